@@ -1,0 +1,182 @@
+"""The Rust core: one call a trial, never one an operation. Times are nanoseconds, points are CLOCK_MONOTONIC."""
+
+from typing import Literal, NotRequired, TypedDict, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+version: str
+build_profile: Literal["release", "debug"]
+
+class ServerSpec(TypedDict):
+    """One server. Either `unix` (a socket's path) or `host` (a numeric address) and `port`."""
+
+    unix: str | None
+    host: str | None
+    port: int
+    username: str | None
+    password: str | None
+    db: int
+    protocol: Literal[2, 3]
+    compare_and_delete: Literal["script", "delifeq", "delex"]
+
+class DistributionSpec(TypedDict):
+    """`fixed` value_ns; `exp` mean_ns; `lognormal` median_ns, sigma; `uniform` low_ns, high_ns."""
+
+    kind: Literal["fixed", "exp", "lognormal", "uniform"]
+    value_ns: NotRequired[int]
+    mean_ns: NotRequired[int]
+    median_ns: NotRequired[int]
+    sigma: NotRequired[float]
+    low_ns: NotRequired[int]
+    high_ns: NotRequired[int]
+
+class KeyChoiceSpec(TypedDict):
+    """`uniform` over all keys, `zipf` with exponent `s` > 0, or always the `single` first key."""
+
+    kind: Literal["uniform", "zipf", "single"]
+    s: NotRequired[float]
+
+class RetrySpec(TypedDict):
+    """When to try again. `max_attempts` None: as often as `max_wait_ns` allows."""
+
+    kind: Literal["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
+    base_ns: int
+    factor: float
+    cap_ns: int
+    max_attempts: int | None
+    max_wait_ns: int
+
+class LoopSpec(TypedDict):
+    """`closed`, or `open` with `arrivals` at `rate_per_s`; at most `max_in_flight` arrivals wait or run at a time."""
+
+    kind: Literal["closed", "open"]
+    arrivals: NotRequired[Literal["constant", "poisson"]]
+    rate_per_s: NotRequired[float]
+    max_in_flight: NotRequired[int]
+
+class ConnectionsSpec(TypedDict):
+    """`shared` by all clients, `count` to each server; or `per-client`."""
+
+    kind: Literal["shared", "per-client"]
+    count: NotRequired[int]
+
+class TrialSpec(TypedDict):
+    """Everything one trial needs. The same spec gives the same keys, holds, backoffs and arrivals."""
+
+    strategy: str
+    args: dict[str, int | float | str | bool]
+    servers: list[ServerSpec]
+    connections: ConnectionsSpec
+    client_name: str
+    key_prefix: str
+    keys: int
+    key_choice: KeyChoiceSpec
+    hold: DistributionSpec
+    think: DistributionSpec
+    after_lease: Literal["continue", "stop"]
+    loop: LoopSpec
+    concurrency: int
+    retry: RetrySpec
+    ttl_ms: int
+    patience_ns: int
+    warmup_ns: int
+    duration_ns: int
+    drain_ns: int
+    seed: int
+    threads: int
+    poll: Literal["block", "spin"]
+
+class Violation(TypedDict):
+    """Two grants of one key that should not have stood beside each other. Points count from the start of the trial."""
+
+    kind: Literal["double-grant", "double-grant-after-overrun", "lease-overrun"]
+    key: str
+    at_ns: int
+    overlap_ns: int
+    """How long both went on; 0 when the trial ended before either did."""
+    first_client: int
+    first_granted_ns: int
+    first_until_ns: int | None
+    """The end of the lease; None for a lock without one."""
+    first_ended_ns: int | None
+    """When its release was sent; None when it had not been when the trial ended."""
+    second_client: int
+    second_granted_ns: int
+    second_until_ns: int | None
+    second_ended_ns: int | None
+
+@final
+class HistogramRow:
+    """One HDR histogram (1 ns to 1 h, 3 significant digits) of a phase and an outcome."""
+
+    phase: Literal["queue", "service", "response", "hold", "release", "handoff", "lag"]
+    outcome: Literal["granted", "refused", "timeout", "error", "lost", "unknown"]
+    count: int
+    hdr: bytes
+    """HdrHistogram V2, deflated: lossless."""
+
+@final
+class TrialResult:
+    stopped: bool
+    """True when `stop` or Ctrl-C ended it before its time."""
+    totals: dict[str, int]
+    """The counters that `results/README.md` lists under "totals"."""
+    histograms: list[HistogramRow]
+    timeline: dict[str, NDArray[np.uint64]]
+    """One element a step: start_ns, grants, refused, errors, p50_ns, p99_ns. Steps of 100 ms of the window."""
+    clients: dict[str, NDArray[np.uint64]]
+    """One element a client: grants, attempts, wait_sum_ns, wait_max_ns."""
+    violations: list[Violation]
+    """The first 100; `totals` counts all."""
+
+@final
+class Progress:
+    phase: Literal["connecting", "warmup", "measuring", "draining", "done"]
+    elapsed_ns: int
+    """Since the phase began."""
+    grants: int
+    """Since the window began."""
+    grants_per_s: float
+    """Over the last step of the time line."""
+    p99_ns: int
+    """Response time over the last step of the time line."""
+    errors: int
+    reconnects: int
+
+class ConnectError(Exception):
+    """A server could not be reached, or refused the log-in, before the trial began."""
+
+@final
+class Trial:
+    """One trial of one cell."""
+
+    def __init__(self, spec: TrialSpec) -> None:
+        """Parse `spec`. Raises ValueError naming the field, RuntimeError when the core was built for debugging."""
+
+    def run(self) -> TrialResult:
+        """Run it, the interpreter detached. Signal handlers are called at least every 50 ms.
+
+        When a handler raises, the trial is stopped within 100 ms, what it measured is kept in `result`, and the
+        exception goes on. Raises ConnectError, RuntimeError when run twice or after a fork.
+        """
+
+    def stop(self) -> None:
+        """End it early, from any thread; `run` then returns what was measured."""
+
+    def progress(self) -> Progress:
+        """Where it stands, from any thread; costs the running trial nothing."""
+
+    @property
+    def result(self) -> TrialResult | None:
+        """What `run` measured; None before it ended."""
+
+def histogram_buckets(hdr: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The recorded buckets of an encoded histogram: highest equivalent value in ns, and count, both ascending by value.
+
+    Raises ValueError when `hdr` is not an HdrHistogram V2.
+    """
+
+def merge_histograms(parts: list[bytes]) -> bytes:
+    """All of `parts` added up, encoded again. Raises ValueError as `histogram_buckets`, or when `parts` is empty."""
+

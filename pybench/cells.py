@@ -1,0 +1,38 @@
+"""A cell: one point of the matrix, every axis resolved. What is measured, recorded, compared and shown is a cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
+
+Scalar = int | float | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Durations in nanoseconds, except the lease, which travels in milliseconds."""
+
+    id: str
+    """Stable over matrices and runs: the strategy with its arguments, then each axis off its default, by name."""
+    strategy: str
+    args: tuple[tuple[str, Scalar], ...]
+    """Every argument off its default, sorted by name."""
+    backend: str
+    """The name of one of the matrix's backends."""
+    concurrency: int
+    keys: int
+    key_choice: KeyChoice
+    hold: Distribution
+    think: Distribution
+    ttl_ms: int
+    retry: Retry
+    connections: Connections
+    threads: int
+    poll: Literal["block", "spin"]
+    loop: ClosedLoop | OpenLoop
+    after_lease: Literal["continue", "stop"]
+    appendfsync: Literal["off", "everysec", "always"]
+    axes: tuple[tuple[str, str], ...]
+    """The further axes that the matrix names (neither concurrency, keys, hold nor retry), as canonical text."""

@@ -1,0 +1,22 @@
+//! Every lock of pybench, each a pure state machine.
+//!
+//! A machine is one client's attempt to take, keep and give back one lock. It is told one thing that happened at a
+//! time (`Event`), and appends what it wants done to a list (`Actions`); whoever drives it carries the list out and
+//! reports back. The measuring driver, the simulator and a Python handle drive the same machines.
+//!
+//! Promises: nothing here opens a socket, reads a clock or draws from a generator that was not handed in; the same
+//! events at the same times with the same seed give the same actions. An early or repeated `Woke` is harmless, and a
+//! reply to a call that the machine no longer waits for changes nothing.
+//! Does not promise: delivery, order between servers, or time. Those are the driver's.
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod actions;
+mod contract;
+mod time;
+
+pub use actions::Actions;
+pub use contract::{
+    Action, CallId, Command, ErrorKind, Event, Key, Lasts, LockMachine, Outcome, Refusal, Reply, Script, ScriptForm,
+    ServerId, Token,
+};
+pub use time::{Millis, Nanos};
