@@ -1,0 +1,48 @@
+"""pybench: is a distributed lock safe, how fast is it, and what does it cost, on your own servers.
+
+    import pybench
+
+    run = pybench.run("matrix.yaml", quick=True)
+    run.summary  # one row a cell, as a pandas frame
+
+Importing it loads nothing heavy and starts no thread: the names below are found at their first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pybench.errors import PybenchError
+    from pybench.job import run
+    from pybench.records import Run, load
+
+    __version__: str
+
+__all__ = ["PybenchError", "Run", "__version__", "load", "run"]
+
+_HOME = {
+    "PybenchError": "pybench.errors",
+    "Run": "pybench.records",
+    "load": "pybench.records",
+    "run": "pybench.job",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("pybench")
+    elif name in _HOME:
+        from importlib import import_module
+
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'pybench' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,47 @@
+"""The command line: which commands there are. Each lives in a file of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pybench.cli import demo, doctor, init, plan, report, run, schema, strategies
+from pybench.cli.help import SectionedCommand
+from pybench.cli.options import takes_axes
+
+app = typer.Typer(
+    name="pybench",
+    help="Is a distributed lock safe, how fast is it, and what does it cost? Measured on your own servers.",
+    epilog=(
+        "Exit codes, the first that applies: 130 interrupted, partial results kept; 40 bad input; 41 a server is not "
+        "reachable; 20 a strategy broke what it promises; 22 a control was not caught, so the run proves nothing; 30 "
+        "the generator could not keep its schedule; 21 undecided; 11 regression; 10 a threshold missed; 0 ok."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+app.command(cls=SectionedCommand)(demo.demo)
+app.command(cls=SectionedCommand)(init.init)
+app.command(cls=SectionedCommand)(takes_axes(run.run))
+app.command(cls=SectionedCommand)(takes_axes(plan.plan))
+app.command(cls=SectionedCommand)(report.report)
+app.command(cls=SectionedCommand)(doctor.doctor)
+app.command(cls=SectionedCommand)(strategies.strategies)
+app.command(cls=SectionedCommand)(schema.schema)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context, *, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    """Answer `--version`."""
+    if version:
+        from pybench.cli.output import data, versions
+
+        data(versions())
+        raise typer.Exit
+    assert context.invoked_subcommand, "without a command the help is shown"

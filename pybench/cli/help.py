@@ -1,0 +1,27 @@
+"""How `--help` looks: plain text under headings, readable at 80 columns, without loading a terminal library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+
+class SectionedCommand(TyperCommand):
+    """A command whose options stand under the heading that each names as its `rich_help_panel`."""
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the arguments and options, section by section, in the order in which they are declared."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                heading = getattr(parameter, "rich_help_panel", None)
+                other = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                sections.setdefault(heading or other, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records, col_max=26)

@@ -1,0 +1,33 @@
+"""`pybench init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pybench.cli.output import data, say
+from pybench.errors import InputError
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("matrix.yaml"),
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+) -> int:
+    """Write a commented matrix to start from."""
+    from pybench.matrix import INIT_TEXT
+
+    if path.is_dir():
+        path /= "matrix.yaml"
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(INIT_TEXT)
+    except FileExistsError as error:
+        raise InputError(f"{path} exists", hint=f"pybench init {path} --force overwrites it") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}", hint="pybench init PATH") from error
+    data(str(path))
+    say(f"next: pybench plan {path}, then pybench run {path} --quick")
+    return 0

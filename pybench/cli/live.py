@@ -1,0 +1,193 @@
+"""How a run is watched: a live view on a terminal, one plain line a trial elsewhere. Both write to stderr."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from pybench.cli.figures import wall_time
+from pybench.cli.output import say, stderr_console
+from pybench.report.format import format_count, format_us, plural
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from pybench import _core
+    from pybench.watch import Finished, Slot, Watch
+
+REFRESHES_PER_S = 4
+LAST_SHOWN = 6
+
+
+def watch() -> Watch:
+    """The watcher that fits stderr."""
+    console = stderr_console()
+    return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainLines()
+
+
+class Clock:
+    """How long the rest will take: what is planned, stretched by what trials really took so far."""
+
+    def __init__(self, left: list[Slot]) -> None:
+        self.planned_left_s = sum(slot.planned_s for slot in left)
+        self.trials_left = len(left)
+        self.overheads_s: list[float] = []
+        self.trial_began = 0.0
+
+    def begin(self) -> None:
+        """A trial begins now."""
+        self.trial_began = time.monotonic()
+
+    def end(self, slot: Slot) -> None:
+        """A trial is over; what it took beyond its plan is expected of the others too."""
+        if slot.is_control:
+            return
+        self.overheads_s.append(max(0.0, time.monotonic() - self.trial_began - slot.planned_s))
+        self.planned_left_s -= slot.planned_s
+        self.trials_left -= 1
+
+    def left_s(self, running: Slot | None) -> float:
+        """Seconds until the last trial ends."""
+        overhead = sum(self.overheads_s) / len(self.overheads_s) if self.overheads_s else 0.0
+        left = self.planned_left_s + overhead * self.trials_left
+        if running is None:
+            return left
+        whole = running.planned_s + overhead
+        ran = min(time.monotonic() - self.trial_began, whole)
+        return left - ran if not running.is_control else left + whole - ran
+
+
+class PlainLines:
+    """One line for each trial that ended: for logs and pipes."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.clock = Clock([])
+
+    def run_begins(self, name: str, folder: str, left: list[Slot], total: int) -> None:
+        """Say what will run, and where to."""
+        self.total = total
+        self.clock = Clock(left)
+        say(f"{name}: {len(left)} trials, about {wall_time(self.clock.left_s(None))}, into {folder}")
+
+    def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
+        """Note when it began."""
+        self.clock.begin()
+
+    def trial_ends(self, slot: Slot, finished: Finished) -> None:
+        """Say what it came to."""
+        self.clock.end(slot)
+        say(line_of(slot, finished, self.total))
+
+    def note(self, text: str) -> None:
+        """Say it."""
+        say(text)
+
+    def run_ends(self) -> None:
+        """Each line is complete already."""
+
+
+def line_of(slot: Slot, finished: Finished, total: int) -> str:
+    """What a trial came to, on one line."""
+    if slot.is_control:
+        caught = "caught" if finished.violations else "NOT CAUGHT"
+        return f"[control] {slot.cell.id}: {caught}, {plural(finished.violations, 'violation')}"
+    violations = f", {plural(finished.violations, 'violation')}" if finished.violations else ""
+    return (
+        f"[{slot.number}/{total}] {slot.cell.id}: {format_count(finished.grants_per_s)} grants/s, "
+        f"p99 {format_us(finished.p99_us)}, {finished.verdict.value}{violations}"
+    )
+
+
+class LiveView:
+    """A bar with the time left, the running trial with its figures of now, and the last trials that ended."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.live import Live
+
+        self.console = console
+        # Guards what the refreshing thread reads while the runner's thread moves on.
+        self.lock = threading.Lock()
+        self.clock = Clock([])
+        self.total = self.done = 0
+        self.name = ""
+        self.running: Slot | None = None
+        self.trial: _core.Trial | None = None
+        self.last: deque[tuple[Slot, Finished]] = deque(maxlen=LAST_SHOWN)
+        self.live = Live(
+            console=console, get_renderable=self.picture, refresh_per_second=REFRESHES_PER_S, transient=True
+        )
+
+    def run_begins(self, name: str, folder: str, left: list[Slot], total: int) -> None:
+        """Say what will run, and where to."""
+        with self.lock:
+            self.name, self.total, self.done, self.clock = name, total, total - len(left), Clock(left)
+        self.console.print(f"{name}: {len(left)} trials, into {folder}", soft_wrap=True)
+        self.live.start()
+
+    def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
+        """Show it from now on."""
+        with self.lock:
+            self.running, self.trial = slot, trial
+            self.clock.begin()
+
+    def trial_ends(self, slot: Slot, finished: Finished) -> None:
+        """Put it among the last that ended."""
+        with self.lock:
+            self.clock.end(slot)
+            self.done += not slot.is_control
+            self.running = self.trial = None
+            self.last.append((slot, finished))
+
+    def note(self, text: str) -> None:
+        """Say it above the view."""
+        self.console.print(text, soft_wrap=True)
+
+    def run_ends(self) -> None:
+        """Take the view away."""
+        self.live.stop()
+
+    def picture(self) -> RenderableType:
+        """The view as it stands now; called by the refreshing thread."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        with self.lock:
+            head = Table.grid(padding=(0, 1), expand=True)
+            head.add_column(no_wrap=True)
+            head.add_column(ratio=1)
+            head.add_column(no_wrap=True)
+            head.add_row(
+                f"{self.done}/{self.total}",
+                ProgressBar(total=max(1, self.total), completed=self.done),
+                f"about {wall_time(self.clock.left_s(self.running))} left",
+            )
+            now = self._now()
+            past = [Text(line_of(slot, finished, self.total), style=_style(finished)) for slot, finished in self.last]
+        lines = [Text(text, no_wrap=True, overflow="ellipsis") for text in now]
+        for line in past:
+            line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*past, head, *lines)
+
+    def _now(self) -> list[str]:
+        """What the running trial does at this moment."""
+        if self.running is None or self.trial is None:
+            return ["", ""]
+        progress = self.trial.progress()
+        figures_of_now = (
+            f"  {progress.phase} {progress.elapsed_ns / 1e9:.1f} s   "
+            f"{format_count(progress.grants_per_s)} grants/s   p99 {format_us(progress.p99_ns / 1e3)}"
+        )
+        trouble = [
+            f"{n:,} {word}" for n, word in ((progress.errors, "errors"), (progress.reconnects, "reconnects")) if n
+        ]
+        what = "control" if self.running.is_control else f"block {self.running.block}"
+        return [f"  {self.running.cell.id} ({what})", "   ".join([figures_of_now, *trouble])]
+
+
+def _style(finished: Finished) -> str:
+    return {"SAFE": "", "UNSAFE": "red"}.get(finished.verdict.value, "yellow")

@@ -1,0 +1,150 @@
+"""The options of more than one command: the axes of a matrix, its schedule, its servers.
+
+An axis option may be given again and again, or hold several values with commas between them; commas inside
+parentheses or braces belong to the value: `--strategy 'redlock(nodes=5, fanout=sequential),mutex'`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pybench.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class AxisOption:
+    """One axis as an option. `name` is the matrix's word for it, `example` what `--help` shows as its value."""
+
+    name: str
+    example: str
+    help: str
+    short: str | None = None
+
+    @property
+    def flag(self) -> str:
+        """The option's long name."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+AXES = (
+    AxisOption("strategy", "NAME[(ARGS)]", "The lock: see `pybench strategies`.", short="-s"),
+    AxisOption("concurrency", "N,...", "Clients at a time."),
+    AxisOption("keys", "N,...", "Locks they contend for."),
+    AxisOption("key_choice", "KIND,...", "uniform, zipf(S) or single."),
+    AxisOption(
+        "hold", "TIME,...", "How long a lock is held: 0, 2ms, exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms)."
+    ),
+    AxisOption("think", "TIME,...", "Pause of a client after its release; as --hold."),
+    AxisOption("ttl", "TIME,...", "The lease."),
+    AxisOption("retry", "POLICY,...", "none, fixed, exponential, full-jitter, equal-jitter, decorrelated-jitter."),
+    AxisOption("connections", "KIND,...", "shared(N) or per-client."),
+    AxisOption("threads", "N,...", "Threads that make the load."),
+    AxisOption("poll", "KIND,...", "How they wait: block or spin."),
+    AxisOption("rate", "PER_S,...", "Open loop: arrivals a second."),
+    AxisOption("arrivals", "KIND,...", "Open loop: constant or poisson."),
+    AxisOption("after_lease", "KIND,...", "A holder whose lease ended: continue or stop."),
+    AxisOption("appendfsync", "KIND,...", "Persistence of the servers: off, everysec or always."),
+)
+
+MatrixArgument = Annotated[Path | None, typer.Argument(metavar="[MATRIX]", help="The matrix, a YAML file.")]
+Trials = Annotated[int | None, typer.Option(min=1, metavar="N", rich_help_panel="Schedule", help="Trials a cell.")]
+Duration = Annotated[
+    str | None, typer.Option(metavar="TIME", rich_help_panel="Schedule", help="Measured time of a trial.")
+]
+Warmup = Annotated[str | None, typer.Option(metavar="TIME", rich_help_panel="Schedule", help="Time before it.")]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Same seed: same keys, holds, order.")
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", rich_help_panel="Schedule", help="Shorter and fewer trials: a look, not a proof.")
+]
+Name = Annotated[str | None, typer.Option(metavar="TEXT", rich_help_panel="Schedule", help="The name of the run.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(metavar="WHAT", rich_help_panel="Schedule", help="Cells refused otherwise: hold-beyond-ttl."),
+]
+Threshold = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE", rich_help_panel="Schedule", help="'acquire.p99 < 50ms', 'violations == 0'; missed: exit 10."
+    ),
+]
+Redis = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="URL",
+        envvar="PYBENCH_REDIS_URL",
+        rich_help_panel="Servers",
+        help="redis://[USER:PASSWORD@]HOST:PORT[/DB] or unix://PATH; again for each node.",
+    ),
+]
+Servers = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|wheel|path",
+        rich_help_panel="Servers",
+        help="Which servers to start when none is given: of Python wheels, on PATH, or whichever there is.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", rich_help_panel="Servers", help="Do not ask before load goes to another machine.")
+]
+
+
+def takes_axes(command: Callable[..., int]) -> Callable[..., int]:
+    """Give `command` one option for each of `AXES`, collected into its keyword `axes`: axis -> list of values."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "axes"]
+    axes = [_parameter(axis) for axis in AXES]
+    cut = next((i for i, parameter in enumerate(own) if parameter.name == "trials"), len(own))
+    shown = [*own[:cut], *axes, *own[cut:]]
+
+    @functools.wraps(command)
+    def collecting(**values: Any) -> int:  # noqa: ANN401 - typer passes each option in its own type
+        given = {axis.name: values.pop(axis.name) for axis in AXES}
+        return command(**values, axes={name: split(texts) for name, texts in given.items() if texts})
+
+    collecting.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    collecting.__annotations__ = {parameter.name: parameter.annotation for parameter in shown} | {"return": int}
+    return collecting
+
+
+def _parameter(axis: AxisOption) -> inspect.Parameter:
+    flags = [axis.flag, *([axis.short] if axis.short else [])]
+    option = typer.Option(*flags, metavar=axis.example, rich_help_panel="Axes", help=axis.help)
+    return inspect.Parameter(
+        axis.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, option]
+    )
+
+
+def split(texts: list[str]) -> list[str]:
+    """The values of one axis option: cut at commas that stand outside of parentheses, brackets and braces.
+
+    Raises InputError when a bracket is not closed.
+    """
+    return [value for text in texts for value in _cut(text)]
+
+
+def _cut(text: str) -> list[str]:
+    values, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            break
+        if letter == "," and depth == 0:
+            values.append(text[start:i].strip())
+            start = i + 1
+    if depth:
+        raise InputError(f"the brackets of {text!r} do not match", hint="quote it: -s 'redlock(nodes=5)'")
+    values.append(text[start:].strip())
+    if "" in values:
+        raise InputError(f"an empty value in {text!r}", hint="values are separated by single commas: 1,16,64")
+    return values

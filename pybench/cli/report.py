@@ -1,0 +1,28 @@
+"""`pybench report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pybench.cli.options import AsJson
+from pybench.cli.output import data, data_json
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders.")], *, as_json: AsJson = False
+) -> int:
+    """Write the reports of runs again, from their folders alone; prints where they are."""
+    from pybench.report import write_html, write_markdown
+
+    written = []
+    for folder in folders:
+        html, markdown = write_html(folder), write_markdown(folder)
+        written.append({"folder": str(folder), "html": str(html), "markdown": str(markdown)})
+    if as_json:
+        data_json(written)
+    else:
+        data("\n".join(entry["html"] for entry in written))
+    return 0

@@ -1,0 +1,20 @@
+"""`pybench schema`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pybench.cli.output import data_json
+
+
+def schema(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="The schema is JSON with or without it.")] = False,
+) -> int:
+    """Print the JSON Schema of a matrix, for editors and checkers."""
+    from pybench.matrix import json_schema
+
+    data_json(json_schema())
+    return 0

@@ -1,0 +1,150 @@
+"""The ranked table: one row a cell, best safe grants/s first, unsafe cells struck at the end with their reason.
+
+It fits the width it is given: what does not tell rows apart is dropped, least important first, and named below the
+table; numbers are never wrapped or cut. The same layout serves a terminal (styled) and a pipe (plain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pybench.cli.figures import spread
+from pybench.report.format import format_exact, format_ratio, format_us, missing
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Row = Mapping[str, Any]
+"""A row of `summary.csv`, n/a as None or NaN."""
+
+AXES_OF_EVERY_MATRIX = ("concurrency", "keys", "hold", "retry")
+GAP = 2
+KEEP = 0
+"""The `drop` of a column that is never dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `heading` has two lines; of several columns too many, the one with the highest `drop` goes first."""
+
+    heading: tuple[str, str]
+    text: Callable[[Row], str]
+    drop: int = KEEP
+    left: bool = False
+
+    @property
+    def name(self) -> str:
+        """Both lines of the heading on one."""
+        return " ".join(part for part in self.heading if part)
+
+
+MEASURES = (
+    Column(("safe", "grants/s"), lambda row: format_exact(row["safe_grants_per_s"])),
+    Column(
+        ("", "95 %"),
+        lambda row: spread(row["grants_per_s"], row["grants_per_s_low"], row["grants_per_s_high"]),
+        drop=3,
+    ),
+    Column(("acquire", "p50"), lambda row: format_us(row["acquire_p50_us"]), drop=2),
+    Column(("acquire", "p99"), lambda row: format_us(row["acquire_p99_us"]), drop=1),
+    Column(("acquire", "p99.9"), lambda row: format_us(row["acquire_p999_us"]), drop=7),
+    Column(("attempts", "/grant"), lambda row: format_ratio(row["attempts_per_grant"]), drop=4),
+    Column(("commands", "/grant"), lambda row: format_ratio(row["commands_per_grant"]), drop=6),
+    Column(("Jain's", "index"), lambda row: format_ratio(row["jain"]), drop=8),
+    Column(("hand-off", "p50"), lambda row: format_us(row["handoff_p50_us"]), drop=5),
+    Column(("client", "CPU/grant"), lambda row: format_us(row["client_cpu_us_per_grant"]), drop=9),
+    Column(("server", "CPU/grant"), lambda row: format_us(row["server_cpu_us_per_grant"]), drop=10),
+    Column(("", "verdict"), lambda row: str(row["verdict"]), left=True),
+)
+
+
+def render(rows: Sequence[Row], reasons: Mapping[str, str], width: int) -> list[Text]:
+    """The lines of the table. `rows` come in rank order; `reasons` says of an unsafe cell what broke."""
+    from rich.text import Text
+
+    columns, dropped = _fit(rows, width)
+    widths = [_width(column, rows) for column in columns]
+    lines = [
+        Text(_line([column.heading[i] for column in columns], columns, widths), style="bold")
+        for i in (0, 1)
+        if any(column.heading[i] for column in columns)
+    ]
+    lines.append(Text("-" * (sum(widths) + GAP * (len(widths) - 1)), style="dim"))
+    lines += [
+        Text(
+            _line([column.text(row) for column in columns], columns, widths), style=STYLES.get(str(row["verdict"]), "")
+        )
+        for row in rows
+    ]
+    for row in rows:
+        if reason := reasons.get(str(row["cell"])):
+            lines.append(Text(f"  {row['verdict']} {row['cell']}: {reason}", style="red"))
+    if dropped:
+        lines.append(Text(f"  not shown at this width: {', '.join(dropped)} (all of it: --json)", style="dim"))
+    return lines
+
+
+STYLES = {"SAFE": "", "UNSAFE": "strike red", "UNDECIDED": "yellow", "VOID": "yellow"}
+
+
+def varying(rows: Sequence[Row]) -> list[str]:
+    """The axes by which these rows differ, in the order of `summary.csv`."""
+    names = list(rows[0]) if rows else []
+    further = names[names.index("retry") + 1 : names.index("trials")] if rows else []
+    return [name for name in (*AXES_OF_EVERY_MATRIX, *further) if len({str(row[name]) for row in rows}) > 1]
+
+
+def _fit(rows: Sequence[Row], width: int) -> tuple[list[Column], list[str]]:
+    """The columns that fit, and the names of those that were dropped."""
+    columns = [*_identity(rows), *MEASURES]
+    dropped = []
+    while sum(_width(column, rows) + GAP for column in columns) - GAP > width:
+        worst = max(columns, key=lambda column: column.drop)
+        if worst.drop == KEEP:
+            break
+        columns.remove(worst)
+        dropped.append(worst.name)
+    return columns, dropped
+
+
+def _identity(rows: Sequence[Row]) -> list[Column]:
+    """The columns that tell the rows apart: rank, strategy, backend where there are several, axes that vary."""
+    ranks = {str(row["cell"]): str(i) for i, row in enumerate(_ranked(rows), start=1)}
+    columns = [
+        Column(("", "#"), lambda row: ranks.get(str(row["cell"]), "x" if row["verdict"] == "UNSAFE" else "-")),
+        Column(("", "strategy"), _strategy, left=True),
+    ]
+    if len({row["backend"] for row in rows}) > 1:
+        columns.append(Column(("", "backend"), lambda row: str(row["backend"]), left=True))
+    return columns + [Column(_heading(name), lambda row, name=name: _axis(row, name)) for name in varying(rows)]  # type: ignore[misc]
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["verdict"] == "SAFE"]
+
+
+def _strategy(row: Row) -> str:
+    return f"{row['strategy']}({row['args']})" if not missing(row["args"]) and row["args"] else row["strategy"]
+
+
+def _heading(axis: str) -> tuple[str, str]:
+    return ("", axis)
+
+
+def _axis(row: Row, name: str) -> str:
+    value = row[name]
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _width(column: Column, rows: Sequence[Row]) -> int:
+    return max(*(len(part) for part in column.heading), *(len(column.text(row)) for row in rows), 0)
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    padded = [
+        cell.ljust(width) if column.left else cell.rjust(width)
+        for cell, column, width in zip(cells, columns, widths, strict=True)
+    ]
+    return (" " * GAP).join(padded).rstrip()

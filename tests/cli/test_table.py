@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pybench.cli.table import render, varying
+
+
+def row(strategy: str, **figures: Any) -> dict[str, Any]:
+    """A row of a summary, as the table gets it."""
+    return {
+        "cell": f"{strategy} concurrency={figures.get('concurrency', 16)}",
+        "strategy": strategy,
+        "args": "",
+        "backend": "redis",
+        "server": "valkey 9.1.2",
+        "concurrency": 16,
+        "keys": 1,
+        "hold": "0",
+        "retry": "full-jitter",
+        "ttl": "10s",
+        "trials": 5,
+        "grants_per_s": 21_500.0,
+        "grants_per_s_low": 21_000.0,
+        "grants_per_s_high": 22_100.0,
+        "safe_grants_per_s": 21_500.0,
+        "acquire_p50_us": 480.0,
+        "acquire_p99_us": 12_500.0,
+        "acquire_p999_us": float("nan"),
+        "handoff_p50_us": 95.5,
+        "attempts_per_grant": 3.24,
+        "commands_per_grant": 4.24,
+        "contention_rate": 0.6,
+        "jain": 0.997,
+        "utilisation": 0.0,
+        "client_cpu_us_per_grant": 14.0,
+        "server_cpu_us_per_grant": 21.0,
+        "grants": 215_000,
+        "contended_grants": 200_000,
+        "violations": 0,
+        "bound_per_million": 15.0,
+        "verdict": "SAFE",
+    } | figures
+
+
+ROWS = [
+    row("mutex"),
+    row("naive", safe_grants_per_s=20_900.0),
+    row("none", safe_grants_per_s=0.0, verdict="UNSAFE", violations=214_000),
+]
+
+
+def lines(rows: list[dict[str, Any]], width: int, **reasons: str) -> list[str]:
+    return [line.plain for line in render(rows, reasons, width)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_no_line_of_the_table_is_wider_than_the_terminal(width: int):
+    assert max(map(len, lines(ROWS, width))) <= max(width, 75)
+    assert all("21,500" in line for line in lines(ROWS, width) if " mutex" in line)
+
+
+def test_what_does_not_fit_is_dropped_and_named_and_the_verdict_stays():
+    narrow = lines(ROWS, 80)
+    assert "verdict" in narrow[1]
+    assert "p99" in narrow[1]
+    assert "not shown at this width: " in narrow[-1]
+    assert "Jain's index" in narrow[-1]
+
+
+def test_everything_is_shown_where_there_is_room():
+    wide = lines(ROWS, 200)
+    assert "Jain's" in wide[0]
+    assert not any("not shown" in line for line in wide)
+
+
+def test_an_unsafe_cell_has_no_rank_and_says_what_broke():
+    table = render(ROWS, {"none concurrency=16": "214,000 double grants"}, 120)
+    plain = [line.plain for line in table]
+    unsafe = next(line for line in table if line.plain.lstrip().startswith("x"))
+    assert "strike" in str(unsafe.style)
+    assert any("UNSAFE none concurrency=16: 214,000 double grants" in line for line in plain)
+    assert [line.split()[0] for line in plain[3:6]] == ["1", "2", "x"]
+
+
+def test_an_undecided_cell_has_no_rank():
+    assert lines([row("mutex", verdict="UNDECIDED", safe_grants_per_s=None)], 120)[3].lstrip().startswith("-")
+
+
+def test_only_axes_that_vary_have_a_column():
+    rows = [row("mutex", concurrency=1), row("mutex", concurrency=64)]
+    assert varying(rows) == ["concurrency"]
+    assert varying([*rows, row("mutex", ttl="1s")]) == ["concurrency", "ttl"]
+
+
+def test_a_figure_that_was_not_measured_is_said_to_be_so():
+    assert "n/a" in lines([row("mutex")], 200)[3]
