@@ -1,0 +1,96 @@
+"""Numbers as people read them, for the report, its Markdown and the terminal: pure functions from a number to text.
+
+A figure shows three significant digits and its unit; None and NaN are "n/a". Spaces are plain; who sets type makes
+them unbreakable.
+"""
+
+from __future__ import annotations
+
+import math
+
+NOT_AVAILABLE = "n/a"
+
+_COUNT_UNITS = ((1e9, " G"), (1e6, " M"), (1e3, " k"))
+_TIME_UNITS = ((3.6e9, " h"), (6e7, " min"), (1e6, " s"), (1e3, " ms"), (1.0, " µs"))
+
+
+def missing(value: object) -> bool:
+    """Whether `value` is n/a: None, NaN or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return math.isnan(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return not isinstance(value, str)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` to `digits` significant digits, without an exponent and without trailing zeros: 12.3, 0.0457, 120."""
+    if value == 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, places):.{max(places, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_count(value: float | None) -> str:
+    """A plain number: 7, 0.42, 12.3 k, 4.1 M."""
+    if value is None or missing(value):
+        return NOT_AVAILABLE
+    # Compared after rounding, so that 999,950 becomes 1 M and not 1000 k.
+    rounded = float(significant(value))
+    for size, unit in _COUNT_UNITS:
+        if abs(rounded) >= size:
+            return significant(value / size) + unit
+    return significant(value)
+
+
+def format_exact(value: float | None) -> str:
+    """A whole number in full: 12,345."""
+    return NOT_AVAILABLE if value is None or missing(value) else f"{round(value):,}"
+
+
+def format_rate(value: float | None) -> str:
+    """Grants a second: 12.3 k/s."""
+    return NOT_AVAILABLE if value is None or missing(value) else f"{format_count(value)}/s"
+
+
+def format_us(value: float | None) -> str:
+    """Microseconds in the unit that suits: 850 ns, 85 µs, 1.2 ms, 2.5 s, 3.1 min."""
+    if value is None or missing(value):
+        return NOT_AVAILABLE
+    rounded = float(significant(value))
+    for size, unit in _TIME_UNITS:
+        # Seconds read better than minutes up to two of them, and so on.
+        if abs(rounded) >= size * (2 if size > 1e6 else 1):
+            return significant(value / size) + unit
+    return "0" if value == 0 else significant(value * 1e3) + " ns"
+
+
+def format_ns(value: float | None) -> str:
+    """Nanoseconds in the unit that suits."""
+    return NOT_AVAILABLE if value is None or missing(value) else format_us(value / 1e3)
+
+
+def format_ratio(value: float | None) -> str:
+    """A ratio or an index: 0.997, 1.53, 12.4, 1.2 k."""
+    if value is None or missing(value):
+        return NOT_AVAILABLE
+    if abs(value) < 1:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if abs(value) < 10 else format_count(value)
+
+
+def format_percent(share: float | None) -> str:
+    """A share of one as per cent: 3.1 %."""
+    return NOT_AVAILABLE if share is None or missing(share) else f"{significant(share * 100)} %"
+
+
+def format_seconds(value: float | None) -> str:
+    """Seconds in the unit that suits."""
+    return NOT_AVAILABLE if value is None or missing(value) else format_us(value * 1e6)
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """A whole number with its noun: 1 client, 1,000 keys."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

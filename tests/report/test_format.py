@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from pybench.report.format import (
+    format_count,
+    format_exact,
+    format_ns,
+    format_percent,
+    format_rate,
+    format_ratio,
+    format_us,
+    plural,
+    significant,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"), (7, "7"), (0.4242, "0.424"), (999, "999"), (999.6, "1 k"), (1_000, "1 k"), (12_345, "12.3 k"),
+        (999_499, "999 k"), (999_950, "1 M"), (4_100_000, "4.1 M"), (2.5e9, "2.5 G"), (-1_500, "-1.5 k"),
+    ],
+)  # fmt: skip
+def test_a_count_has_three_digits_and_a_suffix(value, text):
+    assert format_count(value) == text
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [
+        (0, "0"), (0.85, "850 ns"), (0.9999, "1 µs"), (85.04, "85 µs"), (999.9, "1 ms"), (1_234, "1.23 ms"),
+        (2_500_000, "2.5 s"), (90_000_000, "90 s"), (186_000_000, "3.1 min"), (7.3e9, "2.03 h"),
+    ],
+)  # fmt: skip
+def test_a_time_is_shown_in_the_unit_that_suits(us, text):
+    assert format_us(us) == text
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan, pd.NA, float("nan")])
+@pytest.mark.parametrize(
+    "show", [format_count, format_exact, format_rate, format_us, format_ns, format_ratio, format_percent]
+)
+def test_what_is_not_there_is_na(show, nothing):
+    assert show(nothing) == "n/a"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.0, "1.00"), (0.9973, "0.997"), (0.0, "0.000"), (1.534, "1.53"), (12.44, "12.4")]
+)
+def test_a_ratio_keeps_its_places(value, text):
+    assert format_ratio(value) == text
+
+
+def test_the_rest_reads_as_it_should():
+    assert format_rate(12_345) == "12.3 k/s"
+    assert format_ns(1_500_000) == "1.5 ms"
+    assert format_percent(0.0312) == "3.12 %"
+    assert format_exact(12_345.0) == "12,345"
+    assert plural(1, "client") == "1 client"
+    assert plural(1000, "key") == "1,000 keys"
+    assert plural(2, "lease overrun", "lease overruns") == "2 lease overruns"
+    assert significant(123_456) == "123000"
