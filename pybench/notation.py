@@ -1,0 +1,156 @@
+"""The notation `name(argument, key=value)` in which matrices and options write values, and its error.
+
+Promises: text is split and named here once, so that a distribution, a retry policy and a strategy look alike.
+Does not know what any name means.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pybench.errors import InputError
+
+_CALL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
+_NAMED = re.compile(r"(?P<key>[A-Za-z]\w*)\s*=\s*(?P<value>.*)", re.DOTALL)
+_SHOWN_CHARACTERS = 60
+
+
+class BadValue(InputError):
+    """A value that cannot be used; `at` is the path to the part of it that is to blame, empty for the whole."""
+
+    def __init__(self, message: str, *, hint: str | None = None, at: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.at = at
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`name(first, second, key=value)`, its parts still text."""
+
+    name: str
+    positional: tuple[str, ...]
+    named: dict[str, str]
+
+
+def parse_call(text: str) -> Call:
+    """Take `text` apart. Raises BadValue when it is not of this form or names an argument twice."""
+    match = _CALL.fullmatch(text.strip())
+    if match is None:
+        raise BadValue(f"{shown(text)} is neither a name nor name(argument, ...)")
+    positional: list[str] = []
+    named: dict[str, str] = {}
+    for part in split_list(match["arguments"] or ""):
+        pair = _NAMED.fullmatch(part)
+        if pair is None:
+            positional.append(part)
+        elif pair["key"] in named:
+            raise BadValue(f"{pair['key']} is given twice in {shown(text)}")
+        else:
+            named[pair["key"]] = pair["value"]
+    return Call(match["name"], tuple(positional), named)
+
+
+def split_list(text: str) -> list[str]:
+    """Split at the commas that stand outside of parentheses; blank text is an empty list.
+
+    Raises BadValue for an empty part or parentheses that do not match.
+    """
+    if not text.strip():
+        return []
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            break
+        if character == "," and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    if depth != 0:
+        raise BadValue(f"the parentheses of {shown(text)} do not match")
+    if not all(parts):
+        raise BadValue(f"{shown(text)} has a comma with nothing beside it")
+    return parts
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was probably meant to be."""
+    lowered = word.lower().replace("_", "-")
+    by_form = {name.lower().replace("_", "-"): name for name in known}
+    found = difflib.get_close_matches(lowered, by_form, n=1, cutoff=0.6)
+    return by_form[found[0]] if found else None
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """The hint for an unknown `word`: the nearest known one, or all of them."""
+    names = list(known)
+    near = nearest(word, names)
+    return f"did you mean {near}?" if near else f"known: {', '.join(names)}"
+
+
+def shown(value: object) -> str:
+    """`value` as messages quote it: short, and on one line."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = " ".join(str(value).split()) if isinstance(value, str) else str(value)
+    if len(text) > _SHOWN_CHARACTERS:
+        text = f"{text[:_SHOWN_CHARACTERS]}..."
+    return f'"{text}"' if isinstance(value, str) else text
+
+
+def parse_choice(value: object, choices: Iterable[str]) -> str:
+    """One of `choices`, as written there. Raises BadValue naming the nearest."""
+    names = tuple(choices)
+    if not isinstance(value, str):
+        raise BadValue(f"{shown(value)} is not one of {', '.join(names)}")
+    if value.strip() not in names:
+        raise BadValue(f"{shown(value)} is not one of {', '.join(names)}", hint=_meant(value, names))
+    return value.strip()
+
+
+def parse_count(value: object, *, lowest: int = 1, highest: int) -> int:
+    """A whole number, or the text of one. Raises BadValue outside of `lowest` .. `highest`, naming the nearest."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,30}\s*", value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadValue(f"{shown(value)} is not a whole number", hint=f"say a number from {lowest} to {highest}")
+    if not lowest <= value <= highest:
+        bound, word = (lowest, "least") if value < lowest else (highest, "most")
+        raise BadValue(f"{shown(value)} is out of range", hint=f"at {word} {bound}")
+    return value
+
+
+def parse_number(value: object, *, lowest: float, highest: float) -> float:
+    """A finite number, or the text of one, from `lowest` to `highest`. Raises BadValue naming the nearest."""
+    number = math.nan
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+    if math.isnan(number):
+        raise BadValue(f"{shown(value)} is not a number")
+    if not lowest <= number <= highest:
+        bound, word = (lowest, "least") if number < lowest else (highest, "most")
+        raise BadValue(f"{shown(value)} is out of range", hint=f"at {word} {format_number(bound)}")
+    return number
+
+
+def format_number(number: float) -> str:
+    """The shortest text that reads back as the same number: 5, 0.8, 1.5."""
+    return str(int(number)) if number == int(number) and abs(number) < 1e16 else repr(number)
+
+
+def _meant(word: str, known: tuple[str, ...]) -> str | None:
+    near = nearest(word, known)
+    return f"did you mean {near}?" if near else None
