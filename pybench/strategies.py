@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 
 from pybench.notation import (
     BadValue,
@@ -26,13 +26,13 @@ Arguments = tuple[tuple[str, Scalar], ...]
 """Arguments off their defaults, sorted by name."""
 
 
-class Exclusion(Enum):
-    """How far a strategy promises that a lock has one holder at a time; it decides whether a violation breaks it."""
+class Exclusion(StrEnum):
+    """How far a strategy promises that a lock has one holder at a time; records keep the text."""
 
-    NOTHING = auto()
-    WHILE_NOBODY_OUTLIVES = auto()
+    NOTHING = "nothing"
+    WHILE_NOBODY_OUTLIVES = "while-nobody-outlives"
     """While no client crashes between its commands and none works past its lease."""
-    ALWAYS = auto()
+    ALWAYS = "always"
     """Of belief always, and of work as long as it ends inside the lease."""
 
 
@@ -161,10 +161,11 @@ _ENTRIES = (
         name="naive",
         summary="SETNX, then EXPIRE; released by DEL without asking whose lock it is.",
         commands=("SETNX key 1", "EXPIRE key seconds", "DEL key"),
-        promise="One holder at a time, only while nobody crashes between its commands and nobody outlives the lease.",
+        promise="One holder at a time, but only while nobody crashes halfway and nobody outlives the lease.",
         holds_under=(
-            "Honest clients and a server that keeps its data. A crash between SETNX and EXPIRE leaks the lock for ever; "
-            "a holder who outlives its lease deletes the lock of the next one. The lease is rounded up to whole seconds."
+            "Honest clients and a server that keeps its data. A crash between SETNX and EXPIRE leaks the lock "
+            "for ever; a holder who outlives its lease deletes the lock of the next one. The lease is rounded up to "
+            "whole seconds."
         ),
         when_to_use="Never in new code; measure it to learn what replacing it costs and gains.",
         when_not="Wherever a process may be killed or paused: that is everywhere.",
@@ -191,7 +192,7 @@ CATALOGUE: dict[str, Strategy] = {strategy.name: strategy for strategy in _ENTRI
 
 
 def parse_strategy(value: object, catalogue: Mapping[str, Strategy] = CATALOGUE) -> tuple[str, Arguments]:
-    """Read `mutex`, `redlock(nodes=5)` or a mapping `{redlock: {nodes: 5}}`: the name, and arguments off their defaults.
+    """Read `mutex`, `redlock(nodes=5)` or `{redlock: {nodes: 5}}`: the name, and the arguments off their defaults.
 
     Raises BadValue for an unknown name or argument, naming the nearest known one, and for an argument out of range.
     """
