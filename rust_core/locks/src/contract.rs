@@ -38,7 +38,9 @@ pub enum Event {
     Acquire { key: Key },
     /// Give it back. Only while held.
     Release,
-    /// Stop trying and free what may have been taken; while held it is a `Release`. Settles like a release.
+    /// Stop trying and free what may have been taken; while held it is a `Release`. Settles like a release. It takes
+    /// the place of the request under way, if there is one: a single `Settle` answers both. In any state; when idle it
+    /// settles at once.
     Cancel,
     /// The answer to `call`.
     Replied { call: CallId, reply: Reply },
@@ -51,7 +53,11 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send `command` to `to`; commands to one server over one connection arrive in the order of sending.
-    Send { call: CallId, to: ServerId, command: Command },
+    Send {
+        call: CallId,
+        to: ServerId,
+        command: Command,
+    },
     /// Say `Woke` at this point. It takes the place of the point asked for before.
     WakeAt(Nanos),
     Settle(Outcome),
