@@ -11,12 +11,28 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod actions;
+mod any;
+mod backoff;
+mod calls;
+mod chance;
 mod contract;
+mod error;
+mod lease;
+mod mutex;
+mod naive;
+mod none;
+mod spec;
 mod time;
 
 pub use actions::Actions;
+pub use any::{AnyLock, ArgValue, Strategy};
+pub use backoff::{Backoff, Next, Retry, RetryKind};
+pub use chance::Chance;
 pub use contract::{
     Action, CallId, Command, ErrorKind, Event, Key, Lasts, LockMachine, Outcome, Refusal, Reply, Script, ScriptForm,
     ServerId, Token,
 };
+pub use error::SpecError;
+pub use lease::Lease;
+pub use spec::Spec;
 pub use time::{Millis, Nanos};

@@ -1,0 +1,64 @@
+//! A small seeded generator that is handed in: tokens and pauses of a machine, keys and holds of a driver.
+//!
+//! Promises: the same seed gives the same draws on every machine; `streams` of one seed do not overlap within 2^64
+//! draws. Does not promise secrecy: who knows the seed knows the tokens, so a lock in production is seeded from the
+//! operating system.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoroshiro128PlusPlus;
+
+use crate::Token;
+
+/// 16 bytes. Not `Copy`: a copy left behind would draw the same numbers again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chance(Xoroshiro128PlusPlus);
+
+impl Chance {
+    pub fn seeded(seed: u64) -> Self {
+        Self(Xoroshiro128PlusPlus::seed_from_u64(seed))
+    }
+
+    /// One stream for each client, 2^64 draws apart. Never ends.
+    pub fn streams(seed: u64) -> impl Iterator<Item = Self> {
+        let mut next = Self::seeded(seed);
+        std::iter::repeat_with(move || {
+            let stream = next.clone();
+            next.jump();
+            stream
+        })
+    }
+
+    /// Goes 2^64 draws ahead.
+    pub fn jump(&mut self) {
+        self.0.jump();
+    }
+
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform in `0..n`, without bias. Panics when `n` is 0, for then there is nothing to choose from.
+    pub fn below(&mut self, n: u64) -> u64 {
+        assert!(n > 0, "a choice among nothing");
+        // Lemire, "Fast Random Integer Generation in an Interval" (2019): the high word is the draw; the few low words
+        // that would favour some results are drawn again.
+        let mut wide = u128::from(self.bits()) * u128::from(n);
+        if (wide as u64) < n {
+            let unfair = n.wrapping_neg() % n;
+            while (wide as u64) < unfair {
+                wide = u128::from(self.bits()) * u128::from(n);
+            }
+        }
+        (wide >> 64) as u64
+    }
+
+    /// Uniform in `[0, 1)`, in steps of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+        (self.bits() >> 11) as f64 * STEP
+    }
+
+    pub fn token(&mut self) -> Token {
+        Token(u128::from(self.bits()) << 64 | u128::from(self.bits()))
+    }
+}

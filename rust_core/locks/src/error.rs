@@ -1,0 +1,102 @@
+//! What can be wrong with the description of a lock. Each message says what was given and what would do.
+
+use std::fmt;
+
+use crate::{Millis, Nanos};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpecError {
+    UnknownStrategy {
+        given: String,
+        known: Vec<&'static str>,
+    },
+    UnknownArgument {
+        strategy: &'static str,
+        argument: String,
+        known: &'static [&'static str],
+    },
+    UnknownRetry {
+        given: String,
+        known: Vec<&'static str>,
+    },
+    /// Not a length of time that a lease can have: zero, negative, or more than `Lease::LONGEST`.
+    LeaseOutOfRange {
+        millis: i64,
+    },
+    /// The drift allowance takes all of the lease, so that no grant could ever be believed.
+    LeaseWithinDrift {
+        strategy: &'static str,
+        lease: Millis,
+        allowance: Nanos,
+    },
+    /// With no patience each call would be given up as it is sent.
+    NoPatience,
+    NoAttempts,
+    FactorOutOfRange {
+        factor: f64,
+    },
+    BaseAboveCap {
+        base: Nanos,
+        cap: Nanos,
+    },
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownStrategy { given, known } => {
+                write!(f, "there is no strategy `{given}`; known are {}", known.join(", "))
+            }
+            Self::UnknownArgument {
+                strategy,
+                argument,
+                known: [],
+            } => {
+                write!(f, "`{strategy}` takes no arguments, and was given `{argument}`")
+            }
+            Self::UnknownArgument {
+                strategy,
+                argument,
+                known,
+            } => {
+                write!(
+                    f,
+                    "`{strategy}` has no argument `{argument}`; known are {}",
+                    known.join(", ")
+                )
+            }
+            Self::UnknownRetry { given, known } => {
+                write!(f, "there is no retry kind `{given}`; known are {}", known.join(", "))
+            }
+            Self::LeaseOutOfRange { millis } => {
+                write!(
+                    f,
+                    "a lease of {millis} ms: it must be from 1 ms to 2^53 ms (9007199254740992 ms)"
+                )
+            }
+            Self::LeaseWithinDrift {
+                strategy,
+                lease,
+                allowance,
+            } => write!(
+                f,
+                "`{strategy}` could never be held with a lease of {} ms: the drift allowance (1 % and 2 ms) is \
+                 {allowance:?}; take at least 3 ms",
+                lease.0
+            ),
+            Self::NoPatience => f.write_str("a patience of 0 would give up each call as it is sent"),
+            Self::NoAttempts => f.write_str("`max_attempts` must be at least 1; leave it out for no limit"),
+            Self::FactorOutOfRange { factor } => {
+                write!(
+                    f,
+                    "a retry `factor` of {factor}: it must be a finite number of at least 1"
+                )
+            }
+            Self::BaseAboveCap { base, cap } => {
+                write!(f, "the retry `base` of {base:?} is longer than the `cap` of {cap:?}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}

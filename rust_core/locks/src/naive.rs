@@ -1,0 +1,303 @@
+//! `naive`: `SETNX key 1`, then `EXPIRE key s`; `DEL key` to give it back. What many programs do, faithfully.
+//!
+//! ```text
+//!          Acquire             1                1, 0         Release, Cancel
+//!    Idle ─────────▶ Asking ─────▶ Leasing ──────────▶ Held ────────────────▶ GivingBack ──▶ Idle
+//!                    │ │ ▲           │ Cancel, or too late                      ▲ │   ▲
+//!                  0 │ │ │           └──────────────────────────────────────────┘ │   │
+//!                    ▼ │ │ Woke                                                   │   │ 1
+//!              Pausing │ │◀─── too late, and the policy allows another ───────────┘   │
+//!                    └─┼─┘                                                            │
+//!                      └─ Cancel ──▶ Withdrawing ─────────────────────────────────────┘
+//! ```
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
+//!
+//! Promises exclusion only while nobody crashes, no answer is lost and no work outlives the lease: a key whose `EXPIRE`
+//! was never sent stays for ever, and `DEL` does not ask whose the lock is. These are its flaws, kept on purpose.
+
+use std::sync::Arc;
+
+use crate::backoff::{Backoff, Next};
+use crate::calls::{Calls, Effect, SERVER, Wait, wait};
+use crate::{Actions, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, LockMachine, Nanos, Outcome, Reply, Spec};
+
+#[derive(Debug)]
+pub(crate) struct Naive {
+    spec: Arc<Spec>,
+    chance: Chance,
+    calls: Calls,
+    backoff: Backoff,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Idle,
+    /// The `SETNX` is not answered.
+    Asking(Unanswered),
+    /// As `Asking`, but nobody wants the lock any more.
+    Withdrawing(Unanswered),
+    /// The `EXPIRE` is not answered; the key is ours, as far as anybody asks.
+    Leasing(Unanswered),
+    Pausing(Pausing),
+    Held(Key),
+    /// The `DEL` is not answered.
+    GivingBack(Unanswered, Why),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    key: Key,
+    call: CallId,
+    sent: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pausing {
+    key: Key,
+    until: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// The holder is done.
+    Release,
+    /// The request was cancelled before it was settled.
+    Cancel,
+    /// The lease was set, but its confirmation came when it was as good as over.
+    TooLate,
+}
+
+impl Naive {
+    pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
+        Self {
+            spec,
+            chance,
+            calls: Calls::default(),
+            backoff: Backoff::default(),
+            state: State::Idle,
+        }
+    }
+
+    fn acquire(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+        match self.state {
+            State::Idle => {
+                self.backoff = Backoff::begin(now);
+                self.attempt(now, key, out);
+            }
+            State::Held(_) => panic!("Acquire, but the last grant was not released"),
+            State::Asking(_)
+            | State::Withdrawing(_)
+            | State::Leasing(_)
+            | State::Pausing(_)
+            | State::GivingBack(..) => panic!("Acquire, but the last request is not settled"),
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Held(key) => self.give_back(now, key, Why::Release, out),
+            State::Idle
+            | State::Asking(_)
+            | State::Withdrawing(_)
+            | State::Leasing(_)
+            | State::Pausing(_)
+            | State::GivingBack(..) => panic!("Release, but nothing is held"),
+        }
+    }
+
+    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
+            // The answer says whether there is anything to give back; the wake point asked for at the send still
+            // bounds the wait for it.
+            State::Asking(asking) => self.state = State::Withdrawing(asking),
+            // Taken for certain, and on one connection the DEL arrives behind the EXPIRE: no need to wait.
+            State::Leasing(leasing) => self.give_back(now, leasing.key, Why::Cancel, out),
+            State::Held(key) => self.give_back(now, key, Why::Release, out),
+            State::GivingBack(back, Why::TooLate) => self.state = State::GivingBack(back, Why::Cancel),
+            // On its way already; the one settlement to come answers both requests.
+            State::GivingBack(_, Why::Release | Why::Cancel) | State::Withdrawing(_) => {}
+        }
+    }
+
+    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+        match self.state {
+            State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
+            State::Withdrawing(asking) if asking.call == call => self.withdrawn(now, asking, reply, out),
+            State::Leasing(leasing) if leasing.call == call => self.leased(now, leasing, reply, out),
+            State::GivingBack(back, why) if back.call == call => self.given_back(now, back, why, reply, out),
+            // An answer to a call that was given up: it says nothing about the present one.
+            State::Idle
+            | State::Asking(_)
+            | State::Withdrawing(_)
+            | State::Leasing(_)
+            | State::Pausing(_)
+            | State::Held(_)
+            | State::GivingBack(..) => {}
+        }
+    }
+
+    fn lost(&mut self, call: CallId, out: &mut Actions) {
+        match self.state {
+            State::Asking(waiting) | State::Withdrawing(waiting) | State::GivingBack(waiting, _)
+                if waiting.call == call =>
+            {
+                self.settle(Outcome::Unknown, out);
+            }
+            State::Leasing(leasing) if leasing.call == call => self.abandon(leasing.key, Outcome::Unknown, out),
+            // The connection of a call that was given up. A lock that is held is not tied to a connection.
+            State::Idle
+            | State::Asking(_)
+            | State::Withdrawing(_)
+            | State::Leasing(_)
+            | State::Pausing(_)
+            | State::Held(_)
+            | State::GivingBack(..) => {}
+        }
+    }
+
+    fn woke(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            // Without an owner in the key there is no way to take back only what is ours: a SETNX that was carried out
+            // unseen leaves its key for ever.
+            State::Asking(waiting) | State::Withdrawing(waiting) | State::GivingBack(waiting, _) => {
+                match wait(now, waiting.sent.after(self.spec.patience), out) {
+                    Wait::GoesOn => {}
+                    Wait::Over => self.settle(Outcome::Unknown, out),
+                }
+            }
+            State::Leasing(leasing) => match wait(now, leasing.sent.after(self.spec.patience), out) {
+                Wait::GoesOn => {}
+                Wait::Over => self.abandon(leasing.key, Outcome::Unknown, out),
+            },
+            State::Pausing(pausing) if now >= pausing.until => self.attempt(now, pausing.key, out),
+            State::Pausing(pausing) => out.wake_at(pausing.until),
+            // The point guarded a call that has been answered since.
+            State::Idle | State::Held(_) => {}
+        }
+    }
+
+    fn attempt(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+        self.backoff.attempt();
+        self.state = State::Asking(self.send(now, key, Command::SetNx { key }, out));
+    }
+
+    fn asked(&mut self, now: Nanos, asking: Unanswered, reply: Reply, out: &mut Actions) {
+        let key = asking.key;
+        match reply {
+            Reply::Int(1) => {
+                let seconds = self.spec.lease.in_whole_seconds().ttl().0 / 1_000;
+                self.state = State::Leasing(self.send(now, key, Command::Expire { key, seconds }, out));
+            }
+            Reply::Int(0) => {
+                let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
+                self.go_on(key, next, out);
+            }
+            Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => {
+                self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    fn withdrawn(&mut self, now: Nanos, asking: Unanswered, reply: Reply, out: &mut Actions) {
+        match reply {
+            Reply::Int(1) => self.give_back(now, asking.key, Why::Cancel, out),
+            Reply::Int(0) => self.settle(Outcome::Released, out),
+            Reply::Error(kind) => match Effect::of(kind) {
+                Effect::Nothing => self.settle(Outcome::Released, out),
+                Effect::Unknown => self.settle(Outcome::Unknown, out),
+            },
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => self.settle(Outcome::Unknown, out),
+        }
+    }
+
+    fn leased(&mut self, now: Nanos, leasing: Unanswered, reply: Reply, out: &mut Actions) {
+        match reply {
+            // 0 says that the key is gone: somebody's unchecked DEL took it. Naive code does not look at this answer,
+            // and neither does this machine: it believes, and the checker sees what comes of it.
+            Reply::Int(0 | 1) => {
+                let until = self.spec.lease.in_whole_seconds().until(leasing.sent);
+                if until > now {
+                    self.state = State::Held(leasing.key);
+                    out.settle(Outcome::Held {
+                        lasts: Lasts::Until(until),
+                    });
+                } else {
+                    self.give_back(now, leasing.key, Why::TooLate, out);
+                }
+            }
+            Reply::Error(kind) => self.abandon(leasing.key, Outcome::Failed(kind), out),
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => {
+                self.abandon(leasing.key, Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    fn give_back(&mut self, now: Nanos, key: Key, why: Why, out: &mut Actions) {
+        self.state = State::GivingBack(self.send(now, key, Command::Del { key }, out), why);
+    }
+
+    fn given_back(&mut self, now: Nanos, back: Unanswered, why: Why, reply: Reply, out: &mut Actions) {
+        match (reply, why) {
+            (Reply::Int(0), Why::Release) => self.settle(Outcome::Expired, out),
+            (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => self.settle(Outcome::Released, out),
+            (Reply::Int(0 | 1), Why::TooLate) => {
+                let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
+                self.go_on(back.key, next, out);
+            }
+            (Reply::Error(kind), Why::Release | Why::Cancel | Why::TooLate) => {
+                self.settle(Outcome::Failed(kind), out);
+            }
+            (Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other, Why::Release | Why::Cancel | Why::TooLate) => {
+                self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    fn go_on(&mut self, key: Key, next: Next, out: &mut Actions) {
+        match next {
+            Next::TryAt(until) => {
+                self.state = State::Pausing(Pausing { key, until });
+                out.wake_at(until);
+            }
+            Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+        }
+    }
+
+    fn send(&mut self, now: Nanos, key: Key, command: Command, out: &mut Actions) -> Unanswered {
+        let call = self.calls.fresh();
+        out.send(call, SERVER, command);
+        out.wake_at(now.after(self.spec.patience));
+        Unanswered { key, call, sent: now }
+    }
+
+    /// Settles now, with a `DEL` behind that nobody waits for: the `SETNX` was granted, so the key was ours.
+    fn abandon(&mut self, key: Key, outcome: Outcome, out: &mut Actions) {
+        out.send(self.calls.fresh(), SERVER, Command::Del { key });
+        self.settle(outcome, out);
+    }
+
+    fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+impl LockMachine for Naive {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            Event::Acquire { key } => self.acquire(now, key, out),
+            Event::Release => self.release(now, out),
+            Event::Cancel => self.cancel(now, out),
+            Event::Replied { call, reply } => self.replied(now, call, reply, out),
+            Event::Lost { call } => self.lost(call, out),
+            Event::Woke => self.woke(now, out),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.backoff.attempts()
+    }
+}

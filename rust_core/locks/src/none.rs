@@ -1,0 +1,53 @@
+//! `none`: no lock at all. The control of every run: a checker that does not catch it proves nothing.
+//!
+//! ```text
+//!            Acquire: settle Held for ever
+//!          ┌───────────────────────────────┐
+//!        Idle                             Held
+//!          └───────────────────────────────┘
+//!            Release, Cancel: settle Released
+//! ```
+//!
+//! Promises nothing, and sends nothing.
+
+use crate::{Actions, Event, Lasts, LockMachine, Nanos, Outcome};
+
+#[derive(Debug, Default)]
+pub(crate) struct NoLock {
+    state: State,
+    attempts: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Idle,
+    Held,
+}
+
+impl LockMachine for NoLock {
+    fn on(&mut self, _now: Nanos, event: Event, out: &mut Actions) {
+        match (self.state, event) {
+            (State::Idle, Event::Acquire { .. }) => {
+                self.attempts = 1;
+                self.state = State::Held;
+                out.settle(Outcome::Held {
+                    lasts: Lasts::Unbounded,
+                });
+            }
+            (State::Held, Event::Release | Event::Cancel) => {
+                self.state = State::Idle;
+                out.settle(Outcome::Released);
+            }
+            (State::Idle, Event::Cancel) => out.settle(Outcome::Released),
+            (State::Idle, Event::Release) => panic!("Release, but nothing is held"),
+            (State::Held, Event::Acquire { .. }) => panic!("Acquire, but the last grant was not released"),
+            // Nothing was sent and no point asked for, so this is about somebody else.
+            (State::Idle | State::Held, Event::Replied { .. } | Event::Lost { .. } | Event::Woke) => {}
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.attempts
+    }
+}
