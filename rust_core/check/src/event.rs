@@ -1,0 +1,59 @@
+//! What the driver tells the checker: the steps of one client on its way from an attempt to its release.
+//!
+//! ```text
+//!                 Waiting            Granted             Released
+//!          Idle ───────────> Waiting ───────> Holding ───────────────> Idle
+//!           ^                   │              │  ↺ LeaseLost            ^
+//!           └────── GaveUp ─────┘              └─ Stopped ─> Stopped ────┘  Released, or the next Waiting
+//! ```
+//!
+//! Stamps come in non-decreasing order. At equal stamps what ends a grant comes before what begins one, for intervals
+//! are half-open; `Merge` sees to both where several threads tell.
+
+use locks::{Key, Nanos};
+
+/// A client, from 0, over all threads of a trial.
+pub type ClientId = u32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The first attempt of an acquire is sent.
+    Waiting { client: ClientId, key: Key },
+    /// The acquire ended without a grant, or nobody knows how.
+    GaveUp { client: ClientId },
+    /// The key of its `Waiting` was granted. `until` ends the lease, `Nanos::NEVER` when nothing ends it; `hold` is how
+    /// long the client meant to hold, whatever it then does.
+    Granted {
+        client: ClientId,
+        until: Nanos,
+        hold: Nanos,
+    },
+    /// The holder was told that the lock is no longer its own: belief ends, work goes on.
+    LeaseLost { client: ClientId },
+    /// The holder stopped working without a release, as at the end of its lease: belief and work end. A release may
+    /// follow; it counts for the hand-off and for what it may delete.
+    Stopped { client: ClientId },
+    /// The release is about to be sent: belief and work end.
+    Released { client: ClientId },
+}
+
+impl Event {
+    pub const fn client(self) -> ClientId {
+        match self {
+            Self::Waiting { client, .. }
+            | Self::GaveUp { client }
+            | Self::Granted { client, .. }
+            | Self::LeaseLost { client }
+            | Self::Stopped { client }
+            | Self::Released { client } => client,
+        }
+    }
+
+    /// Whether it ends a belief: at equal stamps such events come first.
+    pub(crate) const fn ends_belief(self) -> bool {
+        match self {
+            Self::LeaseLost { .. } | Self::Stopped { .. } | Self::Released { .. } => true,
+            Self::Waiting { .. } | Self::GaveUp { .. } | Self::Granted { .. } => false,
+        }
+    }
+}

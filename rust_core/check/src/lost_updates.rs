@@ -1,0 +1,69 @@
+//! Lost updates: does the guarded counter stand where the acknowledged writes have brought it?
+//!
+//! Each guarded write adds one. The property: acknowledged <= final <= acknowledged + unknown. *Not* a violation: a
+//! write whose answer was lost, carried out or not. Where such answers leave room, an update may hide in it that was
+//! lost, or made twice; that is said, and not taken for proof of either.
+
+/// The writes of one guarded counter that started from zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostUpdates {
+    acknowledged: u64,
+    unknown: u64,
+}
+
+/// What the counter's final value proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateVerdict {
+    /// Each acknowledged write is there, once, and nothing else is.
+    Kept,
+    /// No violation, but the answers to `unknown` writes were lost, which could hide one.
+    Undecided { unknown: u64 },
+    /// At least so many acknowledged writes are gone.
+    Lost { at_least: u64 },
+    /// At least so many writes are there that nobody sent, or that were made twice.
+    Surplus { at_least: u64 },
+}
+
+impl UpdateVerdict {
+    pub const fn is_violation(self) -> bool {
+        match self {
+            Self::Kept | Self::Undecided { .. } => false,
+            Self::Lost { .. } | Self::Surplus { .. } => true,
+        }
+    }
+}
+
+impl LostUpdates {
+    /// A write was answered with success.
+    pub const fn acknowledge(&mut self) {
+        self.acknowledged += 1;
+    }
+
+    /// A write was sent, and its answer will not come.
+    pub const fn lose_answer(&mut self) {
+        self.unknown += 1;
+    }
+
+    /// Joins what another thread counted of the same counter.
+    pub const fn join(&mut self, other: &Self) {
+        self.acknowledged += other.acknowledged;
+        self.unknown += other.unknown;
+    }
+
+    pub const fn judge(&self, final_value: u64) -> UpdateVerdict {
+        let most = self.acknowledged + self.unknown;
+        if final_value < self.acknowledged {
+            UpdateVerdict::Lost {
+                at_least: self.acknowledged - final_value,
+            }
+        } else if final_value > most {
+            UpdateVerdict::Surplus {
+                at_least: final_value - most,
+            }
+        } else if self.unknown > 0 {
+            UpdateVerdict::Undecided { unknown: self.unknown }
+        } else {
+            UpdateVerdict::Kept
+        }
+    }
+}

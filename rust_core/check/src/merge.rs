@@ -1,0 +1,108 @@
+//! One stream out of many: the events of several threads, each in order, delivered in the order of stamps.
+//!
+//! A source says with its watermark how far it has come; nothing is delivered before all sources have passed it.
+//!
+//! Promises: the order does not depend on when a source's events arrive. At equal stamps what ends a belief comes
+//! first (intervals are half-open), except that a client's own events keep their order; then sources in turn.
+//! Does not promise: bounded memory. A source that lags holds back the others' events, and they pile up.
+
+use crate::Event;
+use locks::Nanos;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub struct Merge {
+    sources: Vec<Source>,
+}
+
+#[derive(Debug)]
+struct Source {
+    queue: VecDeque<(Nanos, Event)>,
+    watermark: Watermark,
+}
+
+/// What may still come from a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Watermark {
+    /// Events of this stamp and later ones.
+    From(Nanos),
+    Finished,
+}
+
+impl Merge {
+    /// For `sources` sources, each with room for `capacity` events before it allocates.
+    pub fn new(sources: usize, capacity: usize) -> Self {
+        let source = || Source {
+            queue: VecDeque::with_capacity(capacity),
+            watermark: Watermark::From(Nanos::ZERO),
+        };
+        Self {
+            sources: std::iter::repeat_with(source).take(sources).collect(),
+        }
+    }
+
+    /// Takes an event of `source`, not stamped before its watermark, which it raises to `at`.
+    pub fn push(&mut self, source: usize, at: Nanos, event: Event) {
+        let Source { queue, watermark } = &mut self.sources[source];
+        let promised = std::mem::replace(watermark, Watermark::From(at));
+        assert!(
+            Watermark::From(at) >= promised,
+            "{event:?} at {at:?} from source {source}, which promised {promised:?}"
+        );
+        queue.push_back((at, event));
+        if event.ends_belief() {
+            advance_last(queue);
+        }
+    }
+
+    /// Nothing earlier than `at` will come from `source`; what is stamped `at` still may. Of several watermarks the
+    /// latest holds, so one that was read before the events that were pushed meanwhile does no harm.
+    pub fn watermark(&mut self, source: usize, at: Nanos) {
+        let watermark = &mut self.sources[source].watermark;
+        *watermark = Watermark::From(at).max(*watermark);
+    }
+
+    /// Nothing more will come from `source`: it holds the others back no longer.
+    pub fn finish(&mut self, source: usize) {
+        self.sources[source].watermark = Watermark::Finished;
+    }
+
+    /// Delivers, in order, everything that can no longer be preceded by what is still to come.
+    pub fn drain(&mut self, mut deliver: impl FnMut(Nanos, Event)) {
+        let Some(lowest) = self.sources.iter().map(|source| source.watermark).min() else {
+            return;
+        };
+        while let Some(source) = self.next_source(lowest) {
+            let (at, event) = self.sources[source]
+                .queue
+                .pop_front()
+                .expect("next_source looked at its front");
+            deliver(at, event);
+        }
+    }
+
+    /// The source whose front event is next, unless something that is still to come may belong before it.
+    fn next_source(&self, lowest: Watermark) -> Option<usize> {
+        let fronts = self.sources.iter().enumerate().filter_map(|(index, source)| {
+            let (at, event) = *source.queue.front()?;
+            Some((at, !event.ends_belief(), index))
+        });
+        let (at, _, index) = fronts.min()?;
+        (Watermark::From(at) < lowest).then_some(index)
+    }
+}
+
+/// Moves the last event, which ends a belief, ahead of the others of its stamp that end none, but not ahead of its own
+/// client's.
+fn advance_last(queue: &mut VecDeque<(Nanos, Event)>) {
+    let mut index = queue.len() - 1;
+    let (at, event) = queue[index];
+    while index > 0 {
+        let (at_before, before) = queue[index - 1];
+        if at_before != at || before.ends_belief() || before.client() == event.client() {
+            break;
+        }
+        queue.swap(index - 1, index);
+        index -= 1;
+    }
+}
