@@ -1,0 +1,25 @@
+"""Real servers: find them, start them, ask them, and leave nothing behind."""
+
+from __future__ import annotations
+
+from pybench.servers.cleanup import remove_keys
+from pybench.servers.endpoint import Endpoint
+from pybench.servers.figures import ServerFigures, difference, read_figures
+from pybench.servers.leftovers import Leftover, clear_leftovers
+from pybench.servers.pool import ServerPool
+from pybench.servers.probe import Facts, probe
+from pybench.servers.server import Server
+
+__all__ = [
+    "Endpoint",
+    "Facts",
+    "Leftover",
+    "Server",
+    "ServerFigures",
+    "ServerPool",
+    "clear_leftovers",
+    "difference",
+    "probe",
+    "read_figures",
+    "remove_keys",
+]

@@ -1,0 +1,157 @@
+"""The address of one server, with the credentials for it.
+
+Promises: no text made from an endpoint, and no error raised here, contains the password.
+Does not connect; `pybench.servers.probe` finds out what stands behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlsplit
+
+import redis
+from pydantic import SecretStr
+from redis.backoff import NoBackoff
+from redis.connection import parse_url
+from redis.retry import Retry
+
+from pybench.errors import InputError
+
+ENVIRONMENT: Final = "PYBENCH_REDIS_URL"
+
+DEFAULT_PORT: Final = 6379
+
+CONNECT_S: Final = 2.0
+ANSWER_S: Final = 5.0
+
+_FORMS = "redis://[user:password@]host[:port][/db] or unix:///path[?db=N]"
+_LATER = {
+    "rediss": "TLS",
+    "redis+sentinel": "Sentinel",
+    "sentinel": "Sentinel",
+    "redis+cluster": "Cluster",
+    "rediscluster": "Cluster",
+    "postgresql": "Postgres",
+    "postgres": "Postgres",
+}
+_UNDERSTOOD = {"redis": {"db", "username", "password"}, "unix": {"db", "username", "password"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Either a Unix socket's path, or a host and a port."""
+
+    unix: str | None = None
+    host: str | None = None
+    port: int = 0
+    username: str | None = None
+    password: SecretStr | None = None
+    db: int = 0
+
+    def __post_init__(self) -> None:
+        assert (self.unix is None) != (self.host is None), "an endpoint is a path or a host"
+
+    @classmethod
+    def parse(cls, url: str | SecretStr) -> Endpoint:
+        """Read a URL. Raises InputError that names it without its password."""
+        text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
+        shown = without_password(text)
+        scheme = text.partition("://")[0].lower() if "://" in text else ""
+        if scheme in _LATER:
+            raise InputError(f"{shown}: {_LATER[scheme]} comes in a later step", hint=f"for now give {_FORMS}")
+        if scheme not in _UNDERSTOOD:
+            raise InputError(f"{shown} is not the URL of a Redis server", hint=f"give {_FORMS}")
+        try:
+            _refuse_what_would_be_dropped(text, scheme)
+            parts: dict[str, Any] = parse_url(scheme + text[len(scheme) :])  # type: ignore[no-untyped-call]
+        except ValueError as error:
+            # Without its cause: the parser quotes pieces of the URL, and a piece of a password may be among them.
+            reason = str(error) if isinstance(error, _Dropped) else "it cannot be parsed"
+            raise InputError(
+                f"{shown}: {reason}", hint=f"give {_FORMS}; write special characters of a password as %XX"
+            ) from None
+        password = parts.get("password")
+        return cls(
+            unix=parts["path"] if scheme == "unix" else None,
+            host=parts.get("host", "localhost") if scheme == "redis" else None,
+            port=parts.get("port", DEFAULT_PORT) if scheme == "redis" else 0,
+            username=parts.get("username"),
+            password=None if password is None else SecretStr(password),
+            db=parts.get("db", 0),
+        )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Endpoint | None:
+        """The endpoint that PYBENCH_REDIS_URL names; None when it is not set. Raises InputError."""
+        url = (os.environ if environment is None else environment).get(ENVIRONMENT, "")
+        return cls.parse(url) if url else None
+
+    @property
+    def address(self) -> str:
+        """Where it is, without credentials: `redis://host:port/db` or `unix:///path?db=N`."""
+        return self._url("")
+
+    def __str__(self) -> str:
+        secret = ":***" if self.password is not None else ""
+        user = quote(self.username, safe="") if self.username else ""
+        return self._url(f"{user}{secret}@" if user or secret else "")
+
+    def client(self, *, answer_s: float = ANSWER_S) -> redis.Redis:
+        """A connection of the control plane: bytes out, text in; no retries; closed by the caller."""
+        where: dict[str, Any] = (
+            {"unix_socket_path": self.unix} if self.unix is not None else {"host": self.host, "port": self.port}
+        )
+        return redis.Redis(
+            **where,
+            db=self.db,
+            username=self.username,
+            password=None if self.password is None else self.password.get_secret_value(),
+            socket_connect_timeout=CONNECT_S,
+            socket_timeout=answer_s,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
+            driver_info=None,
+            single_connection_client=True,
+        )
+
+    def _url(self, user: str) -> str:
+        if self.unix is not None:
+            return f"unix://{user}{quote(self.unix)}" + (f"?db={self.db}" if self.db else "")
+        host = f"[{self.host}]" if self.host is not None and ":" in self.host else self.host
+        return f"redis://{user}{host}:{self.port}/{self.db}"
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be shown, however malformed: all between the user's name and the last @ is masked."""
+    url = re.sub(r"(?i)(password=)[^&#]*", r"\1***", url)
+    scheme, found, rest = url.rpartition("://") if "://" in url else ("", "", url)
+    user, at, place = rest.rpartition("@")
+    if not at:
+        return url
+    name, colon, _ = user.partition(":")
+    return f"{scheme}{found}{name}{':***' if colon else ''}@{place}"
+
+
+class _Dropped(ValueError):
+    """Something in a URL that the parser would pass over in silence."""
+
+
+def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
+    parts = urlsplit(url)
+    query = parse_qs(parts.query, keep_blank_values=True)
+    unknown = sorted(set(query) - _UNDERSTOOD[scheme])
+    if unknown:
+        raise _Dropped(f"unknown option {unknown[0]!r}")
+    if parts.fragment:
+        raise _Dropped("it holds an unescaped '#'")
+    db = query.get("db", [""])[-1]
+    if db and not db.isdecimal():
+        raise _Dropped("the database is not a number")
+    if scheme == "redis" and not re.fullmatch(r"(/\d*)?", parts.path):
+        raise _Dropped("the database is not a number")
+    if scheme == "unix" and (not parts.path.startswith("/") or parts.hostname):
+        raise _Dropped("the path of a socket is absolute: three slashes in a row")

@@ -1,0 +1,138 @@
+"""The private folder of one server that pybench started: socket, configuration, log, and who owns it.
+
+Promises: mode 0700, a path short enough for a socket in it, and a lock that the kernel gives back when the last
+process that holds it dies. Whether the owner lives is asked of that lock and not of a pid.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.errors import ServerError
+from pybench.servers.processes import ProcessId
+
+PREFIX = "pybench-srv-"
+SOCKET = "s.sock"
+LOG = "server.log"
+CONFIG = "server.conf"
+LOCK = "owner.lock"
+SERVER = "server.json"
+
+SOCKET_PATH_MAX = 103
+"""Bytes. Linux takes 107, macOS 103; one bound for both keeps a folder good on either."""
+
+YOUNG_S = 60.0
+"""A folder without a word of its owner may be in the making for this long."""
+
+_NAME = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9_]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFolder:
+    """A folder that this process made and owns."""
+
+    path: Path
+    lock: int
+    """An open file descriptor; the folder is owned for as long as any process has it open."""
+
+    @classmethod
+    def create(cls) -> ServerFolder:
+        """A new one, in the first place for temporary files where a socket's path fits. Raises ServerError."""
+        place = next((place for place in places() if _socket_fits(place)), None)
+        if place is None:
+            longest = SOCKET_PATH_MAX - len(f"/{PREFIX}12345678/{SOCKET}")
+            raise ServerError(
+                f"the path of the temporary folder is too long for a Unix socket: {tempfile.gettempdir()}",
+                hint=f"set TMPDIR to a folder with a path of at most {longest} bytes",
+            )
+        try:
+            path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+            lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise ServerError(
+                f"cannot make a temporary folder in {place}: {error.strerror}",
+                hint="set TMPDIR to a folder that can be written",
+            ) from error
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Written under the lock: an empty file tells a reaper that the lock is about to be taken.
+        os.write(lock, f"{os.getpid()}\n".encode())
+        return cls(path, lock)
+
+    def note_server(self, server: ProcessId) -> None:
+        """Leave on disk which process to end should both this process and the keeper be killed."""
+        new = self.path / f"{SERVER}.new"
+        new.write_text(json.dumps({"pid": server.pid, "started": server.started}), encoding="utf-8")
+        new.replace(self.path / SERVER)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it, and give the lock back. Harmless when the keeper already did."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self.lock)
+
+
+def places() -> list[Path]:
+    """Where such folders are made: the folder for temporary files, and /tmp where its path is too long."""
+    return list(dict.fromkeys(Path(place).resolve() for place in (tempfile.gettempdir(), "/tmp")))
+
+
+def all_of_this_user() -> Iterator[Path]:
+    """Every server folder of this user, whoever owns it now."""
+    for place in places():
+        try:
+            names = sorted(entry.name for entry in os.scandir(place) if _NAME.fullmatch(entry.name))
+        except OSError:
+            continue
+        for name in names:
+            path = place / name
+            try:
+                status = path.lstat()
+            except OSError:
+                continue  # Somebody removed it meanwhile.
+            if status.st_uid == os.geteuid() and path.is_dir() and not path.is_symlink():
+                yield path
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether nobody who could own the folder lives any more."""
+    try:
+        lock = os.open(path / LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return _is_old(path) and not any(path.iterdir())
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return bool(os.read(lock, 1)) or _is_old(path)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+
+
+def noted_server(path: Path) -> ProcessId | None:
+    """What `note_server` left; None when there is nothing that can be read."""
+    try:
+        noted = json.loads((path / SERVER).read_text(encoding="utf-8"))
+        return ProcessId(int(noted["pid"]), str(noted["started"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _socket_fits(place: Path) -> bool:
+    return len(os.fsencode(place / f"{PREFIX}12345678" / SOCKET)) <= SOCKET_PATH_MAX
+
+
+def _is_old(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > YOUNG_S
+    except OSError:
+        return False

@@ -1,0 +1,131 @@
+"""The keeper: a small process between pybench and a server it started. Run as a script, standard library only.
+
+Promises: when pybench closes the pipe on standard input, or dies in any way, the server is ended and its folder
+removed. When the keeper itself is killed, the kernel ends the server (Linux).
+
+A parent-death signal set by pybench itself would not do: it fires when the *thread* that started the server ends,
+and code between fork and exec is unsafe beside other threads. The keeper has one thread, so both are sound here.
+
+Arguments: folder, open files wanted, inherited file descriptor of the folder's lock, command of the server.
+Says on standard output: `pid N`, and `exit N` when the server ends by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+
+PATIENCE_S = 1.0
+PR_SET_PDEATHSIG = 1
+OWNER = 0
+
+
+def main(arguments: list[str]) -> None:
+    """Start the server, wait for the owner's end, end the server, remove the folder."""
+    folder, files, lock, *command = arguments
+    os.set_inheritable(int(lock), False)  # noqa: FBT003 - positional only
+    os.chdir(folder)
+    signals = _catch_signals()
+    server = _launch(command, int(files))
+    _say(f"pid {server}")
+    if _wait_for_the_end(server, signals):
+        _end(server)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _catch_signals() -> int:
+    """A file descriptor on which each signal appears as one byte."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: None)
+    return read_end
+
+
+def _launch(command: list[str], files: int) -> int:
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+    keeper = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != keeper:  # It died before the call above, which then had nobody to watch.
+                os._exit(1)
+        # An ignored signal stays ignored over exec, and Python ignores these two.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        _raise_file_limit(files)
+        log = os.open("server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        os.execv(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _raise_file_limit(files: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft == unlimited or soft >= files:
+        return
+    if hard != unlimited and hard < files:
+        with contextlib.suppress(ValueError, OSError):  # Only root may raise the hard limit.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+            return
+    wanted = files if hard == unlimited else min(files, hard)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _wait_for_the_end(server: int, signals: int) -> bool:
+    """Until the owner is gone or we are told to go. True when the server still runs then."""
+    running = True
+    while True:
+        ready, _, _ = select.select([OWNER, signals], [], [])
+        if OWNER in ready and not os.read(OWNER, 64):
+            return running
+        if signals not in ready:
+            continue
+        told = os.read(signals, 64)
+        if running:
+            ended, status = os.waitpid(server, os.WNOHANG)
+            if ended:
+                running = False
+                _say(f"exit {os.waitstatus_to_exitcode(status)}")
+        if any(number != signal.SIGCHLD for number in told):
+            return running
+
+
+def _end(server: int) -> None:
+    os.kill(server, signal.SIGTERM)
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if os.waitpid(server, os.WNOHANG)[0]:
+            return
+        time.sleep(0.005)
+    os.kill(server, signal.SIGKILL)
+    os.waitpid(server, 0)
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # The owner may be gone, which the loop sees.
+        os.write(1, f"{line}\n".encode())
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    main(sys.argv[1:])

@@ -1,0 +1,40 @@
+"""What a killed run left behind: servers without an owner, and their folders.
+
+Promises: touches only folders of this user that have our naming and whose lock nobody holds, and ends only
+processes that are proved by pid, start time and working folder to be the ones noted there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.servers import folder as folders
+from pybench.servers import processes
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One folder that was found without an owner, and is gone now."""
+
+    folder: Path
+    ended: int | None
+    """The pid of the server, when it still ran."""
+
+    def __str__(self) -> str:
+        return f"removed {self.folder}" + (f", ended server process {self.ended}" if self.ended else "")
+
+
+def clear_leftovers() -> list[Leftover]:
+    """End and remove all that killed runs of this user left; at most about a second for each server."""
+    cleared: list[Leftover] = []
+    for folder in folders.all_of_this_user():
+        if not folders.is_abandoned(folder):
+            continue
+        server = folders.noted_server(folder)
+        ended = server.pid if server is not None and processes.end(server, folder) else None
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            cleared.append(Leftover(folder, ended))
+    return cleared

@@ -1,0 +1,99 @@
+"""The servers of one run: each started or connected to once, all ended together.
+
+Promises: leaving the `with` block ends every server that the pool started, and touches no other.
+Not for use by several threads.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol, Self
+
+from pydantic import SecretStr
+
+from pybench.errors import ServerError
+from pybench.servers import binaries, supervisor
+from pybench.servers.config import AppendFsync
+from pybench.servers.endpoint import Endpoint
+from pybench.servers.probe import probe
+from pybench.servers.server import GIVEN, Server
+from pybench.servers.supervisor import SupervisedServer
+
+
+class RedisBackend(Protocol):
+    """What the pool asks of a backend of the matrix."""
+
+    @property
+    def name(self) -> str:
+        """Unique in its matrix."""
+
+    @property
+    def url(self) -> SecretStr | None:
+        """A given server; None: start one."""
+
+    @property
+    def source(self) -> binaries.Source:
+        """Where the binary to start is looked for."""
+
+
+class ServerPool:
+    """Servers by backend and `appendfsync`. A context manager; `close` may be called more than once."""
+
+    def __init__(self) -> None:
+        self._servers: dict[tuple[str, AppendFsync], list[Server]] = {}
+        self._supervised: list[SupervisedServer] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def get(self, backend: RedisBackend, appendfsync: AppendFsync = "off") -> list[Server]:
+        """The backend's servers, with these settings. Raises ServerError, InputError for its URL."""
+        key = (backend.name, appendfsync)
+        if key not in self._servers:
+            self._servers[key] = [
+                self._connect(backend, appendfsync) if backend.url else self._start(backend, appendfsync)
+            ]
+        return self._servers[key]
+
+    def all(self) -> list[Server]:
+        """Every server got so far, in the order of asking."""
+        return [server for servers in self._servers.values() for server in servers]
+
+    def check(self) -> None:
+        """Raise ServerError, with the end of its log, if a server that the pool started has ended by itself."""
+        for one in self._supervised:
+            if not one.is_running():
+                tail = one.log_tail()
+                raise ServerError(
+                    f"{one.binary.path} ended in the middle of the run" + (f"; it said last:\n{tail}" if tail else ""),
+                    hint="pybench run --resume DIR goes on where it stopped",
+                )
+
+    def close(self) -> None:
+        """End every server that the pool started."""
+        while self._supervised:
+            self._supervised.pop().stop()
+        self._servers.clear()
+
+    def _start(self, backend: RedisBackend, appendfsync: AppendFsync) -> Server:
+        binary = binaries.find(backend.source)
+        supervised, facts = supervisor.start(binary, appendfsync=appendfsync)
+        self._supervised.append(supervised)
+        return Server(supervised.endpoint, facts, binary.source, supervised.pid)
+
+    def _connect(self, backend: RedisBackend, appendfsync: AppendFsync) -> Server:
+        assert backend.url is not None
+        endpoint = Endpoint.parse(backend.url)
+        facts = probe(endpoint)
+        # "off" is what a cell says that does not care; the record tells what the server really does.
+        if appendfsync != "off" and facts.appendfsync not in (appendfsync, None):
+            raise ServerError(
+                f"{endpoint} runs with appendfsync {facts.appendfsync}, a cell asks for {appendfsync}",
+                hint="pybench does not change the settings of a given server: change them, or drop the axis",
+            )
+        return Server(endpoint, facts, GIVEN)

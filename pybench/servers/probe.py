@@ -1,0 +1,181 @@
+"""What stands behind an address: its product, its version, and what of its settings matters to a lock.
+
+Promises: an answer or a ServerError within 3 s, whatever listens there. Changes nothing on the server.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pybench.errors import ServerError
+from pybench.servers.conversation import Conversation, Refusal
+from pybench.servers.endpoint import Endpoint
+
+PROBE_S = 2.0
+
+CompareAndDelete = Literal["script", "delifeq", "delex"]
+
+_PRODUCTS = (
+    ("valkey", "valkey_version"),
+    ("dragonfly", "dragonfly_version"),
+    ("garnet", "garnet_version"),
+    ("redis", "redis_version"),
+)
+"""Forks report the Redis version that they are compatible with beside their own, so Redis is asked last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a server says of itself. None: it does not say, or this user may not ask."""
+
+    product: str
+    version: str
+    transport: Literal["unix", "tcp"]
+    peer: str | None
+    """The numeric address that answered; None for a Unix socket."""
+    protocol: Literal[2, 3]
+    """The highest version of the protocol."""
+    compare_and_delete: CompareAndDelete
+    """The native command for it, or `script` where there is none."""
+    process_id: int | None
+    run_id: str | None
+    """Changes with each start of the server."""
+    maxclients: int | None
+    maxmemory: int | None
+    """Bytes; 0 is no limit."""
+    maxmemory_policy: str | None
+    appendfsync: str | None
+    """`off` without an append-only file, otherwise `always`, `everysec` or `no`."""
+    io_threads: int | None
+
+    def settings(self) -> dict[str, Any]:
+        """The facts for a record, without those that differ from start to start."""
+        return {name: value for name, value in asdict(self).items() if name not in ("process_id", "run_id", "peer")}
+
+
+def probe(where: Endpoint | str) -> Facts:
+    """Connect, log in, ask. Raises InputError for a URL that cannot be read, ServerError for everything else."""
+    endpoint = Endpoint.parse(where) if isinstance(where, str) else where
+    with Conversation(endpoint, seconds=PROBE_S) as conversation:
+        try:
+            _log_in(conversation, endpoint)
+            if conversation.ask("PING") != b"PONG":
+                raise ServerError(f"{endpoint} answers, but not as Redis does", hint="check the port")
+            info = _info(conversation)
+        except Refusal as refusal:
+            raise _refused(endpoint, refusal) from None
+        _must_be_usable(endpoint, info)
+        product, version = next(((name, info[field]) for name, field in _PRODUCTS if field in info), ("unknown", "0"))
+        config = _config(conversation)
+        fsync = "off" if info.get("aof_enabled") == "0" else config.get("appendfsync")
+        return Facts(
+            product=product,
+            version=version.removeprefix("df-").removeprefix("v"),
+            transport="tcp" if endpoint.unix is None else "unix",
+            peer=conversation.peer,
+            process_id=_number(info.get("process_id")),
+            run_id=info.get("run_id"),
+            maxclients=_number(info.get("maxclients") or config.get("maxclients")),
+            maxmemory=_number(info.get("maxmemory")),
+            maxmemory_policy=info.get("maxmemory_policy"),
+            appendfsync=fsync,
+            io_threads=_number(config.get("io-threads")),
+            compare_and_delete=_compare_and_delete(conversation),
+            protocol=_protocol(conversation),  # The last question: from its answer on the server speaks RESP3.
+        )
+
+
+def _log_in(conversation: Conversation, endpoint: Endpoint) -> None:
+    if endpoint.password is not None or endpoint.username is not None:
+        password = "" if endpoint.password is None else endpoint.password.get_secret_value()
+        conversation.ask("AUTH", *([endpoint.username] if endpoint.username is not None else []), password)
+    if endpoint.db:
+        conversation.ask("SELECT", str(endpoint.db))
+
+
+def _refused(endpoint: Endpoint, refusal: Refusal) -> ServerError:
+    text = str(refusal)
+    if endpoint.password is not None:  # An unknown command is refused with its arguments, AUTH among them.
+        text = text.replace(endpoint.password.get_secret_value(), "***")
+    if refusal.code == "NOAUTH":
+        return ServerError(
+            f"{endpoint} asks for a password",
+            hint="put it into the URL, redis://:PASSWORD@host, best by way of PYBENCH_REDIS_URL",
+        )
+    if refusal.code == "WRONGPASS":
+        return ServerError(f"{endpoint} refuses this user and password", hint="check both; special characters as %XX")
+    if "AUTH" in text and "without any password" in text:
+        return ServerError(f"{endpoint} has no password, but one was given", hint="leave it out of the URL")
+    if refusal.code == "NOPERM":
+        return ServerError(f"{endpoint}: this user may not do what a run needs: {text}", hint="allow PING and INFO")
+    if "DB index" in text:
+        return ServerError(f"{endpoint} has no database {endpoint.db}", hint="give a lower number")
+    if "max number of clients" in text:
+        return ServerError(f"{endpoint} has no connection left", hint="raise its maxclients")
+    if refusal.code == "LOADING":
+        return ServerError(f"{endpoint} is still loading its data", hint="wait, and try again")
+    return ServerError(f"{endpoint} answers with an error: {text[:200]}", hint="pybench doctor")
+
+
+def _info(conversation: Conversation) -> dict[str, str]:
+    answer = conversation.ask("INFO")
+    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
+    pairs = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
+    return {name: value for name, colon, value in pairs if colon}
+
+
+def _must_be_usable(endpoint: Endpoint, info: dict[str, str]) -> None:
+    if "redis_version" not in info:
+        raise ServerError(f"{endpoint} speaks the Redis protocol but does not say what it is", hint="check the port")
+    mode = info.get("server_mode", info.get("redis_mode", "standalone"))
+    if mode in ("cluster", "sentinel"):
+        raise ServerError(
+            f"{endpoint} runs in {mode} mode, which comes in a later step", hint="give a server that stands alone"
+        )
+    if info.get("role", "master") != "master":
+        primary = f"{info.get('master_host', '?')}:{info.get('master_port', '?')}"
+        raise ServerError(f"{endpoint} is a replica: it takes no locks", hint=f"give its primary, {primary}")
+
+
+def _config(conversation: Conversation) -> dict[str, str]:
+    # One at a time: servers before 7.0 take a single name, and managed ones may refuse the command altogether.
+    found: dict[str, str] = {}
+    for name in ("appendfsync", "io-threads", "maxclients"):
+        try:
+            answer = conversation.ask("CONFIG", "GET", name)
+        except Refusal:
+            break
+        if isinstance(answer, list) and len(answer) == 2 and isinstance(answer[1], bytes):
+            found[name] = answer[1].decode()
+    return found
+
+
+def _compare_and_delete(conversation: Conversation) -> CompareAndDelete:
+    # Tried on a key that cannot exist, not looked up: a command may be there but closed to this user, and DELEX is
+    # of use only where it takes a condition.
+    key = f"pybench:probe:{secrets.token_hex(16)}"
+    attempts: tuple[tuple[CompareAndDelete, list[str]], ...] = (
+        ("delifeq", ["DELIFEQ", key, "x"]),
+        ("delex", ["DELEX", key, "IFEQ", "x"]),
+    )
+    for name, command in attempts:
+        try:
+            if conversation.ask(*command) == 0:
+                return name
+        except Refusal:
+            continue
+    return "script"
+
+
+def _protocol(conversation: Conversation) -> Literal[2, 3]:
+    try:
+        conversation.ask("HELLO", "3")
+    except Refusal:
+        return 2
+    return 3
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

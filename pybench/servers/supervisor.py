@@ -1,0 +1,226 @@
+"""Start a real server for one run and make sure that it ends.
+
+Promises: the server runs in a private folder, listens on a Unix socket there or on loopback, and is gone, folder and
+all, after `stop`, at the interpreter's end, and when this process dies in any way (see `keeper`).
+Signals are not caught here: whoever turns SIGTERM into an exception gets a tidy end, everybody else the keeper's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Literal
+
+from pydantic import SecretStr
+
+from pybench.errors import ServerError
+from pybench.servers import folder as folders
+from pybench.servers import keeper
+from pybench.servers.binaries import Binary
+from pybench.servers.config import FILES_WANTED, AppendFsync, config_text
+from pybench.servers.endpoint import Endpoint
+from pybench.servers.folder import ServerFolder
+from pybench.servers.probe import Facts, probe
+from pybench.servers.processes import ProcessId
+
+Transport = Literal["unix", "tcp"]
+
+START_S = 15.0
+"""Starting takes 0.1 s; a machine that swaps is given this long."""
+
+STOP_S = keeper.PATIENCE_S + 4.0
+
+PORT_TRIES = 5
+_LOOPBACK = "127.0.0.1"
+_PORT_TAKEN = "Address already in use"
+
+
+class SupervisedServer:
+    """A server that `start` started. `stop` may be called more than once."""
+
+    def __init__(
+        self, binary: Binary, endpoint: Endpoint, folder: ServerFolder, process: subprocess.Popen[bytes]
+    ) -> None:
+        self.binary = binary
+        self.endpoint = endpoint
+        self.pid = 0
+        self._folder = folder
+        self._keeper = process
+        self._said = b""
+        self._stopped = False
+        _running.add(self)
+
+    @property
+    def folder(self) -> Path:
+        """The private folder, which is gone after `stop`."""
+        return self._folder.path
+
+    def is_running(self) -> bool:
+        """Whether the server still runs; costs one look at a pipe."""
+        return not self._stopped and self._keeper.poll() is None and "exit" not in self._words()
+
+    def log_tail(self, lines: int = 10) -> str:
+        """The last lines that the server printed, without its password; empty when there are none."""
+        try:
+            with (self.folder / folders.LOG).open(encoding="utf-8", errors="replace") as log:
+                tail = "".join(deque(log, lines)).strip()
+        except OSError:
+            return ""
+        password = self.endpoint.password
+        return tail if password is None else tail.replace(password.get_secret_value(), "***")
+
+    def stop(self) -> None:
+        """End the server and remove its folder. At most some seconds, even when the server hangs."""
+        if self._stopped:
+            return
+        self._stopped = True
+        _running.discard(self)
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.close()
+        try:
+            self._keeper.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            # On Linux the kernel ends the server with its keeper.
+            self._keeper.kill()
+            self._keeper.wait()
+        self._keeper.stdout.close()
+        self._folder.remove()
+
+    def forget(self) -> None:
+        """Let go of it without ending it: in a child after a fork, whose parent goes on with the server."""
+        self._stopped = True
+        for pipe in (self._keeper.stdin, self._keeper.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._keeper.returncode = 0  # It is no child of this process, and not to be waited for.
+        os.close(self._folder.lock)
+
+    def wait_until_ready(self) -> Facts:
+        """Until it answers. Raises ServerError with the end of its log when it does not."""
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            words = self._words()
+            if "exit" in words or self._keeper.poll() is not None:
+                raise self._did_not_start("ended at once")
+            if not self.pid and "pid" in words:
+                self._note_pid(int(words["pid"]))
+            try:
+                facts = probe(self.endpoint)
+            except ServerError:
+                time.sleep(0.005)
+                continue
+            # On TCP something else may have taken the port first; ours then ends, as the next round sees.
+            if self.pid and facts.process_id == self.pid:
+                return facts
+            time.sleep(0.005)
+        raise self._did_not_start(f"does not answer after {START_S:g} s")
+
+    def _note_pid(self, pid: int) -> None:
+        self.pid = pid
+        process = ProcessId.of(pid)
+        if process is not None:
+            self._folder.note_server(process)
+
+    def _did_not_start(self, how: str) -> ServerError:
+        tail = self.log_tail()
+        said = f"; it said last:\n{tail}" if tail else ", and said nothing"
+        return ServerError(f"{self.binary.path} {how}{said}", hint="pybench doctor")
+
+    def _words(self) -> dict[str, str]:
+        """What the keeper has said: `pid` and, once the server ended by itself, `exit`."""
+        pipe = self._keeper.stdout
+        assert pipe is not None
+        while select.select([pipe], [], [], 0)[0]:
+            got = os.read(pipe.fileno(), 256)
+            if not got:
+                break
+            self._said += got
+        lines = self._said.decode().split("\n")[:-1]
+        return {word: value for word, _, value in (line.partition(" ") for line in lines)}
+
+
+def start(
+    binary: Binary,
+    *,
+    appendfsync: AppendFsync = "off",
+    transport: Transport = "unix",
+    password: SecretStr | None = None,
+) -> tuple[SupervisedServer, Facts]:
+    """A new server that answers, and what it says of itself. Raises ServerError."""
+    for attempt in range(PORT_TRIES):
+        server = _launch(binary, appendfsync, transport, password)
+        try:
+            return server, server.wait_until_ready()
+        except ServerError as error:
+            server.stop()
+            taken = transport == "tcp" and _PORT_TAKEN in error.message
+            if not taken or attempt == PORT_TRIES - 1:
+                raise
+        except BaseException:
+            server.stop()
+            raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _launch(
+    binary: Binary, appendfsync: AppendFsync, transport: Transport, password: SecretStr | None
+) -> SupervisedServer:
+    folder = ServerFolder.create()
+    try:
+        endpoint = (
+            Endpoint(unix=str(folder.path / folders.SOCKET), password=password)
+            if transport == "unix"
+            else Endpoint(host=_LOOPBACK, port=_free_port(), password=password)
+        )
+        config = folder.path / folders.CONFIG
+        config.touch(mode=0o600)
+        config.write_text(config_text(binary, endpoint, folder.path, appendfsync), encoding="utf-8")
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-S", keeper.__file__),
+                *(str(folder.path), str(FILES_WANTED), str(folder.lock)),
+                *(str(binary.path), str(config)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(folder.lock,),
+            start_new_session=True,
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYBENCH_")},
+        )
+    except BaseException:
+        folder.remove()
+        raise
+    return SupervisedServer(binary, endpoint, folder, process)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe_socket:
+        probe_socket.bind((_LOOPBACK, 0))
+        return int(probe_socket.getsockname()[1])
+
+
+_running: set[SupervisedServer] = set()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for server in list(_running):
+        server.stop()
+
+
+def _forget_all() -> None:
+    for server in list(_running):
+        server.forget()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)
