@@ -1,0 +1,59 @@
+//! What an error reply means to a lock, and how it is shown to people.
+
+use locks::ErrorKind;
+
+use crate::Frame;
+
+/// The most characters of an error that are shown.
+const MAX_TEXT: usize = 200;
+
+/// What servers before Redis 7 put before the error of a command that a script called.
+const IN_SCRIPT: &[u8] = b"ERR Error running script";
+
+/// The kind of an error from its line, which starts with a code word such as `NOSCRIPT`.
+pub fn error_kind(line: &[u8]) -> ErrorKind {
+    let mut words = line.split(|&byte| byte == b' ');
+    if line.starts_with(IN_SCRIPT) {
+        // `ERR Error running script (call to f_<sha>): @user_script:2: @user_script: 2: -READONLY You can't ...`
+        let inner = words.find_map(|word| kind_of_code(word.strip_prefix(b"-").unwrap_or(word)));
+        return inner.unwrap_or(ErrorKind::Other);
+    }
+    words.next().and_then(kind_of_code).unwrap_or(ErrorKind::Other)
+}
+
+fn kind_of_code(code: &[u8]) -> Option<ErrorKind> {
+    Some(match code {
+        b"NOSCRIPT" => ErrorKind::NoScript,
+        b"READONLY" => ErrorKind::ReadOnly,
+        b"LOADING" => ErrorKind::Loading,
+        b"MOVED" => ErrorKind::Moved,
+        b"OOM" => ErrorKind::OutOfMemory,
+        b"WRONGTYPE" => ErrorKind::WrongType,
+        b"NOAUTH" | b"WRONGPASS" | b"NOPERM" => ErrorKind::NoAuth,
+        _ => return None,
+    })
+}
+
+/// The text of an error reply, for people: at most 200 characters, control characters and broken UTF-8 replaced.
+/// `None` when the frame is no error.
+pub fn error_text(frame: &Frame<'_>) -> Option<String> {
+    let (Frame::Error(line) | Frame::BulkError(line)) = frame else {
+        return None;
+    };
+    // A character has at most four bytes: the rest of a long error is not even looked at.
+    let line = &line[..line.len().min(MAX_TEXT * 4)];
+    let printable = |char: char| {
+        if char.is_control() {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            char
+        }
+    };
+    Some(
+        String::from_utf8_lossy(line)
+            .chars()
+            .take(MAX_TEXT)
+            .map(printable)
+            .collect(),
+    )
+}

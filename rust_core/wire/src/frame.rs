@@ -1,0 +1,121 @@
+//! One reply as it came, borrowed from the buffer it came in: every type of RESP2 and RESP3.
+
+use std::iter::FusedIterator;
+
+use crate::scan::{Scan, Stop};
+
+/// A reply, or an element of one. Attributes (`|`) are notes about the frame that follows them and are left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// `+`, without its end.
+    Simple(&'a [u8]),
+    /// `-`
+    Error(&'a [u8]),
+    /// `:`
+    Integer(i64),
+    /// `$`
+    Bulk(&'a [u8]),
+    /// `_`, and RESP2's `$-1` and `*-1`.
+    Null,
+    /// `,`
+    Double(f64),
+    /// `#`
+    Boolean(bool),
+    /// `(`: the digits with their sign, as they came.
+    BigNumber(&'a [u8]),
+    /// `!`
+    BulkError(&'a [u8]),
+    /// `=`
+    Verbatim {
+        /// Three characters, such as `txt` or `mkd`.
+        format: [u8; 3],
+        text: &'a [u8],
+    },
+    /// `*`
+    Array(Children<'a>),
+    /// `%`: its children are keys and values in turn.
+    Map(Children<'a>),
+    /// `~`
+    Set(Children<'a>),
+    /// `>`: not an answer to a command.
+    Push(Children<'a>),
+}
+
+/// The elements of an aggregate, read again from the buffer as they are walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Children<'a> {
+    count: usize,
+    body: &'a [u8],
+}
+
+impl<'a> Children<'a> {
+    /// `body` must have been found to hold `count` frames and nothing else.
+    pub(crate) fn new(count: usize, body: &'a [u8]) -> Self {
+        Self { count, body }
+    }
+
+    /// How many frames there are; a map has two for each entry.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The elements on the wire.
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    pub fn iter(&self) -> ChildIter<'a> {
+        ChildIter {
+            left: self.count,
+            scan: Scan::new(self.body),
+        }
+    }
+}
+
+impl<'a> IntoIterator for Children<'a> {
+    type Item = Frame<'a>;
+    type IntoIter = ChildIter<'a>;
+
+    fn into_iter(self) -> ChildIter<'a> {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &Children<'a> {
+    type Item = Frame<'a>;
+    type IntoIter = ChildIter<'a>;
+
+    fn into_iter(self) -> ChildIter<'a> {
+        self.iter()
+    }
+}
+
+/// Walks the elements of an aggregate in order.
+#[derive(Clone, Debug)]
+pub struct ChildIter<'a> {
+    left: usize,
+    scan: Scan<'a>,
+}
+
+impl<'a> Iterator for ChildIter<'a> {
+    type Item = Frame<'a>;
+
+    fn next(&mut self) -> Option<Frame<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        match self.scan.frame() {
+            Ok(frame) => Some(frame),
+            Err(Stop::NeedMore | Stop::Bad(_)) => unreachable!("the elements were read once when the aggregate was"),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for ChildIter<'_> {}
+impl FusedIterator for ChildIter<'_> {}

@@ -1,0 +1,161 @@
+//! What a new connection says before anything else: all of it in one write, the answers counted off afterwards.
+
+use std::fmt;
+
+use locks::Script;
+
+use crate::request::push_command;
+
+/// The protocol version of the replies; commands look the same in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// Every server.
+    Resp2,
+    /// Redis 6 and later, Valkey.
+    Resp3,
+}
+
+/// Who logs in, and as what. `Debug` shows no password.
+#[derive(Clone, Copy)]
+pub struct Login<'a> {
+    pub protocol: Protocol,
+    /// Absent or empty: the server's `default` user.
+    pub username: Option<&'a str>,
+    pub password: Option<&'a str>,
+    pub db: u32,
+    /// Shown by `CLIENT LIST`. Servers take printable ASCII without spaces; other characters become `-`.
+    /// Empty: none is set.
+    pub client_name: &'a str,
+    /// What to load, so that the first call of each is not met by `NOSCRIPT`.
+    pub scripts: &'a [Script],
+}
+
+impl fmt::Debug for Login<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("protocol", &self.protocol)
+            .field("username", &self.username)
+            .field("password", &self.password.map(|_| "***"))
+            .field("db", &self.db)
+            .field("client_name", &self.client_name)
+            .field("scripts", &self.scripts)
+            .finish()
+    }
+}
+
+/// What one reply to a greeting is the answer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GreetingStep {
+    /// `HELLO`, with credentials and name in it.
+    Hello,
+    Auth,
+    SetName,
+    Select,
+    ScriptLoad,
+}
+
+impl GreetingStep {
+    /// Whether the connection is of no use when this fails. Its name is a courtesy, and older servers have none.
+    pub fn is_required(self) -> bool {
+        match self {
+            Self::SetName => false,
+            Self::Hello | Self::Auth | Self::Select | Self::ScriptLoad => true,
+        }
+    }
+
+    /// The command's name, to say what failed.
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Hello => "HELLO",
+            Self::Auth => "AUTH",
+            Self::SetName => "CLIENT SETNAME",
+            Self::Select => "SELECT",
+            Self::ScriptLoad => "SCRIPT LOAD",
+        }
+    }
+}
+
+/// The replies that must come before the connection is open, in order. May be none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    steps: Vec<GreetingStep>,
+}
+
+impl Greeting {
+    /// How many replies must come.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What the reply `index`, from 0, answers.
+    ///
+    /// # Panics
+    /// When there is no such reply.
+    pub fn step(&self, index: usize) -> GreetingStep {
+        self.steps[index]
+    }
+}
+
+/// Appends the commands of a new connection to `out`, and says what will be answered.
+pub fn greeting(login: &Login<'_>, out: &mut Vec<u8>) -> Greeting {
+    let mut steps = Vec::new();
+    let mut say = |step, arguments: &[&[u8]]| {
+        push_command(out, arguments);
+        steps.push(step);
+    };
+    let username = login.username.filter(|name| !name.is_empty());
+    let name = client_name(login.client_name);
+
+    match login.protocol {
+        Protocol::Resp3 => {
+            let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
+            if username.is_some() || login.password.is_some() {
+                let username = username.unwrap_or("default");
+                hello.extend([
+                    &b"AUTH"[..],
+                    username.as_bytes(),
+                    login.password.unwrap_or_default().as_bytes(),
+                ]);
+            }
+            if !name.is_empty() {
+                hello.extend([&b"SETNAME"[..], &name]);
+            }
+            say(GreetingStep::Hello, &hello);
+        }
+        Protocol::Resp2 => {
+            match (username, login.password) {
+                (None, None) => {}
+                // The one form that servers before Redis 6 know.
+                (None, Some(password)) => say(GreetingStep::Auth, &[b"AUTH", password.as_bytes()]),
+                (Some(username), password) => {
+                    let password = password.unwrap_or_default();
+                    say(GreetingStep::Auth, &[b"AUTH", username.as_bytes(), password.as_bytes()]);
+                }
+            }
+            if !name.is_empty() {
+                say(GreetingStep::SetName, &[b"CLIENT", b"SETNAME", &name]);
+            }
+        }
+    }
+    if login.db != 0 {
+        say(GreetingStep::Select, &[b"SELECT", login.db.to_string().as_bytes()]);
+    }
+    for script in login.scripts {
+        say(
+            GreetingStep::ScriptLoad,
+            &[b"SCRIPT", b"LOAD", script.source().as_bytes()],
+        );
+    }
+    Greeting { steps }
+}
+
+/// One bad character would fail all of `HELLO`.
+fn client_name(name: &str) -> Vec<u8> {
+    name.chars()
+        .map(|char| if char.is_ascii_graphic() { char as u8 } else { b'-' })
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! The table of lock names.
+
+use locks::Key;
+use wire::KeyNames;
+
+#[test]
+fn a_name_is_the_prefix_and_the_index_in_braces() {
+    let names = KeyNames::new(b"pybench:3f9a:t7:", 10);
+    assert_eq!(names.name(Key(0)), b"pybench:3f9a:t7:{0}");
+    assert_eq!(names.name(Key(9)), b"pybench:3f9a:t7:{9}");
+    assert_eq!(names.len(), 10);
+}
+
+#[test]
+fn all_names_of_a_table_have_one_length() {
+    for (count, last) in [
+        (1, "{0}"),
+        (2, "{1}"),
+        (10, "{9}"),
+        (11, "{10}"),
+        (100, "{99}"),
+        (101, "{100}"),
+    ] {
+        let names = KeyNames::new(b"", count);
+        assert_eq!(names.name(Key(count - 1)), last.as_bytes());
+        for index in 0..count {
+            let width = last.len() - 2;
+            assert_eq!(names.name(Key(index)), format!("{{{index:0width$}}}").as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_million_names_take_no_more_than_their_bytes() {
+    let names = KeyNames::new(b"p:", 1_000_000);
+    assert_eq!(names.name(Key(999_999)), b"p:{999999}");
+    assert_eq!(names.name(Key(17)), b"p:{000017}");
+    assert_eq!(names.name_len(), 10);
+}
+
+#[test]
+fn a_prefix_may_hold_any_bytes_up_to_its_longest() {
+    let every_byte: Vec<u8> = (0..=u8::MAX).collect();
+    for prefix in [
+        &b""[..],
+        b" ",
+        b"a b:c\r\n\0",
+        &every_byte,
+        &[b'x'; KeyNames::MAX_PREFIX],
+    ] {
+        let names = KeyNames::new(prefix, 20);
+        assert_eq!(names.name(Key(7)), [prefix, b"{07}"].concat());
+    }
+}
+
+#[test]
+#[should_panic(expected = "a prefix of 513 bytes")]
+fn a_longer_prefix_is_a_mistake_of_the_caller() {
+    KeyNames::new(&[b'x'; KeyNames::MAX_PREFIX + 1], 1);
+}
+
+#[test]
+#[should_panic(expected = "out of range")]
+fn a_key_of_another_table_is_a_mistake_of_the_caller() {
+    KeyNames::new(b"p", 10).name(Key(10));
+}
+
+#[test]
+fn a_table_may_be_empty() {
+    let names = KeyNames::new(b"p", 0);
+    assert!(names.is_empty());
+    assert_eq!(names.len(), 0);
+}
+
+#[test]
+fn a_table_is_shown_without_its_names() {
+    assert_eq!(
+        format!("{:?}", KeyNames::new(b"p\n:", 1_000)),
+        "KeyNames(1000 of p\\n:{..})"
+    );
+}

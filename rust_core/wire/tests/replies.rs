@@ -1,0 +1,155 @@
+//! What a lock makes of each answer.
+
+use locks::{ErrorKind, Reply};
+use wire::{Frame, Parsed, error_kind, error_text, parse, parse_frame};
+
+fn reply(bytes: &[u8]) -> Reply {
+    match parse(bytes).unwrap() {
+        Parsed::Reply { reply, used } if used == bytes.len() => reply,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_answers_of_lock_commands_are_read_in_both_protocols() {
+    assert_eq!(reply(b"+OK\r\n"), Reply::Ok);
+    assert_eq!(reply(b"$-1\r\n"), Reply::Nil);
+    assert_eq!(reply(b"_\r\n"), Reply::Nil);
+    assert_eq!(reply(b"*-1\r\n"), Reply::Nil);
+    for (bytes, number) in [
+        (&b":0\r\n"[..], 0),
+        (b":1\r\n", 1),
+        (b":-2\r\n", -2),
+        (b":1234567\r\n", 1_234_567),
+    ] {
+        assert_eq!(reply(bytes), Reply::Int(number));
+    }
+}
+
+#[test]
+fn a_well_formed_answer_of_another_shape_is_other() {
+    let others = [
+        &b"+QUEUED\r\n"[..],
+        b"+OK!\r\n",
+        b"$2\r\nOK\r\n",
+        b"#t\r\n",
+        b",1\r\n",
+        b"(1\r\n",
+        b"*0\r\n",
+        b"%0\r\n",
+    ];
+    for bytes in others {
+        assert_eq!(reply(bytes), Reply::Other, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn a_push_is_no_reply() {
+    let bytes = b">2\r\n+invalidate\r\n*1\r\n+key\r\n+OK\r\n";
+    let Parsed::Push { used } = parse(bytes).unwrap() else {
+        panic!("a push")
+    };
+    assert_eq!(
+        parse(&bytes[used..]),
+        Ok(Parsed::Reply {
+            reply: Reply::Ok,
+            used: 5
+        })
+    );
+}
+
+#[test]
+fn pipelined_replies_are_taken_one_at_a_time() {
+    let mut rest = &b"+OK\r\n$-1\r\n:1\r\n-LOADING Redis is loading the dataset in memory\r\n_\r\n:0"[..];
+    let mut replies = Vec::new();
+    while let Parsed::Reply { reply, used } = parse(rest).unwrap() {
+        replies.push(reply);
+        rest = &rest[used..];
+    }
+    let loading = Reply::Error(ErrorKind::Loading);
+    assert_eq!(replies, [Reply::Ok, Reply::Nil, Reply::Int(1), loading, Reply::Nil]);
+    assert_eq!(rest, b":0");
+}
+
+#[test]
+fn the_first_word_of_an_error_is_its_kind() {
+    for (line, kind) in [
+        ("NOSCRIPT No matching script. Please use EVAL.", ErrorKind::NoScript),
+        (
+            "READONLY You can't write against a read only replica.",
+            ErrorKind::ReadOnly,
+        ),
+        ("LOADING Redis is loading the dataset in memory", ErrorKind::Loading),
+        ("MOVED 3999 127.0.0.1:6381", ErrorKind::Moved),
+        (
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            ErrorKind::OutOfMemory,
+        ),
+        (
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            ErrorKind::WrongType,
+        ),
+        ("NOAUTH Authentication required.", ErrorKind::NoAuth),
+        (
+            "WRONGPASS invalid username-password pair or user is disabled.",
+            ErrorKind::NoAuth,
+        ),
+        (
+            "NOPERM this user has no permissions to run the 'set' command",
+            ErrorKind::NoAuth,
+        ),
+        ("ERR unknown command 'DELEX'", ErrorKind::Other),
+        ("MOVEDX", ErrorKind::Other),
+        ("moved 1", ErrorKind::Other),
+        ("ERR the word MOVED does not come first", ErrorKind::Other),
+        ("MOVED", ErrorKind::Moved),
+        ("", ErrorKind::Other),
+    ] {
+        assert_eq!(error_kind(line.as_bytes()), kind, "{line}");
+        assert_eq!(reply(format!("-{line}\r\n").as_bytes()), Reply::Error(kind), "{line}");
+        assert_eq!(
+            reply(format!("!{}\r\n{line}\r\n", line.len()).as_bytes()),
+            Reply::Error(kind),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn an_error_inside_a_script_counts_as_itself_on_servers_before_redis_7() {
+    let line = |inner: &str| {
+        let sha = "f_b8ad3b80f2b3a6e5c3e2ad1be3b5e4d4d3a2c1b0";
+        format!("ERR Error running script (call to {sha}): @user_script:2: {inner}").into_bytes()
+    };
+    let read_only = line("@user_script: 2: -READONLY You can't write against a read only replica.");
+    assert_eq!(error_kind(&read_only), ErrorKind::ReadOnly);
+    let out_of_memory = line("@user_script: 2: -OOM command not allowed when used memory > 'maxmemory'.");
+    assert_eq!(error_kind(&out_of_memory), ErrorKind::OutOfMemory);
+    let wrong_type = line("WRONGTYPE Operation against a key holding the wrong kind of value");
+    assert_eq!(error_kind(&wrong_type), ErrorKind::WrongType);
+    assert_eq!(
+        error_kind(&line("@user_script: 2: attempt to index a nil value")),
+        ErrorKind::Other
+    );
+}
+
+#[test]
+fn the_text_of_an_error_is_fit_to_print() {
+    let text = |bytes: &[u8]| error_text(&parse_frame(bytes).unwrap().unwrap().0);
+    assert_eq!(text(b"-ERR no\r\n").as_deref(), Some("ERR no"));
+    assert_eq!(
+        text(b"!5\r\nA\r\nB\x1b\r\n").as_deref(),
+        Some("A\u{fffd}\u{fffd}B\u{fffd}")
+    );
+    assert_eq!(text(b"-\xc3\xa9\xff\r\n").as_deref(), Some("\u{e9}\u{fffd}"));
+    assert_eq!(text(b"+OK\r\n"), None);
+}
+
+#[test]
+fn the_text_of_a_long_error_stops_at_two_hundred_characters() {
+    for letter in ["x", "\u{e9}", "\u{1f512}", "\u{7}"] {
+        let line = letter.repeat(1_000);
+        let text = error_text(&Frame::Error(line.as_bytes())).unwrap();
+        assert_eq!(text.chars().count(), 200, "{letter}");
+    }
+}
