@@ -46,14 +46,8 @@ class ServerFolder:
 
     @classmethod
     def create(cls) -> ServerFolder:
-        """A new one, in the first place for temporary files where a socket's path fits. Raises ServerError."""
-        place = next((place for place in places() if _socket_fits(place)), None)
-        if place is None:
-            longest = SOCKET_PATH_MAX - len(f"/{PREFIX}12345678/{SOCKET}")
-            raise ServerError(
-                f"the path of the temporary folder is too long for a Unix socket: {tempfile.gettempdir()}",
-                hint=f"set TMPDIR to a folder with a path of at most {longest} bytes",
-            )
+        """A new one, in `place_for_sockets`. Raises ServerError."""
+        place = place_for_sockets()
         try:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
             lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -77,6 +71,18 @@ class ServerFolder:
         """Remove it with all that is in it, and give the lock back. Harmless when the keeper already did."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)
+
+
+def place_for_sockets() -> Path:
+    """The first of `places` where the path of a socket is short enough. Raises ServerError."""
+    for place in places():
+        if _socket_fits(place):
+            return place
+    longest = SOCKET_PATH_MAX - len(f"/{PREFIX}12345678/{SOCKET}")
+    raise ServerError(
+        f"the path of the temporary folder is too long for a Unix socket: {tempfile.gettempdir()}",
+        hint=f"set TMPDIR to a folder with a path of at most {longest} bytes",
+    )
 
 
 def places() -> list[Path]:

@@ -1,0 +1,22 @@
+"""Is this machine fit to measure on, and are the servers there? One finding a question, each with what to do.
+
+Promises: takes a few seconds, sends no load, and says which left-overs of killed runs it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import SecretStr
+
+from pybench.doctor.finding import Finding, Level
+from pybench.doctor.machine import examine_machine
+from pybench.doctor.servers import examine_servers
+from pybench.servers.binaries import Source
+
+__all__ = ["Finding", "Level", "examine"]
+
+
+def examine(urls: Sequence[str | SecretStr] = (), source: Source = "auto") -> list[Finding]:
+    """Look at the machine, the core, the servers that could be started, and those that `urls` name. Raises nothing."""
+    return [*examine_machine(), *examine_servers(urls, source)]

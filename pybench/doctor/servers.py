@@ -1,0 +1,79 @@
+"""The servers: which can be started, whether they start, and what the given ones are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from pydantic import SecretStr
+
+from pybench.doctor.finding import Finding, Level
+from pybench.errors import PybenchError
+from pybench.servers import binaries, supervisor
+from pybench.servers.binaries import Source
+from pybench.servers.endpoint import Endpoint
+from pybench.servers.leftovers import clear_leftovers
+from pybench.servers.probe import probe
+from pybench.servers.server import GIVEN, Server
+
+FEW_CONNECTIONS = 10_000
+
+
+def examine_servers(urls: Sequence[str | SecretStr], source: Source) -> list[Finding]:
+    """Left-overs ended, binaries found, the first of `source` tried, every server of `urls` asked."""
+    findings = [Finding(Level.OK, "left-over", str(leftover)) for leftover in clear_leftovers()]
+    findings += _found()
+    findings += _started(source, Level.WARN if urls else Level.BAD)
+    for url in urls:
+        findings += _given(url)
+    return findings
+
+
+def _found() -> Iterator[Finding]:
+    found, broken = binaries.find_all()
+    for binary in found:
+        yield Finding(Level.OK, "server binary", f"{binary.product} {binary.version}, {binary.source}")
+    for error in broken:
+        yield Finding(Level.WARN, "server binary", error.message, error.hint)
+
+
+def _started(source: Source, level: Level) -> Iterator[Finding]:
+    begin = time.monotonic()
+    try:
+        server, facts = supervisor.start(binaries.find(source))
+    except PybenchError as error:
+        yield Finding(level, "server start", error.message, error.hint)
+        return
+    took_ms = (time.monotonic() - begin) * 1000
+    server.stop()
+    what = f"{facts.product} {facts.version} starts in {took_ms:.0f} ms"
+    yield _connections(facts.maxclients, "server start", what, "raise the limit of open files: ulimit -Hn")
+
+
+def _given(url: str | SecretStr) -> Iterator[Finding]:
+    try:
+        endpoint = Endpoint.parse(url)
+        server = Server(endpoint, probe(endpoint), GIVEN)
+    except PybenchError as error:
+        yield Finding(Level.BAD, "server", error.message, error.hint)
+        return
+    facts = server.facts
+    where = "on this machine" if server.is_local() else "on another machine: run asks before it sends load there"
+    disk = f", appendfsync {facts.appendfsync}" if facts.appendfsync is not None else ""
+    what = f"{endpoint} is {server.label}, {where}{disk}"
+    yield _connections(facts.maxclients, "server", what, "CONFIG SET maxclients")
+    if facts.maxmemory and facts.maxmemory_policy != "noeviction":
+        yield Finding(
+            Level.WARN,
+            "server",
+            f"{endpoint} evicts keys when full ({facts.maxmemory_policy}): a lock may vanish while it is held",
+            "maxmemory-policy noeviction",
+        )
+
+
+def _connections(maxclients: int | None, subject: str, what: str, hint: str) -> Finding:
+    if maxclients is None:
+        return Finding(Level.OK, subject, what)
+    few = maxclients < FEW_CONNECTIONS
+    what = f"{what}, takes {maxclients:,} connections"
+    return Finding(Level.WARN if few else Level.OK, subject, what, hint if few else None)
