@@ -46,11 +46,35 @@ enum State {
     GivingBack(GivingBack),
 }
 
-/// What an attempt wants to own. The token is fresh for each attempt.
+/// What an attempt wants to own. The token is fresh for each attempt; it is kept as its two halves, since the alignment
+/// of a u128 would make every client of a cell a third larger.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
+    token_high: u64,
+    token_low: u64,
     key: Key,
-    token: Token,
+}
+
+impl Claim {
+    const fn new(key: Key, token: Token) -> Self {
+        Self {
+            token_high: (token.0 >> 64) as u64,
+            token_low: token.0 as u64,
+            key,
+        }
+    }
+
+    fn token(self) -> Token {
+        Token(u128::from(self.token_high) << 64 | u128::from(self.token_low))
+    }
+
+    fn delete(self, form: ScriptForm) -> Command {
+        Command::CompareAndDelete {
+            key: self.key,
+            token: self.token(),
+            form,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -192,22 +216,19 @@ impl Mutex {
 
     fn attempt(&mut self, now: Nanos, key: Key, out: &mut Actions) {
         self.backoff.attempt();
-        let claim = Claim {
-            key,
-            token: self.chance.token(),
-        };
+        let token = self.chance.token();
         let call = self.calls.fresh();
-        let lease_ms = self.spec.lease.ttl().0;
         out.send(
             call,
             SERVER,
             Command::SetNxPx {
                 key,
-                token: claim.token,
-                lease_ms,
+                token,
+                lease_ms: self.spec.lease.ttl().0,
             },
         );
         out.wake_at(now.after(self.spec.patience));
+        let claim = Claim::new(key, token);
         self.state = State::Asking(Asking { claim, call, sent: now });
     }
 
@@ -250,15 +271,7 @@ impl Mutex {
 
     fn give_back(&mut self, now: Nanos, claim: Claim, form: ScriptForm, why: Why, out: &mut Actions) {
         let call = self.calls.fresh();
-        out.send(
-            call,
-            SERVER,
-            Command::CompareAndDelete {
-                key: claim.key,
-                token: claim.token,
-                form,
-            },
-        );
+        out.send(call, SERVER, claim.delete(form));
         out.wake_at(now.after(self.spec.patience));
         self.state = State::GivingBack(GivingBack {
             claim,
@@ -306,12 +319,7 @@ impl Mutex {
     /// the `SET` on the same connection where that still stands.
     fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
         // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
-        let command = Command::CompareAndDelete {
-            key: claim.key,
-            token: claim.token,
-            form: ScriptForm::Source,
-        };
-        out.send(self.calls.fresh(), SERVER, command);
+        out.send(self.calls.fresh(), SERVER, claim.delete(ScriptForm::Source));
         self.settle(outcome, out);
     }
 

@@ -1,0 +1,202 @@
+//! What holds for each strategy alike.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use locks::{
+    Action, Actions, AnyLock, ArgValue, CallId, Chance, Command, ErrorKind, Event, LockMachine, Nanos, Outcome, Reply,
+    Script, SpecError, Strategy,
+};
+
+use crate::words::{KEY, PATIENCE_MS, every_10_ms, lease, one_attempt, script};
+
+#[test]
+fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
+    for strategy in Strategy::ALL {
+        script(strategy, one_attempt())
+            .wake()
+            .expect_nothing()
+            .wake()
+            .expect_nothing();
+    }
+}
+
+#[test]
+fn an_early_wake_up_asks_for_the_point_again() {
+    for (strategy, command) in [
+        (Strategy::Naive, Some(Command::SetNx { key: KEY })),
+        (Strategy::Mutex, None),
+    ] {
+        let asking = script(strategy, every_10_ms()).acquire();
+        let asking = match command {
+            Some(command) => asking.expect_command("ask", command),
+            None => asking.expect_set("ask"),
+        };
+        let busy = if strategy == Strategy::Mutex {
+            Reply::Nil
+        } else {
+            Reply::Int(0)
+        };
+        let mut pausing = asking
+            .at(400)
+            .wake()
+            .expect_wake_at(Nanos::from_millis(PATIENCE_MS))
+            .wake()
+            .expect_wake_at(Nanos::from_millis(PATIENCE_MS))
+            .reply("ask", busy)
+            .expect_pause(0..=10);
+        // Only a pause that was not over at once can be woken from early.
+        pausing = pausing.wake();
+        pausing.expect_pause(0..=10);
+    }
+}
+
+#[test]
+fn a_cancel_when_idle_settles_at_once() {
+    for strategy in Strategy::ALL {
+        script(strategy, one_attempt())
+            .cancel()
+            .expect(Outcome::Released)
+            .expect_attempts(0);
+    }
+}
+
+#[test]
+fn a_driver_that_breaks_the_contract_is_told_so() {
+    let acquire = Event::Acquire { key: KEY };
+    for strategy in Strategy::ALL {
+        assert!(panics(strategy, &[Event::Release]), "{strategy:?}: Release when idle");
+        assert!(panics(strategy, &[acquire, acquire]), "{strategy:?}: Acquire twice");
+    }
+    for strategy in [Strategy::Naive, Strategy::Mutex] {
+        assert!(
+            panics(strategy, &[acquire, Event::Release]),
+            "{strategy:?}: Release before it is held"
+        );
+    }
+}
+
+#[test]
+fn a_call_lost_or_answered_that_was_never_made_changes_nothing() {
+    for strategy in Strategy::ALL {
+        let call = CallId(99);
+        let stray = [Event::Lost { call }, Event::Replied { call, reply: Reply::Ok }];
+        assert_eq!(drain(lock(strategy), &stray), []);
+        let begun = drain(lock(strategy), &[Event::Acquire { key: KEY }]);
+        let disturbed = drain(lock(strategy), &[Event::Acquire { key: KEY }, stray[0], stray[1]]);
+        assert_eq!(begun, disturbed, "{strategy:?}");
+    }
+}
+
+#[test]
+fn a_strategy_is_found_by_its_name_and_an_unknown_one_names_those_known() {
+    for strategy in Strategy::ALL {
+        assert_eq!(Strategy::named(strategy.name(), &[]), Ok(strategy));
+    }
+    let unknown = Strategy::named("mutx", &[]).expect_err("a name that does not exist");
+    assert_eq!(
+        unknown.to_string(),
+        "there is no strategy `mutx`; known are none, naive, mutex"
+    );
+    let nodes = [("nodes".to_owned(), ArgValue::Int(5))];
+    let unknown = Strategy::named("mutex", &nodes).expect_err("an argument that does not exist");
+    assert_eq!(unknown.to_string(), "`mutex` takes no arguments, and was given `nodes`");
+}
+
+#[test]
+fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
+    for (ms, good) in [(1, false), (2, false), (3, true), (1 << 53, true)] {
+        let spec = locks::Spec {
+            lease: lease(ms),
+            ..one_attempt()
+        };
+        assert_eq!(Strategy::Mutex.check(&spec).is_ok(), good, "{ms} ms");
+        assert_eq!(Strategy::Naive.check(&spec), Ok(()));
+    }
+    let spec = locks::Spec {
+        patience: Nanos::ZERO,
+        ..one_attempt()
+    };
+    assert_eq!(Strategy::None.check(&spec), Err(SpecError::NoPatience));
+}
+
+#[test]
+fn the_record_can_say_which_lease_and_scripts_a_strategy_uses() {
+    let spec = locks::Spec {
+        lease: lease(1_500),
+        ..one_attempt()
+    };
+    assert_eq!(Strategy::None.effective_lease(&spec), None);
+    assert_eq!(Strategy::Naive.effective_lease(&spec), Some(Nanos::from_secs(2)));
+    assert_eq!(Strategy::Mutex.effective_lease(&spec), Some(Nanos::from_millis(1_500)));
+    assert_eq!(Strategy::Naive.scripts(), []);
+    assert_eq!(Strategy::Mutex.scripts(), [Script::CompareAndDelete]);
+}
+
+#[test]
+fn a_client_stays_small() {
+    // Many thousand clients stand in one vector: two cache lines at most.
+    assert!(size_of::<AnyLock>() <= 104, "{}", size_of::<AnyLock>());
+}
+
+#[test]
+fn two_clients_refused_together_do_not_stay_in_step() {
+    for (strategy, busy) in [(Strategy::Naive, Reply::Int(0)), (Strategy::Mutex, Reply::Nil)] {
+        let pauses = Chance::streams(3).take(20).map(|chance| {
+            let mut lock = AnyLock::new(strategy, Arc::new(every_10_ms()), chance);
+            let mut out = Actions::default();
+            lock.on(Nanos::ZERO, Event::Acquire { key: KEY }, &mut out);
+            let call = out.drain().find_map(call_of).expect("an attempt sends something");
+            lock.on(Nanos::ZERO, Event::Replied { call, reply: busy }, &mut out);
+            out.drain().next().expect("a pause")
+        });
+        let mut points: Vec<String> = pauses.map(|pause| format!("{pause:?}")).collect();
+        points.sort();
+        points.dedup();
+        assert_eq!(points.len(), 20, "{strategy:?}: {points:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_actions() {
+    for strategy in Strategy::ALL {
+        let call = CallId(1);
+        let events = [
+            Event::Acquire { key: KEY },
+            Event::Replied {
+                call,
+                reply: Reply::Error(ErrorKind::Loading),
+            },
+            Event::Woke,
+        ];
+        let events = if strategy == Strategy::None {
+            &events[..1]
+        } else {
+            &events[..]
+        };
+        assert_eq!(drain(lock(strategy), events), drain(lock(strategy), events));
+    }
+}
+
+fn lock(strategy: Strategy) -> AnyLock {
+    AnyLock::new(strategy, Arc::new(every_10_ms()), Chance::seeded(1))
+}
+
+fn drain(mut lock: AnyLock, events: &[Event]) -> Vec<Action> {
+    let mut out = Actions::default();
+    for &event in events {
+        lock.on(Nanos::ZERO, event, &mut out);
+    }
+    out.drain().collect()
+}
+
+fn call_of(action: Action) -> Option<CallId> {
+    match action {
+        Action::Send { call, .. } => Some(call),
+        Action::WakeAt(_) | Action::Settle(_) => None,
+    }
+}
+
+fn panics(strategy: Strategy, events: &[Event]) -> bool {
+    catch_unwind(AssertUnwindSafe(|| drain(lock(strategy), events))).is_err()
+}

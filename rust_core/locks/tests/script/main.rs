@@ -1,0 +1,9 @@
+//! Script tests: one client's lock, told one thing after another at stated times, and each thing it wants compared.
+//!
+//! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
+
+mod every_lock;
+mod mutex;
+mod naive;
+mod none;
+mod words;

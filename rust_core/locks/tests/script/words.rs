@@ -1,0 +1,259 @@
+//! The words of the scripts. Times are milliseconds; a command sent is remembered under a label, for its answer.
+//!
+//! Each event has to be followed by all that it makes the machine want, in order, before the next event.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use locks::{
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lasts, Lease, LockMachine, Nanos, Outcome, Reply,
+    Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
+};
+
+pub(crate) const KEY: Key = Key(7);
+pub(crate) const LEASE_MS: u64 = 10_000;
+/// What the drift allowance leaves of `LEASE_MS`: less 1 % and 2 ms.
+pub(crate) const BELIEF_MS: u64 = 9_898;
+pub(crate) const PATIENCE_MS: u64 = 1_000;
+
+/// A lease of 10 s, a patience of 1 s, and one attempt.
+pub(crate) fn one_attempt() -> Spec {
+    Spec {
+        lease: lease(LEASE_MS),
+        patience: Nanos::from_millis(PATIENCE_MS),
+        retry: Retry::NONE,
+    }
+}
+
+/// As `one_attempt`, but tried again every 10 ms for 5 s.
+pub(crate) fn every_10_ms() -> Spec {
+    let retry = Retry {
+        kind: RetryKind::Fixed,
+        base: Nanos::from_millis(10),
+        factor: 1.0,
+        cap: Nanos::from_millis(10),
+        max_attempts: None,
+        max_wait: Nanos::from_secs(5),
+    };
+    Spec { retry, ..one_attempt() }
+}
+
+pub(crate) fn lease(ms: u64) -> Lease {
+    Lease::new(i64::try_from(ms).expect("a test's lease is short")).expect("a test's lease is good")
+}
+
+pub(crate) fn script(strategy: Strategy, spec: Spec) -> Script {
+    Script {
+        lock: AnyLock::new(strategy, Arc::new(spec), Chance::seeded(1)),
+        now: Nanos::ZERO,
+        wishes: VecDeque::new(),
+        sent: Vec::new(),
+        wake: None,
+    }
+}
+
+pub(crate) struct Script {
+    lock: AnyLock,
+    now: Nanos,
+    wishes: VecDeque<Action>,
+    sent: Vec<Sent>,
+    wake: Option<Nanos>,
+}
+
+struct Sent {
+    label: &'static str,
+    call: CallId,
+    command: Command,
+}
+
+/// Events.
+impl Script {
+    pub(crate) fn at(mut self, ms: u64) -> Self {
+        let now = Nanos::from_millis(ms);
+        assert!(now >= self.now, "the script goes back from {:?} to {now:?}", self.now);
+        self.now = now;
+        self
+    }
+
+    pub(crate) fn acquire(self) -> Self {
+        self.tell(Event::Acquire { key: KEY })
+    }
+
+    pub(crate) fn release(self) -> Self {
+        self.tell(Event::Release)
+    }
+
+    pub(crate) fn cancel(self) -> Self {
+        self.tell(Event::Cancel)
+    }
+
+    pub(crate) fn reply(self, label: &str, reply: Reply) -> Self {
+        let call = self.remembered(label).call;
+        self.tell(Event::Replied { call, reply })
+    }
+
+    pub(crate) fn lose(self, label: &str) -> Self {
+        let call = self.remembered(label).call;
+        self.tell(Event::Lost { call })
+    }
+
+    /// A wake-up now, asked for or not.
+    pub(crate) fn wake(self) -> Self {
+        self.tell(Event::Woke)
+    }
+
+    /// A wake-up at the point that was asked for.
+    pub(crate) fn sleep(mut self) -> Self {
+        self.now = self.wake.expect("a point was asked for").max(self.now);
+        self.tell(Event::Woke)
+    }
+
+    fn tell(mut self, event: Event) -> Self {
+        assert!(
+            self.wishes.is_empty(),
+            "not expected before {event:?}: {:?}",
+            self.wishes
+        );
+        let mut out = Actions::default();
+        self.lock.on(self.now, event, &mut out);
+        self.wishes.extend(out.drain());
+        self
+    }
+
+    fn remembered(&self, label: &str) -> &Sent {
+        self.sent
+            .iter()
+            .find(|sent| sent.label == label)
+            .unwrap_or_else(|| panic!("no command is called {label}"))
+    }
+}
+
+/// Expectations.
+impl Script {
+    /// A `SET` with a token never seen before, guarded by the patience.
+    pub(crate) fn expect_set(self, label: &'static str) -> Self {
+        let (mut script, command) = self.expect_send(label);
+        let Command::SetNxPx { key: KEY, token, .. } = command else {
+            panic!("not a SET of the key: {command:?}")
+        };
+        let earlier = script
+            .sent
+            .iter()
+            .rev()
+            .skip(1)
+            .any(|sent| token_of(sent.command) == Some(token));
+        assert!(!earlier, "a token used twice: {token:?}");
+        script = script.expect_guard();
+        script
+    }
+
+    /// A compare-and-delete with the token of the `SET` labelled `of`, guarded by the patience.
+    pub(crate) fn expect_give_back(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
+        self.expect_compare_and_delete(label, of, form).expect_guard()
+    }
+
+    /// A compare-and-delete that nobody waits for.
+    pub(crate) fn expect_last_word(self, label: &'static str, of: &str) -> Self {
+        self.expect_compare_and_delete(label, of, ScriptForm::Source)
+    }
+
+    fn expect_compare_and_delete(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
+        let token = token_of(self.remembered(of).command).expect("the label of a SET");
+        self.expect_unguarded(label, Command::CompareAndDelete { key: KEY, token, form })
+    }
+
+    /// This command, guarded by the patience.
+    pub(crate) fn expect_command(self, label: &'static str, expected: Command) -> Self {
+        self.expect_unguarded(label, expected).expect_guard()
+    }
+
+    /// This command, and nobody waits for it.
+    pub(crate) fn expect_unguarded(self, label: &'static str, expected: Command) -> Self {
+        let (script, command) = self.expect_send(label);
+        assert_eq!(command, expected, "{label}");
+        script
+    }
+
+    fn expect_send(mut self, label: &'static str) -> (Self, Command) {
+        let Some(Action::Send {
+            call,
+            to: ServerId(0),
+            command,
+        }) = self.wishes.pop_front()
+        else {
+            panic!("{label} is not sent at {:?}", self.now)
+        };
+        assert!(
+            self.sent.iter().all(|sent| sent.label != label),
+            "the label {label} is given twice"
+        );
+        assert!(self.sent.iter().all(|sent| sent.call != call), "{call:?} is used twice");
+        self.sent.push(Sent { label, call, command });
+        (self, command)
+    }
+
+    fn expect_guard(self) -> Self {
+        let point = self.now.after(Nanos::from_millis(PATIENCE_MS));
+        self.expect_wake_at(point)
+    }
+
+    pub(crate) fn expect_wake_at(mut self, point: Nanos) -> Self {
+        assert_eq!(self.wishes.pop_front(), Some(Action::WakeAt(point)));
+        self.wake = Some(point);
+        self
+    }
+
+    /// A pause of this many milliseconds.
+    pub(crate) fn expect_pause(mut self, ms: RangeInclusive<u64>) -> Self {
+        let Some(Action::WakeAt(point)) = self.wishes.pop_front() else {
+            panic!("no pause at {:?}", self.now)
+        };
+        let pause = point.since(self.now);
+        let (shortest, longest) = (Nanos::from_millis(*ms.start()), Nanos::from_millis(*ms.end()));
+        assert!((shortest..=longest).contains(&pause), "a pause of {pause:?}");
+        self.wake = Some(point);
+        self
+    }
+
+    pub(crate) fn expect_held_until(self, ms: u64) -> Self {
+        self.expect(Outcome::Held {
+            lasts: Lasts::Until(Nanos::from_millis(ms)),
+        })
+    }
+
+    pub(crate) fn expect(mut self, outcome: Outcome) -> Self {
+        assert_eq!(
+            self.wishes.pop_front(),
+            Some(Action::Settle(outcome)),
+            "at {:?}",
+            self.now
+        );
+        self
+    }
+
+    pub(crate) fn expect_nothing(self) -> Self {
+        assert!(self.wishes.is_empty(), "at {:?}: {:?}", self.now, self.wishes);
+        self
+    }
+
+    pub(crate) fn expect_attempts(self, attempts: u32) -> Self {
+        assert_eq!(self.lock.attempts(), attempts);
+        self
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(self.wishes.is_empty(), "not expected at the end: {:?}", self.wishes);
+        }
+    }
+}
+
+fn token_of(command: Command) -> Option<Token> {
+    match command {
+        Command::SetNxPx { token, .. } | Command::CompareAndDelete { token, .. } => Some(token),
+        Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => None,
+    }
+}
