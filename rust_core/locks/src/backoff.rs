@@ -203,3 +203,6 @@ impl Backoff {
 fn up_to(longest: Nanos, chance: &mut Chance) -> Nanos {
     Nanos(chance.below(longest.0.saturating_add(1)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,3 +62,70 @@ impl Chance {
         Token(u128::from(self.bits()) << 64 | u128::from(self.bits()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_16_bytes() {
+        assert_eq!(size_of::<Chance>(), 16);
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_and_another_seed_does_not() {
+        let draws = |seed| {
+            let mut chance = Chance::seeded(seed);
+            [chance.bits(), chance.bits()]
+        };
+        assert_eq!(draws(7), draws(7));
+        assert_ne!(draws(7), draws(8));
+    }
+
+    #[test]
+    fn streams_of_one_seed_are_apart_and_repeat() {
+        let tokens = || {
+            Chance::streams(1)
+                .take(1_000)
+                .map(|mut chance| chance.token())
+                .collect::<Vec<_>>()
+        };
+        let mut apart = tokens();
+        assert_eq!(apart, tokens());
+        apart.sort();
+        apart.dedup();
+        assert_eq!(apart.len(), 1_000);
+    }
+
+    #[test]
+    fn a_choice_stays_below_its_end_and_reaches_all() {
+        let mut chance = Chance::seeded(1);
+        for n in [1, 2, 3, 7] {
+            let mut counts = vec![0_u32; n as usize];
+            for _ in 0..10_000 {
+                counts[chance.below(n) as usize] += 1;
+            }
+            // Five standard deviations; the seed is fixed, so this is no gamble.
+            let (mean, slack) = (10_000.0 / n as f64, 5.0 * (10_000.0 / n as f64).sqrt());
+            assert!(
+                counts.iter().all(|&count| (f64::from(count) - mean).abs() <= slack),
+                "{counts:?}"
+            );
+        }
+        assert!((0..1_000).any(|_| chance.below(u64::MAX) > u64::MAX / 2));
+    }
+
+    #[test]
+    #[should_panic(expected = "a choice among nothing")]
+    fn a_choice_among_nothing_is_our_fault() {
+        Chance::seeded(1).below(0);
+    }
+
+    #[test]
+    fn unit_lies_in_its_half_open_interval_with_the_mean_in_its_middle() {
+        let mut chance = Chance::seeded(1);
+        let draws: Vec<f64> = (0..10_000).map(|_| chance.unit()).collect();
+        assert!(draws.iter().all(|draw| (0.0..1.0).contains(draw)));
+        assert!((draws.iter().sum::<f64>() / 10_000.0 - 0.5).abs() < 0.01);
+    }
+}

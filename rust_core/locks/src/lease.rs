@@ -71,3 +71,70 @@ const fn clamp(nanos: u128) -> Nanos {
         Nanos(nanos as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn lease(millis: u64) -> Lease {
+        Lease { ttl: Millis(millis) }
+    }
+
+    #[test]
+    fn a_lease_from_1_ms_to_2_to_the_53_is_taken_as_it_is() {
+        for millis in [1, 2, 10_000, i64::from(i32::MAX), (1 << 31) + 1, 1 << 53] {
+            assert_eq!(Lease::new(millis).map(Lease::ttl), Ok(Millis(millis as u64)));
+        }
+    }
+
+    #[test]
+    fn a_lease_outside_is_refused_with_its_bounds() {
+        for millis in [0, -1, i64::MIN, (1 << 53) + 1, i64::MAX] {
+            let refused = Lease::new(millis).expect_err("out of range");
+            assert_eq!(refused, SpecError::LeaseOutOfRange { millis });
+            let message = format!("a lease of {millis} ms: it must be from 1 ms to 2^53 ms (9007199254740992 ms)");
+            assert_eq!(refused.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn belief_ends_one_percent_and_2_ms_before_the_lease() {
+        assert_eq!(lease(10_000).drift(), Nanos::from_millis(102));
+        assert_eq!(
+            lease(10_000).until(Nanos::from_millis(7)),
+            Nanos::from_millis(7 + 9_898)
+        );
+        assert_eq!(lease(150).until(Nanos::ZERO), Nanos::from_micros(146_500));
+    }
+
+    #[test]
+    fn a_lease_within_its_drift_ends_before_it_was_sent() {
+        assert!(lease(1).until(Nanos::from_secs(1)) < Nanos::from_secs(1));
+        assert_eq!(lease(1).until(Nanos::ZERO), Nanos::ZERO);
+        assert!(!lease(2).outlasts_drift());
+        assert!(lease(3).outlasts_drift());
+    }
+
+    #[test]
+    fn the_longest_leases_do_not_end_before_they_begin() {
+        assert_eq!(lease(1 << 53).until(Nanos::ZERO), Nanos::NEVER);
+        assert_eq!(lease(1 << 53).until(Nanos::NEVER), Nanos::NEVER);
+        // The first lease whose nanoseconds do not fit u64, though what its drift leaves does.
+        let millis = u64::MAX / 1_000_000 + 1;
+        assert_eq!(lease(millis).until(Nanos::ZERO), Nanos(millis * 990_000 - 2_000_000));
+    }
+
+    #[test]
+    fn whole_seconds_are_rounded_up() {
+        let cases = [
+            (1, 1_000),
+            (999, 1_000),
+            (1_000, 1_000),
+            (1_001, 2_000),
+            (1 << 53, 9_007_199_254_741_000),
+        ];
+        for (millis, rounded) in cases {
+            assert_eq!(lease(millis).in_whole_seconds().ttl(), Millis(rounded));
+        }
+    }
+}
