@@ -122,6 +122,8 @@ class TrialResult:
     """True when `stop` or Ctrl-C ended it before its time."""
     totals: dict[str, int]
     """The counters that `results/README.md` lists under "totals"."""
+    jain: float | None
+    """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]
     timeline: dict[str, NDArray[np.uint64]]
     """One element a step: start_ns, grants, refused, errors, p50_ns, p99_ns. Steps of 100 ms of the window."""

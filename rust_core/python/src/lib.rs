@@ -1,1 +1,35 @@
+//! The module `pybench._core`: arguments in, columns out. `pybench/_core.pyi` is its contract.
+//!
+//! One call a trial. Arguments are parsed with the interpreter attached, the trial runs detached, and the thread that
+//! waits for it lets Python see its signals.
 
+mod histograms;
+mod result;
+mod spec;
+mod trial;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::histograms::{histogram_buckets, merge_histograms};
+    #[pymodule_export]
+    use super::result::{HistogramRow, Progress, TrialResult};
+    #[pymodule_export]
+    use super::trial::{ConnectError, Trial};
+
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the name that Python sees")]
+    const version: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add(
+            "build_profile",
+            if cfg!(debug_assertions) { "debug" } else { "release" },
+        )
+    }
+}

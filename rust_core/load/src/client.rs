@@ -1,0 +1,82 @@
+//! One client as the driver sees it: its lock, what it is doing, and the stamps of its present acquire.
+
+use locks::{AnyLock, Key, Nanos};
+
+use crate::workload::Stream;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Waits for an arrival, or for the window to begin.
+    Idle,
+    Acquiring,
+    Holding,
+    Releasing,
+    /// Gives up an acquire at the end of a period.
+    Cancelling,
+    /// Thinks, or pauses after an error.
+    Pausing,
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) lock: AnyLock,
+    pub(crate) stream: Stream,
+    pub(crate) doing: Doing,
+    /// Its present grant began within the window and is measured to its end.
+    pub(crate) counted: bool,
+    /// The hold was cut short by the end of a period: no length of a hold.
+    pub(crate) cut: bool,
+    pub(crate) key: Key,
+    pub(crate) due: Nanos,
+    /// The first attempt's send.
+    pub(crate) sent: Nanos,
+    pub(crate) granted: Nanos,
+    /// The end of the lease; `NEVER` for a lock without one.
+    pub(crate) until: Nanos,
+    pub(crate) hold: Nanos,
+    /// `NEVER` until it was stamped.
+    pub(crate) release_sent: Nanos,
+    /// When its lock wants to be woken.
+    pub(crate) lock_wake: Nanos,
+    /// When its hold or pause is over.
+    pub(crate) own_wake: Nanos,
+}
+
+impl Client {
+    pub(crate) fn new(lock: AnyLock, stream: Stream) -> Self {
+        Self {
+            lock,
+            stream,
+            doing: Doing::Idle,
+            counted: false,
+            cut: false,
+            key: Key(0),
+            due: Nanos::ZERO,
+            sent: Nanos::ZERO,
+            granted: Nanos::ZERO,
+            until: Nanos::NEVER,
+            hold: Nanos::ZERO,
+            release_sent: Nanos::NEVER,
+            lock_wake: Nanos::NEVER,
+            own_wake: Nanos::NEVER,
+        }
+    }
+
+    pub(crate) fn next_wake(&self) -> Nanos {
+        self.lock_wake.min(self.own_wake)
+    }
+
+    /// Nothing of it is under way.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        matches!(self.doing, Doing::Idle | Doing::Pausing)
+    }
+}
+
+/// What is counted for each client in the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClientFigures {
+    pub(crate) grants: u64,
+    pub(crate) attempts: u64,
+    pub(crate) wait_sum_ns: u64,
+    pub(crate) wait_max_ns: u64,
+}

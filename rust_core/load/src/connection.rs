@@ -1,0 +1,220 @@
+//! One connection to one server: its socket, the bytes on their way, and whose answers are awaited.
+//!
+//! ```text
+//!   Down ──retry_at──> Connecting ──writable──> Greeting ──all answered──> Ready
+//!    ^                     │                       │                         │
+//!    └──────────── refused, closed, silent, rubbish ────────────────────────-┘
+//! ```
+//! Answers come in the order of the calls, so the awaited calls are a queue. What a connection cannot know, such as
+//! which client a lost call belongs to beyond its number, the thread does.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use locks::{CallId, Nanos};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use wire::{Greeting, Malformed};
+
+use crate::poller::{Interest, Poller};
+use crate::spec::Address;
+
+/// First pause before a connection is opened again; doubled up to `RETRY_MAX`.
+const RETRY_MIN: Nanos = Nanos::from_millis(10);
+const RETRY_MAX: Nanos = Nanos::from_millis(500);
+/// How long opening a connection and logging in may take.
+const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
+
+/// Where a connection leads and what it says first.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) address: Address,
+    pub(crate) greeting: Greeting,
+    pub(crate) greeting_bytes: Vec<u8>,
+}
+
+/// A command that was sent and not answered yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    pub(crate) client: u32,
+    pub(crate) call: CallId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Down { retry_at: Nanos },
+    Connecting { until: Nanos },
+    Greeting { answered: usize, until: Nanos },
+    Ready,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("no answer to the log-in within {} s", OPEN_WITHIN.0 / 1_000_000_000)]
+    Silent,
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+    #[error("the server refused the log-in: {0}")]
+    Refused(String),
+    #[error("an answer came that nothing had asked for")]
+    Unasked,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) server: u16,
+    pub(crate) state: State,
+    socket: Option<OwnedFd>,
+    /// The beginning of a reply whose end has not come.
+    pub(crate) partial: Vec<u8>,
+    pub(crate) out: Vec<u8>,
+    sent: usize,
+    pub(crate) awaited: VecDeque<Awaited>,
+    /// Clients whose release lies in `out` and has not been stamped.
+    pub(crate) releasing: Vec<u32>,
+    /// Stands in the thread's list of connections to be flushed.
+    pub(crate) dirty: bool,
+    interest: Interest,
+    failures: u32,
+}
+
+impl Connection {
+    pub(crate) fn new(server: u16) -> Self {
+        Self {
+            server,
+            state: State::Down { retry_at: Nanos::ZERO },
+            socket: None,
+            partial: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            awaited: VecDeque::new(),
+            releasing: Vec::new(),
+            dirty: false,
+            interest: Interest::Read,
+            failures: 0,
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// The point at which this connection needs attention by itself.
+    pub(crate) fn deadline(&self) -> Nanos {
+        match self.state {
+            State::Down { retry_at: at } | State::Connecting { until: at } | State::Greeting { until: at, .. } => at,
+            State::Ready => Nanos::NEVER,
+        }
+    }
+
+    /// Begins to connect; `connected` is due when the socket is writable.
+    pub(crate) fn open(&mut self, target: &Target, poller: &Poller, index: u32, now: Nanos) -> Result<(), Broken> {
+        let (family, socket_flags) = match target.address {
+            Address::Tcp(address) if address.is_ipv4() => (AddressFamily::INET, SocketFlags::NONBLOCK),
+            Address::Tcp(_) => (AddressFamily::INET6, SocketFlags::NONBLOCK),
+            Address::Unix(_) => (AddressFamily::UNIX, SocketFlags::NONBLOCK),
+        };
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, socket_flags | SocketFlags::CLOEXEC, None)
+            .map_err(io::Error::from)?;
+        let connecting = match &target.address {
+            Address::Tcp(address) => {
+                sockopt::set_tcp_nodelay(&socket, true).map_err(io::Error::from)?;
+                rustix::net::connect(&socket, address)
+            }
+            Address::Unix(path) => {
+                rustix::net::connect(&socket, &SocketAddrUnix::new(path.as_path()).map_err(io::Error::from)?)
+            }
+        };
+        match connecting {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+            // A Unix socket whose backlog is full says so at once; the next try comes with the retry.
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        poller.add(&socket, index, Interest::ReadAndWrite)?;
+        self.interest = Interest::ReadAndWrite;
+        self.socket = Some(socket);
+        self.state = State::Connecting {
+            until: now.after(OPEN_WITHIN),
+        };
+        Ok(())
+    }
+
+    /// The socket became writable for the first time: learn whether it is connected and say the greeting.
+    pub(crate) fn connected(&mut self, target: &Target, now: Nanos) -> Result<(), Broken> {
+        let socket = self.socket.as_ref().expect("a connecting connection has a socket");
+        sockopt::socket_error(socket)
+            .map_err(io::Error::from)?
+            .map_err(io::Error::from)?;
+        self.out.extend_from_slice(&target.greeting_bytes);
+        self.state = State::Greeting {
+            answered: 0,
+            until: now.after(OPEN_WITHIN),
+        };
+        Ok(())
+    }
+
+    /// The log-in is through: calls may be sent.
+    pub(crate) fn greeted(&mut self) {
+        self.state = State::Ready;
+        self.failures = 0;
+    }
+
+    /// Reads once into `buffer`; None when there was nothing to read.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> Result<Option<usize>, Broken> {
+        let Some(socket) = &self.socket else { return Ok(None) };
+        match rustix::net::recv(socket, buffer, RecvFlags::empty()) {
+            Ok((0, _)) => Err(Broken::Closed),
+            Ok((count, _)) => Ok(Some(count)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    /// Writes what lies in `out` in one call; what the socket does not take is kept until it is writable.
+    pub(crate) fn write(&mut self, poller: &Poller, index: u32) -> Result<(), Broken> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        if self.sent < self.out.len() {
+            match rustix::net::send(socket, &self.out[self.sent..], SendFlags::NOSIGNAL) {
+                Ok(count) => self.sent += count,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        let interest = if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+            Interest::Read
+        } else {
+            Interest::ReadAndWrite
+        };
+        if interest != self.interest {
+            poller.change(socket, index, interest)?;
+            self.interest = interest;
+        }
+        Ok(())
+    }
+
+    /// Closes the socket; the calls that stay unanswered are left in `awaited` for the thread to report.
+    pub(crate) fn close(&mut self, now: Nanos) {
+        self.socket = None;
+        self.partial.clear();
+        self.out.clear();
+        self.sent = 0;
+        self.releasing.clear();
+        let pause = RETRY_MIN.0.saturating_mul(1 << self.failures.min(10)).min(RETRY_MAX.0);
+        self.failures = self.failures.saturating_add(1);
+        self.state = State::Down {
+            retry_at: now.after(Nanos(pause)),
+        };
+    }
+
+    /// Why it ended when its deadline passed without an answer.
+    pub(crate) fn overdue() -> Broken {
+        Broken::Silent
+    }
+}

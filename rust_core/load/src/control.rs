@@ -1,0 +1,207 @@
+//! What the threads of a trial share: the gates they pass together, the wish to stop, and where they stand.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use locks::Nanos;
+
+use crate::clock;
+
+/// Where a trial stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Connecting,
+    Warmup,
+    Measuring,
+    Draining,
+    Done,
+}
+
+impl Stage {
+    const ALL: [Self; 5] = [
+        Self::Connecting,
+        Self::Warmup,
+        Self::Measuring,
+        Self::Draining,
+        Self::Done,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Warmup => "warmup",
+            Self::Measuring => "measuring",
+            Self::Draining => "draining",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// A snapshot of a running trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub stage: Stage,
+    pub elapsed: Nanos,
+    pub grants: u64,
+    pub grants_per_s: f64,
+    /// The highest of the threads' p99 of the last step.
+    pub p99: Nanos,
+    pub errors: u64,
+    pub reconnects: u64,
+}
+
+/// What one thread says of itself at every step of the time line.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadProgress {
+    pub(crate) grants: AtomicU64,
+    pub(crate) step_grants: AtomicU64,
+    pub(crate) p99_ns: AtomicU64,
+    pub(crate) errors: AtomicU64,
+    pub(crate) reconnects: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Control {
+    stop: AtomicBool,
+    stage: AtomicU8,
+    stage_began: AtomicU64,
+    window_start: AtomicU64,
+    window_end: AtomicU64,
+    pub(crate) threads: Vec<ThreadProgress>,
+    gate: Mutex<Gate>,
+    opened: Condvar,
+}
+
+#[derive(Debug)]
+struct Gate {
+    waiting: usize,
+    passed: u64,
+    opened_at: Nanos,
+}
+
+impl Control {
+    pub(crate) fn new(threads: u32) -> Self {
+        Self {
+            stop: AtomicBool::new(false),
+            stage: AtomicU8::new(0),
+            stage_began: AtomicU64::new(clock::now().0),
+            window_start: AtomicU64::new(u64::MAX),
+            window_end: AtomicU64::new(u64::MAX),
+            threads: (0..threads).map(|_| ThreadProgress::default()).collect(),
+            gate: Mutex::new(Gate {
+                waiting: 0,
+                passed: 0,
+                opened_at: Nanos::ZERO,
+            }),
+            opened: Condvar::new(),
+        }
+    }
+
+    /// Ends the trial early; harmless when it has ended.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.opened.notify_all();
+    }
+
+    #[inline]
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all threads are here; all pass with the same point in time. None when the trial was stopped.
+    pub(crate) fn pass_gate(&self) -> Option<Nanos> {
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = gate.passed;
+        gate.waiting += 1;
+        if gate.waiting == self.threads.len() {
+            gate.waiting = 0;
+            gate.passed += 1;
+            gate.opened_at = clock::now();
+            self.opened.notify_all();
+        }
+        while gate.passed == round && !self.stopped() {
+            // The bound only covers a stop that came between the check and the wait.
+            let waited = self.opened.wait_timeout(gate, Duration::from_millis(20));
+            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        (gate.passed > round && !self.stopped()).then_some(gate.opened_at)
+    }
+
+    pub(crate) fn enter(&self, stage: Stage, at: Nanos) {
+        self.stage_began.store(at.0, Ordering::Relaxed);
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// All threads say the same points, before any event of the window.
+    pub(crate) fn set_window(&self, start: Nanos, end: Nanos) {
+        self.window_end.store(end.0, Ordering::Release);
+        self.window_start.store(start.0, Ordering::Release);
+    }
+
+    /// Start and end of the window; `NEVER` before it is known.
+    pub(crate) fn window(&self) -> (Nanos, Nanos) {
+        let start = Nanos(self.window_start.load(Ordering::Acquire));
+        (start, Nanos(self.window_end.load(Ordering::Acquire)))
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let sum = |pick: fn(&ThreadProgress) -> &AtomicU64| -> u64 {
+            self.threads
+                .iter()
+                .map(|thread| pick(thread).load(Ordering::Relaxed))
+                .sum()
+        };
+        let p99 = self
+            .threads
+            .iter()
+            .map(|thread| thread.p99_ns.load(Ordering::Relaxed))
+            .max();
+        Progress {
+            stage: Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))],
+            elapsed: clock::now().since(Nanos(self.stage_began.load(Ordering::Relaxed))),
+            grants: sum(|thread| &thread.grants),
+            grants_per_s: sum(|thread| &thread.step_grants) as f64 * (1e9 / crate::stats::STEP.0 as f64),
+            p99: Nanos(p99.unwrap_or(0)),
+            errors: sum(|thread| &thread.errors),
+            reconnects: sum(|thread| &thread.reconnects),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn all_threads_pass_a_gate_with_the_same_point() {
+        let control = Arc::new(Control::new(3));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let control = Arc::clone(&control);
+                std::thread::spawn(move || (control.pass_gate(), control.pass_gate()))
+            })
+            .collect();
+        let passed: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no thread panics"))
+            .collect();
+        assert!(
+            passed
+                .iter()
+                .all(|gates| *gates == passed[0] && gates.0.is_some() && gates.1 >= gates.0)
+        );
+    }
+
+    #[test]
+    fn a_stop_opens_the_gate_for_those_who_wait_in_vain() {
+        let control = Arc::new(Control::new(2));
+        let waiting = {
+            let control = Arc::clone(&control);
+            std::thread::spawn(move || control.pass_gate())
+        };
+        control.stop();
+        assert_eq!(waiting.join().expect("no thread panics"), None);
+    }
+}

@@ -1,0 +1,288 @@
+//! Bytes in and out: what a lock wants sent, what came back, and what is done about connections that break.
+
+use locks::{Action, CallId, Command, Event, LockMachine, Nanos, ServerId};
+use wire::{Parsed, error_text, parse, parse_frame};
+
+use crate::LoadError;
+use crate::client::Doing;
+use crate::clock;
+use crate::connection::{Awaited, Broken, Connection, State};
+use crate::poller::Ready;
+use crate::thread::Thread;
+
+impl Thread {
+    /// Tells the lock of a client what happened, and carries out what it wants done.
+    pub(crate) fn tell(&mut self, index: u32, now: Nanos, event: Event) {
+        // Moved out so that it can be read while the thread is changed; a nested call finds an empty one in its place.
+        let mut actions = std::mem::take(&mut self.actions);
+        self.clients[index as usize].lock.on(now, event, &mut actions);
+        let mut settled = None;
+        for action in actions.drain() {
+            match action {
+                Action::Send { call, to, command } => self.send(index, call, to, &command),
+                Action::WakeAt(at) => {
+                    self.clients[index as usize].lock_wake = at;
+                    self.timers.arm(index, at);
+                }
+                Action::Settle(outcome) => settled = Some(outcome),
+            }
+        }
+        self.actions = actions;
+        if let Some(outcome) = settled {
+            self.settled(index, now, outcome);
+        }
+    }
+
+    /// The connection that a client uses to a server.
+    fn connection_of(&self, client: u32, server: u16) -> u32 {
+        u32::from(server) * self.per_server + client % self.per_server
+    }
+
+    pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
+        (0..self.targets.len() as u16)
+            .any(|server| self.connections[self.connection_of(client, server) as usize].is_ready())
+    }
+
+    fn send(&mut self, client: u32, call: CallId, to: ServerId, command: &Command) {
+        let index = self.connection_of(client, to.0);
+        let connection = &mut self.connections[index as usize];
+        if !connection.is_ready() {
+            self.unsendable.push((client, call));
+            return;
+        }
+        let before = connection.out.len();
+        self.encoders[usize::from(to.0)].encode(command, &mut connection.out);
+        connection.awaited.push_back(Awaited { client, call });
+        let sender = &self.clients[client as usize];
+        if sender.doing == Doing::Releasing && sender.release_sent == Nanos::NEVER {
+            connection.releasing.push(client);
+        }
+        self.counters.all_commands += 1;
+        if self.counting || sender.counted {
+            self.counters.commands += 1;
+            self.counters.bytes_out += (connection.out.len() - before) as u64;
+        }
+        if !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(index);
+        }
+    }
+
+    /// Calls that met a closed connection are lost; the locks learn it here, not in the midst of what they asked.
+    pub(crate) fn report_unsendable(&mut self) {
+        let mut unsendable = std::mem::take(&mut self.unsendable);
+        let now = clock::now();
+        for (client, call) in unsendable.drain(..) {
+            self.tell(client, now, Event::Lost { call });
+        }
+        if self.unsendable.is_empty() {
+            self.unsendable = unsendable;
+        }
+    }
+
+    pub(crate) fn on_ready(&mut self, event: Ready) -> Result<(), LoadError> {
+        let index = event.connection;
+        let connection = &mut self.connections[index as usize];
+        let outcome = match connection.state {
+            State::Connecting { .. } if event.writable => {
+                let connected = connection.connected(&self.targets[usize::from(connection.server)], clock::now());
+                self.next_upkeep = Nanos::ZERO;
+                connected.and_then(|()| self.flush(index))
+            }
+            // Closed earlier in this round, or not connected yet.
+            State::Down { .. } | State::Connecting { .. } => return Ok(()),
+            State::Greeting { .. } | State::Ready => {
+                let read = if event.readable { self.receive(index) } else { Ok(()) };
+                read.and_then(|()| if event.writable { self.flush(index) } else { Ok(()) })
+            }
+        };
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(broken) => self.broken(index, &broken),
+        }
+    }
+
+    /// Reads what has come, lets the clients act on it, and writes what they answered.
+    fn receive(&mut self, index: u32) -> Result<(), Broken> {
+        let mut buffer = std::mem::take(&mut self.scratch);
+        let result = self.receive_into(index, &mut buffer);
+        self.scratch = buffer;
+        result?;
+        if self.connections[index as usize].dirty {
+            self.flush(index)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn receive_into(&mut self, index: u32, buffer: &mut Vec<u8>) -> Result<(), Broken> {
+        let connection = &mut self.connections[index as usize];
+        let kept = connection.partial.len();
+        if buffer.len() < kept * 2 {
+            buffer.resize(kept * 2, 0);
+        }
+        buffer[..kept].copy_from_slice(&connection.partial);
+        let Some(count) = connection.read(&mut buffer[kept..])? else {
+            return Ok(());
+        };
+        // After the read: what the bytes grant was granted by now, and not a moment before.
+        let now = clock::now();
+        if self.counting {
+            self.counters.reads += 1;
+            self.counters.bytes_in += count as u64;
+        }
+        let bytes = &buffer[..kept + count];
+        let mut used = 0;
+        while let State::Greeting { .. } = self.connections[index as usize].state {
+            match self.greeting_answer(index, &bytes[used..])? {
+                Some(length) => used += length,
+                None => break,
+            }
+        }
+        if self.connections[index as usize].is_ready() {
+            used += self.answers(index, now, &bytes[used..])?;
+        }
+        let connection = &mut self.connections[index as usize];
+        connection.partial.clear();
+        connection.partial.extend_from_slice(&bytes[used..]);
+        Ok(())
+    }
+
+    /// Hands each whole answer to the client that awaits it; how many bytes were used.
+    fn answers(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
+        let mut used = 0;
+        loop {
+            match parse(&bytes[used..])? {
+                Parsed::Reply { reply, used: length } => {
+                    used += length;
+                    let awaited = self.connections[index as usize]
+                        .awaited
+                        .pop_front()
+                        .ok_or(Broken::Unasked)?;
+                    self.tell(
+                        awaited.client,
+                        now,
+                        Event::Replied {
+                            call: awaited.call,
+                            reply,
+                        },
+                    );
+                }
+                Parsed::Push { used: length } => used += length,
+                Parsed::NeedMore => break,
+            }
+        }
+        // Those who gave back start again at once, so that their next command goes out with this batch.
+        self.start_waiting(now);
+        Ok(used)
+    }
+
+    fn greeting_answer(&mut self, index: u32, bytes: &[u8]) -> Result<Option<usize>, Broken> {
+        let connection = &mut self.connections[index as usize];
+        let State::Greeting { answered, until } = connection.state else {
+            return Ok(None);
+        };
+        let greeting = &self.targets[usize::from(connection.server)].greeting;
+        let Some((frame, used)) = parse_frame(bytes)? else {
+            return Ok(None);
+        };
+        let step = greeting.step(answered);
+        if step.is_required()
+            && let Some(text) = error_text(&frame)
+        {
+            return Err(Broken::Refused(format!("{}: {text}", step.command())));
+        }
+        if answered + 1 == greeting.len() {
+            connection.greeted();
+        } else {
+            connection.state = State::Greeting {
+                answered: answered + 1,
+                until,
+            };
+        }
+        Ok(Some(used))
+    }
+
+    pub(crate) fn flush_all(&mut self) -> Result<(), LoadError> {
+        while let Some(index) = self.dirty.pop() {
+            if self.connections[index as usize].dirty
+                && let Err(broken) = self.flush(index)
+            {
+                self.broken(index, &broken)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One write for all that the round put into `out`. Releases are stamped first: belief ends before the bytes leave.
+    fn flush(&mut self, index: u32) -> Result<(), Broken> {
+        let mut releasing = std::mem::take(&mut self.connections[index as usize].releasing);
+        if !releasing.is_empty() {
+            let now = clock::now();
+            for client in releasing.drain(..) {
+                self.stamp_release(client, now);
+            }
+        }
+        let connection = &mut self.connections[index as usize];
+        connection.releasing = releasing;
+        connection.dirty = false;
+        self.counters.writes += u64::from(self.counting);
+        connection.write(&self.poller, index)?;
+        if connection.state == State::Ready || !self.targets[usize::from(connection.server)].greeting.is_empty() {
+            return Ok(());
+        }
+        // Nothing to log in with: the connection stands as soon as it is connected.
+        connection.greeted();
+        Ok(())
+    }
+
+    /// A connection ended: its calls are lost, and it is opened again after a pause.
+    fn broken(&mut self, index: u32, broken: &Broken) -> Result<(), LoadError> {
+        let now = clock::now();
+        let connection = &mut self.connections[index as usize];
+        let stood = connection.state == State::Ready;
+        let server = connection.server;
+        connection.close(now);
+        connection.dirty = false;
+        if self.connecting {
+            let address = self.targets[usize::from(server)].address.to_string();
+            return Err(LoadError::Connect {
+                address,
+                reason: broken.to_string(),
+            });
+        }
+        self.next_upkeep = Nanos::ZERO;
+        self.counters.reconnects += u64::from(stood);
+        let awaited = std::mem::take(&mut self.connections[index as usize].awaited);
+        self.counters.lost_calls += awaited.len() as u64;
+        self.unsendable
+            .extend(awaited.into_iter().map(|awaited| (awaited.client, awaited.call)));
+        Ok(())
+    }
+
+    /// Opens connections whose pause is over and gives up those whose log-in takes too long.
+    pub(crate) fn upkeep(&mut self, now: Nanos) -> Result<(), LoadError> {
+        self.next_upkeep = Nanos::NEVER;
+        for index in 0..self.connections.len() as u32 {
+            let connection = &mut self.connections[index as usize];
+            if connection.deadline() <= now {
+                let target = &self.targets[usize::from(connection.server)];
+                let attempt = match connection.state {
+                    State::Down { .. } => connection.open(target, &self.poller, index, now),
+                    State::Connecting { .. } | State::Greeting { .. } => Err(Connection::overdue()),
+                    State::Ready => Ok(()),
+                };
+                if let Err(broken) = attempt {
+                    self.broken(index, &broken)?;
+                }
+            }
+        }
+        self.next_upkeep = self
+            .connections
+            .iter()
+            .map(Connection::deadline)
+            .min()
+            .unwrap_or(Nanos::NEVER);
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! Between the threads and the checker: a single thread tells it directly, several write to a ring each.
+//!
+//! The rings are emptied by a thread of their own, which merges them in the order of their stamps up to the lowest
+//! watermark, the point before which no thread has anything more to say.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use check::{Checker, Event, Merge, Report};
+use hdrhistogram::Histogram;
+use locks::Nanos;
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::clock;
+use crate::control::Control;
+use crate::stats::histogram;
+
+/// Events a thread may be ahead of the checker before it has to wait for it.
+const RING: usize = 1 << 16;
+
+/// The verdict of a trial, and its hand-offs in the window.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) report: Report,
+    pub(crate) handoff: Histogram<u64>,
+    /// What the checker's own thread used within the window; zero when it had none.
+    pub(crate) cpu: Nanos,
+}
+
+#[derive(Debug)]
+pub(crate) enum Judge {
+    Inline(Box<Bench>),
+    Ring(RingEnd),
+}
+
+impl Judge {
+    #[inline]
+    pub(crate) fn tell(&mut self, at: Nanos, event: Event) {
+        match self {
+            Self::Inline(bench) => bench.hear(at, event),
+            Self::Ring(ring) => ring.push(at, event),
+        }
+    }
+
+    /// Nothing earlier than `at` will be told any more.
+    #[inline]
+    pub(crate) fn reached(&self, at: Nanos) {
+        if let Self::Ring(ring) = self {
+            ring.watermark.store(at.0, Ordering::Release);
+        }
+    }
+}
+
+/// The checker with the window it keeps its figures for.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    checker: Checker,
+    control: Arc<Control>,
+    window: Window,
+    handoff: Histogram<u64>,
+    /// CPU time of the thread that hears, at the beginning and over the length of the window.
+    cpu_began: Nanos,
+    cpu: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Window {
+    Before,
+    Within { end: Nanos },
+    After,
+}
+
+impl Bench {
+    pub(crate) fn new(clients: u32, keys: u32, control: Arc<Control>) -> Self {
+        Self {
+            checker: Checker::new(clients, keys),
+            control,
+            window: Window::Before,
+            handoff: histogram(),
+            cpu_began: Nanos::ZERO,
+            cpu: Nanos::ZERO,
+        }
+    }
+
+    #[inline]
+    fn hear(&mut self, at: Nanos, event: Event) {
+        match self.window {
+            Window::Before => {
+                let (start, end) = self.control.window();
+                if at >= start {
+                    self.checker.begin_window();
+                    self.window = Window::Within { end };
+                    self.cpu_began = clock::thread_cpu();
+                }
+            }
+            Window::Within { end } if at >= end => {
+                self.checker.end_window();
+                self.window = Window::After;
+                self.cpu = clock::thread_cpu().since(self.cpu_began);
+            }
+            Window::Within { .. } | Window::After => {}
+        }
+        if let Some(handoff) = self.checker.on(at, event)
+            && matches!(self.window, Window::Within { .. })
+        {
+            self.handoff.saturating_record(handoff.0);
+        }
+    }
+
+    pub(crate) fn finish(self, at: Nanos) -> Judged {
+        Judged {
+            report: self.checker.finish(at),
+            handoff: self.handoff,
+            cpu: Nanos::ZERO,
+        }
+    }
+}
+
+/// A thread's end of its ring.
+#[derive(Debug)]
+pub(crate) struct RingEnd {
+    events: Producer<(Nanos, Event)>,
+    watermark: Arc<AtomicU64>,
+}
+
+impl RingEnd {
+    fn push(&mut self, at: Nanos, event: Event) {
+        let mut item = (at, event);
+        while let Err(rtrb::PushError::Full(back)) = self.events.push(item) {
+            item = back;
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for RingEnd {
+    // A thread that ends, or panics, holds nobody back.
+    fn drop(&mut self) {
+        self.watermark.store(u64::MAX, Ordering::Release);
+    }
+}
+
+/// The checker's end of a ring.
+#[derive(Debug)]
+pub(crate) struct Source {
+    events: Consumer<(Nanos, Event)>,
+    watermark: Arc<AtomicU64>,
+}
+
+/// A ring: what one thread writes and the checker reads.
+pub(crate) fn ring() -> (RingEnd, Source) {
+    let (producer, consumer) = RingBuffer::new(RING);
+    let watermark = Arc::new(AtomicU64::new(0));
+    let source = Source {
+        events: consumer,
+        watermark: Arc::clone(&watermark),
+    };
+    (
+        RingEnd {
+            events: producer,
+            watermark,
+        },
+        source,
+    )
+}
+
+/// The checker's thread: until all rings are done.
+pub(crate) fn merge(mut bench: Bench, mut sources: Vec<Source>) -> Judged {
+    let mut merge = Merge::new(sources.len(), RING);
+    let mut open = sources.len();
+    while open > 0 {
+        open = 0;
+        for (index, source) in sources.iter_mut().enumerate() {
+            // The watermark first: what is pushed after it was read is not earlier than it.
+            let watermark = Nanos(source.watermark.load(Ordering::Acquire));
+            while let Ok((at, event)) = source.events.pop() {
+                merge.push(index, at, event);
+            }
+            if watermark == Nanos::NEVER {
+                merge.finish(index);
+            } else {
+                merge.watermark(index, watermark);
+                open += 1;
+            }
+        }
+        merge.drain(|at, event| bench.hear(at, event));
+        if open > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let cpu = bench.cpu;
+    Judged {
+        cpu,
+        ..bench.finish(clock::now())
+    }
+}

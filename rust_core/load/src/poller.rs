@@ -1,0 +1,89 @@
+//! epoll, level-triggered, with timeouts in nanoseconds (`epoll_pwait2`): whole milliseconds would make every backoff
+//! and hold late.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+use locks::Nanos;
+use rustix::event::epoll;
+
+use crate::clock;
+
+/// Taken from the kernel at once; more are taken in the next round.
+const BATCH: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+}
+
+/// One connection on which something happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) connection: u32,
+    pub(crate) writable: bool,
+    pub(crate) readable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    Read,
+    ReadAndWrite,
+}
+
+impl Interest {
+    fn flags(self) -> epoll::EventFlags {
+        match self {
+            Self::Read => epoll::EventFlags::IN,
+            Self::ReadAndWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+        }
+    }
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self { epoll })
+    }
+
+    pub(crate) fn add(&self, socket: impl AsFd, connection: u32, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            epoll::EventData::new_u64(connection.into()),
+            interest.flags(),
+        )?)
+    }
+
+    pub(crate) fn change(&self, socket: impl AsFd, connection: u32, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(
+            &self.epoll,
+            socket,
+            epoll::EventData::new_u64(connection.into()),
+            interest.flags(),
+        )?)
+    }
+
+    /// Waits at most `timeout` and appends what is ready to `ready`.
+    pub(crate) fn wait(&self, timeout: Nanos, ready: &mut Vec<Ready>) -> io::Result<()> {
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; BATCH];
+        let happened = match epoll::wait(&self.epoll, &mut events[..], Some(&clock::timespec(timeout))) {
+            Ok((happened, _)) => happened,
+            // A signal is Python's affair; the loop looks at its flags and comes back.
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        ready.extend(happened.iter().map(|event| {
+            let flags = event.flags;
+            // An error or hang-up is learnt by reading.
+            let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
+            Ready {
+                connection: event.data.u64() as u32,
+                writable: broken || flags.contains(epoll::EventFlags::OUT),
+                readable: broken || flags.contains(epoll::EventFlags::IN),
+            }
+        }));
+        Ok(())
+    }
+}

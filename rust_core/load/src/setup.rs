@@ -1,0 +1,198 @@
+//! From the description of a trial to its threads, ready to run.
+
+use std::sync::Arc;
+
+use locks::{Actions, AnyLock, Chance, Nanos};
+use wire::{Encoder, KeyNames, Login, greeting};
+
+use crate::client::{Client, ClientFigures};
+use crate::connection::{Connection, Target};
+use crate::control::Control;
+use crate::judge::Judge;
+use crate::poller::Poller;
+use crate::spec::{AfterLease, Connections, Pace, Poll, ServerSpec, TrialSpec};
+use crate::stats::{Counters, Histograms};
+use crate::thread::Thread;
+use crate::timeline::Timeline;
+use crate::timers::Timers;
+use crate::workload::{Arrivals, Keys, Length, streams};
+use crate::{LoadError, TrialError};
+
+/// Read at once from a connection; a pipelined batch of 1,000 answers takes 5 kB.
+const SCRATCH: usize = 256 * 1024;
+
+/// What all threads of a trial read and none changes.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) keys: Keys,
+    pub(crate) hold: Length,
+    pub(crate) think: Length,
+    pub(crate) after_lease: AfterLease,
+    pub(crate) max_in_flight: u32,
+    pub(crate) warmup: Nanos,
+    pub(crate) duration: Nanos,
+    pub(crate) drain: Nanos,
+    poll: Poll,
+}
+
+impl Shared {
+    pub(crate) fn new(spec: &TrialSpec) -> Result<Self, TrialError> {
+        let max_in_flight = match spec.pace {
+            Pace::Closed => spec.concurrency,
+            Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.threads),
+        };
+        Ok(Self {
+            keys: Keys::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
+            hold: Length::new(spec.hold).ok_or(TrialError::Field("hold"))?,
+            think: Length::new(spec.think).ok_or(TrialError::Field("think"))?,
+            after_lease: spec.after_lease,
+            max_in_flight,
+            warmup: spec.warmup,
+            duration: spec.duration,
+            drain: spec.drain,
+            poll: spec.poll,
+        })
+    }
+
+    pub(crate) fn spins(&self) -> bool {
+        self.poll == Poll::Spin
+    }
+}
+
+/// Refuses what no trial can be made of.
+pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
+    spec.strategy.check(&spec.lock)?;
+    let sound = [
+        ("keys", spec.keys > 0),
+        ("concurrency", spec.concurrency > 0),
+        ("threads", spec.threads > 0 && spec.threads <= spec.concurrency),
+        ("duration_ns", spec.duration > Nanos::ZERO),
+        (
+            "servers",
+            !spec.servers.is_empty() && u16::try_from(spec.servers.len()).is_ok(),
+        ),
+        ("connections", !matches!(spec.connections, Connections::Shared(0))),
+        ("key_prefix", spec.key_prefix.len() <= 512),
+    ];
+    match sound.into_iter().find(|(_, sound)| !sound) {
+        Some((field, _)) => Err(TrialError::Field(field)),
+        None => Ok(()),
+    }
+}
+
+/// The part of a whole that thread `index` of `threads` takes: its first element and how many.
+fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
+    let first = |index: u32| (u64::from(whole) * u64::from(index) / u64::from(threads)) as u32;
+    (first(index), first(index + 1) - first(index))
+}
+
+pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judge>) -> Result<Vec<Thread>, TrialError> {
+    let shared = Arc::new(Shared::new(spec)?);
+    let names = Arc::new(KeyNames::new(&spec.key_prefix, spec.keys));
+    let mut chances = Chance::streams(spec.seed);
+    let lock_spec = Arc::new(spec.lock);
+    let mut threads = Vec::new();
+    for (index, judge) in (0..spec.threads).zip(judges) {
+        let (first_client, count) = share(spec.concurrency, index, spec.threads);
+        let clients: Vec<Client> = streams(spec.seed, first_client, count)
+            .into_iter()
+            .zip(&mut chances)
+            .map(|(stream, chance)| Client::new(AnyLock::new(spec.strategy, Arc::clone(&lock_spec), chance), stream))
+            .collect();
+        let per_server = match spec.connections {
+            Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
+            Connections::PerClient => count,
+        };
+        let connections = (0..spec.servers.len() as u16)
+            .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
+            .collect();
+        threads.push(Thread {
+            index: index as usize,
+            shared: Arc::clone(&shared),
+            control: Arc::clone(control),
+            judge,
+            first_client,
+            timers: Timers::new(clients.len()),
+            figures: vec![ClientFigures::default(); clients.len()],
+            clients,
+            connections,
+            per_server,
+            targets: spec.servers.iter().map(|server| target(server, spec)).collect(),
+            encoders: spec
+                .servers
+                .iter()
+                .map(|s| Encoder::new(Arc::clone(&names), s.compare_and_delete))
+                .collect(),
+            poller: Poller::new().map_err(|error| TrialError::Load(LoadError::Poll(error)))?,
+            arrivals: arrivals(spec, index)?,
+            idle: std::collections::VecDeque::new(),
+            queue: std::collections::VecDeque::new(),
+            starting: Vec::new(),
+            unsendable: Vec::new(),
+            dirty: Vec::new(),
+            actions: Actions::default(),
+            scratch: vec![0; SCRATCH],
+            ready: Vec::with_capacity(256),
+            next_upkeep: Nanos::ZERO,
+            running: false,
+            counting: false,
+            connecting: true,
+            counters: Counters::default(),
+            histograms: Histograms::new(),
+            timeline: Timeline::new(spec.duration),
+            window_start: Nanos::ZERO,
+            window_end: Nanos::ZERO,
+        });
+    }
+    Ok(threads)
+}
+
+fn target(server: &ServerSpec, spec: &TrialSpec) -> Target {
+    let scripts = match server.compare_and_delete {
+        wire::CompareAndDelete::Script => spec.strategy.scripts(),
+        wire::CompareAndDelete::DelIfEq | wire::CompareAndDelete::DelEx => &[],
+    };
+    let login = Login {
+        protocol: server.protocol,
+        username: server.username.as_deref(),
+        password: server.password.as_deref(),
+        db: server.db,
+        client_name: &spec.client_name,
+        scripts,
+    };
+    let mut greeting_bytes = Vec::new();
+    let greeting = greeting(&login, &mut greeting_bytes);
+    Target {
+        address: server.address.clone(),
+        greeting,
+        greeting_bytes,
+    }
+}
+
+fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialError> {
+    let Pace::Open {
+        arrivals, rate_per_s, ..
+    } = spec.pace
+    else {
+        return Ok(None);
+    };
+    // A stream of its own, apart from those of the clients.
+    let stream = streams(spec.seed ^ 0x9216_d5d9_8979_fb1b, thread, 1).remove(0);
+    let arrivals = Arrivals::new(arrivals, rate_per_s / f64::from(spec.threads), stream);
+    arrivals.map(Some).ok_or(TrialError::Field("rate_per_s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_cover_the_whole_without_overlap() {
+        for (whole, threads) in [(7, 3), (64, 2), (3, 3), (100_000, 7)] {
+            let shares: Vec<_> = (0..threads).map(|index| share(whole, index, threads)).collect();
+            assert_eq!(shares.iter().map(|(_, count)| count).sum::<u32>(), whole);
+            assert!(shares.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0));
+            assert!(shares.iter().all(|(_, count)| *count > 0));
+        }
+    }
+}

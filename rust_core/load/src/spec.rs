@@ -1,0 +1,127 @@
+//! What one trial is asked to do. Parsed once, at the boundary; nothing below parses it again.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use locks::{Nanos, Spec as LockSpec, Strategy};
+use wire::{CompareAndDelete, Protocol};
+
+#[derive(Clone, Debug)]
+pub struct TrialSpec {
+    pub strategy: Strategy,
+    pub lock: LockSpec,
+    pub servers: Vec<ServerSpec>,
+    pub connections: Connections,
+    pub client_name: String,
+    /// Goes before the name of every key of the trial.
+    pub key_prefix: Vec<u8>,
+    pub keys: u32,
+    pub key_choice: KeyChoice,
+    pub hold: Distribution,
+    pub think: Distribution,
+    pub after_lease: AfterLease,
+    pub pace: Pace,
+    pub concurrency: u32,
+    pub warmup: Nanos,
+    pub duration: Nanos,
+    /// How long the clients may take to come to rest after the warm-up and at the end.
+    pub drain: Nanos,
+    pub seed: u64,
+    pub threads: u32,
+    pub poll: Poll,
+}
+
+#[derive(Clone)]
+pub struct ServerSpec {
+    pub address: Address,
+    pub username: Option<String>,
+    pub password: Option<String>,
+    pub db: u32,
+    pub protocol: Protocol,
+    pub compare_and_delete: CompareAndDelete,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// How many connections a thread keeps to each server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections {
+    Shared(u32),
+    PerClient,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KeyChoice {
+    Uniform,
+    Zipf { s: f64 },
+    Single,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    Fixed(Nanos),
+    Exp { mean: Nanos },
+    LogNormal { median: Nanos, sigma: f64 },
+    Uniform { low: Nanos, high: Nanos },
+}
+
+/// What a holder does when its lease ends under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterLease {
+    /// Work on, as user code does.
+    Continue,
+    /// Stop the work at the end of the lease.
+    Stop,
+}
+
+/// What makes a client start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Each client starts again when it is done.
+    Closed,
+    /// Arrivals at a rate, dealt to idle clients; `max_in_flight` bounds those that wait or run.
+    Open {
+        arrivals: ArrivalKind,
+        rate_per_s: f64,
+        max_in_flight: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrivalKind {
+    Constant,
+    Poisson,
+}
+
+/// How the driver waits for the next event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Poll {
+    /// Sleep in the kernel. A wake-up costs some 20 us on virtual machines.
+    Block,
+    /// Ask again at once; takes a whole core.
+    Spin,
+}
+
+impl std::fmt::Debug for ServerSpec {
+    // By hand: the password must not appear.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerSpec")
+            .field("address", &self.address)
+            .field("db", &self.db)
+            .field("protocol", &self.protocol)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}

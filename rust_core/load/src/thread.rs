@@ -1,0 +1,224 @@
+//! One thread of a trial: its clients, its connections, and the loop that serves them.
+//!
+//! A round: wait, fire the timers that are due, read each connection that has answers and let the clients act on them,
+//! write each connection once. `steps.rs` has what a client does next, `io.rs` how bytes go in and out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use locks::{Actions, CallId, Nanos};
+use wire::Encoder;
+
+use crate::LoadError;
+use crate::client::{Client, ClientFigures};
+use crate::clock;
+use crate::connection::{Connection, Target};
+use crate::control::{Control, Stage};
+use crate::judge::Judge;
+use crate::poller::{Poller, Ready};
+use crate::setup::Shared;
+use crate::stats::{Counters, Histograms};
+use crate::timeline::Timeline;
+use crate::timers::Timers;
+use crate::workload::Arrivals;
+
+/// The longest sleep, so that a stop is seen in time.
+const LONGEST_WAIT: Nanos = Nanos::from_millis(20);
+/// How long a stopped trial may take to give its locks back.
+const STOP_WITHIN: Nanos = Nanos::from_millis(100);
+
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) index: usize,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) judge: Judge,
+    /// The number of its first client in the whole trial.
+    pub(crate) first_client: u32,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) figures: Vec<ClientFigures>,
+    /// Those to server 0, then those to server 1, and so on.
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) per_server: u32,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) encoders: Vec<Encoder>,
+    pub(crate) poller: Poller,
+    pub(crate) timers: Timers,
+    pub(crate) arrivals: Option<Arrivals>,
+    /// Open loop: clients without work, and due times without a client.
+    pub(crate) idle: VecDeque<u32>,
+    pub(crate) queue: VecDeque<Nanos>,
+    /// Clients that start in this round.
+    pub(crate) starting: Vec<u32>,
+    /// Calls that could not be sent: their clients hear of it in this round.
+    pub(crate) unsendable: Vec<(u32, CallId)>,
+    pub(crate) dirty: Vec<u32>,
+    pub(crate) actions: Actions,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) ready: Vec<Ready>,
+    /// The earliest point at which a connection needs attention by itself.
+    pub(crate) next_upkeep: Nanos,
+    /// Clients may start.
+    pub(crate) running: bool,
+    /// The window is open.
+    pub(crate) counting: bool,
+    /// A connection that fails ends the trial: true until all stood once.
+    pub(crate) connecting: bool,
+    pub(crate) counters: Counters,
+    pub(crate) histograms: Histograms,
+    pub(crate) timeline: Timeline,
+    pub(crate) window_start: Nanos,
+    pub(crate) window_end: Nanos,
+}
+
+impl Thread {
+    /// The whole trial of this thread. On an error the other threads are stopped too.
+    pub(crate) fn run(mut self) -> Result<Self, LoadError> {
+        let ended = self.periods();
+        if ended.is_err() {
+            self.control.stop();
+        }
+        ended.map(|()| self)
+    }
+
+    fn periods(&mut self) -> Result<(), LoadError> {
+        self.connect()?;
+        let Some(start) = self.control.pass_gate() else {
+            return Ok(());
+        };
+        if self.shared.warmup > Nanos::ZERO {
+            self.control.enter(Stage::Warmup, start);
+            self.period(start, start.after(self.shared.warmup))?;
+            self.rest()?;
+        }
+        let Some(start) = self.control.pass_gate() else {
+            return Ok(());
+        };
+        let end = start.after(self.shared.duration);
+        self.control.set_window(start, end);
+        self.control.enter(Stage::Measuring, start);
+        self.begin_window(start);
+        let ended = self.period(start, end);
+        self.end_window(clock::now().min(end));
+        ended?;
+        self.control.enter(Stage::Draining, clock::now());
+        self.rest()
+    }
+
+    /// Opens all connections; each must stand once before the trial begins.
+    fn connect(&mut self) -> Result<(), LoadError> {
+        while !self.connections.iter().all(Connection::is_ready) {
+            if self.control.stopped() {
+                return Ok(());
+            }
+            self.round(LONGEST_WAIT)?;
+        }
+        self.connecting = false;
+        Ok(())
+    }
+
+    /// Lets the clients work until `end`, or until the trial is stopped.
+    fn period(&mut self, start: Nanos, end: Nanos) -> Result<(), LoadError> {
+        self.running = true;
+        self.begin(start);
+        loop {
+            let now = clock::now();
+            if now >= end || self.control.stopped() {
+                return Ok(());
+            }
+            while self.counting && now >= self.timeline.next_step() {
+                self.publish();
+                self.timeline.push();
+            }
+            let mut limit = end.min(self.timers.next()).min(self.next_upkeep);
+            if self.counting {
+                limit = limit.min(self.timeline.next_step());
+            }
+            if let Some(arrivals) = &self.arrivals {
+                limit = limit.min(arrivals.next_due());
+            }
+            self.round(limit.since(now).min(LONGEST_WAIT))?;
+        }
+    }
+
+    /// No client starts any more; those under way come to rest, within a bound.
+    fn rest(&mut self) -> Result<(), LoadError> {
+        self.running = false;
+        self.stop_clients();
+        let began = clock::now();
+        loop {
+            let now = clock::now();
+            let within = if self.control.stopped() {
+                STOP_WITHIN.min(self.shared.drain)
+            } else {
+                self.shared.drain
+            };
+            let under_way = self.clients.iter().filter(|client| !client.is_at_rest()).count();
+            if under_way == 0 {
+                return Ok(());
+            }
+            if now.since(began) >= within {
+                self.counters.abandoned += under_way as u64;
+                return Ok(());
+            }
+            self.round(self.timers.next().min(self.next_upkeep).since(now).min(LONGEST_WAIT))?;
+        }
+    }
+
+    /// One turn of the loop, waiting at most `timeout`.
+    fn round(&mut self, timeout: Nanos) -> Result<(), LoadError> {
+        let waiting = [
+            self.starting.is_empty(),
+            self.unsendable.is_empty(),
+            self.dirty.is_empty(),
+        ];
+        let busy = self.shared.spins() || waiting.contains(&false);
+        let timeout = if busy { Nanos::ZERO } else { timeout };
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.clear();
+        self.poller.wait(timeout, &mut ready).map_err(LoadError::Poll)?;
+        let now = clock::now();
+        self.judge.reached(now);
+        // Timers before reads: a hold that is over must not wait for a batch of answers.
+        self.fire_timers(now);
+        self.take_arrivals(now);
+        self.start_waiting(now);
+        for &event in &ready {
+            self.on_ready(event)?;
+        }
+        self.ready = ready;
+        if now >= self.next_upkeep {
+            self.upkeep(now)?;
+        }
+        self.report_unsendable();
+        self.flush_all()
+    }
+
+    fn begin_window(&mut self, start: Nanos) {
+        self.counting = true;
+        self.window_start = start;
+        self.timeline.begin(start);
+        self.counters.client_cpu_ns = clock::thread_cpu().0;
+    }
+
+    fn end_window(&mut self, end: Nanos) {
+        self.counters.client_cpu_ns = clock::thread_cpu().0 - self.counters.client_cpu_ns;
+        self.publish();
+        self.count_unfinished(end);
+        self.counting = false;
+        self.window_end = end;
+    }
+
+    /// Says where this thread stands, for whoever looks.
+    fn publish(&self) {
+        let progress = &self.control.threads[self.index];
+        let (step_grants, p99) = self.timeline.running();
+        progress.grants.store(self.counters.grants, Ordering::Relaxed);
+        progress.step_grants.store(step_grants, Ordering::Relaxed);
+        progress.p99_ns.store(p99.0, Ordering::Relaxed);
+        let errors = self.counters.errors + self.counters.unknown;
+        progress.errors.store(errors, Ordering::Relaxed);
+        progress.reconnects.store(self.counters.reconnects, Ordering::Relaxed);
+    }
+}

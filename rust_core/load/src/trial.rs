@@ -1,0 +1,186 @@
+//! A whole trial: its threads, its checker, and what comes of them.
+
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use check::Report;
+use locks::Nanos;
+use wire::KeyNames;
+
+use crate::control::{Control, Progress, Stage};
+use crate::judge::{Bench, Judge, Judged, merge, ring};
+use crate::spec::{Pace, TrialSpec};
+use crate::stats::{Counters, Ended, Histograms, Phase};
+use crate::thread::Thread;
+use crate::timeline::{Columns, Timeline};
+use crate::{LoadError, TrialError, clock, setup};
+
+/// What a trial measured.
+#[derive(Debug)]
+pub struct Measured {
+    pub stopped: bool,
+    /// How long the window was; zero when the trial was stopped before it.
+    pub window: Nanos,
+    /// When the trial began: the points of violations count from here.
+    pub began: Nanos,
+    pub counters: Counters,
+    pub histograms: Histograms,
+    pub timeline: Columns,
+    pub clients: ClientColumns,
+    pub report: Report,
+    pub jain: Option<f64>,
+    pub names: KeyNames,
+}
+
+/// One element a client, in the window.
+#[derive(Debug, Default)]
+pub struct ClientColumns {
+    pub grants: Vec<u64>,
+    pub attempts: Vec<u64>,
+    pub wait_sum_ns: Vec<u64>,
+    pub wait_max_ns: Vec<u64>,
+}
+
+/// A trial that was described soundly, before and while it runs.
+#[derive(Debug)]
+pub struct Trial {
+    spec: TrialSpec,
+    control: Arc<Control>,
+}
+
+/// A trial under way.
+#[derive(Debug)]
+pub struct Running {
+    done: mpsc::Receiver<()>,
+    thread: JoinHandle<Result<Measured, TrialError>>,
+}
+
+impl Trial {
+    pub fn new(spec: TrialSpec) -> Result<Self, TrialError> {
+        setup::check(&spec)?;
+        let control = Arc::new(Control::new(spec.threads));
+        Ok(Self { spec, control })
+    }
+
+    /// Starts it on threads of its own.
+    pub fn start(&self) -> Running {
+        let (tell, done) = mpsc::channel();
+        let (spec, control) = (self.spec.clone(), Arc::clone(&self.control));
+        let thread = std::thread::spawn(move || {
+            // Dropped at the end, also by a panic: whoever waits wakes up.
+            let _tell: mpsc::Sender<()> = tell;
+            run(&spec, &control)
+        });
+        Running { done, thread }
+    }
+
+    /// Ends it early; harmless before and after.
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.control.progress()
+    }
+}
+
+impl Running {
+    /// Waits at most `length`; true when the trial has ended.
+    pub fn wait(&mut self, length: Duration) -> bool {
+        !matches!(self.done.recv_timeout(length), Err(mpsc::RecvTimeoutError::Timeout))
+    }
+
+    /// What it measured, once it has ended. A panic of the trial goes on here.
+    pub fn finish(self) -> Result<Measured, TrialError> {
+        self.thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
+    let began = clock::now();
+    let bench = Bench::new(spec.concurrency, spec.keys, Arc::clone(control));
+    let (threads, judged) = if spec.threads == 1 {
+        let judge = Judge::Inline(Box::new(bench));
+        let mut threads = run_threads(setup::threads(spec, control, vec![judge])?)?;
+        let judged = take_verdict(&mut threads);
+        (threads, judged)
+    } else {
+        let (ends, sources): (Vec<_>, Vec<_>) = (0..spec.threads).map(|_| ring()).unzip();
+        let threads = setup::threads(spec, control, ends.into_iter().map(Judge::Ring).collect())?;
+        let checker = std::thread::spawn(move || merge(bench, sources));
+        let threads = run_threads(threads);
+        let judged = checker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (threads?, judged)
+    };
+    control.enter(Stage::Done, clock::now());
+    Ok(gather(spec, control, began, &threads, judged))
+}
+
+/// Runs each on a native thread of its own; the first error of any.
+fn run_threads(threads: Vec<Thread>) -> Result<Vec<Thread>, TrialError> {
+    let handles: Vec<_> = threads
+        .into_iter()
+        .map(|thread| std::thread::spawn(|| thread.run()))
+        .collect();
+    let ended: Vec<Result<Thread, LoadError>> = handles
+        .into_iter()
+        .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        .collect();
+    Ok(ended.into_iter().collect::<Result<_, _>>()?)
+}
+
+fn take_verdict(threads: &mut [Thread]) -> Judged {
+    let (placeholder, _) = ring();
+    match std::mem::replace(&mut threads[0].judge, Judge::Ring(placeholder)) {
+        Judge::Inline(bench) => bench.finish(clock::now()),
+        Judge::Ring(_) => unreachable!("a single thread tells the checker directly"),
+    }
+}
+
+fn gather(spec: &TrialSpec, control: &Control, began: Nanos, threads: &[Thread], judged: Judged) -> Measured {
+    let mut counters = Counters {
+        client_cpu_ns: judged.cpu.0,
+        ..Counters::default()
+    };
+    let mut histograms = Histograms::new();
+    let mut timeline = Timeline::new(Nanos::ZERO);
+    let mut clients = ClientColumns::default();
+    let start = control.window().0;
+    let mut end = Nanos::ZERO;
+    for thread in threads {
+        counters.add(&thread.counters);
+        histograms.add(&thread.histograms);
+        timeline.add(&thread.timeline);
+        end = end.max(thread.window_end);
+        for figures in &thread.figures {
+            clients.grants.push(figures.grants);
+            clients.attempts.push(figures.attempts);
+            clients.wait_sum_ns.push(figures.wait_sum_ns);
+            clients.wait_max_ns.push(figures.wait_max_ns);
+        }
+    }
+    histograms.set(Phase::Handoff, Ended::Granted, &judged.handoff);
+    if spec.pace == Pace::Closed {
+        histograms.copy_response_to_service();
+    }
+    let measured = start != Nanos::NEVER && end > start;
+    Measured {
+        stopped: control.stopped(),
+        window: if measured { end.since(start) } else { Nanos::ZERO },
+        began,
+        timeline: if measured {
+            timeline.columns(start, end)
+        } else {
+            Columns::default()
+        },
+        jain: check::jain(&clients.grants),
+        counters,
+        histograms,
+        clients,
+        report: judged.report,
+        names: KeyNames::new(&spec.key_prefix, spec.keys),
+    }
+}

@@ -1,0 +1,251 @@
+//! What the clients do with their locks: which key, how long they hold it, how long they think, when they arrive.
+//!
+//! Each client draws from a stream of its own, apart from the stream of its lock, so that the same seed gives the same
+//! keys and holds whatever the lock does.
+
+use locks::{Key, Nanos};
+use rand_core::SeedableRng;
+use rand_distr::{Distribution as Draw, Exp, LogNormal, StandardUniform, Uniform, Zipf};
+use rand_xoshiro::Xoroshiro128PlusPlus;
+
+use crate::spec::{ArrivalKind, Distribution, KeyChoice};
+
+/// One client's stream of choices.
+pub(crate) type Stream = Xoroshiro128PlusPlus;
+
+/// One stream for each of `count` clients from `first` on, far apart in one sequence.
+pub(crate) fn streams(seed: u64, first: u32, count: u32) -> Vec<Stream> {
+    // Apart from the streams of the locks, which start at the seed itself.
+    let mut stream = Stream::seed_from_u64(seed ^ 0x5bf0_3635_dcd1_f867);
+    for _ in 0..first {
+        stream.jump();
+    }
+    let mut streams = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        streams.push(stream.clone());
+        stream.jump();
+    }
+    streams
+}
+
+/// A length of time, drawn anew each time it is needed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Length {
+    Fixed(Nanos),
+    Exp(Exp<f64>),
+    LogNormal(LogNormal<f64>),
+    Uniform(Uniform<u64>),
+}
+
+impl Length {
+    /// None where the parameters describe no distribution (a negative sigma, an empty range).
+    pub(crate) fn new(distribution: Distribution) -> Option<Self> {
+        Some(match distribution {
+            Distribution::Fixed(value) => Self::Fixed(value),
+            Distribution::Exp { mean: Nanos(0) } => Self::Fixed(Nanos::ZERO),
+            Distribution::Exp { mean } => Self::Exp(Exp::new(1.0 / mean.0 as f64).ok()?),
+            Distribution::LogNormal { median, sigma } => {
+                Self::LogNormal(LogNormal::new((median.0.max(1) as f64).ln(), sigma).ok()?)
+            }
+            Distribution::Uniform { low, high } => Self::Uniform(Uniform::new_inclusive(low.0, high.0).ok()?),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn draw(&self, stream: &mut Stream) -> Nanos {
+        match self {
+            Self::Fixed(value) => *value,
+            Self::Exp(exp) => Nanos(exp.sample(stream) as u64),
+            Self::LogNormal(lognormal) => Nanos(lognormal.sample(stream) as u64),
+            Self::Uniform(uniform) => Nanos(uniform.sample(stream)),
+        }
+    }
+}
+
+/// Which lock a client takes next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keys {
+    Uniform { count: u32 },
+    Zipf(Zipf<f64>),
+    Single,
+}
+
+impl Keys {
+    /// None where `s` is no exponent of a Zipf distribution.
+    pub(crate) fn new(choice: KeyChoice, count: u32) -> Option<Self> {
+        Some(match choice {
+            KeyChoice::Single => Self::Single,
+            KeyChoice::Uniform if count == 1 => Self::Single,
+            KeyChoice::Uniform => Self::Uniform { count },
+            KeyChoice::Zipf { s } => Self::Zipf(Zipf::new(f64::from(count), s).ok()?),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn draw(&self, stream: &mut Stream) -> Key {
+        match self {
+            Self::Single => Key(0),
+            Self::Uniform { count } => {
+                // A multiplication instead of a division: Lemire 2019, its bias of 2^-32 left as it is.
+                let drawn: u32 = StandardUniform.sample(stream);
+                Key(((u64::from(drawn) * u64::from(*count)) >> 32) as u32)
+            }
+            // Zipf draws ranks from 1.
+            Self::Zipf(zipf) => Key(zipf.sample(stream) as u32 - 1),
+        }
+    }
+}
+
+/// The schedule of an open loop: when the next client is wanted.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    kind: ArrivalKind,
+    gap_ns: f64,
+    exp: Exp<f64>,
+    stream: Stream,
+    start: Nanos,
+    /// From `start`; a float, so that a gap of a third of a nanosecond does not drift.
+    next_ns: f64,
+}
+
+impl Arrivals {
+    /// None where the rate is not a positive number.
+    pub(crate) fn new(kind: ArrivalKind, rate_per_s: f64, stream: Stream) -> Option<Self> {
+        if !(rate_per_s.is_finite() && rate_per_s > 0.0) {
+            return None;
+        }
+        let gap_ns = 1e9 / rate_per_s;
+        Some(Self {
+            kind,
+            gap_ns,
+            exp: Exp::new(1.0 / gap_ns).ok()?,
+            stream,
+            start: Nanos::NEVER,
+            next_ns: f64::INFINITY,
+        })
+    }
+
+    /// The schedule begins at `at`, the first arrival one gap later.
+    pub(crate) fn begin(&mut self, at: Nanos) {
+        self.start = at;
+        self.next_ns = 0.0;
+        self.step();
+    }
+
+    /// No further arrivals.
+    pub(crate) fn end(&mut self) {
+        self.start = Nanos::NEVER;
+    }
+
+    pub(crate) fn next_due(&self) -> Nanos {
+        if self.start == Nanos::NEVER {
+            Nanos::NEVER
+        } else {
+            self.start.after(Nanos(self.next_ns as u64))
+        }
+    }
+
+    /// The due time of the next arrival when it has come.
+    pub(crate) fn pop(&mut self, now: Nanos) -> Option<Nanos> {
+        let due = self.next_due();
+        if due > now {
+            return None;
+        }
+        self.step();
+        Some(due)
+    }
+
+    fn step(&mut self) {
+        self.next_ns += match self.kind {
+            ArrivalKind::Constant => self.gap_ns,
+            ArrivalKind::Poisson => self.exp.sample(&mut self.stream),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream() -> Stream {
+        streams(7, 0, 1).remove(0)
+    }
+
+    fn mean(length: &Length, draws: u32) -> f64 {
+        let mut stream = stream();
+        (0..draws).map(|_| length.draw(&mut stream).0 as f64).sum::<f64>() / f64::from(draws)
+    }
+
+    #[test]
+    fn an_exponential_length_has_its_mean() {
+        let length = Length::new(Distribution::Exp {
+            mean: Nanos::from_millis(2),
+        })
+        .expect("a mean is enough");
+        assert!((mean(&length, 100_000) / 2e6 - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn half_of_a_lognormal_lies_below_its_median() {
+        let median = Nanos::from_millis(2);
+        let length = Length::new(Distribution::LogNormal { median, sigma: 0.8 }).expect("sigma is positive");
+        let mut stream = stream();
+        let below = (0..100_000).filter(|_| length.draw(&mut stream) < median).count();
+        assert!((49_000..51_000).contains(&below), "{below} of 100,000 below the median");
+    }
+
+    #[test]
+    fn a_uniform_length_reaches_both_ends_and_an_empty_range_is_refused() {
+        let (low, high) = (Nanos(1), Nanos(3));
+        let length = Length::new(Distribution::Uniform { low, high }).expect("the range is not empty");
+        let mut stream = stream();
+        let seen: std::collections::BTreeSet<u64> = (0..1_000).map(|_| length.draw(&mut stream).0).collect();
+        assert_eq!(seen, [1, 2, 3].into());
+        assert!(Length::new(Distribution::Uniform { low: high, high: low }).is_none());
+    }
+
+    #[test]
+    fn keys_stay_in_range_and_zipf_prefers_the_first() {
+        let mut stream = stream();
+        for choice in [KeyChoice::Uniform, KeyChoice::Zipf { s: 1.1 }, KeyChoice::Single] {
+            let keys = Keys::new(choice, 10).expect("the choice is sound");
+            let mut counts = [0_u32; 10];
+            for _ in 0..10_000 {
+                counts[keys.draw(&mut stream).0 as usize] += 1;
+            }
+            match choice {
+                KeyChoice::Uniform => assert!(counts.iter().all(|&count| (800..1_200).contains(&count)), "{counts:?}"),
+                KeyChoice::Zipf { .. } => assert!(counts.is_sorted_by(|a, b| *a + 200 > *b), "{counts:?}"),
+                KeyChoice::Single => assert_eq!(counts[0], 10_000),
+            }
+        }
+    }
+
+    #[test]
+    fn constant_arrivals_do_not_drift_and_poisson_ones_keep_the_rate() {
+        for kind in [ArrivalKind::Constant, ArrivalKind::Poisson] {
+            let mut arrivals = Arrivals::new(kind, 3_000.0, stream()).expect("the rate is positive");
+            assert_eq!(arrivals.next_due(), Nanos::NEVER);
+            arrivals.begin(Nanos::from_secs(5));
+            let mut count = 0;
+            while arrivals.pop(Nanos::from_secs(15)).is_some() {
+                count += 1;
+            }
+            match kind {
+                ArrivalKind::Constant => assert_eq!(count, 30_000),
+                ArrivalKind::Poisson => assert!((29_300..30_700).contains(&count), "{count}"),
+            }
+        }
+        assert!(Arrivals::new(ArrivalKind::Poisson, 0.0, stream()).is_none());
+        assert!(Arrivals::new(ArrivalKind::Poisson, f64::NAN, stream()).is_none());
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_streams_wherever_a_thread_starts() {
+        let mut whole = streams(42, 0, 5);
+        let mut tail = streams(42, 3, 2);
+        let draw = |stream: &mut Stream| -> u64 { StandardUniform.sample(stream) };
+        assert_eq!(draw(&mut whole[3]), draw(&mut tail[0]));
+        assert_ne!(draw(&mut whole[0]), draw(&mut whole[1]));
+    }
+}

@@ -1,0 +1,177 @@
+//! What a trial measured, as Python sees it.
+
+use check::{GrantSpan, Violation, ViolationKind};
+use load::Measured;
+use locks::Nanos;
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::histograms::encode;
+
+#[pyclass(frozen, get_all, module = "pybench._core")]
+pub(crate) struct HistogramRow {
+    phase: &'static str,
+    outcome: &'static str,
+    count: u64,
+    hdr: Py<PyBytes>,
+}
+
+#[pyclass(frozen, get_all, module = "pybench._core")]
+pub(crate) struct TrialResult {
+    stopped: bool,
+    totals: Py<PyDict>,
+    jain: Option<f64>,
+    histograms: Py<PyList>,
+    timeline: Py<PyDict>,
+    clients: Py<PyDict>,
+    violations: Py<PyList>,
+}
+
+#[pyclass(frozen, get_all, module = "pybench._core")]
+pub(crate) struct Progress {
+    phase: &'static str,
+    elapsed_ns: u64,
+    grants: u64,
+    grants_per_s: f64,
+    p99_ns: u64,
+    errors: u64,
+    reconnects: u64,
+}
+
+impl From<load::Progress> for Progress {
+    fn from(progress: load::Progress) -> Self {
+        Self {
+            phase: progress.stage.name(),
+            elapsed_ns: progress.elapsed.0,
+            grants: progress.grants,
+            grants_per_s: progress.grants_per_s,
+            p99_ns: progress.p99.0,
+            errors: progress.errors,
+            reconnects: progress.reconnects,
+        }
+    }
+}
+
+impl TrialResult {
+    pub(crate) fn new(py: Python<'_>, measured: Measured) -> PyResult<Self> {
+        Ok(Self {
+            stopped: measured.stopped,
+            totals: totals(py, &measured)?.unbind(),
+            jain: measured.jain,
+            histograms: histograms(py, &measured)?.unbind(),
+            violations: violations(py, &measured)?.unbind(),
+            timeline: columns(
+                py,
+                [
+                    ("start_ns", measured.timeline.start_ns),
+                    ("grants", measured.timeline.grants),
+                    ("refused", measured.timeline.refused),
+                    ("errors", measured.timeline.errors),
+                    ("p50_ns", measured.timeline.p50_ns),
+                    ("p99_ns", measured.timeline.p99_ns),
+                ],
+            )?,
+            clients: columns(
+                py,
+                [
+                    ("grants", measured.clients.grants),
+                    ("attempts", measured.clients.attempts),
+                    ("wait_sum_ns", measured.clients.wait_sum_ns),
+                    ("wait_max_ns", measured.clients.wait_max_ns),
+                ],
+            )?,
+        })
+    }
+}
+
+fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDict>> {
+    let totals = PyDict::new(py);
+    for (name, value) in measured.counters.named() {
+        totals.set_item(name, value)?;
+    }
+    let (figures, counts) = (&measured.report.figures, &measured.report.counts);
+    for (name, value) in [
+        ("window_ns", measured.window.0),
+        ("contended_grants", figures.contended_grants),
+        ("overtakes", figures.overtakes),
+        ("longest_streak", figures.longest_streak),
+        (
+            "longest_wait_ns",
+            measured.clients.wait_max_ns.iter().copied().max().unwrap_or(0),
+        ),
+        ("double_grants", counts.double_grants),
+        ("double_grants_after_overrun", counts.double_grants_after_overrun),
+        ("lease_overruns", counts.lease_overruns),
+        ("outlived", counts.outlived),
+    ] {
+        totals.set_item(name, value)?;
+    }
+    Ok(totals)
+}
+
+fn histograms<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyList>> {
+    let rows = measured.histograms.filled().map(|(phase, ended, histogram)| {
+        let row = HistogramRow {
+            phase: phase.name(),
+            outcome: ended.name(),
+            count: histogram.len(),
+            hdr: PyBytes::new(py, &encode(histogram)).unbind(),
+        };
+        Py::new(py, row)
+    });
+    PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn columns<const N: usize>(py: Python<'_>, columns: [(&str, Vec<u64>); N]) -> PyResult<Py<PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in columns {
+        dict.set_item(name, column.into_pyarray(py))?;
+    }
+    Ok(dict.unbind())
+}
+
+fn violations<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for violation in &measured.report.violations {
+        list.append(violation_dict(py, measured, violation)?)?;
+    }
+    Ok(list)
+}
+
+fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violation) -> PyResult<Bound<'py, PyDict>> {
+    let since = |point: Nanos| point.since(measured.began).0;
+    let dict = PyDict::new(py);
+    dict.set_item("kind", kind(violation.kind))?;
+    dict.set_item("key", String::from_utf8_lossy(measured.names.name(violation.key)))?;
+    dict.set_item("at_ns", since(violation.at))?;
+    dict.set_item("overlap_ns", violation.overlap.0)?;
+    let span = |names: [&str; 4], span: &GrantSpan| -> PyResult<()> {
+        dict.set_item(names[0], span.client)?;
+        dict.set_item(names[1], since(span.granted))?;
+        dict.set_item(names[2], span.until.map(since))?;
+        dict.set_item(names[3], span.ended.map(since))
+    };
+    span(
+        ["first_client", "first_granted_ns", "first_until_ns", "first_ended_ns"],
+        &violation.first,
+    )?;
+    span(
+        [
+            "second_client",
+            "second_granted_ns",
+            "second_until_ns",
+            "second_ended_ns",
+        ],
+        &violation.second,
+    )?;
+    Ok(dict)
+}
+
+fn kind(kind: ViolationKind) -> &'static str {
+    match kind {
+        ViolationKind::DoubleGrant => "double-grant",
+        ViolationKind::DoubleGrantAfterOverrun => "double-grant-after-overrun",
+        ViolationKind::LeaseOverrun => "lease-overrun",
+    }
+}

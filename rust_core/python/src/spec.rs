@@ -1,0 +1,214 @@
+//! A trial as Python describes it: dictionaries, checked field by field.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, Pace, Poll};
+use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use wire::{CompareAndDelete, Protocol};
+
+/// The field `name` of `dict`, or a `ValueError` that says which field is missing or of what type it was.
+fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+    let value = dict
+        .get_item(name)?
+        .ok_or_else(|| PyValueError::new_err(format!("`{name}` is missing")))?;
+    value.extract().map_err(|_| {
+        let given = value.get_type().to_string();
+        PyValueError::new_err(format!("`{name}` is of the wrong type ({given}) or out of range"))
+    })
+}
+
+fn nanos(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Nanos> {
+    field(dict, name).map(Nanos)
+}
+
+fn dict<'py>(parent: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+    field::<Bound<'py, PyAny>>(parent, name)?
+        .cast_into()
+        .map_err(|_| PyValueError::new_err(format!("`{name}` must be a dictionary")))
+}
+
+/// The one of `choices` that the field names.
+fn choice<T: Copy>(dict: &Bound<'_, PyDict>, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    let given: String = field(dict, name)?;
+    let found = choices
+        .iter()
+        .find(|(known, _)| *known == given)
+        .map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
+        PyValueError::new_err(format!("`{name}` is {given:?}; it must be one of {}", known.join(", ")))
+    })
+}
+
+pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> {
+    let strategy: String = field(spec, "strategy")?;
+    let strategy = Strategy::named(&strategy, &arguments(&dict(spec, "args")?)?).map_err(value_error)?;
+    let servers: Vec<Bound<'_, PyDict>> = field::<Vec<Bound<'_, PyAny>>>(spec, "servers")?
+        .into_iter()
+        .map(|server| {
+            server
+                .cast_into()
+                .map_err(|_| PyValueError::new_err("`servers` must hold dictionaries"))
+        })
+        .collect::<PyResult<_>>()?;
+    Ok(load::TrialSpec {
+        strategy,
+        lock: locks::Spec {
+            lease: Lease::new(field(spec, "ttl_ms")?).map_err(value_error)?,
+            patience: nanos(spec, "patience_ns")?,
+            retry: retry(&dict(spec, "retry")?)?,
+        },
+        servers: servers.iter().map(server_spec).collect::<PyResult<_>>()?,
+        connections: connections(&dict(spec, "connections")?)?,
+        client_name: field(spec, "client_name")?,
+        key_prefix: field::<String>(spec, "key_prefix")?.into_bytes(),
+        keys: field(spec, "keys")?,
+        key_choice: key_choice(&dict(spec, "key_choice")?)?,
+        hold: distribution(&dict(spec, "hold")?)?,
+        think: distribution(&dict(spec, "think")?)?,
+        after_lease: choice(
+            spec,
+            "after_lease",
+            &[("continue", AfterLease::Continue), ("stop", AfterLease::Stop)],
+        )?,
+        pace: pace(&dict(spec, "loop")?)?,
+        concurrency: field(spec, "concurrency")?,
+        warmup: nanos(spec, "warmup_ns")?,
+        duration: nanos(spec, "duration_ns")?,
+        drain: nanos(spec, "drain_ns")?,
+        seed: field(spec, "seed")?,
+        threads: field(spec, "threads")?,
+        poll: choice(spec, "poll", &[("block", Poll::Block), ("spin", Poll::Spin)])?,
+    })
+}
+
+fn arguments(args: &Bound<'_, PyDict>) -> PyResult<Vec<(String, ArgValue)>> {
+    let mut arguments = Vec::new();
+    for (name, value) in args {
+        let name: String = name.extract()?;
+        // Python's bool is an int too, so it is asked first.
+        let value = if let Ok(value) = value.extract::<bool>() {
+            ArgValue::Bool(value)
+        } else if let Ok(value) = value.extract::<i64>() {
+            ArgValue::Int(value)
+        } else if let Ok(value) = value.extract::<f64>() {
+            ArgValue::Float(value)
+        } else if let Ok(value) = value.extract::<String>() {
+            ArgValue::Text(value)
+        } else {
+            return Err(PyValueError::new_err(format!(
+                "argument `{name}` must be a number, a text or a boolean"
+            )));
+        };
+        arguments.push((name, value));
+    }
+    Ok(arguments)
+}
+
+fn server_spec(server: &Bound<'_, PyDict>) -> PyResult<load::ServerSpec> {
+    let address = if let Some(path) = field::<Option<PathBuf>>(server, "unix")? {
+        Address::Unix(path)
+    } else {
+        let host: IpAddr = field::<String>(server, "host")?
+            .parse()
+            .map_err(|_| PyValueError::new_err("`host` must be a numeric address: names are resolved by Python"))?;
+        Address::Tcp(SocketAddr::new(host, field(server, "port")?))
+    };
+    let protocol: u8 = field(server, "protocol")?;
+    Ok(load::ServerSpec {
+        address,
+        username: field(server, "username")?,
+        password: field(server, "password")?,
+        db: field(server, "db")?,
+        protocol: match protocol {
+            2 => Protocol::Resp2,
+            3 => Protocol::Resp3,
+            _ => return Err(PyValueError::new_err("`protocol` must be 2 or 3")),
+        },
+        compare_and_delete: choice(
+            server,
+            "compare_and_delete",
+            &[
+                ("script", CompareAndDelete::Script),
+                ("delifeq", CompareAndDelete::DelIfEq),
+                ("delex", CompareAndDelete::DelEx),
+            ],
+        )?,
+    })
+}
+
+fn retry(retry: &Bound<'_, PyDict>) -> PyResult<Retry> {
+    Ok(Retry {
+        kind: RetryKind::named(&field::<String>(retry, "kind")?).map_err(value_error)?,
+        base: nanos(retry, "base_ns")?,
+        factor: field(retry, "factor")?,
+        cap: nanos(retry, "cap_ns")?,
+        max_attempts: field(retry, "max_attempts")?,
+        max_wait: nanos(retry, "max_wait_ns")?,
+    })
+}
+
+fn connections(connections: &Bound<'_, PyDict>) -> PyResult<Connections> {
+    match field::<String>(connections, "kind")?.as_str() {
+        "shared" => Ok(Connections::Shared(field(connections, "count")?)),
+        "per-client" => Ok(Connections::PerClient),
+        _ => Err(PyValueError::new_err(
+            "`connections` must be of kind shared or per-client",
+        )),
+    }
+}
+
+fn key_choice(keys: &Bound<'_, PyDict>) -> PyResult<KeyChoice> {
+    match field::<String>(keys, "kind")?.as_str() {
+        "uniform" => Ok(KeyChoice::Uniform),
+        "zipf" => Ok(KeyChoice::Zipf { s: field(keys, "s")? }),
+        "single" => Ok(KeyChoice::Single),
+        _ => Err(PyValueError::new_err(
+            "`key_choice` must be of kind uniform, zipf or single",
+        )),
+    }
+}
+
+fn distribution(length: &Bound<'_, PyDict>) -> PyResult<Distribution> {
+    match field::<String>(length, "kind")?.as_str() {
+        "fixed" => Ok(Distribution::Fixed(nanos(length, "value_ns")?)),
+        "exp" => Ok(Distribution::Exp {
+            mean: nanos(length, "mean_ns")?,
+        }),
+        "lognormal" => Ok(Distribution::LogNormal {
+            median: nanos(length, "median_ns")?,
+            sigma: field(length, "sigma")?,
+        }),
+        "uniform" => Ok(Distribution::Uniform {
+            low: nanos(length, "low_ns")?,
+            high: nanos(length, "high_ns")?,
+        }),
+        _ => Err(PyValueError::new_err(
+            "a length must be of kind fixed, exp, lognormal or uniform",
+        )),
+    }
+}
+
+fn pace(pace: &Bound<'_, PyDict>) -> PyResult<Pace> {
+    match field::<String>(pace, "kind")?.as_str() {
+        "closed" => Ok(Pace::Closed),
+        "open" => Ok(Pace::Open {
+            arrivals: choice(
+                pace,
+                "arrivals",
+                &[("constant", ArrivalKind::Constant), ("poisson", ArrivalKind::Poisson)],
+            )?,
+            rate_per_s: field(pace, "rate_per_s")?,
+            max_in_flight: field(pace, "max_in_flight")?,
+        }),
+        _ => Err(PyValueError::new_err("`loop` must be of kind closed or open")),
+    }
+}
+
+pub(crate) fn value_error(error: impl std::error::Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

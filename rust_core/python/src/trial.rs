@@ -1,0 +1,111 @@
+//! One trial as a Python object. The waiting thread lets Python handle its signals; nothing else calls into Python.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use load::{LoadError, TrialError};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::result::{Progress, TrialResult};
+use crate::spec::trial_spec;
+
+create_exception!(pybench._core, ConnectError, PyException);
+
+/// How long Python may be kept from its signals.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+#[pyclass(frozen, module = "pybench._core")]
+pub(crate) struct Trial {
+    inner: load::Trial,
+    /// Threads do not survive a fork.
+    process: u32,
+    state: Mutex<State>,
+}
+
+enum State {
+    New,
+    Running,
+    Done(Py<TrialResult>),
+    Failed,
+}
+
+#[pymethods]
+impl Trial {
+    #[new]
+    fn new(spec: &Bound<'_, PyDict>) -> PyResult<Self> {
+        if cfg!(debug_assertions) {
+            return Err(PyRuntimeError::new_err("a core built for debugging does not measure"));
+        }
+        let inner = load::Trial::new(trial_spec(spec)?).map_err(|error| to_python(&error))?;
+        Ok(Self {
+            inner,
+            process: std::process::id(),
+            state: Mutex::new(State::New),
+        })
+    }
+
+    fn run(&self, py: Python<'_>) -> PyResult<Py<TrialResult>> {
+        if self.process != std::process::id() {
+            return Err(PyRuntimeError::new_err(
+                "this trial was made before a fork: make it in the process that runs it",
+            ));
+        }
+        match std::mem::replace(&mut *self.state(), State::Running) {
+            State::New => {}
+            other => {
+                *self.state() = other;
+                return Err(PyRuntimeError::new_err("a trial runs once"));
+            }
+        }
+        let mut running = self.inner.start();
+        let mut raised = None;
+        while !py.detach(|| running.wait(SIGNALS)) {
+            if raised.is_none()
+                && let Err(error) = py.check_signals()
+            {
+                self.inner.stop();
+                raised = Some(error);
+            }
+        }
+        let measured = py.detach(|| running.finish()).map_err(|error| {
+            *self.state() = State::Failed;
+            to_python(&error)
+        })?;
+        let result = Py::new(py, TrialResult::new(py, measured)?)?;
+        *self.state() = State::Done(result.clone_ref(py));
+        raised.map_or(Ok(result), Err)
+    }
+
+    fn stop(&self) {
+        self.inner.stop();
+    }
+
+    fn progress(&self) -> Progress {
+        self.inner.progress().into()
+    }
+
+    #[getter]
+    fn result(&self, py: Python<'_>) -> Option<Py<TrialResult>> {
+        match &*self.state() {
+            State::Done(result) => Some(result.clone_ref(py)),
+            State::New | State::Running | State::Failed => None,
+        }
+    }
+}
+
+impl Trial {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn to_python(error: &TrialError) -> PyErr {
+    match error {
+        TrialError::Load(LoadError::Connect { .. }) => ConnectError::new_err(error.to_string()),
+        TrialError::Load(LoadError::Poll(_)) => PyRuntimeError::new_err(error.to_string()),
+        TrialError::Field(_) | TrialError::Lock(_) => PyValueError::new_err(error.to_string()),
+    }
+}
