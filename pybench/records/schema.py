@@ -1,0 +1,208 @@
+"""The columns of a run folder, as `results/README.md` describes them, in their order.
+
+Promises: a file written here carries the schema number; a file of a newer number is refused, not misread.
+Does not do: computing any of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from pybench.errors import RecordError
+
+SCHEMA = 1
+_NUMBER = b"pybench.schema"
+
+_CELL = {
+    "cell": pa.string(),
+    "strategy": pa.string(),
+    "args": pa.string(),
+    "backend": pa.string(),
+    "server": pa.string(),
+    "concurrency": pa.int64(),
+    "keys": pa.int64(),
+    "hold": pa.string(),
+    "retry": pa.string(),
+}
+CELL_COLUMNS = tuple(_CELL)
+"""Those that say which cell a row is of, before the columns of the matrix's further axes."""
+
+COUNT_COLUMNS = (
+    "grants",
+    "contended_grants",
+    "refused",
+    "timeouts",
+    "errors",
+    "lost",
+    "unknown",
+    "unfinished",
+    "violations",
+    "double_grants",
+    "double_grants_after_overrun",
+    "lease_overruns",
+    "outlived",
+)
+
+_FIGURES = {
+    "exclusion": pa.string(),
+    "trial": pa.int64(),
+    "block": pa.int64(),
+    "started_at": pa.string(),
+    "status": pa.string(),
+    **dict.fromkeys(
+        (
+            "grants_per_s",
+            "safe_grants_per_s",
+            "acquire_p50_us",
+            "acquire_p99_us",
+            "acquire_p999_us",
+            "service_p50_us",
+            "service_p99_us",
+            "queue_p99_us",
+            "hold_p50_us",
+            "release_p50_us",
+            "release_p99_us",
+            "lag_p99_us",
+            "handoff_p50_us",
+            "attempts_per_grant",
+            "commands_per_grant",
+            "bytes_per_grant",
+            "contention_rate",
+            "jain",
+            "wait_std_us",
+            "longest_wait_us",
+        ),
+        pa.float64(),
+    ),
+    "longest_streak": pa.int64(),
+    "overtakes": pa.int64(),
+    **dict.fromkeys(
+        ("utilisation", "efficiency", "client_cpu_us_per_grant", "server_cpu_us_per_grant", "server_cpu_share"),
+        pa.float64(),
+    ),
+    **dict.fromkeys(COUNT_COLUMNS, pa.int64()),
+    "arrivals": pa.int64(),
+    "drops": pa.int64(),
+    "reconnects": pa.int64(),
+    "lost_calls": pa.int64(),
+    "window_s": pa.float64(),
+    "bound_per_million": pa.float64(),
+    "verdict": pa.string(),
+    "promise_broken": pa.bool_(),
+}
+TRIAL_COLUMNS = (*CELL_COLUMNS, *_FIGURES)
+
+_LATENCY = {
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "phase": pa.string(),
+    "outcome": pa.string(),
+    "count": pa.int64(),
+    "hdr": pa.binary(),
+}
+_TIMELINE = {
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "start_ns": pa.int64(),
+    "grants": pa.int64(),
+    "refused": pa.int64(),
+    "errors": pa.int64(),
+    "p50_ns": pa.int64(),
+    "p99_ns": pa.int64(),
+}
+_VIOLATION = {
+    "schema": pa.int64(),
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "sentence": pa.string(),
+    "kind": pa.string(),
+    "key": pa.string(),
+    "at_ns": pa.int64(),
+    "overlap_ns": pa.int64(),
+    "first_client": pa.int64(),
+    "first_granted_ns": pa.int64(),
+    "first_until_ns": pa.int64(),
+    "first_ended_ns": pa.int64(),
+    "second_client": pa.int64(),
+    "second_granted_ns": pa.int64(),
+    "second_until_ns": pa.int64(),
+    "second_ended_ns": pa.int64(),
+}
+
+SUMMARY_FIGURES = (
+    "trials",
+    "grants_per_s",
+    "grants_per_s_low",
+    "grants_per_s_high",
+    "safe_grants_per_s",
+    "acquire_p50_us",
+    "acquire_p99_us",
+    "acquire_p999_us",
+    "handoff_p50_us",
+    "attempts_per_grant",
+    "commands_per_grant",
+    "contention_rate",
+    "jain",
+    "utilisation",
+    "client_cpu_us_per_grant",
+    "server_cpu_us_per_grant",
+    "grants",
+    "contended_grants",
+    "violations",
+    "bound_per_million",
+    "verdict",
+)
+
+LATENCY = pa.schema(_LATENCY)
+TIMELINE = pa.schema(_TIMELINE)
+VIOLATIONS = pa.schema(_VIOLATION)
+
+NESTED = {"latency_rows": LATENCY, "timeline_rows": TIMELINE, "violation_rows": VIOLATIONS}
+"""What a part holds beside its trial's row: a list column each, of rows without their cell and trial."""
+
+
+def trials_schema(further_axes: Sequence[str]) -> pa.Schema:
+    """The columns of `trials.parquet` for a matrix that names `further_axes`."""
+    taken = set(further_axes) & set(TRIAL_COLUMNS)
+    assert not taken, f"the axes {sorted(taken)} are columns already"
+    return pa.schema({**_CELL, **dict.fromkeys(further_axes, pa.string()), **_FIGURES})
+
+
+def part_schema(further_axes: Sequence[str]) -> pa.Schema:
+    """One trial's row with everything that belongs to it."""
+    nested = [pa.field(name, pa.list_(pa.struct(list(inner_schema(name))))) for name in NESTED]
+    return pa.schema([*trials_schema(further_axes), *nested])
+
+
+def inner_schema(name: str) -> pa.Schema:
+    """The rows of a list column of a part: those of the file, without what the part's own row says already."""
+    return pa.schema([field for field in NESTED[name] if field.name not in {"cell", "trial"}])
+
+
+def further_axes(columns: Iterable[str]) -> tuple[str, ...]:
+    """Those of `columns` that are axes of the matrix beyond the four that every run has."""
+    return tuple(name for name in columns if name not in TRIAL_COLUMNS and name not in NESTED)
+
+
+def numbered(schema: pa.Schema) -> pa.Schema:
+    """`schema` with the schema number, to be written to a file."""
+    return schema.with_metadata({_NUMBER: str(SCHEMA).encode()})
+
+
+def require_known(schema: pa.Schema, file: str) -> None:
+    """Raise RecordError unless `file`, which has `schema`, was written under this schema number or an earlier one."""
+    number = (schema.metadata or {}).get(_NUMBER)
+    if number is None or not number.isdigit():
+        raise RecordError(f"{file} is not a file of a run folder", hint="name a folder that `pybench run` wrote")
+    require_known_number(int(number), file)
+
+
+def require_known_number(number: int, file: str) -> None:
+    """Raise RecordError when `number` is newer than this pybench knows."""
+    if number > SCHEMA:
+        raise RecordError(
+            f"{file} has schema number {number}, and this pybench reads up to {SCHEMA}",
+            hint="upgrade pybench: the run was recorded by a newer one",
+        )

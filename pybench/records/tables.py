@@ -1,0 +1,158 @@
+"""The tables of a run folder: parts to Arrow and back, and a whole folder gathered, finished or not.
+
+Promises: a part replaces what an earlier part or file holds of the same trial; verdicts follow the manifest's control.
+Does not do: writing to disk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pybench import verdicts
+from pybench.errors import RecordError
+from pybench.records import schema
+from pybench.records.atomic import explained
+from pybench.records.trial import TrialRecord, judgement_columns
+from pybench.strategies import Exclusion
+
+PARTS = "parts"
+PART_SUFFIX = ".arrow"
+FILES = {"trials": "trials.parquet", "latency": "latency.parquet", "timeline": "timeline.parquet"}
+VIOLATIONS = "violations.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All that was measured, in the schemas of `schema`."""
+
+    trials: pa.Table
+    latency: pa.Table
+    timeline: pa.Table
+    violations: pa.Table
+
+
+def encode_part(record: TrialRecord) -> bytes:
+    """One trial as an Arrow file of one row."""
+    part = schema.part_schema(schema.further_axes(record.row))
+    assert set(record.row) == set(part.names) - set(schema.NESTED), "a record has every column of its schema"
+    nested = dict(zip(schema.NESTED, (record.latency, record.timeline, record.violations), strict=True))
+    table = pa.Table.from_pylist([record.row | nested], schema=schema.numbered(part))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def gather(folder: Path, controls: Sequence[Mapping[str, Any]]) -> Tables:
+    """Everything in `folder`, judged by `controls`. Raises RecordError for a file that cannot be read or understood."""
+    with explained(folder):
+        parts = _read_parts(folder)
+        files = {name: _read_parquet(folder / file) for name, file in FILES.items() if (folder / file).exists()}
+        found = _read_violations(folder / VIOLATIONS) if (folder / VIOLATIONS).exists() else None
+    fresh = _split(parts) if parts is not None else None
+    replaced = _keys(fresh.trials) if fresh is not None else None
+
+    def joined(name: str, old: pa.Table | None, empty: pa.Schema) -> pa.Table:
+        tables = [empty.empty_table()]
+        if old is not None:
+            tables.append(old if replaced is None else _without(old, replaced))
+        if fresh is not None:
+            tables.append(getattr(fresh, name))
+        return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="default")
+
+    trials = joined("trials", files.get("trials"), schema.trials_schema(()))
+    axes = schema.further_axes(trials.column_names)
+    trials = trials.select(schema.trials_schema(axes).names).sort_by(
+        [("block", "ascending"), ("started_at", "ascending")]
+    )
+    return Tables(
+        trials=_judged(trials, controls),
+        latency=joined("latency", files.get("latency"), schema.LATENCY),
+        timeline=joined("timeline", files.get("timeline"), schema.TIMELINE),
+        violations=joined("violations", found, schema.VIOLATIONS),
+    )
+
+
+def _read_parts(folder: Path) -> pa.Table | None:
+    paths = sorted((folder / PARTS).glob(f"[!.]*{PART_SUFFIX}"))
+    tables = [_read_part(path) for path in paths]
+    return pa.concat_tables(tables, promote_options="default") if tables else None
+
+
+def _read_part(path: Path) -> pa.Table:
+    data = path.read_bytes()
+    try:
+        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise RecordError(
+            f"{path} is damaged: {error}", hint="delete it; `pybench run --resume` measures its trial again"
+        ) from error
+    schema.require_known(table.schema, str(path))
+    return table.replace_schema_metadata(None)
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    data = path.read_bytes()
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise RecordError(f"{path} is damaged: {error}", hint="restore it from a copy, or run again") from error
+    schema.require_known(table.schema, str(path))
+    return table
+
+
+def _read_violations(path: Path) -> pa.Table:
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for number in {row["schema"] for row in rows}:
+            schema.require_known_number(number, str(path))
+        return pa.Table.from_pylist(rows, schema=schema.VIOLATIONS)
+    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise RecordError(f"{path} is damaged: {error}", hint="restore it from a copy, or run again") from error
+
+
+def _split(parts: pa.Table) -> Tables:
+    """Parts as the tables that they become, the list columns as rows of their own."""
+
+    def rows_of(name: str) -> pa.Table:
+        lists = parts[name].combine_chunks()
+        owner = pc.list_parent_indices(lists)
+        inner = pa.Table.from_struct_array(pc.list_flatten(lists))
+        for column in ("trial", "cell"):
+            inner = inner.add_column(0, column, pc.take(parts[column], owner))
+        return inner.select(schema.NESTED[name].names)
+
+    return Tables(parts.drop_columns(list(schema.NESTED)), *(rows_of(name) for name in schema.NESTED))
+
+
+def _keys(table: pa.Table) -> pa.ChunkedArray:
+    # A cell's id holds no line break, so that no two pairs make the same text.
+    return pc.binary_join_element_wise(table["cell"], pc.cast(table["trial"], pa.string()), "\n")
+
+
+def _without(table: pa.Table, replaced: pa.ChunkedArray) -> pa.Table:
+    return table.filter(pc.invert(pc.is_in(_keys(table), value_set=replaced.combine_chunks())))
+
+
+def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """`trials` with the verdicts that their counts have under these controls: the control may come after a trial."""
+    caught = verdicts.controls_caught(controls)
+    columns: dict[str, list[Any]] = {}
+    needed = ("grants", "contended_grants", "double_grants", "double_grants_after_overrun", "lease_overruns")
+    for row in trials.select([*needed, "exclusion", "grants_per_s"]).to_pylist():
+        judgement = verdicts.judge(row, Exclusion(row["exclusion"]), control_caught=caught)
+        for name, value in judgement_columns(judgement, row["grants_per_s"]).items():
+            columns.setdefault(name, []).append(value)
+    for name, values in columns.items():
+        field = trials.schema.field(name)
+        trials = trials.set_column(trials.schema.get_field_index(name), field, pa.array(values, field.type))
+    return trials

@@ -1,0 +1,220 @@
+"""One trial as it is recorded: the columns of `trials.parquet`, computed from what the core counted.
+
+Promises: a figure that cannot be had is None, never 0. Nothing is rounded.
+Does not do: writing; see `folder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from pybench import stats, verdicts
+from pybench.records import histograms
+from pybench.records.schema import SCHEMA
+from pybench.strategies import arguments_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pybench._core import HistogramRow, TrialResult
+    from pybench.cells import Cell
+    from pybench.strategies import Strategy
+
+OF_GRANTS = "granted"
+
+
+class Labelled(Protocol):
+    """A server, as far as a record names it."""
+
+    @property
+    def label(self) -> str:
+        """Its product, version and source."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """Everything that is kept of a trial. `latency`, `timeline` and `violations` are rows without cell and trial."""
+
+    cell: str
+    trial: int
+    row: dict[str, Any]
+    """The columns of `trials.parquet`."""
+    latency: list[dict[str, Any]]
+    timeline: list[dict[str, Any]]
+    violations: list[dict[str, Any]]
+
+
+def trial_record(
+    cell: Cell,
+    *,
+    trial: int,
+    block: int,
+    started_at: datetime,
+    result: TrialResult,
+    server: Labelled,
+    server_cpu_us: float | None,
+    strategy: Strategy,
+    wall_s: float | None = None,
+    round_trip_us: float | None = None,
+) -> TrialRecord:
+    """The record of one trial.
+
+    `server_cpu_us` is what the server's process used from before the trial to after it, and `wall_s` how long that was:
+    without either, the figures that need it are None. `round_trip_us` is that of one idle call, for the efficiency.
+    `started_at` knows its time zone.
+    """
+    totals = result.totals
+    judgement = verdicts.judge(totals, strategy.exclusion, control_caught=True)
+    grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
+    row = {
+        **cell_columns(cell, server.label),
+        "exclusion": strategy.exclusion.value,
+        "trial": trial,
+        "block": block,
+        "started_at": started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
+        "status": "interrupted" if result.stopped else "complete",
+        "grants_per_s": grants_per_s,
+        **judgement_columns(judgement, grants_per_s),
+        **_latencies(result.histograms),
+        **_costs(totals, server_cpu_us, wall_s),
+        **_fairness(totals, result.clients),
+        **_use(cell, totals, round_trip_us),
+        **_counts(cell, totals),
+    }
+    return TrialRecord(
+        cell=cell.id,
+        trial=trial,
+        row=row,
+        latency=[
+            {"phase": part.phase, "outcome": part.outcome, "count": part.count, "hdr": part.hdr}
+            for part in result.histograms
+        ],
+        timeline=_timeline(result.timeline),
+        violations=[
+            {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation} for violation in result.violations
+        ],
+    )
+
+
+def cell_columns(cell: Cell, server: str) -> dict[str, Any]:
+    """The columns that say which cell a row is of."""
+    return {
+        "cell": cell.id,
+        "strategy": cell.strategy,
+        "args": arguments_text(cell.args),
+        "backend": cell.backend,
+        "server": server,
+        "concurrency": cell.concurrency,
+        "keys": cell.keys,
+        "hold": cell.hold.text,
+        "retry": cell.retry.text,
+        **dict(cell.axes),
+    }
+
+
+def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None) -> dict[str, Any]:
+    """The columns of a verdict and what follows from it."""
+    return {
+        "safe_grants_per_s": verdicts.safe_rate(judgement.verdict, grants_per_s),
+        "bound_per_million": judgement.bound_per_million,
+        "verdict": judgement.verdict.value,
+        "promise_broken": judgement.promise_broken,
+    }
+
+
+def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
+    # Of a grant there is queueing, service and a response; the other phases are what they are however it ended.
+    granted = {phase: _buckets(rows, phase, OF_GRANTS) for phase in ("queue", "service", "response")}
+    whole = {phase: _buckets(rows, phase, None) for phase in ("hold", "release", "handoff", "lag")}
+    asked = {
+        "acquire_p50_us": (granted["response"], 0.5),
+        "acquire_p99_us": (granted["response"], 0.99),
+        "acquire_p999_us": (granted["response"], 0.999),
+        "service_p50_us": (granted["service"], 0.5),
+        "service_p99_us": (granted["service"], 0.99),
+        "queue_p99_us": (granted["queue"], 0.99),
+        "hold_p50_us": (whole["hold"], 0.5),
+        "release_p50_us": (whole["release"], 0.5),
+        "release_p99_us": (whole["release"], 0.99),
+        "lag_p99_us": (whole["lag"], 0.99),
+        "handoff_p50_us": (whole["handoff"], 0.5),
+    }
+    return {name: _us(stats.quantile(*buckets, q)) for name, (buckets, q) in asked.items()}
+
+
+def _buckets(rows: Sequence[HistogramRow], phase: str, outcome: str | None) -> histograms.Buckets:
+    return histograms.merged(
+        [row.hdr for row in rows if row.phase == phase and (outcome is None or row.outcome == outcome)]
+    )
+
+
+def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float | None) -> dict[str, float | None]:
+    grants = totals["grants"]
+    known = server_cpu_us is not None
+    return {
+        "attempts_per_grant": _per(totals["attempts"], grants),
+        "commands_per_grant": _per(totals["commands"], grants),
+        "bytes_per_grant": _per(totals["bytes_out"] + totals["bytes_in"], grants),
+        "contention_rate": _per(totals["refused_attempts"], totals["attempts"]),
+        "client_cpu_us_per_grant": _per(totals["client_cpu_ns"] / 1e3, grants),
+        # The server is asked before and after the trial, so its grants are those of the whole trial too.
+        "server_cpu_us_per_grant": _per(server_cpu_us, totals["all_grants"]) if known else None,
+        "server_cpu_share": _per(server_cpu_us, wall_s * 1e6) if known and wall_s is not None else None,
+    }
+
+
+def _fairness(totals: Mapping[str, int], clients: Mapping[str, NDArray[np.uint64]]) -> dict[str, Any]:
+    served = clients["grants"] > 0
+    waits_ns = clients["wait_sum_ns"][served] / clients["grants"][served]
+    granted = totals["grants"] > 0
+    return {
+        "jain": stats.jain(clients["grants"]),
+        "wait_std_us": float(np.std(waits_ns)) / 1e3 if len(waits_ns) else None,
+        "longest_wait_us": totals["longest_wait_ns"] / 1e3 if granted else None,
+        "longest_streak": totals["longest_streak"],
+        "overtakes": totals["overtakes"],
+    }
+
+
+def _use(cell: Cell, totals: Mapping[str, int], round_trip_us: float | None) -> dict[str, float | None]:
+    grants, window_ns, held_ns = totals["grants"], totals["window_ns"], totals["nominal_hold_ns"]
+    efficiency = None
+    if cell.keys == 1 and round_trip_us is not None and window_ns > 0:
+        # Grants/s times the shortest time a grant of one key can take: its hold and one idle round trip.
+        efficiency = (held_ns + grants * round_trip_us * 1e3) / window_ns
+    return {"utilisation": _per(held_ns, window_ns * cell.keys), "efficiency": efficiency}
+
+
+def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
+    is_open = cell.loop.to_core()["kind"] == "open"
+    as_counted = (
+        *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
+        *("double_grants", "double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls"),
+    )
+    return {
+        **{name: totals[name] for name in as_counted},
+        "violations": verdicts.violations(totals),
+        "arrivals": totals["arrivals"] if is_open else None,
+        "drops": totals["drops"] if is_open else None,
+        "window_s": totals["window_ns"] / 1e9,
+    }
+
+
+def _timeline(columns: Mapping[str, NDArray[np.uint64]]) -> list[dict[str, Any]]:
+    names = ("start_ns", "grants", "refused", "errors", "p50_ns", "p99_ns")
+    steps = zip(*(columns[name].tolist() for name in names), strict=True)
+    # The core's columns hold no null: a step with too few grants for a quantile has 0 there.
+    return [dict(zip(names, (*counts, p50 or None, p99 or None), strict=True)) for *counts, p50, p99 in steps]
+
+
+def _per(amount: float | None, of: float) -> float | None:
+    return amount / of if amount is not None and of > 0 else None
+
+
+def _us(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e3

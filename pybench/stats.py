@@ -1,0 +1,101 @@
+"""The statistics behind every figure: quantiles of histograms, medians over trials and how sure they are, bounds.
+
+Promises: the same input gives the same output, and n/a is None, never NaN and never a warning.
+Does not do: comparing two cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+CONFIDENCE = 0.95
+SAMPLES_BEYOND = 10
+"""A quantile stands on at least this many samples beyond it; with fewer it is an anecdote."""
+
+
+class Interval(NamedTuple):
+    """Both ends belong to it."""
+
+    low: float
+    high: float
+
+    def overlaps(self, other: Interval) -> bool:
+        """Whether some value lies in both."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def quantile(values: NDArray[Any], counts: NDArray[Any], q: float) -> float | None:
+    """The smallest of `values` (ascending) with at least the share `q` of all `counts` at or below it.
+
+    None when fewer than ten samples lie beyond that rank: p50 needs 20 samples, p99 1,000, p99.9 10,000.
+    """
+    assert 0 < q < 1, "a quantile lies between the extremes"
+    running = np.cumsum(counts, dtype=np.uint64)
+    total = int(running[-1]) if len(running) else 0
+    # 0.99 * 1000 may come out a hair above 990, which must not ask for one sample more.
+    rank = math.ceil(round(q * total, 6))
+    if total - rank < SAMPLES_BEYOND:
+        return None
+    return float(values[int(np.searchsorted(running, rank))])
+
+
+def median(values: Iterable[float | None]) -> float | None:
+    """The median of those that are there; None when none is."""
+    present = _present(values)
+    return float(np.median(present)) if len(present) else None
+
+
+def median_interval(values: Iterable[float | None], *, seed: int = 0) -> Interval | None:
+    """Where the median lies at 95 %: percentile bootstrap over `values`, one a trial. None with fewer than two.
+
+    Resampling cannot leave the range of what it is given: with two to five trials the interval is just the smallest
+    and the largest of them, which covers the true median in 1 - 2^(1 - n) of runs (50 % with two, 94 % with five).
+    """
+    present = _present(values)
+    if len(present) < 2:
+        return None
+    if np.ptp(present) == 0:
+        return Interval(float(present[0]), float(present[0]))
+    # Imported here: it takes longer than everything else together, and most commands need no interval.
+    from scipy.stats import bootstrap
+
+    found = bootstrap(
+        (present,),
+        np.median,
+        n_resamples=9_999,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return Interval(float(found.low), float(found.high))
+
+
+def bound_per_million(chances: int) -> float | None:
+    """How often, per million, what never happened in `chances` chances may happen at most, at 95 %: the rule of three.
+
+    None without a chance. Never above a million, for a rate ends at always.
+    """
+    return min(3e6 / chances, 1e6) if chances > 0 else None
+
+
+def jain(shares: ArrayLike) -> float | None:
+    """Jain's index of what each client got: 1 when all got the same, 1/n when one got all. None for nothing."""
+    got = np.asarray(shares, dtype=np.float64)
+    squares = float(np.sum(got**2))
+    return float(np.sum(got)) ** 2 / (len(got) * squares) if squares > 0 else None
+
+
+def number(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's row
+    """A figure as a frame holds it; None for NaN."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _present(values: Iterable[float | None]) -> NDArray[np.float64]:
+    column = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    return column[~np.isnan(column)]

@@ -1,0 +1,79 @@
+"""The summary: one row a cell over its trials, as `summary.csv` has it, and the order in which locks are ranked.
+
+Promises: figures are medians over complete trials; counts, violations and the verdict are over all of them, for what
+was seen in an interrupted trial was seen.
+Does not do: saying what it means; see `answer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from pybench import stats
+from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
+from pybench.verdicts import Verdict, cell_verdict, safe_rate
+
+MEDIANS = (
+    "acquire_p50_us",
+    "acquire_p99_us",
+    "acquire_p999_us",
+    "handoff_p50_us",
+    "attempts_per_grant",
+    "commands_per_grant",
+    "contention_rate",
+    "jain",
+    "utilisation",
+    "client_cpu_us_per_grant",
+    "server_cpu_us_per_grant",
+)
+SUMS = ("grants", "contended_grants", "violations")
+_RANKED = (Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID)
+
+
+def summarise(trials: pd.DataFrame, further_axes: Sequence[str]) -> pd.DataFrame:
+    """One row a cell of `trials`, in the order in which they first come; n/a is NaN."""
+    identity = [*CELL_COLUMNS, *further_axes]
+    rows = [
+        {**{name: group[name].iloc[0] for name in identity}, **_figures(group)}
+        for _, group in trials.groupby("cell", sort=False)
+    ]
+    summary = pd.DataFrame(rows, columns=[*identity, *SUMMARY_FIGURES])
+    counts = ("concurrency", "keys", "trials", *SUMS)
+    texts = {*identity, "verdict"} - {*counts}
+    types = {name: "int64" if name in counts else "str" if name in texts else "float64" for name in summary.columns}
+    return summary.astype(types)
+
+
+def rank(summary: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `summary` in the order of ranking: the most safe grants/s first, and what is not safe at the end."""
+    order = pd.DataFrame(
+        {
+            "verdict": [_RANKED.index(Verdict(text)) for text in summary["verdict"]],
+            "rate": -summary["safe_grants_per_s"].to_numpy(),
+        }
+    )
+    places = order.sort_values(["verdict", "rate"], kind="stable", na_position="last").index
+    return summary.iloc[places].reset_index(drop=True)
+
+
+def _figures(group: pd.DataFrame) -> dict[str, Any]:
+    complete = group[group["status"] == "complete"]
+    verdict = cell_verdict(group)
+    grants_per_s = stats.median(complete["grants_per_s"])
+    interval = stats.median_interval(complete["grants_per_s"])
+    sums = {name: int(group[name].sum()) for name in SUMS}
+    bound = stats.bound_per_million(sums["contended_grants"]) if verdict is Verdict.SAFE else None
+    return {
+        "trials": len(complete),
+        "grants_per_s": grants_per_s,
+        "grants_per_s_low": interval.low if interval else None,
+        "grants_per_s_high": interval.high if interval else None,
+        "safe_grants_per_s": safe_rate(verdict, grants_per_s),
+        **{name: stats.median(complete[name]) for name in MEDIANS},
+        **sums,
+        "bound_per_million": bound,
+        "verdict": verdict.value,
+    }

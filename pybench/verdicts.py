@@ -1,0 +1,234 @@
+"""What the checker's counts mean: the verdict on a trial or a cell, each violation in words, a run's exit code.
+
+Promises: SAFE is never said where nothing was granted, of a lock that promises nothing, or without a caught control.
+Does not do: finding violations; the core's checker does.
+
+An acquire whose answer was lost ended as `unknown`, and its client never believed. The checker therefore knows every
+belief, and answers that were lost make no cell undecided. They will where a guarded resource judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pybench import exits
+from pybench.exits import Exit
+from pybench.lateness import late_cells
+from pybench.stats import bound_per_million
+from pybench.strategies import Exclusion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pybench._core import Violation
+    from pybench.thresholds import ThresholdResult
+
+
+class Verdict(StrEnum):
+    """What a cell's record proves about its lock."""
+
+    SAFE = "SAFE"
+    UNSAFE = "UNSAFE"
+    UNDECIDED = "UNDECIDED"
+    VOID = "VOID"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict with its grounds. `bound_per_million` is given of SAFE only, and None without contended grants."""
+
+    verdict: Verdict
+    reason: str
+    promise_broken: bool
+    bound_per_million: float | None
+
+
+def judge(totals: Mapping[str, int], exclusion: Exclusion, *, control_caught: bool) -> Judgement:
+    """Judge the counts of a trial or of a cell: `grants`, `contended_grants` and those of the three violations.
+
+    A promise that was seen broken stays broken in a run that is VOID: a control that was missed takes proof away from
+    what was not seen, not from what was.
+    """
+    broken = promise_broken(totals, exclusion)
+    verdict, reason = _verdict(totals, exclusion, control_caught=control_caught)
+    bound = bound_per_million(totals["contended_grants"]) if verdict is Verdict.SAFE else None
+    return Judgement(verdict, reason, broken, bound)
+
+
+def promise_broken(totals: Mapping[str, int], exclusion: Exclusion) -> bool:
+    """Whether violations lie inside what a strategy with this `exclusion` promises.
+
+    A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that.
+    """
+    match exclusion:
+        case Exclusion.NOTHING:
+            return False
+        case Exclusion.WHILE_NOBODY_OUTLIVES:
+            return totals["double_grants"] > 0
+        case Exclusion.ALWAYS:
+            return totals["double_grants"] + totals["double_grants_after_overrun"] > 0
+
+
+def violations(totals: Mapping[str, int]) -> int:
+    """All violations in `totals`; holders that outlived their lease without meeting anybody are none."""
+    return totals["double_grants"] + totals["double_grants_after_overrun"] + totals["lease_overruns"]
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict that stands for all of `verdicts`, of which there is at least one."""
+    return max(verdicts, key=(Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID).index)
+
+
+def safe_rate(verdict: Verdict, grants_per_s: float | None) -> float | None:
+    """What of `grants_per_s` counts: all of it where SAFE, nothing where UNSAFE, and no figure where nobody knows."""
+    match verdict:
+        case Verdict.SAFE:
+            return grants_per_s
+        case Verdict.UNSAFE:
+            return 0.0
+        case Verdict.UNDECIDED | Verdict.VOID:
+            return None
+
+
+def controls_caught(controls: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the run's `controls`, as its manifest lists them, were all caught; a run without one proves nothing."""
+    caught = [bool(control["caught"]) for control in controls]
+    return bool(caught) and all(caught)
+
+
+def run_exit(
+    trials: pd.DataFrame, *, thresholds: Iterable[ThresholdResult], controls: Iterable[Mapping[str, Any]]
+) -> Exit:
+    """The exit code that a run earned by its `trials` (`trials.parquet`) and its `controls` (as the manifest has them).
+
+    An undecided cell counts only where its strategy promises exclusion: where it does not, nothing was to be decided.
+    """
+    codes = set()
+    if trials["promise_broken"].any():
+        codes.add(Exit.PROMISE_BROKEN)
+    if not controls_caught(controls):
+        codes.add(Exit.CONTROL_NOT_CAUGHT)
+    if late_cells(trials):
+        codes.add(Exit.GENERATOR_LATE)
+    promising = trials[trials["exclusion"] != Exclusion.NOTHING.value]
+    if any(cell_verdict(rows) is Verdict.UNDECIDED for _, rows in promising.groupby("cell")):
+        codes.add(Exit.UNDECIDED)
+    if not all(result.passed for result in thresholds):
+        codes.add(Exit.THRESHOLD_MISSED)
+    return exits.first(codes)
+
+
+def cell_verdict(trials: pd.DataFrame) -> Verdict:
+    """The worst verdict of one cell's `trials`.
+
+    A trial without a grant is undecided for itself and takes nothing from the proof of the others.
+    """
+    verdicts = [Verdict(text) for text in trials["verdict"]]
+    proving = [
+        verdict
+        for verdict, grants in zip(verdicts, trials["grants"], strict=True)
+        if grants > 0 or verdict is not Verdict.UNDECIDED
+    ]
+    return worst(proving or verdicts)
+
+
+def _verdict(totals: Mapping[str, int], exclusion: Exclusion, *, control_caught: bool) -> tuple[Verdict, str]:
+    if not control_caught:
+        return Verdict.VOID, "the control of this run was not caught, so nothing is proved"
+    if violations(totals) > 0:
+        return Verdict.UNSAFE, _what_broke(totals)
+    if totals["grants"] == 0:
+        return Verdict.UNDECIDED, "nothing was granted"
+    if exclusion is Exclusion.NOTHING:
+        return Verdict.UNDECIDED, "it promises nothing, and nothing overlapped here"
+    contended = totals["contended_grants"]
+    bound = bound_per_million(contended)
+    if bound is None:
+        return Verdict.SAFE, f"0 violations in {totals['grants']:,} grants, none of them contended"
+    return Verdict.SAFE, f"0 violations in {contended:,} contended grants, at most {bound:,.3g} per million at 95 %"
+
+
+def _what_broke(totals: Mapping[str, int]) -> str:
+    kinds = (
+        ("double_grants", "double grant"),
+        ("double_grants_after_overrun", "double grant after an overrun"),
+        ("lease_overruns", "lease overrun"),
+    )
+    named = [
+        f"{totals[column]:,} {name if totals[column] == 1 else _plural(name)}"
+        for column, name in kinds
+        if totals[column]
+    ]
+    return f"{', '.join(named)} in {totals['grants']:,} grants"
+
+
+def _plural(name: str) -> str:
+    # Of the first noun: double grants after an overrun.
+    return name.replace("grant", "grants", 1) if "grant" in name else f"{name}s"
+
+
+def sentence(violation: Violation) -> str:
+    """One violation in one sentence, as `violations.jsonl` keeps it."""
+    first, second, key = violation["first_client"], violation["second_client"], violation["key"]
+    granted = f'client {second} was granted "{key}" at {violation["at_ns"] / 1e9:.3f} s'
+    if violation["kind"] == "lease-overrun":
+        return f"{granted} while client {first} was still at work{_past_lease(violation)}; {_overlap(violation)}"
+    after = ", after an earlier holder had outlived its lease"
+    return (
+        f"{granted} while client {first} still held it ({_lease_left(violation)})"
+        f"{after if violation['kind'] == 'double-grant-after-overrun' else ''}"
+    )
+
+
+def _lease_left(violation: Violation) -> str:
+    until = violation["first_until_ns"]
+    return "no lease" if until is None else f"lease good for another {span(until - violation['at_ns'])}"
+
+
+def _past_lease(violation: Violation) -> str:
+    until = violation["first_until_ns"]
+    return "" if until is None else f", {span(violation['at_ns'] - until)} past the end of its lease"
+
+
+def _overlap(violation: Violation) -> str:
+    if violation["overlap_ns"] == 0:
+        return "both still were when the trial ended"
+    return f"both went on for {violation['overlap_ns'] / 1e6:,.3g} ms"
+
+
+def timeline_text(violation: Violation) -> str:
+    """The operations that matter, one a line, in the order of time; seconds from the start of the trial."""
+    first, second = violation["first_client"], violation["second_client"]
+    events = [
+        (violation["first_granted_ns"], first, f"granted, {_lease(violation['first_until_ns'])}"),
+        (violation["second_granted_ns"], second, f"granted, {_lease(violation['second_until_ns'])}"),
+    ]
+    lease_end = violation["first_until_ns"]
+    if violation["kind"] == "lease-overrun" and lease_end is not None:
+        events.append((lease_end, first, "lease ends, works on"))
+    ends = ((violation["first_ended_ns"], first), (violation["second_ended_ns"], second))
+    events += [(ended, client, "release sent") for ended, client in ends if ended is not None]
+    lines = [
+        _line(f"{at / 1e9:.6f} s", client, what) for at, client, what in sorted(events, key=lambda event: event[0])
+    ]
+    lines += [_line("", client, "not released when the trial ended") for ended, client in ends if ended is None]
+    return "\n".join(lines)
+
+
+def _lease(until_ns: int | None) -> str:
+    return "no lease" if until_ns is None else f"lease until {until_ns / 1e9:.6f} s"
+
+
+def _line(at: str, client: int, what: str) -> str:
+    return f"{at:>14}  client {client:<4}  {what}"
+
+
+def span(ns: int) -> str:
+    """A length of time in words: three digits and the unit that fits."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if abs(ns) >= size:
+            return f"{ns / size:.3g} {unit}" if abs(ns) < 1000 * size else f"{ns / size:,.0f} {unit}"
+    return f"{ns} ns"

@@ -1,0 +1,174 @@
+"""Trials made by hand, in the shape in which the core returns them."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+
+from pybench.cells import Cell
+from pybench.records import TrialRecord, trial_record
+from pybench.strategies import CATALOGUE
+from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
+
+try:
+    import pybench._core
+except ImportError:
+
+    @cache
+    def buckets(hdr):
+        decoded = HdrHistogram.decode(b64encode(hdr))
+        found = [(item.value_iterated_to, item.count_at_value_iterated_to) for item in decoded.get_recorded_iterator()]
+        return np.array([v for v, _ in found], dtype=np.uint64), np.array([c for _, c in found], dtype=np.uint64)
+
+    def merge(parts):
+        whole = HdrHistogram(1, 3_600 * 1_000_000_000, 3)
+        for part in parts:
+            whole.add(HdrHistogram.decode(b64encode(part)))
+        return b64decode(whole.encode())
+
+    import pybench
+
+    pybench._core = sys.modules["pybench._core"] = SimpleNamespace(
+        histogram_buckets=buckets, merge_histograms=merge, version="0", build_profile="debug"
+    )
+
+SECOND = 1_000_000_000
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+CAUGHT = [{"backend": "redis", "caught": True}]
+MISSED = [{"backend": "redis", "caught": False}]
+POISSON = OpenLoop("poisson", 1000.0, 64)
+
+
+def histogram(values_ns) -> bytes:
+    recorded = HdrHistogram(1, 3_600 * SECOND, 3)
+    for value in values_ns:
+        recorded.record_value(value)
+    return b64decode(recorded.encode())
+
+
+GRANT_TIMES = range(100_000, 300_000, 100)
+ROWS = [
+    SimpleNamespace(phase=phase, outcome="granted", count=len(GRANT_TIMES), hdr=histogram(GRANT_TIMES))
+    for phase in ("queue", "service", "response", "hold", "release", "handoff", "lag")
+]
+
+
+def totals(**counts: int) -> dict[str, int]:
+    nothing = dict.fromkeys(
+        (
+            *("attempts", "refused_attempts", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
+            *(
+                "commands",
+                "bytes_out",
+                "bytes_in",
+                "writes",
+                "reads",
+                "arrivals",
+                "drops",
+                "client_cpu_ns",
+                "overtakes",
+            ),
+            *("longest_streak", "longest_wait_ns", "nominal_hold_ns", "all_commands", "double_grants"),
+            *("double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls", "abandoned"),
+        ),
+        0,
+    )
+    grants = counts.get("grants", 2_000)
+    usual = {"window_ns": 2 * SECOND, "grants": grants, "contended_grants": grants // 2, "all_grants": grants}
+    return {**nothing, **usual, **counts}
+
+
+@dataclass
+class FakeResult:
+    """What `_core.TrialResult` has."""
+
+    totals: dict[str, int] = field(default_factory=totals)
+    stopped: bool = False
+    histograms: list[Any] = field(default_factory=lambda: ROWS)
+    timeline: dict[str, Any] = field(
+        default_factory=lambda: {
+            "start_ns": np.array([0, 100_000_000], dtype=np.uint64),
+            "grants": np.array([1_500, 500], dtype=np.uint64),
+            "refused": np.array([0, 3], dtype=np.uint64),
+            "errors": np.array([0, 0], dtype=np.uint64),
+            "p50_ns": np.array([200_000, 0], dtype=np.uint64),
+            "p99_ns": np.array([300_000, 0], dtype=np.uint64),
+        }
+    )
+    clients: dict[str, Any] = field(
+        default_factory=lambda: {
+            "grants": np.array([1_000, 1_000], dtype=np.uint64),
+            "attempts": np.array([1_000, 1_000], dtype=np.uint64),
+            "wait_sum_ns": np.array([1_000_000, 3_000_000], dtype=np.uint64),
+            "wait_max_ns": np.array([9_000, 9_000], dtype=np.uint64),
+        }
+    )
+    violations: list[Any] = field(default_factory=list)
+
+
+def violation(**fields: object) -> dict[str, Any]:
+    usual = {
+        "kind": "double-grant",
+        "key": "stock:1",
+        "at_ns": 12_031_000_000,
+        "overlap_ns": 35_200_000,
+        "first_client": 3,
+        "first_granted_ns": 11_031_000_000,
+        "first_until_ns": 13_971_000_000,
+        "first_ended_ns": 12_066_200_000,
+        "second_client": 7,
+        "second_granted_ns": 12_031_000_000,
+        "second_until_ns": 14_971_000_000,
+        "second_ended_ns": None,
+    }
+    return {**usual, **fields}
+
+
+def cell(strategy: str = "mutex", *, axes=(), loop=None, **fields: object) -> Cell:
+    usual = {
+        "args": (),
+        "backend": "redis",
+        "concurrency": 2,
+        "keys": 1,
+        "key_choice": KeyChoice("uniform"),
+        "hold": Distribution("fixed", (1_000_000,)),
+        "think": Distribution("fixed", (0,)),
+        "ttl_ms": 10_000,
+        "retry": Retry.parse("full-jitter"),
+        "connections": Connections("shared", 4),
+        "threads": 1,
+        "poll": "block",
+        "after_lease": "continue",
+        "appendfsync": "off",
+    }
+    named = " ".join(f"{name}={value}" for name, value in [*fields.items(), *axes])
+    return Cell(
+        id=f"{strategy} {named}".strip(),
+        strategy=strategy,
+        axes=tuple(axes),
+        loop=loop or ClosedLoop(),
+        **{**usual, **fields},
+    )
+
+
+def record(
+    of: Cell | None = None, *, trial: int = 1, result: FakeResult | None = None, **fields: object
+) -> TrialRecord:
+    of = of or cell()
+    server = SimpleNamespace(label="redis 8.0 (path)")
+    usual = {"block": trial, "started_at": NOON, "server": server, "server_cpu_us": None}
+    return trial_record(
+        of, trial=trial, result=result or FakeResult(), strategy=CATALOGUE[of.strategy], **{**usual, **fields}
+    )
+
+
+def manifest(**fields: object) -> dict[str, Any]:
+    return {"schema": 1, "status": "running", "control": CAUGHT, **fields}

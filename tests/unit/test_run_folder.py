@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from support.trials import CAUGHT, MISSED, POISSON, FakeResult, cell, manifest, record, totals, violation
+
+from pybench.errors import RecordError
+from pybench.records import RunFolder, load, schema
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path / "run", manifest())
+
+
+def test_a_finished_folder_holds_what_the_readme_lists_and_no_parts(folder):
+    folder.add_trial(record(result=FakeResult(violations=[violation()])))
+    folder.finish("complete")
+    assert sorted(path.name for path in folder.path.iterdir()) == [
+        "latency.parquet",
+        "manifest.json",
+        "summary.csv",
+        "timeline.parquet",
+        "trials.parquet",
+        "violations.jsonl",
+    ]
+    assert load(folder.path).manifest["status"] == "complete"
+
+
+def test_every_file_carries_the_schema_number(folder):
+    folder.add_trial(record(result=FakeResult(violations=[violation()])))
+    folder.finish("complete")
+    for name in ("trials", "latency", "timeline"):
+        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"1"
+    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 1
+    assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 1
+
+
+def test_the_files_have_the_columns_of_the_readme_in_order(folder):
+    axes = (("ttl", "10s"),)
+    folder.add_trial(record(cell(axes=axes)))
+    folder.finish("complete")
+    trials = pq.read_schema(folder.path / "trials.parquet").names
+    assert trials == schema.trials_schema(["ttl"]).names
+    assert trials[8:11] == ["retry", "ttl", "exclusion"]
+    header = (folder.path / "summary.csv").read_text().splitlines()[0].split(",")
+    assert header == [*schema.CELL_COLUMNS, "ttl", *schema.SUMMARY_FIGURES]
+
+
+def test_a_killed_run_is_read_and_finished_like_any_other(folder):
+    for trial in (1, 2, 3):
+        folder.add_trial(record(trial=trial))
+    before = load(folder.path)
+    RunFolder.open(folder.path).finish("interrupted")
+    after = load(folder.path)
+    assert list(before.trials["trial"]) == [1, 2, 3]
+    for frame in ("trials", "latency", "timeline", "violations", "summary"):
+        pd.testing.assert_frame_equal(getattr(before, frame), getattr(after, frame))
+
+
+def test_a_folder_without_a_trial_can_be_loaded_and_finished(folder):
+    assert len(load(folder.path).summary) == 0
+    folder.finish("interrupted")
+    assert len(load(folder.path).trials) == 0
+
+
+def test_finishing_twice_changes_nothing(folder):
+    folder.add_trial(record())
+    folder.finish("complete")
+    before = {path.name: path.read_bytes() for path in folder.path.glob("*.parquet")}
+    RunFolder.open(folder.path).finish("complete")
+    assert {path.name: path.read_bytes() for path in folder.path.glob("*.parquet")} == before
+
+
+def test_a_kill_between_the_files_and_the_removal_of_parts_doubles_nothing(folder, monkeypatch):
+    folder.add_trial(record())
+    monkeypatch.setattr(shutil, "rmtree", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        folder.finish("complete")
+    monkeypatch.undo()
+    run = RunFolder.open(folder.path).finish("complete")
+    assert (len(run.trials), len(run.latency), len(run.timeline)) == (1, 7, 2)
+
+
+def test_a_trial_that_is_run_again_replaces_the_interrupted_one(folder):
+    folder.add_trial(record(trial=1))
+    folder.add_trial(record(trial=2, result=FakeResult(stopped=True, violations=[violation()])))
+    folder.finish("interrupted")
+    resumed = RunFolder.open(folder.path)
+    assert resumed.done() == {(cell().id, 1)}
+    resumed.add_trial(record(trial=2, result=FakeResult(totals=totals(grants=4_000))))
+    assert resumed.done() == {(cell().id, 1), (cell().id, 2)}
+    run = resumed.finish("complete")
+    assert list(run.trials["grants"]) == [2_000, 4_000]
+    assert len(run.latency) == 14
+    assert len(run.violations) == 0
+
+
+def test_cells_of_any_name_keep_their_own_trials(folder):
+    names = ["a/b", "../up", "x" * 400, 'quote"', "tab\t", "mutex", "Mutex"]
+    for name in names:
+        folder.add_trial(record(cell(axes=(("ttl", name),))))
+    run = folder.finish("complete")
+    assert sorted(run.summary["ttl"]) == sorted(names)
+
+
+def test_the_summary_comes_in_the_order_of_the_matrix(folder):
+    folder.update_manifest(cells=[{"id": cell(name).id} for name in ("none", "naive", "mutex")])
+    for block, name in enumerate(("mutex", "none", "naive"), start=1):
+        folder.add_trial(record(cell(name), block=block))
+    assert list(folder.finish("complete").summary["strategy"]) == ["none", "naive", "mutex"]
+
+
+def test_n_a_is_null_in_parquet_and_empty_in_csv(folder):
+    folder.add_trial(record(result=FakeResult(totals=totals(grants=0), histograms=[])))
+    run = folder.finish("complete")
+    row = pq.read_table(folder.path / "trials.parquet").to_pylist()[0]
+    assert row["acquire_p50_us"] is None
+    assert row["attempts_per_grant"] is None
+    assert row["arrivals"] is None
+    line = dict(zip(*(text.split(",") for text in (folder.path / "summary.csv").read_text().splitlines()), strict=True))
+    assert line["acquire_p50_us"] == ""
+    assert line["args"] == ""
+    assert pd.isna(run.summary["acquire_p50_us"][0])
+
+
+def test_arrivals_are_recorded_of_open_loops(folder):
+    folder.add_trial(record(cell(loop=POISSON), result=FakeResult(totals=totals(arrivals=2_100, drops=7))))
+    assert load(folder.path).trials[["arrivals", "drops"]].to_numpy().tolist() == [[2_100, 7]]
+
+
+def test_histograms_are_added_up_over_trials(folder):
+    for trial in (1, 2):
+        folder.add_trial(record(trial=trial))
+    values, counts = load(folder.path).histogram(cell().id, "response", "granted")
+    assert int(counts.sum()) == 4_000
+    assert list(values) == sorted(values)
+    assert load(folder.path).histogram(cell().id, "response", "timeout").counts.sum() == 0
+
+
+@pytest.mark.parametrize("controls", [MISSED, [], [*CAUGHT, *MISSED]])
+def test_without_a_caught_control_every_row_is_void(folder, controls):
+    folder.add_trial(record())
+    folder.update_manifest(control=controls)
+    run = folder.finish("complete")
+    assert list(run.trials["verdict"]) == ["VOID"]
+    assert list(run.summary["verdict"]) == ["VOID"]
+    assert run.summary[["safe_grants_per_s", "bound_per_million"]].isna().all(axis=None)
+
+
+def test_a_control_that_is_caught_after_a_resume_lifts_the_void(folder):
+    folder.add_trial(record())
+    folder.update_manifest(control=[])
+    folder.finish("interrupted")
+    folder.update_manifest(control=CAUGHT)
+    assert list(folder.finish("complete").summary["verdict"]) == ["SAFE"]
+
+
+def test_a_thousand_trials_are_saved_and_gathered_in_seconds(folder):
+    one = record()
+    keys = [(f"mutex concurrency={n % 200}", n // 200 + 1) for n in range(1_000)]
+    records = [replace(one, cell=c, trial=t, row={**one.row, "cell": c, "trial": t}) for c, t in keys]
+    begun = time.monotonic()
+    for one in records:
+        folder.add_trial(one)
+    saved = time.monotonic()
+    run = folder.finish("complete")
+    finished = time.monotonic()
+    assert len(run.trials) == 1_000
+    assert (saved - begun) / 1_000 < 0.02
+    assert finished - saved < 20
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(RecordError, match="not empty") as raised:
+        RunFolder.create(tmp_path, manifest())
+    assert "--out" in raised.value.hint
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_folder_that_holds_a_run_is_not_begun_again(folder):
+    with pytest.raises(RecordError, match="holds a run already") as raised:
+        RunFolder.create(folder.path, manifest())
+    assert "--resume" in raised.value.hint
+
+
+def test_an_empty_folder_may_exist(tmp_path):
+    assert RunFolder.create(tmp_path, manifest()).path == tmp_path
+
+
+@pytest.mark.parametrize("path", ["a-file", "a-file/below"])
+def test_a_file_in_the_way_is_named(tmp_path, path):
+    (tmp_path / "a-file").write_text("")
+    with pytest.raises(RecordError, match="file is in the way"):
+        RunFolder.create(tmp_path / path, manifest())
+
+
+def test_a_full_disk_is_said_and_leaves_the_trials_before_whole(folder, monkeypatch):
+    folder.add_trial(record(trial=1))
+
+    def full(path, data):
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(RecordError, match="no space is left") as raised:
+            folder.add_trial(record(trial=2))
+        with pytest.raises(RecordError, match="no space is left"):
+            folder.finish("complete")
+    assert "--resume" in raised.value.hint
+    assert list(load(folder.path).trials["trial"]) == [1]
+    assert not list(folder.path.rglob("*.tmp"))
+
+
+def test_a_folder_that_cannot_be_written_is_said(folder, monkeypatch):
+    def read_only(path, data):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_bytes", read_only)
+    with pytest.raises(RecordError, match="Read-only file system") as raised:
+        folder.add_trial(record())
+    assert "--out" in raised.value.hint
+
+
+def test_a_folder_that_vanishes_is_said_and_not_made_again(folder):
+    shutil.rmtree(folder.path)
+    with pytest.raises(RecordError, match="gone"):
+        folder.add_trial(record())
+    with pytest.raises(RecordError, match="gone"):
+        folder.update_manifest(status="complete")
+    assert not folder.path.exists()
+
+
+def test_a_newer_schema_is_refused(folder):
+    folder.update_manifest(schema=2)
+    with pytest.raises(RecordError, match="schema number 2") as raised:
+        load(folder.path)
+    assert "upgrade" in raised.value.hint
+
+
+def test_a_file_of_a_newer_schema_is_refused(folder):
+    folder.add_trial(record())
+    folder.finish("complete")
+    table = pq.read_table(folder.path / "trials.parquet")
+    pq.write_table(table.replace_schema_metadata({b"pybench.schema": b"2"}), folder.path / "trials.parquet")
+    with pytest.raises(RecordError, match=r"trials\.parquet has schema number 2"):
+        load(folder.path)
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"schema": "one"}', '{"schema": 1}', '{"schema": 1, "stat'])
+def test_what_is_no_run_folder_is_refused(tmp_path, content):
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+    for use in (load, RunFolder.open):
+        with pytest.raises(RecordError) as raised:
+            use(tmp_path)
+        assert raised.value.hint
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(RecordError, match="there is no folder"):
+        load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-40], lambda data: b"", lambda data: b"x" * len(data)])
+def test_a_damaged_part_is_named_with_what_to_do(folder, damage):
+    folder.add_trial(record())
+    (part,) = (folder.path / "parts").iterdir()
+    part.write_bytes(damage(part.read_bytes()))
+    for use in (load, lambda path: RunFolder.open(path).done(), lambda path: RunFolder.open(path).finish("complete")):
+        with pytest.raises(RecordError, match="damaged") as raised:
+            use(folder.path)
+        assert str(part) in raised.value.message
+        assert "delete it" in raised.value.hint
+
+
+@pytest.mark.parametrize("name", ["trials.parquet", "latency.parquet", "timeline.parquet", "violations.jsonl"])
+def test_a_damaged_file_is_named(folder, name):
+    folder.add_trial(record(result=FakeResult(violations=[violation()])))
+    folder.finish("complete")
+    (folder.path / name).write_bytes((folder.path / name).read_bytes()[:-20])
+    with pytest.raises(RecordError, match=f"{name} is damaged"):
+        load(folder.path)
+
+
+def test_what_a_killed_writer_left_is_removed_and_never_read(folder):
+    folder.add_trial(record())
+    (part,) = (folder.path / "parts").iterdir()
+    (part.parent / f".{part.name}.1.tmp").write_bytes(b"half")
+    (folder.path / ".trials.parquet.1.tmp").write_bytes(b"half")
+    folder.finish("complete")
+    assert not [path for path in folder.path.rglob("*") if path.suffix == ".tmp"]
