@@ -1,0 +1,66 @@
+//! Whatever the threads do, the merged stream is the whole in order.
+
+use check::{Event, Merge};
+use locks::{Key, Nanos};
+use proptest::prelude::*;
+
+/// Per source: the gaps between its stamps, and whether each event is a release (of a holder from before), or a wait.
+fn sources() -> impl Strategy<Value = Vec<Vec<(u64, bool)>>> {
+    prop::collection::vec(prop::collection::vec((0_u64..3, any::<bool>()), 0..40), 1..5)
+}
+
+/// The events of each source, each with a client of its own, so that all can be told apart.
+fn streams(sources: Vec<Vec<(u64, bool)>>) -> Vec<Vec<(Nanos, Event)>> {
+    let mut clients = 0..;
+    let mut stream = |gaps: Vec<(u64, bool)>| {
+        let mut now = 0;
+        let mut event = |(gap, releases)| {
+            now += gap;
+            let client = clients.next().unwrap();
+            let event = if releases {
+                Event::Released { client }
+            } else {
+                Event::Waiting { client, key: Key(0) }
+            };
+            (Nanos(now), event)
+        };
+        gaps.into_iter().map(&mut event).collect()
+    };
+    sources.into_iter().map(&mut stream).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_merge_is_the_sorted_whole(
+        sources in sources(),
+        turns in prop::collection::vec((0_usize..5, 0_u8..4), 0..300),
+    ) {
+        let streams = streams(sources);
+        let mut expected: Vec<_> = streams.concat();
+        // Stable: releases first within a stamp, then by source, then in the source's order.
+        expected.sort_by_key(|&(at, event)| (at, !matches!(event, Event::Released { .. })));
+
+        let mut merge = Merge::new(streams.len(), 4);
+        let mut sent = vec![0; streams.len()];
+        let mut merged = Vec::new();
+        for (source, action) in turns {
+            let source = source % streams.len();
+            let next = streams[source].get(sent[source]);
+            match (action, next) {
+                (0, Some(&(at, _))) => merge.watermark(source, at),
+                (1, _) => merge.drain(|at, event| merged.push((at, event))),
+                (_, Some(&(at, event))) => {
+                    merge.push(source, at, event);
+                    sent[source] += 1;
+                }
+                (_, None) => merge.finish(source),
+            }
+        }
+        for (source, stream) in streams.iter().enumerate() {
+            stream[sent[source]..].iter().for_each(|&(at, event)| merge.push(source, at, event));
+            merge.finish(source);
+        }
+        merge.drain(|at, event| merged.push((at, event)));
+        prop_assert_eq!(merged, expected);
+    }
+}
