@@ -6,10 +6,12 @@ Does not evaluate anything: that is `pybench.thresholds`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from pybench.durations import parse_duration, parse_rate
+from pybench.matrix.axes import AXES
 from pybench.notation import BadValue, parse_number, shown, suggestion
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
@@ -61,8 +63,59 @@ class Threshold:
     where: tuple[tuple[str, tuple[str, ...]], ...]
     """Axis by axis the canonical texts of which a row must show one; empty: every row. A strategy's text holds its
     arguments, `redlock(nodes=5)`: columns `strategy` and `args` together."""
-    text: str
-    """The check as the user wrote it, `acquire.p99 < 50ms`, with its `where`, if any, behind it."""
+    check: str
+    """The comparison as the user wrote it: `acquire.p99 < 50ms`."""
+
+    @property
+    def text(self) -> str:
+        """The check with its `where`, if any, behind it: `violations == 0 where strategy is mutex`."""
+        if not self.where:
+            return self.check
+        selections = [f"{axis} is {' or '.join(texts)}" for axis, texts in self.where]
+        return f"{self.check} where {', '.join(selections)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a matrix would say; `parse_threshold` reads it back to an equal threshold."""
+        return {"where": {axis: list(texts) for axis, texts in self.where}, "check": self.check}
+
+
+def parse_threshold(value: object) -> Threshold:
+    """Read a check, or a mapping `{where: {strategy: mutex}, check: "violations == 0"}`. Raises BadValue."""
+    if not isinstance(value, Mapping):
+        return parse_check(value)
+    for key in value:
+        if key not in ("where", "check"):
+            hint = suggestion(str(key), ("where", "check"))
+            raise BadValue(f"a threshold has no {key}", hint=hint, at=(str(key),))
+    if "check" not in value:
+        raise BadValue("this threshold has no check", hint='say check: "violations == 0"')
+    where = value.get("where") or {}
+    if not isinstance(where, Mapping):
+        raise BadValue(f"{shown(where)} is not a mapping", hint="say where: {strategy: mutex}", at=("where",))
+    try:
+        return parse_check(value["check"], tuple(_selected(str(name), where[name]) for name in where))
+    except BadValue as problem:
+        if problem.at:
+            raise
+        raise BadValue(problem.message, hint=problem.hint, at=("check",)) from None
+
+
+def threshold_schema() -> dict[str, Any]:
+    """JSON Schema of one threshold."""
+    metrics = "|".join(metric.replace(".", "\\.") for metric in METRICS)
+    check = {
+        "type": "string",
+        "pattern": f"^\\s*({metrics})\\s*(<=|>=|==|!=|<|>)",
+        "examples": ["acquire.p99 < 50ms", "violations == 0", "grants_per_s >= 1000"],
+    }
+    axes = {
+        axis.name: {"anyOf": [axis.schema, {"type": "array", "items": axis.schema}], "description": axis.meaning}
+        for axis in AXES.values()
+    }
+    where = {"type": "object", "properties": axes, "additionalProperties": False}
+    described = {"where": {**where, "description": "The cells it is about."}, "check": check}
+    selected = {"type": "object", "properties": described, "required": ["check"], "additionalProperties": False}
+    return {"anyOf": [check, selected]}
 
 
 def parse_check(check: object, where: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> Threshold:
@@ -83,9 +136,18 @@ def parse_check(check: object, where: tuple[tuple[str, tuple[str, ...]], ...] = 
     except BadValue as problem:
         raise BadValue(f"{metric}: {problem.message}", hint=problem.hint) from None
     text = f"{metric} {match['op']} {match['value']}"
-    if where:
-        text += " where " + ", ".join(f"{axis} is {' or '.join(texts)}" for axis, texts in where)
     return Threshold(metric, column, cast("Comparison", match["op"]), value, where, text)
+
+
+def _selected(name: str, value: object) -> tuple[str, tuple[str, ...]]:
+    if name not in AXES:
+        raise BadValue(f'there is no axis "{name}"', hint=suggestion(name, AXES), at=("where", name))
+    axis = AXES[name]
+    try:
+        values = value if isinstance(value, list | tuple) else [value]
+        return name, tuple(axis.text(axis.parse(one)) for one in values)
+    except BadValue as problem:
+        raise BadValue(problem.message, hint=problem.hint, at=("where", name)) from None
 
 
 def _value(column: str, text: str) -> float:

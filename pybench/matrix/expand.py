@@ -1,0 +1,110 @@
+"""The cells of a matrix: the product of its axes less what it excludes, plus what it includes.
+
+Promises: no two cells are equal, the order is that of the matrix (axes in the order of the table, values as written),
+and a cell's id depends on the cell alone, so that it names the same thing in every run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from pybench.cells import Cell
+from pybench.errors import InputError
+from pybench.matrix.axes import AXES, OPEN_LOOP_AXES, OWN_COLUMNS
+from pybench.matrix.checks import given, named_axes
+from pybench.matrix.models import Matrix
+from pybench.values import ClosedLoop, OpenLoop
+
+Point = dict[str, Any]
+"""A parsed value for every axis."""
+
+
+def expand(matrix: Matrix) -> list[Cell]:
+    """Every cell of `matrix`. Raises InputError when `exclude` leaves none."""
+    further = [name for name in AXES if name in named_axes(matrix) - set(OWN_COLUMNS)]
+    cells: dict[str, Cell] = {}
+    for point in itertools.chain(_product(matrix), _included(matrix)):
+        cell = _cell(point, further)
+        # An include that repeats a cell of the product adds nothing.
+        cells.setdefault(cell.id, cell)
+    if not cells:
+        raise InputError("exclude leaves no cell", hint="drop one of its entries")
+    return list(cells.values())
+
+
+def cell_id(point: Point) -> str:
+    """The strategy with its arguments, then each axis off its default, by name."""
+    texts = [
+        f"{name}={AXES[name].text(value)}"
+        for name, value in sorted(point.items())
+        if name != "strategy" and value != AXES[name].default
+    ]
+    return " ".join([AXES["strategy"].text(point["strategy"]), *texts])
+
+
+def _product(matrix: Matrix) -> Iterator[Point]:
+    axes, fixed = given(matrix.axes), given(matrix.fixed)
+    if "strategy" not in {*axes, *fixed}:
+        return
+    if "backend" not in {*axes, *fixed}:
+        axes["backend"] = tuple(matrix.backends)
+    names = [name for name in AXES if name in axes]
+    excluded = [given(part) for part in matrix.exclude]
+    for values in itertools.product(*(axes[name] for name in names)):
+        point = _completed({**fixed, **dict(zip(names, values, strict=True))})
+        if not any(_matches(point, part) for part in excluded):
+            yield point
+
+
+def _included(matrix: Matrix) -> Iterator[Point]:
+    fixed = given(matrix.fixed)
+    for part in matrix.include:
+        named = {**fixed, **given(part)}
+        backends = [named["backend"]] if "backend" in named else list(matrix.backends)
+        for backend in backends:
+            yield _completed({**named, "backend": backend})
+
+
+def _completed(named: Point) -> Point:
+    point = {name: named.get(name, axis.default) for name, axis in AXES.items()}
+    if point["rate"] is None:
+        # A closed loop has no arrivals: what is said of them elsewhere must not make two of one cell.
+        point |= {name: AXES[name].default for name in OPEN_LOOP_AXES}
+    return point
+
+
+def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:
+    """An entry without axes matches nothing, rather than everything."""
+    return bool(part) and all(point[name] in values for name, values in part.items())
+
+
+def _cell(point: Point, further: list[str]) -> Cell:
+    name, arguments = point["strategy"]
+    rate = point["rate"]
+    return Cell(
+        id=cell_id(point),
+        strategy=name,
+        args=arguments,
+        backend=point["backend"],
+        concurrency=point["concurrency"],
+        keys=point["keys"],
+        key_choice=point["key_choice"],
+        hold=point["hold"],
+        think=point["think"],
+        ttl_ms=point["ttl"],
+        retry=point["retry"],
+        connections=point["connections"],
+        threads=point["threads"],
+        poll=point["poll"],
+        loop=ClosedLoop() if rate is None else OpenLoop(point["arrivals"], rate, point["max_in_flight"]),
+        after_lease=point["after_lease"],
+        appendfsync=point["appendfsync"],
+        axes=tuple((axis, _text(axis, point[axis])) for axis in further),
+    )
+
+
+def _text(axis: str, value: Any) -> str:  # noqa: ANN401 - one parsed value of any axis
+    """Canonical text; the rate of a closed loop is none."""
+    return "none" if value is None else AXES[axis].text(value)

@@ -1,0 +1,196 @@
+"""A `Matrix` from a file, from options, or from both: an option takes the place of what the file says.
+
+Every error that can be found is told at once, each in a line of its own: `file:line:column: what is wrong; what to say
+instead`, or the name of the option in place of the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from pybench.errors import InputError
+from pybench.matrix.axes import AXES, DEFAULT_BACKEND
+from pybench.matrix.backends import Backend
+from pybench.matrix.models import Matrix
+from pybench.matrix.problems import Path, Problem, raise_all
+from pybench.matrix.reader import HINT, Document
+from pybench.matrix.reading import ERROR_TYPE
+from pybench.notation import BadValue, shown, split_list, suggestion
+
+OPTIONS_HINT = "`pybench run --help` lists every option"
+
+_ONE_VALUE = ("name", "seed", "trials", "duration", "warmup")
+_BLOCKS = ("axes", "fixed", "exclude", "include", "backends", "thresholds", "allow")
+_PARTS_OF_AXES = ("axes", "fixed", "exclude", "include")
+_TOP = tuple(field.alias or name for name, field in Matrix.model_fields.items())
+_BACKEND = tuple(field.alias or name for name, field in Backend.model_fields.items())
+
+Flags = dict[Path, str]
+"""The option that a path of the matrix came from."""
+Line = Callable[[Problem], str]
+
+
+def load_matrix(path: str | FilePath, **options: object) -> Matrix:
+    """The matrix in the file at `path`, its `name` that of the file unless it says one.
+
+    `options` are those of `matrix_from_options`; an axis among them replaces the file's, thresholds are added, and a
+    server replaces all backends. Raises InputError that tells every problem with its place.
+    """
+    document = Document.read(FilePath(path))
+    raw: dict[str, Any] = {"name": FilePath(path).stem, **document.values}
+    flags = _overlay(raw, options)
+
+    def line(problem: Problem) -> str:
+        flag = _flag(problem.path, flags)
+        return f"{flag}: {problem.advice}" if flag else document.line(problem)
+
+    return _checked(raw, line, HINT)
+
+
+def matrix_from_options(**options: object) -> Matrix:
+    """The matrix that options alone describe. None and empty lists count as not given.
+
+    Every axis takes a text or a list of texts, which may hold several values with commas between them. Beside them:
+    `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a URL, or a
+    list of one), `servers` (`wheel` or `path`; `auto` leaves what there is). Raises InputError that names the option of
+    every problem, and TypeError for an option that no matrix has.
+    """
+    raw: dict[str, Any] = {}
+    flags = {("axes", "strategy"): "--strategy", **_overlay(raw, options)}
+
+    def line(problem: Problem) -> str:
+        flag = _flag(problem.path, flags)
+        return f"{flag}: {problem.advice}" if flag else problem.advice
+
+    return _checked(raw, line, OPTIONS_HINT)
+
+
+def matrix_from_mapping(values: Mapping[str, object]) -> Matrix:
+    """The matrix in plain values, such as `Matrix.to_dict` gives. Raises InputError naming every problem's path."""
+    return _checked(dict(values), lambda problem: problem.sentence, HINT)
+
+
+def _checked(raw: dict[str, Any], line: Line, hint: str) -> Matrix:
+    # A block whose every line is commented out reads as nothing: that is meant as not given.
+    values = {name: value for name, value in raw.items() if not (value is None and name in _BLOCKS)}
+    try:
+        return Matrix.model_validate(values)
+    except ValidationError as error:
+        raise_all(_problems(error), line, hint=hint)
+        raise AssertionError("a validation error holds at least one problem") from error
+
+
+def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> Flags:
+    """Put `options` over `raw`."""
+    flags: Flags = {}
+    for name, value in options.items():
+        if value is None or value in ([], ()):
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if name in AXES:
+            _overlay_axis(raw, name, value, flag)
+            flags["axes", name] = flag
+        elif name in _ONE_VALUE:
+            raw[name] = value
+            flags[(name,)] = flag
+        elif name in ("threshold", "allow"):
+            block = "thresholds" if name == "threshold" else name
+            before = raw.get(block) or []
+            added = [value] if isinstance(value, str) else list(value)
+            if isinstance(before, list):
+                raw[block] = [*before, *added]
+                flags |= {(block, len(before) + index): flag for index in range(len(added))}
+        elif name == "redis":
+            raw["backends"] = {DEFAULT_BACKEND: {"url": _one_url(value)}}
+            flags[("backends",)] = flag
+        elif name == "servers":
+            _overlay_source(raw, str(value), flags)
+        else:
+            raise TypeError(f"a matrix has no option {name}")
+    return flags
+
+
+def _overlay_axis(raw: dict[str, Any], name: str, value: str | Sequence[str], flag: str) -> None:
+    texts = [value] if isinstance(value, str) else [str(text) for text in value]
+    try:
+        values = [one for text in texts for one in split_list(text)]
+    except BadValue as problem:
+        raise InputError(f"{flag}: {problem.message}", hint=problem.hint or OPTIONS_HINT) from None
+    axes, fixed = raw.get("axes") or {}, raw.get("fixed") or {}
+    # Where either is no mapping, that is what the user is told of.
+    if isinstance(axes, Mapping) and isinstance(fixed, Mapping):
+        raw["axes"] = {**axes, name: values}
+        raw["fixed"] = {other: kept for other, kept in fixed.items() if other != name}
+
+
+def _overlay_source(raw: dict[str, Any], source: str, flags: Flags) -> None:
+    """Say where the servers to start come from; `auto` is the default and leaves what a file says."""
+    backends = raw.get("backends") or {DEFAULT_BACKEND: {}}
+    if source == "auto" or not isinstance(backends, Mapping):
+        return
+    raw["backends"] = dict(backends)
+    for name, backend in backends.items():
+        if backend is None or (isinstance(backend, Mapping) and "url" not in backend):
+            raw["backends"][name] = {**(backend or {}), "source": source}
+            flags["backends", name, "source"] = "--servers"
+
+
+def _one_url(value: str | Sequence[str]) -> str:
+    urls = [value] if isinstance(value, str) else list(value)
+    if len(urls) > 1:
+        message = f"--redis: {len(urls)} addresses, and every strategy so far locks on one server"
+        raise InputError(message, hint="to compare servers, name them under backends in a file")
+    return urls[0]
+
+
+def _flag(path: Path, flags: Flags) -> str | None:
+    for length in range(len(path), 0, -1):
+        if path[:length] in flags:
+            return flags[path[:length]]
+    return None
+
+
+def _problems(error: ValidationError) -> Iterator[Problem]:
+    for found in error.errors(include_url=False):
+        path, context = found["loc"], found.get("ctx", {})
+        if found["type"] == ERROR_TYPE and "problems" in context:
+            yield from context["problems"]
+        elif found["type"] == ERROR_TYPE:
+            yield Problem((*path, *context["at"]), context["told"], context["hint"])
+        elif found["type"] == "extra_forbidden":
+            yield _unknown_key(path)
+        elif found["type"] in ("model_type", "model_attributes_type", "dict_type"):
+            yield Problem(path, f"{shown(found['input'])} is not a mapping", _example(path))
+        elif found["type"] in ("tuple_type", "list_type"):
+            yield Problem(path, f"{shown(found['input'])} is not a list", "put - in front of each entry")
+        elif found["type"] == "too_short":
+            yield Problem(path, "the list is empty", "give it a value or leave the key out")
+        else:
+            yield Problem(path, found["msg"])
+
+
+def _unknown_key(path: Path) -> Problem:
+    *parent, key = path
+    word = str(key)
+    block = str(parent[0]) if parent else None
+    if block is None and word in AXES:
+        return Problem(path, f"{word} is an axis", "put it under axes or under fixed", of_key=True)
+    if block in _PARTS_OF_AXES and word in _TOP:
+        return Problem(path, f"{word} is not an axis", f"put it at the top, outside of {block}", of_key=True)
+    known = _TOP if block is None else tuple(AXES) if block in _PARTS_OF_AXES else _BACKEND
+    message = f"there is no key {shown(word)} {'here' if block is None else f'in {block}'}"
+    return Problem(path, message, suggestion(word, known), of_key=True)
+
+
+def _example(path: Path) -> str:
+    match path[0]:
+        case "backends":
+            return "say for example redis: {url: redis://localhost}"
+        case "fixed" | "include":
+            return "say for example {strategy: mutex, hold: 1ms}"
+        case _:
+            return "say for example {concurrency: [1, 16]}"

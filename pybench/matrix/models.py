@@ -1,0 +1,205 @@
+"""The matrix, parsed and checked: what is varied, what is held, on which servers, and what has to be reached.
+
+Promises: a `Matrix` that exists can be expanded: its names agree with each other, it has at least one strategy, and
+not more than `MOST_CELLS` cells. What cannot be measured although it can be said is refused by the plan.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from pybench.durations import format_duration, parse_duration
+from pybench.matrix.axes import AXES, BACKEND_NAME, DEFAULT_BACKEND
+from pybench.matrix.backends import Backend, named
+from pybench.matrix.checks import given, problems_of
+from pybench.matrix.reading import ERROR_TYPE, reads
+from pybench.matrix.thresholds import Threshold, parse_threshold, threshold_schema
+from pybench.notation import BadValue, parse_choice, parse_count, shown
+
+SCHEMA_NUMBER = 1
+ALLOWABLE = ("hold-beyond-ttl",)
+MOST_TRIALS = 1_000
+HIGHEST_SEED = 2**63 - 1
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def _as_list(value: object) -> object:
+    """A single value stands for a list of one."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _one_or_more(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
+
+
+def _model(name: str, doc: str, *, of_lists: bool) -> type[BaseModel]:
+    """A model with one optional field an axis; `model_fields_set` says which were given."""
+    fields: dict[str, Any] = {}
+    for axis in AXES.values():
+        one = Annotated[Any, PlainValidator(reads(axis.parse))]
+        schema = _one_or_more(axis.schema) if of_lists else axis.schema
+        shape: Any = Annotated[tuple[one, ...], BeforeValidator(_as_list), Field(min_length=1)] if of_lists else one
+        fields[axis.name] = (Annotated[shape, WithJsonSchema(schema)], Field(default=None, description=axis.meaning))
+    return create_model(name, __config__=_STRICT, __doc__=doc, **fields)
+
+
+if TYPE_CHECKING:
+
+    class Axes(BaseModel):
+        """Axis -> the values it takes."""
+
+    class Fixed(BaseModel):
+        """Axis -> its one value."""
+else:
+    Axes = _model("Axes", "Axis -> the values it takes; one value stands for a list of one.", of_lists=True)
+    Fixed = _model("Fixed", "Axis -> its one value.", of_lists=False)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise BadValue(f"{shown(value)} is not a name")
+    text = str(value).strip()
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+        hint = "up to 64 letters, digits, dots, dashes and underscores: it names the run's folder"
+        raise BadValue(f"{shown(value)} cannot be the name of a run", hint=hint)
+    return text
+
+
+def _schema_number(value: object) -> int:
+    if value != SCHEMA_NUMBER or isinstance(value, bool):
+        raise BadValue(f"{shown(value)} is not a schema that is known here", hint=f"say {SCHEMA_NUMBER}")
+    return SCHEMA_NUMBER
+
+
+def _positive_duration(value: object) -> int:
+    ns = parse_duration(value)
+    if ns == 0:
+        raise BadValue(f"{shown(value)} is out of range", hint="a trial measures longer than 0: say 2s")
+    return ns
+
+
+def _trials(value: object) -> int:
+    return parse_count(value, highest=MOST_TRIALS)
+
+
+def _seed(value: object) -> int:
+    return parse_count(value, lowest=0, highest=HIGHEST_SEED)
+
+
+def _allowed(value: object) -> str:
+    return parse_choice(value, ALLOWABLE)
+
+
+def _backends(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    for name in value:
+        if not re.fullmatch(BACKEND_NAME, str(name)):
+            raise BadValue(f"{shown(name)} cannot name a backend", hint="lower-case letters, digits, - and _")
+    return {name: {} if backend is None else backend for name, backend in value.items()} or {DEFAULT_BACKEND: {}}
+
+
+def _with_names(backends: dict[str, Backend]) -> dict[str, Backend]:
+    return {name: named(name, backend) for name, backend in backends.items()}
+
+
+_DURATION_SCHEMA = {"anyOf": [{"const": 0}, {"type": "string"}], "examples": ["2s", "500ms"]}
+
+
+class Matrix(BaseModel):
+    """What to vary and hold: the product of `axes`, less `exclude`, plus `include`, on every backend."""
+
+    model_config = _STRICT
+
+    schema_number: Annotated[int, PlainValidator(reads(_schema_number)), WithJsonSchema({"const": SCHEMA_NUMBER})] = (
+        Field(default=SCHEMA_NUMBER, alias="schema", description="The schema that this file is written in.")
+    )
+    name: Annotated[str, PlainValidator(reads(_name)), WithJsonSchema({"type": ["string", "integer"]})] = Field(
+        default="run", description="Names the run's folder.", examples=["quickstart"]
+    )
+    seed: Annotated[int, PlainValidator(reads(_seed)), WithJsonSchema({"type": "integer", "minimum": 0})] = Field(
+        default=1, description="The same seed gives the same keys, holds, backoffs, arrivals and order of cells."
+    )
+    trials: Annotated[
+        int,
+        PlainValidator(reads(_trials)),
+        WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_TRIALS}),
+    ] = Field(default=5, description="How often each cell is measured: intervals are drawn over trials.")
+    duration_ns: Annotated[int, PlainValidator(reads(_positive_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        default=2_000_000_000, alias="duration", description="How long one trial measures."
+    )
+    warmup_ns: Annotated[int, PlainValidator(reads(parse_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        default=500_000_000, alias="warmup", description="How long it runs before that; its violations count."
+    )
+    axes: Axes = Field(default_factory=Axes, description="Axis -> its values; every combination is a cell.")
+    fixed: Fixed = Field(default_factory=Fixed, description="Axis -> the one value that every cell has.")
+    exclude: tuple[Axes, ...] = Field(
+        default=(), description="Cells to leave out: those that match every axis of one entry."
+    )
+    include: tuple[Fixed, ...] = Field(
+        default=(), description="One more cell each: its axes, the rest as fixed or by default."
+    )
+    backends: Annotated[dict[str, Backend], BeforeValidator(reads(_backends)), AfterValidator(_with_names)] = Field(
+        default_factory=lambda: {DEFAULT_BACKEND: Backend()},
+        description="Name -> server. None: one called redis, which pybench starts.",
+    )
+    thresholds: tuple[
+        Annotated[Threshold, PlainValidator(reads(parse_threshold)), WithJsonSchema(threshold_schema())], ...
+    ] = Field(default=(), description="What has to be true of every cell; missed: exit code 10.")
+    allow: tuple[
+        Annotated[
+            Literal["hold-beyond-ttl"], PlainValidator(reads(_allowed)), WithJsonSchema({"enum": list(ALLOWABLE)})
+        ],
+        ...,
+    ] = Field(default=(), description="Cells that the plan refuses otherwise.")
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Matrix:
+        problems = problems_of(self)
+        if problems:
+            raise PydanticCustomError(ERROR_TYPE, "the parts do not agree", {"problems": problems})
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The matrix in canonical text, passwords masked; `matrix_from_mapping` reads it back to an equal matrix."""
+
+        def texts(part: Axes | Fixed) -> dict[str, Any]:
+            return {name: _texts(name, value) for name, value in given(part).items()}
+
+        return {
+            "schema": self.schema_number,
+            "name": self.name,
+            "seed": self.seed,
+            "trials": self.trials,
+            "duration": format_duration(self.duration_ns),
+            "warmup": format_duration(self.warmup_ns),
+            "axes": texts(self.axes),
+            "fixed": texts(self.fixed),
+            "exclude": [texts(part) for part in self.exclude],
+            "include": [texts(part) for part in self.include],
+            "backends": {name: backend.to_dict() for name, backend in self.backends.items()},
+            "thresholds": [threshold.to_dict() for threshold in self.thresholds],
+            "allow": list(self.allow),
+        }
+
+
+def _texts(name: str, value: Any) -> Any:  # noqa: ANN401 - one parsed value of any axis, or a list of them
+    """Text, or a list of text where `value` came as a list. A strategy is a pair, and not a list of two."""
+    text = AXES[name].text
+    several = isinstance(value, tuple) and not (name == "strategy" and isinstance(value[0], str))
+    return [text(one) for one in value] if several else text(value)

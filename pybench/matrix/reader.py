@@ -1,0 +1,226 @@
+"""YAML text into plain values, with the line and column of each.
+
+Promises: a document that cannot be used is refused with its line, quickly, whatever its size or nesting.
+Works on YAML's node tree rather than on constructed values, for there an alias is still the node it points at:
+recursion and blow-up are seen before anything is built.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path as FilePath
+from typing import Any, cast
+
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+
+from pybench.errors import InputError
+from pybench.matrix.problems import Path, Problem, raise_all
+from pybench.notation import shown
+
+MOST_BYTES = 1024 * 1024
+MOST_VALUES = 10_000
+MOST_NESTED = 50
+HINT = "`pybench init` writes a matrix to start from"
+
+_TAG = "tag:yaml.org,2002:"
+_TOO_MANY = f"it has more than {MOST_VALUES:,} values"
+Position = tuple[int, int]
+"""Line and column, from 1."""
+
+
+class _BoundedComposer(Composer):
+    """Stops at once in a document that is too large or too deep, before it is read to its end."""
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - handed on as they come
+        super().__init__(**arguments)
+        self._depth = 0
+        self._count = 0
+
+    def compose_node(self, parent: Node | None, index: object) -> Node:
+        self._count += 1
+        self._depth += 1
+        if self._depth > MOST_NESTED or self._count > MOST_VALUES:
+            problem = "it is nested too deeply" if self._depth > MOST_NESTED else _TOO_MANY
+            raise MarkedYAMLError(problem=problem, problem_mark=self.parser.peek_event().start_mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return cast("Node", node)
+
+
+class Document:
+    """The plain values of one file, and where each stands."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: dict[str, object] = {}
+        self.problems: list[Problem] = []
+        self._keys: dict[Path, Position] = {}
+        self._values: dict[Path, Position] = {}
+        self._open: set[int] = set()
+        self._count = 0
+
+    @classmethod
+    def read(cls, file: FilePath) -> Document:
+        """Read `file`. Raises InputError, with the line where there is one, for whatever is not one YAML mapping."""
+        document = cls(str(file))
+        node = document._compose(_text(file))
+        document.values = cast("dict[str, object]", document._build(node, ()))
+        raise_all(document.problems, document.line, hint=HINT)
+        return document
+
+    def line(self, problem: Problem) -> str:
+        """`problem` behind the `file:line:column` of what is to blame, or of the nearest thing around it."""
+        return f"{self._place(problem)}: {problem.sentence}"
+
+    def _place(self, problem: Problem) -> str:
+        for length in range(len(problem.path), -1, -1):
+            path = problem.path[:length]
+            tables = (self._keys, self._values) if problem.of_key else (self._values, self._keys)
+            for table in tables:
+                if path in table:
+                    line, column = table[path]
+                    return f"{self.name}:{line}:{column}"
+        return self.name
+
+    def _compose(self, text: str) -> Node:
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Composer = _BoundedComposer  # type: ignore[assignment]
+        try:
+            node = yaml.compose(text)
+        except ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise InputError(f"{self.name}:{line}: it contains a control character", hint=HINT) from None
+        except MarkedYAMLError as error:
+            raise InputError(self._syntax(error, text), hint=HINT) from None
+        except YAMLError as error:
+            raise InputError(f"{self.name}: it is not YAML: {error}", hint=HINT) from None
+        if node is None:
+            raise InputError(f"{self.name}:1:1: the file is empty", hint=HINT)
+        if not isinstance(node, MappingNode):
+            what = "a list" if isinstance(node, SequenceNode) else shown(node.value)
+            message = f"a matrix is a mapping of names such as axes and trials, this is {what}"
+            raise InputError(f"{self.name}:1:1: {message}", hint=HINT)
+        return cast("Node", node)
+
+    def _syntax(self, error: MarkedYAMLError, text: str) -> str:
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or error.context or "it cannot be read"
+        if mark is None:
+            return f"{self.name}: it is not YAML: {problem}"
+        lines = text.splitlines()
+        line = lines[mark.line] if mark.line < len(lines) else ""
+        if "\t" in line[: len(line) - len(line.lstrip())]:
+            problem = "a tab cannot indent YAML; use spaces"
+        elif "found undefined alias" in problem:
+            problem = f"{problem.removeprefix('found ')}; an anchor stands above its aliases"
+        elif "nested too deeply" in problem or problem == _TOO_MANY:
+            pass
+        elif "another document" in problem:
+            problem = "a second document begins here; a file holds one matrix"
+        else:
+            problem = f"it is not YAML: {problem}"
+        return f"{self.name}:{mark.line + 1}:{mark.column + 1}: {problem}"
+
+    def _build(self, node: Node, path: Path) -> object:
+        self._count += 1
+        position = (node.start_mark.line + 1, node.start_mark.column + 1)
+        if self._count > MOST_VALUES:
+            message = f"{_TOO_MANY}, those of an alias counted each time"
+            raise InputError(f"{self.name}:{position[0]}:{position[1]}: {message}", hint=HINT)
+        self._values.setdefault(path, position)
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, path)
+        if id(node) in self._open:
+            self.problems.append(Problem(path, "an alias points at what it stands in"))
+            return None
+        self._open.add(id(node))
+        try:
+            if isinstance(node, MappingNode):
+                return self._mapping(node, path)
+            return [self._build(item, (*path, index)) for index, item in enumerate(node.value)]
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: MappingNode, path: Path) -> dict[str, object]:
+        values: dict[str, object] = {}
+        merged: list[Node] = []
+        for key_node, value_node in node.value:
+            position = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            if key_node.tag == f"{_TAG}merge":
+                merged.append(value_node)
+                continue
+            key = key_node.value if isinstance(key_node, ScalarNode) else None
+            if key is None:
+                self._values[(*path, "?")] = position
+                self.problems.append(Problem((*path, "?"), "a key is one word, not a list or a mapping", of_key=True))
+            elif key in values:
+                first = self._keys[(*path, key)][0]
+                self._keys[(*path, key)] = position
+                message = f"the key {key} is given twice, first in line {first}"
+                self.problems.append(Problem((*path, key), message, "keep one of them", of_key=True))
+            else:
+                self._keys[(*path, key)] = position
+                values[key] = self._build(value_node, (*path, key))
+        for part in merged:
+            self._merge(part, path, values)
+        return values
+
+    def _merge(self, node: Node, path: Path, values: dict[str, object]) -> None:
+        parts = node.value if isinstance(node, SequenceNode) else [node]
+        for part in parts:
+            built = self._build(part, path)
+            if not isinstance(built, dict):
+                self.problems.append(Problem((*path, "<<"), "<< merges mappings only", of_key=True))
+                continue
+            for key, value in built.items():
+                values.setdefault(key, value)
+
+    def _scalar(self, node: ScalarNode, path: Path) -> object:
+        kind, text = str(node.tag).removeprefix(_TAG), str(node.value)
+        try:
+            match kind:
+                case "null":
+                    return None
+                case "bool":
+                    return text.lower() == "true"
+                case "int":
+                    return _whole(text)
+                case "float":
+                    return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+                case "str" | "timestamp":
+                    return text
+        except ValueError:
+            self.problems.append(Problem(path, f"{shown(text)} cannot be read as a number"))
+            return None
+        self.problems.append(Problem(path, f"the tag {node.tag} is not known here", "leave it out"))
+        return None
+
+
+def _whole(text: str) -> int:
+    digits = text.replace("_", "").lower()
+    return int(digits, 0) if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else int(digits)
+
+
+def _text(file: FilePath) -> str:
+    try:
+        with file.open("rb") as handle:
+            data = handle.read(MOST_BYTES + 1)
+    except IsADirectoryError:
+        raise InputError(f"{file} is a folder, not a matrix", hint=HINT) from None
+    except FileNotFoundError:
+        raise InputError(f"there is no file {file}", hint=HINT) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}", hint=HINT) from error
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{file} is larger than 1 MiB", hint="a matrix is a page of text; vary values by axes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"{file}:{line}: it is not UTF-8 (byte 0x{data[error.start]:02x})"
+        raise InputError(message, hint="save it as UTF-8") from None
+    return re.sub(r"\r\n?", "\n", text)
