@@ -1,0 +1,235 @@
+/* The page's behaviour: theme, charts, legend, sorting and filtering, links to cells, copying.
+   Everything it shows is in the page without it, apart from the charts. */
+(() => {
+  "use strict";
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const figures = JSON.parse($("#figures")?.textContent ?? "{}");
+  const hiddenSeries = new Set();
+  const drawn = new Set();
+
+  /* ---- colours: figures name CSS variables, the browser knows what they are in this theme ---- */
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  document.body.append(probe);
+  const resolve = (name) => {
+    probe.style.color = name;
+    return getComputedStyle(probe).color;
+  };
+  const coloured = (value) => {
+    if (typeof value === "string") return value.startsWith("var(--") ? resolve(value) : value;
+    if (Array.isArray(value)) return value.map(coloured);
+    if (value && typeof value === "object")
+      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, coloured(inner)]));
+    return value;
+  };
+
+  /* ---- charts ---- */
+  const axis = (given) => ({
+    gridcolor: resolve("var(--line)"),
+    linecolor: resolve("var(--line-strong)"),
+    showline: true,
+    zeroline: false,
+    ticks: "",
+    fixedrange: matchMedia("(pointer: coarse)").matches,
+    ...given,
+    title: given.title && { ...given.title, standoff: 8, font: { size: 12 } },
+  });
+  const layoutOf = (figure) => {
+    const { xaxis, yaxis, annotations = [], ...rest } = figure.layout;
+    const ink = resolve("var(--ink-soft)");
+    return {
+      ...rest,
+      xaxis: { ...axis(xaxis), showgrid: false },
+      yaxis: axis(yaxis),
+      annotations: annotations
+        .filter((one) => !hiddenSeries.has(one.name))
+        .map((one) => ({ ...one, font: { size: 12, color: resolve("var(--ink)") } })),
+      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      showlegend: false,
+      hovermode: "closest",
+      hoverdistance: 24,
+      hoverlabel: {
+        bgcolor: resolve("var(--raised)"),
+        bordercolor: resolve("var(--line-strong)"),
+        font: { color: resolve("var(--ink)"), size: 12 },
+      },
+      dragmode: false,
+    };
+  };
+  const dataOf = (figure) =>
+    coloured(figure.data).map((trace) => ({ ...trace, visible: !hiddenSeries.has(trace.meta) }));
+  const draw = (id) => {
+    const room = document.getElementById(id);
+    if (!room) return;
+    drawn.add(id);
+    Plotly.react(room, dataOf(figures[id]), layoutOf(figures[id]), { displayModeBar: false, responsive: true });
+  };
+  const redraw = () => drawn.forEach(draw);
+  const drawAll = () => Object.keys(figures).forEach((id) => drawn.has(id) || draw(id));
+  const watcher = new IntersectionObserver(
+    (entries) =>
+      entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => {
+        watcher.unobserve(target);
+        draw(target.id);
+      }),
+    { rootMargin: "800px" },
+  );
+  Object.keys(figures).forEach((id) => watcher.observe(document.getElementById(id)));
+
+  /* ---- theme ---- */
+  const setTheme = (choice) => {
+    if (choice === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = choice;
+    try {
+      if (choice === "auto") localStorage.removeItem("pybench-theme");
+      else localStorage.setItem("pybench-theme", choice);
+    } catch { /* Not kept: see boot.js. */ }
+    showTheme();
+    redraw();
+  };
+  const showTheme = () => {
+    const now = document.documentElement.dataset.theme ?? "auto";
+    $$("[data-theme-choice]").forEach((one) => one.setAttribute("aria-pressed", one.dataset.themeChoice === now));
+  };
+  $$("[data-theme-choice]").forEach((one) => one.addEventListener("click", () => setTheme(one.dataset.themeChoice)));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  showTheme();
+
+  /* Paper is light: charts are drawn for it, all of them, and what is folded up is opened. */
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = $$("details.more:not([open]), details.violations:not([open])");
+    folded.forEach((one) => (one.open = true));
+    document.documentElement.classList.add("print");
+    drawAll();
+    redraw();
+  });
+  addEventListener("afterprint", () => {
+    folded.forEach((one) => (one.open = false));
+    document.documentElement.classList.remove("print");
+    redraw();
+  });
+
+  /* ---- legend: one choice for all charts ---- */
+  $$(".chip").forEach((chip) =>
+    chip.addEventListener("click", () => {
+      const label = chip.dataset.series;
+      if (!hiddenSeries.delete(label)) hiddenSeries.add(label);
+      $$(".chip").forEach((one) => one.setAttribute("aria-pressed", !hiddenSeries.has(one.dataset.series)));
+      redraw();
+    }),
+  );
+
+  /* ---- ranking: sort, filter, open ---- */
+  const table = $("#ranking-table");
+  const bodies = () => (table ? $$("tbody", table) : []);
+  const keyOf = (body, column, kind) => {
+    const text = body.rows[0].cells[column].dataset.sort;
+    return kind === "number" ? (text === "" ? null : Number(text)) : text;
+  };
+  const compare = (a, b) => {
+    if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1;
+    return typeof a === "number" ? a - b : a.localeCompare(b, undefined, { numeric: true });
+  };
+  const sortBy = (header) => {
+    const column = header.cellIndex;
+    const before = header.getAttribute("aria-sort");
+    /* What there should be much of is first shown from the highest. */
+    const first = header.textContent.includes("grants/s") || header.textContent === "Jain" ? "descending" : "ascending";
+    const order = !before ? first : before === "ascending" ? "descending" : "ascending";
+    $$("th[aria-sort]", table).forEach((one) => one.removeAttribute("aria-sort"));
+    header.setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const keyed = bodies().map((body) => [keyOf(body, column, header.dataset.kind), body]);
+    keyed.sort(([a], [b]) => (a === null || b === null ? compare(a, b) : sign * compare(a, b)));
+    keyed.forEach(([, body]) => table.append(body));
+    limit();
+  };
+  const filter = $("#ranking-filter");
+  const all = $("#ranking-all");
+  let unlimited = false;
+  const limit = () => {
+    if (!table) return;
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const room = unlimited || words.length ? Infinity : Number(table.dataset.shown);
+    let found = 0;
+    for (const body of bodies()) {
+      const text = body.rows[0].textContent.toLowerCase();
+      body.hidden = !words.every((word) => text.includes(word)) || ++found > room;
+    }
+    const total = bodies().length;
+    const shown = Math.min(found, room);
+    $("#ranking-count").textContent = shown < total ? `${shown} of ${total} cells` : "";
+    all.hidden = room === Infinity || found <= room;
+  };
+  const open = (body, to) => {
+    const button = $("button.open", body);
+    button.setAttribute("aria-expanded", to);
+    $(".details", body).hidden = !to;
+  };
+  if (table) {
+    $$("th[data-kind]", table).forEach((header) => $("button", header).addEventListener("click", () => sortBy(header)));
+    bodies().forEach((body) =>
+      body.rows[0].addEventListener("click", (event) => {
+        if (event.target.closest("a") || String(getSelection())) return;
+        open(body, $("button.open", body).getAttribute("aria-expanded") !== "true");
+      }),
+    );
+    filter.addEventListener("input", limit);
+    all.addEventListener("click", () => {
+      unlimited = true;
+      limit();
+    });
+    limit();
+  }
+
+  /* ---- links to cells and violations ---- */
+  const follow = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    if (target.matches("#ranking-table > tbody")) {
+      if (target.hidden) {
+        filter.value = "";
+        unlimited = true;
+        limit();
+      }
+      $$("tbody.linked").forEach((one) => one.classList.remove("linked"));
+      target.classList.add("linked");
+      open(target, true);
+      target.scrollIntoView({ block: "center" });
+      $("button.open", target).focus({ preventScroll: true });
+    }
+    if (target.matches("details")) target.open = true;
+  };
+  addEventListener("hashchange", follow);
+  follow();
+
+  /* ---- where the reader is ---- */
+  const links = new Map($$("nav.side a").map((link) => [link.hash.slice(1), link]));
+  const spy = new IntersectionObserver(
+    (entries) =>
+      entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => {
+        links.forEach((link) => link.removeAttribute("aria-current"));
+        links.get(target.id)?.setAttribute("aria-current", "location");
+      }),
+    { rootMargin: "-20% 0px -70% 0px" },
+  );
+  $$("main > section").forEach((section) => spy.observe(section));
+
+  /* ---- copy ---- */
+  $$(".copy").forEach((button) =>
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren($("code", button.parentElement));
+        button.textContent = "Selected";
+      }
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    }),
+  );
+})();

@@ -1,0 +1,223 @@
+"""Panels of one measure against load, a line a strategy: what throughput, latency, fairness and cost are drawn with.
+
+What is unsafe is drawn dashed and hollow, with a cross. A panel is scaled to what may be used: an unsafe strategy that
+would flatten the others leaves the panel at its top edge, where its figure is written.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.report.axes import Axis, Text, linear_axis, load_axis, log_axis
+from pybench.report.section import Figure
+from pybench.report.view import CellView, Series, View, say_condition
+
+AXIS_TITLES = {"concurrency": "clients", "keys": "keys"}
+SYMBOLS = {"SAFE": "circle", "UNSAFE": "circle-x-open", "UNDECIDED": "circle-open", "VOID": "circle-open-dot"}
+# How far above the safe strategies an unsafe one may reach before it is cut off, as a factor.
+UNSAFE_HEADROOM = 1.6
+HEIGHT = 250
+MARGIN = {"l": 52, "r": 14, "t": 10, "b": 42}
+LABEL_LEADING = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A column of the summary to be drawn. `title` names it with its unit, `key` is its part of the figure's id."""
+
+    key: str
+    column: str
+    title: str
+    text: Text
+    scale: str = "linear"
+    low: str | None = None
+    high: str | None = None
+    top: float | None = None
+    """The highest value there can be, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    cell: CellView
+    x: float
+    y: float
+
+
+def drawn_values(cells: Sequence[CellView], measure: Measure) -> list[float]:
+    """The values that an axis for `cells` must hold, ends of intervals included."""
+    columns = [measure.column, measure.low, measure.high]
+    values = [cell.number(column) for cell in cells for column in columns if column]
+    return [value for value in values if value is not None]
+
+
+def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
+    """The axis that suits `cells`; unsafe strategies count only as far as they do not flatten the others."""
+    if measure.scale == "log":
+        return log_axis(drawn_values(cells, measure), measure.title, measure.text)
+    if measure.top is not None:
+        return linear_axis([measure.top], measure.title, measure.text)
+    values = drawn_values(cells, measure)
+    usable = drawn_values([cell for cell in cells if cell.series.label not in view.unsafe_series], measure)
+    if usable and max(values) > UNSAFE_HEADROOM * max(usable):
+        values = usable
+    return linear_axis(values, measure.title, measure.text)
+
+
+def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, *, id_: str, title: str) -> Figure:
+    """`measure` of `cells`, which differ in strategy and load only, against the run's load axis."""
+    load = view.load_axis
+    assert load is not None, "a run without a load axis is drawn as bars"
+    x = load_axis([float(cell.condition(load)) for cell in cells], AXIS_TITLES.get(load, load))
+    data: list[dict[str, Any]] = []
+    ends: list[tuple[Series, _Point]] = []
+    for series in view.series:
+        points = [
+            _Point(cell, float(cell.condition(load)), value)
+            for cell in cells
+            if cell.series == series and (value := cell.number(measure.column)) is not None
+        ]
+        points = sorted((p for p in points if p.y > 0 or y.scale == "linear"), key=lambda p: p.x)
+        if points:
+            data += _lines(series, points)
+            data.append(_markers(series, points, measure, y))
+            ends.append((series, points[-1]))
+    labels, right = _end_labels(ends, y)
+    layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN | {"r": right}, "annotations": labels}
+    return Figure(id_, title, _alt(view, cells, measure, title, load), data, layout, HEIGHT)
+
+
+def _lines(series: Series, points: Sequence[_Point]) -> list[dict[str, Any]]:
+    """The points joined: solid between safe ones, dashed where either end is unsafe."""
+    traces = []
+    for dash in ("solid", "dot"):
+        xs: list[float | None] = []
+        ys: list[float | None] = []
+        for before, after in zip(points, points[1:], strict=False):
+            if (before.cell.unsafe or after.cell.unsafe) == (dash == "dot"):
+                xs += [before.x, after.x, None]
+                ys += [_short(before.y), _short(after.y), None]
+        if xs:
+            line = {"color": series.colour, "width": 2 if dash == "solid" else 1.5, "dash": dash}
+            traces.append(_trace(series) | {"x": xs, "y": ys, "mode": "lines", "line": line, "hoverinfo": "skip"})
+    return traces
+
+
+def _markers(series: Series, points: Sequence[_Point], measure: Measure, y: Axis) -> dict[str, Any]:
+    inside = [p.y <= y.high for p in points]
+    trace = _trace(series) | {
+        "x": [p.x for p in points],
+        "y": [_short(min(p.y, y.high)) for p in points],
+        "mode": "markers",
+        "cliponaxis": False,
+        "customdata": [hover_text(p.cell, measure) for p in points],
+        "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
+        "marker": {
+            "color": series.colour,
+            "size": 8,
+            "symbol": [
+                SYMBOLS[p.cell.verdict] if within else "triangle-up-open"
+                for p, within in zip(points, inside, strict=True)
+            ],
+            "line": {"width": 1.5},
+        },
+    }
+    if measure.low and measure.high:
+        trace["error_y"] = _interval(series, points, inside, measure.low, measure.high)
+    return trace
+
+
+def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], low: str, high: str) -> dict[str, Any]:
+    def reach(column: str, sign: int) -> list[float]:
+        ends = [p.cell.number(column) for p in points]
+        return [
+            _short(max(0.0, sign * (end - p.y))) if end is not None and within else 0.0
+            for p, end, within in zip(points, ends, inside, strict=True)
+        ]
+
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": reach(high, 1),
+        "arrayminus": reach(low, -1),
+        "color": series.colour,
+        "thickness": 1.25,
+        "width": 4,
+    }
+
+
+def hover_text(cell: CellView, measure: Measure) -> str:
+    """The figure of `cell` in words, with its interval, and its verdict where it is not SAFE."""
+    value = cell.number(measure.column)
+    text = "n/a" if value is None else measure.text(value)
+    low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
+    if low is not None and high is not None:
+        text += f" ({measure.text(low)} – {measure.text(high)})"
+    return text if cell.verdict == "SAFE" else f"{text} {cell.verdict}"
+
+
+def _end_labels(ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[dict[str, Any]], int]:
+    """Names at the ends of the lines, moved apart; none where they would be many or long. And the right margin."""
+    longest = max((len(series.label) for series, _ in ends), default=0)
+    if longest > 14 or len(ends) > 7:
+        return [], MARGIN["r"]
+    room = HEIGHT - MARGIN["t"] - MARGIN["b"]
+    placed = sorted((min(max(y.place(point.y), 0.0), 1.0) * room, series, point) for series, point in ends)
+    heights = _apart([height for height, _, _ in placed], room)
+    labels = [
+        {
+            # The axis is logarithmic, and plotly wants the logarithm there.
+            "x": 1,
+            "xref": "paper",
+            "y": round(moved / room, 4),
+            "yref": "paper",
+            "xanchor": "left",
+            "yanchor": "middle",
+            "xshift": 6,
+            "showarrow": False,
+            "name": series.label,
+            "text": plot_text(series.label if point.y <= y.high else f"{series.label} ↑"),
+        }
+        for moved, (_, series, point) in zip(heights, placed, strict=True)
+    ]
+    return labels, 20 + round(6.6 * (longest + 1))
+
+
+def _apart(heights: Sequence[float], room: float) -> list[float]:
+    """Ascending `heights` moved so that neighbours keep a line's distance, and all stay within `room`."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(max(height, moved[-1] + LABEL_LEADING) if moved else height)
+    for index in range(len(moved) - 1, -1, -1):
+        ceiling = room if index == len(moved) - 1 else moved[index + 1] - LABEL_LEADING
+        moved[index] = min(moved[index], ceiling)
+    return moved
+
+
+def _alt(view: View, cells: Sequence[CellView], measure: Measure, title: str, load: str) -> str:
+    parts = []
+    for series in view.series:
+        mine = [cell for cell in cells if cell.series == series]
+        values = [
+            f"{hover_text(cell, measure)} at {say_condition(load, cell.condition(load))}"
+            for cell in sorted(mine, key=lambda cell: float(cell.condition(load)))
+        ]
+        if values:
+            parts.append(f"{series.label}: {', '.join(values)}")
+    return f"Chart of {measure.title}{', ' + title if title else ''}. " + "; ".join(parts) + "."
+
+
+def _trace(series: Series) -> dict[str, Any]:
+    # `meta` is what the legend's buttons find a strategy's traces by.
+    return {"type": "scatter", "name": plot_text(series.label), "meta": series.label}
+
+
+def plot_text(text: str) -> str:
+    """`text` for plotly, which reads a little HTML in every text: shown as it is."""
+    return html.escape(text, quote=False)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

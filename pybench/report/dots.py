@@ -1,0 +1,69 @@
+"""Panels of one measure without a load to draw it against: a row a strategy, a dot with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pybench.report.axes import Axis
+from pybench.report.curves import SYMBOLS, Measure, hover_text, plot_text
+from pybench.report.section import Figure
+from pybench.report.view import CellView
+
+ROW = 34
+MARGIN = {"l": 16, "r": 24, "t": 6, "b": 42}
+
+
+def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: str, title: str) -> Figure:
+    """`measure` of `cells`, one of each strategy, in the order of the run from above."""
+    shown = [(cell, value) for cell in cells if (value := cell.number(measure.column)) is not None]
+    rows = {cell.series.label: len(shown) - place for place, (cell, _) in enumerate(shown)}
+    data = [_dot(cell, value, rows[cell.series.label], measure, axis) for cell, value in shown]
+    longest = max((len(label) for label in rows), default=0)
+    layout = {
+        "xaxis": axis.layout(),
+        "yaxis": {
+            "type": "linear",
+            "range": [0.4, len(shown) + 0.6],
+            "tickvals": list(rows.values()),
+            "ticktext": [plot_text(label) for label in rows],
+            "showgrid": False,
+        },
+        "margin": MARGIN | {"l": MARGIN["l"] + min(round(7 * longest), 190)},
+    }
+    values = "; ".join(f"{cell.series.label}: {hover_text(cell, measure)}" for cell, _ in shown)
+    alt = f"Chart of {measure.title}{', ' + title if title else ''}. {values}."
+    return Figure(id_, title, alt, data, layout, MARGIN["t"] + MARGIN["b"] + ROW * max(len(shown), 1))
+
+
+def _dot(cell: CellView, value: float, row: int, measure: Measure, axis: Axis) -> dict[str, Any]:
+    within = value <= axis.high
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": plot_text(cell.series.label),
+        "meta": cell.series.label,
+        "x": [min(value, axis.high)],
+        "y": [row],
+        "cliponaxis": False,
+        "customdata": [hover_text(cell, measure)],
+        "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
+        "marker": {
+            "color": cell.series.colour,
+            "size": 10,
+            "symbol": SYMBOLS[cell.verdict] if within else "triangle-right-open",
+            "line": {"width": 1.5},
+        },
+    }
+    low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
+    if within and low is not None and high is not None:
+        trace["error_x"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": [max(0.0, high - value)],
+            "arrayminus": [max(0.0, value - low)],
+            "color": cell.series.colour,
+            "thickness": 1.5,
+            "width": 5,
+        }
+    return trace

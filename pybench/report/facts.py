@@ -1,0 +1,124 @@
+"""What a manifest says about a run, as rows of words: pure functions, lenient about what an older record lacks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pybench.report.format import format_count, format_exact
+
+Rows = list[tuple[str, str]]
+
+
+def run_name(manifest: Mapping[str, Any]) -> str:
+    """The name of the run's matrix."""
+    return str(manifest.get("name") or "run")
+
+
+def when(manifest: Mapping[str, Any]) -> str:
+    """When the run began: "2026-03-14 09:26 UTC"."""
+    started = manifest.get("started_at")
+    if not started:
+        return ""
+    moment = datetime.fromisoformat(str(started))
+    zone = " UTC" if moment.utcoffset() is not None and not moment.utcoffset() else ""
+    return f"{moment:%Y-%m-%d %H:%M}{zone}"
+
+
+def command_line(manifest: Mapping[str, Any]) -> str:
+    """The command that repeats the run, ready for a shell."""
+    command = manifest.get("command") or []
+    return shlex.join(str(word) for word in command)
+
+
+def server_labels(manifest: Mapping[str, Any]) -> str:
+    """The servers in a few words: "valkey 9.1.0"."""
+    labels = dict.fromkeys(str(server.get("label", "server")) for server in manifest.get("servers", []))
+    return ", ".join(labels)
+
+
+def server_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Label, source or address, and settings of each server."""
+    rows = []
+    for server in manifest.get("servers", []):
+        source = str(server.get("source") or "")
+        where = f"{source}, {server['address']}" if server.get("address") else source
+        settings = ", ".join(f"{name} {say(value)}" for name, value in (server.get("settings") or {}).items())
+        rows.append((str(server.get("label", "server")), where, settings))
+    return rows
+
+
+def machine_rows(manifest: Mapping[str, Any]) -> Rows:
+    """The machine: processor, cores, memory, system."""
+    machine = manifest.get("machine") or {}
+    cores, allowed = machine.get("cores"), machine.get("cores_allowed")
+    count = f"{cores}, of which {allowed} may be used" if allowed and allowed != cores else say(cores)
+    memory = machine.get("memory_bytes")
+    rows = [
+        ("Processor", machine.get("cpu")),
+        ("Cores", count if cores else None),
+        ("Memory", f"{memory / 2**30:.1f} GiB" if memory else None),
+        ("System", " ".join(str(machine[key]) for key in ("system", "kernel", "architecture") if machine.get(key))),
+        ("Virtual machine", machine.get("virtualisation") or ("not detected" if machine else None)),
+        ("Container", "yes" if machine.get("container") else None),
+    ]
+    return [(name, str(value)) for name, value in rows if value]
+
+
+def version_rows(manifest: Mapping[str, Any]) -> Rows:
+    """Versions of pybench, its core, Python and packages, and the commit."""
+    versions = dict(manifest.get("versions") or {})
+    packages = versions.pop("packages", None) or {}
+    commit = versions.pop("commit", None)
+    profile = versions.pop("build_profile", None)
+    rows = [(name, say(value)) for name, value in versions.items() if value]
+    if profile:
+        rows.append(("build of the core", str(profile)))
+    if commit:
+        rows.append(("commit", str(commit.get("id", ""))[:12] + (", with changes" if commit.get("dirty") else "")))
+    if packages:
+        rows.append(("packages", ", ".join(f"{name} {version}" for name, version in packages.items())))
+    return rows
+
+
+def shared_settings(manifest: Mapping[str, Any]) -> Rows:
+    """The axes that are the same in every cell, with their values."""
+    cells = manifest.get("cells") or []
+    names = [name for name in (cells[0] if cells else {}) if name not in {"id", "strategy", "args", "backend"}]
+    rows = []
+    for name in names:
+        values = {say(cell.get(name)) for cell in cells}
+        if len(values) == 1:
+            rows.append((name.replace("_", " "), values.pop()))
+    return rows
+
+
+def plan_rows(manifest: Mapping[str, Any]) -> Rows:
+    """How long and how often each cell was measured."""
+    expanded = (manifest.get("matrix") or {}).get("expanded") or {}
+    names = ("trials", "duration", "warmup")
+    return [(name, say(expanded[name])) for name in names if expanded.get(name) is not None]
+
+
+def control_rows(manifest: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
+    """Of each backend's control: the backend, whether it was caught, and what was found."""
+    rows = []
+    for control in manifest.get("control") or []:
+        found = f"{format_exact(control.get('violations'))} violations in {format_count(control.get('grants'))} grants"
+        rows.append((str(control.get("backend", "")), bool(control.get("caught")), found))
+    return rows
+
+
+def say(value: object) -> str:
+    """A value of a record in words."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(say(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {say(item)}" for name, item in value.items())
+    return str(value)

@@ -1,0 +1,61 @@
+"""The templates: Jinja with autoescape and without silent holes, and the filters that write numbers.
+
+Everything that comes from a run is text here, never markup.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pybench.report import format as numbers
+
+HERE = Path(__file__).parent
+VERDICT_SYMBOLS = {"SAFE": "✓", "UNSAFE": "✕", "UNDECIDED": "?", "VOID": "∅"}
+
+
+def fill(template: str, **context: Any) -> Markup:
+    """The template of that name, filled. Raises `jinja2.UndefinedError` when the context lacks a name."""
+    return Markup(_environment().get_template(template).render(**context))  # noqa: S704 - autoescaped by Jinja
+
+
+def script_json(value: Any) -> Markup:
+    """`value` as JSON that can stand inside a script element: no character ends the element or starts another."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - what HTML reads is escaped above
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file of this package: style, script or vendored bundle."""
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("count", "exact", "rate", "us", "ns", "ratio", "percent", "seconds"):
+        environment.filters[name] = getattr(numbers, f"format_{name}")
+    environment.filters["script_json"] = script_json
+    environment.filters["tight"] = _tight
+    environment.globals["verdict_symbols"] = VERDICT_SYMBOLS
+    environment.globals["plural"] = numbers.plural
+    return environment
+
+
+def _tight(text: str) -> str:
+    """`text` that is not broken over lines."""
+    return text.replace(" ", "\u00a0")

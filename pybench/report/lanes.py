@@ -1,0 +1,79 @@
+"""A violation as a small drawing: two lanes, the two holds, the end of the lease, and the overlap shaded.
+
+Inline SVG in per cent and pixels, so that its text keeps its size on any screen; colours are the page's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pybench.report.format import format_ns, missing
+from pybench.report.html import fill
+
+# The shares of the width that the holds begin and end at: what is left of it holds what was before and after.
+LEFT, RIGHT = 4.0, 96.0
+
+
+def draw(violation: Mapping[str, Any]) -> str:
+    """The drawing of a row of `violations.jsonl`."""
+    at = int(violation["at_ns"])
+    first = _Hold(violation, "first")
+    second = _Hold(violation, "second")
+    overlap = int(violation["overlap_ns"])
+    shown_until = max(value for value in (first.ended, second.ended, at + overlap) if value is not None)
+    unfinished = overlap == 0 or first.ended is None or second.ended is None
+    start = min(first.granted, second.granted)
+    length = max(shown_until - start, 1)
+    # A hold without an end goes on over the edge; the picture leaves it some room.
+    end = start + length * (1.25 if unfinished else 1.0)
+    place = _Scale(start, end)
+    overlap_end = at + overlap if overlap else end
+    lanes = [_lane(hold, place, end) for hold in (first, second)]
+    return fill(
+        "lanes.html",
+        lanes=lanes,
+        overlap=(place(at), max(place(overlap_end) - place(at), 0.4)),
+        overlap_text=f"overlap {format_ns(overlap)}" if overlap else "overlap until the trial ended",
+        ticks=[(place(start), "start", f"{start / 1e9:.6f} s"), (RIGHT, "end", f"+{format_ns(end - start)}")],
+    )
+
+
+class _Hold:
+    """One client's part of a violation; `ended` and `until` are None where there was no end or no lease."""
+
+    def __init__(self, violation: Mapping[str, Any], which: str) -> None:
+        def point(name: str) -> int | None:
+            value = violation[f"{which}_{name}"]
+            return None if missing(value) else int(value)
+
+        self.client = int(violation[f"{which}_client"])
+        self.granted = point("granted_ns") or 0
+        self.until = point("until_ns")
+        self.ended = point("ended_ns")
+
+
+class _Scale:
+    """From nanoseconds to per cent of the width."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self._start, self._end = start, end
+
+    def __call__(self, ns: float) -> float:
+        return round(LEFT + (RIGHT - LEFT) * (ns - self._start) / (self._end - self._start), 3)
+
+
+def _lane(hold: _Hold, place: _Scale, end: float) -> dict[str, Any]:
+    left = place(hold.granted)
+    right = place(hold.ended if hold.ended is not None else end)
+    lease = None if hold.until is None or hold.until > end else place(hold.until)
+    return {
+        "client": hold.client,
+        "left": left,
+        "width": max(right - left, 0.4),
+        "lease": lease,
+        "beyond": hold.until is not None and hold.until > end,
+        "lease_left": format_ns(hold.until - end) if hold.until is not None else "",
+        "no_lease": hold.until is None,
+        "unfinished": hold.ended is None,
+    }

@@ -1,0 +1,89 @@
+"""The page: sections put in order, one file without any network, its content security policy as the proof.
+
+Scripts run only by their hashes: text of a run that came to be markup against all care would still not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+
+from markupsafe import Markup
+
+from pybench.records import Run
+from pybench.report import facts
+from pybench.report.cautions import cautions
+from pybench.report.html import asset, fill
+from pybench.report.section import Section
+from pybench.report.sections import (
+    answer,
+    cost,
+    distribution,
+    fairness,
+    latency,
+    method,
+    ranking,
+    throughput,
+    timeline,
+    violations,
+)
+from pybench.report.view import View, make_view
+
+PLOTLY = "vendor/plotly-cartesian.min.js"
+
+Render = Callable[[View], Section | None]
+
+BEFORE_CHARTS: tuple[Render, ...] = (answer.render, ranking.render)
+CHARTS: tuple[Render, ...] = (
+    throughput.render,
+    latency.render,
+    distribution.render,
+    timeline.render,
+    fairness.render,
+    cost.render,
+)
+AFTER_CHARTS: tuple[Render, ...] = (violations.render, method.render)
+
+
+def build(run: Run) -> str:
+    """The whole of `report.html`."""
+    view = make_view(run)
+    measured = any(cell.number("trials") for cell in view.cells)
+    renders = (*BEFORE_CHARTS, *(CHARTS if measured else ()), *AFTER_CHARTS)
+    sections = [section for render in renders if (section := render(view)) is not None]
+    figures = {
+        figure.id: {"data": figure.data, "layout": figure.layout} for section in sections for figure in section.figures
+    }
+    scripts = {"boot": asset("assets/boot.js"), "plotly": asset(PLOTLY), "page": asset("assets/page.js")}
+    manifest = run.manifest
+    return fill(
+        "page.html",
+        name=facts.run_name(manifest),
+        when=facts.when(manifest),
+        servers=facts.server_labels(manifest),
+        cautions=cautions(view),
+        answer=sections[0],
+        sections=sections[1:],
+        figures=figures,
+        style=Markup(asset("assets/page.css")),  # noqa: S704 - a file of this package
+        scripts={name: Markup(text) for name, text in scripts.items()},  # noqa: S704 - files of this package
+        policy=policy(list(scripts.values()) if figures else [scripts["boot"], scripts["page"]]),
+        version=str((manifest.get("versions") or {}).get("pybench") or ""),
+    )
+
+
+def policy(scripts: list[str]) -> str:
+    """The content security policy: nothing from anywhere, and of scripts only these."""
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    # Plotly sets styles as it draws, and saves a chart as an image from data it made itself.
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(script: str) -> str:
+    assert not re.search(r"</script|<!--", script, re.IGNORECASE), "an inlined script must not end its own element"
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

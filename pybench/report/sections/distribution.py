@@ -1,0 +1,105 @@
+"""The whole distribution of the response time: latency over percentiles, the tail drawn out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pybench.records.histograms import Buckets
+
+from pybench.report.axes import Axis, log_axis
+from pybench.report.curves import MARGIN, plot_text
+from pybench.report.format import format_count, format_ns, format_us
+from pybench.report.grid import Charts, charts_section
+from pybench.report.section import Column, DataTable, Figure, Section
+from pybench.report.view import CellView, Conditions, View, say_conditions
+from pybench.stats import SAMPLES_BEYOND, quantile
+
+POINTS_PER_CURVE = 80
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
+NINES = {1.0: "0", 2.0: "50", 10.0: "90", 100.0: "99", 1e3: "99.9", 1e4: "99.99", 1e5: "99.999", 1e6: "99.9999"}
+
+
+def render(view: View) -> Section | None:
+    """A curve a strategy, a panel for each condition; None when nothing was granted."""
+    found = {cell.id: view.run.histogram(cell.id, "response") for cell in view.cells}
+    buckets = {id_: merged for id_, merged in found.items() if len(merged.counts)}
+    if not buckets:
+        return None
+    curves = {id_: curve(merged) for id_, merged in buckets.items()}
+    axis = log_axis([float(y) for _, ys in curves.values() for y in ys], "response", format_us)
+    figures = [
+        _panel(conditions, cells, curves, axis, f"distribution-{place}")
+        for place, (conditions, cells) in enumerate(view.facets())
+        if any(cell.id in curves for cell in cells)
+    ]
+    charts = Charts(
+        id="distribution",
+        title="Distribution of the response time",
+        nav="Distribution",
+        lede="How long the slowest share of grants took. Each step to the right leaves a tenth of the grants before; "
+        f"a curve ends where fewer than {SAMPLES_BEYOND} grants are left.",
+        figures=figures,
+        tables=[_table(view, buckets)],
+    )
+    return charts_section(view, charts)
+
+
+def curve(buckets: Buckets) -> tuple[list[float], list[float]]:
+    """Microseconds over percentile: x is 1 / (1 - quantile), so that each further nine takes the same room."""
+    reached = np.cumsum(buckets.counts, dtype=np.float64)
+    last = np.log10(max(reached[-1] / SAMPLES_BEYOND, 1.0))
+    xs = np.logspace(0.0, last, POINTS_PER_CURVE if last > 0 else 1)
+    ranks = np.clip(np.ceil((1.0 - 1.0 / xs) * reached[-1] - 1e-6), 1, reached[-1])
+    ys = buckets.values_ns[np.searchsorted(reached, ranks)] / 1e3
+    return [float(f"{x:.4g}") for x in xs], [float(f"{y:.4g}") for y in ys]
+
+
+def _panel(
+    conditions: Conditions,
+    cells: Sequence[CellView],
+    curves: dict[str, tuple[list[float], list[float]]],
+    y: Axis,
+    id_: str,
+) -> Figure:
+    drawn = [cell for cell in cells if cell.id in curves]
+    longest = max(curves[cell.id][0][-1] for cell in drawn)
+    ticks = [tick for tick in NINES if tick <= longest * 1.05]
+    x = Axis("log", 1.0, max(longest, 10.0), ticks, "percentile of grants", lambda tick: NINES[tick])
+    data = []
+    for cell in drawn:
+        xs, ys = curves[cell.id]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": plot_text(cell.series.label),
+                "meta": cell.series.label,
+                "x": xs,
+                "y": ys,
+                "line": {"color": cell.series.colour, "width": 1.75, "dash": "dot" if cell.unsafe else "solid"},
+                "customdata": [format_us(value) for value in ys],
+                "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
+            }
+        )
+    title = say_conditions(conditions)
+    ends = "; ".join(f"{cell.series.label} up to {format_us(curves[cell.id][1][-1])}" for cell in drawn)
+    alt = f"Response time over percentiles, {title}. {ends}." if title else f"Response time over percentiles. {ends}."
+    return Figure(id_, title, alt, data, {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN})
+
+
+def _table(view: View, buckets: dict[str, Buckets]) -> DataTable:
+    columns = [Column("strategy", numeric=False), *([Column("conditions", numeric=False)] if view.axes else [])]
+    columns += [Column("grants"), *(Column(name) for name in QUANTILES), Column("highest")]
+    rows = []
+    for conditions, cells in view.facets():
+        for cell in cells:
+            if cell.id not in buckets:
+                continue
+            values, counts = buckets[cell.id]
+            shown = [format_ns(quantile(values, counts, q)) for q in QUANTILES.values()]
+            figures = [format_count(int(counts.sum())), *shown, format_ns(float(values[-1]))]
+            where = [say_conditions(conditions)] if view.axes else []
+            rows.append([cell.series.label, *where, *figures])
+    return DataTable("Distribution of the response time", columns, rows)

@@ -1,0 +1,37 @@
+"""How evenly clients were served: Jain's index, and the longest wait of any."""
+
+from __future__ import annotations
+
+from pybench.report.curves import Measure
+from pybench.report.format import format_count, format_ratio, format_us
+from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
+from pybench.report.section import Section
+from pybench.report.view import View, say_conditions
+
+JAIN = Measure("jain", "jain", "Jain's index", format_ratio, top=1.0)
+LONGEST_WAIT = Measure("wait", "longest_wait_us", "longest wait", format_us, scale="log")
+TABLE_ONLY = [
+    Measure("spread", "wait_std_us", "wait, standard deviation", format_us),
+    Measure("streak", "longest_streak", "longest streak of one client", format_count),
+    Measure("overtakes", "overtakes", "overtakes", format_count),
+]
+
+
+def render(view: View) -> Section:
+    """Jain's index and the longest wait of every cell."""
+    shared = [cell for cell in view.cells if not cell.unsafe and cell.number("jain") is not None]
+    least = min(shared, key=lambda cell: cell.number("jain") or 0.0, default=None)
+    lede = "Jain's index over clients: 1 when all had the same number of grants, 1/n when one of n had them all."
+    if least is not None and (least.number("jain") or 0) < 0.95:
+        where = say_conditions(least.conditions)
+        lede += f" The least even was {least.series.label}{f' with {where}' if where else ''}: "
+        lede += f"{format_ratio(least.number('jain'))}."
+    measures = [JAIN, LONGEST_WAIT]
+    charts = Charts(
+        id="fairness",
+        title="Fairness",
+        lede=lede,
+        figures=measure_figures(view, measures, "fairness"),
+        tables=[measure_table(view, measures + TABLE_ONLY, "Fairness")],
+    )
+    return charts_section(view, charts)

@@ -1,0 +1,29 @@
+"""Percentiles of the response time against load."""
+
+from __future__ import annotations
+
+from pybench.report.curves import Measure
+from pybench.report.format import format_us
+from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
+from pybench.report.section import Section
+from pybench.report.view import View
+
+MEASURES = [
+    Measure("p50", "acquire_p50_us", "p50 response", format_us, scale="log"),
+    Measure("p99", "acquire_p99_us", "p99 response", format_us, scale="log"),
+    Measure("p999", "acquire_p999_us", "p99.9 response", format_us, scale="log"),
+]
+
+
+def render(view: View) -> Section:
+    """p50, p99 and p99.9 of every cell's response, a panel for each percentile and condition."""
+    charts = Charts(
+        id="latency",
+        title="Latency against load" if view.load_axis else "Latency",
+        nav="Latency",
+        lede="Response time of grants, from the moment a grant was due until it was held; logarithmic, one scale for "
+        "each percentile. A percentile with fewer than ten samples beyond it is not drawn.",
+        figures=measure_figures(view, MEASURES, "latency"),
+        tables=[measure_table(view, MEASURES, "Response time")],
+    )
+    return charts_section(view, charts)

@@ -1,0 +1,28 @@
+"""How it was measured: enough to judge the figures, and to repeat them."""
+
+from __future__ import annotations
+
+from pybench.report import facts
+from pybench.report.html import fill
+from pybench.report.section import Section
+from pybench.report.view import View
+
+
+def render(view: View) -> Section:
+    """The command, the servers, the machine, settings, versions and the control."""
+    manifest = view.run.manifest
+    matrix = manifest.get("matrix") or {}
+    html = fill(
+        "method.html",
+        command=facts.command_line(manifest),
+        servers=facts.server_rows(manifest),
+        controls=facts.control_rows(manifest),
+        groups=[
+            ("Run", [("seed", facts.say(manifest.get("seed"))), *facts.plan_rows(manifest)]),
+            ("In every cell", facts.shared_settings(manifest)),
+            ("Machine", facts.machine_rows(manifest)),
+            ("Versions", facts.version_rows(manifest)),
+        ],
+        matrix=matrix.get("given"),
+    )
+    return Section("method", "How it was measured", html, nav="Method")

@@ -1,0 +1,128 @@
+"""The ranking: every cell with its figures and its verdict, and all that was measured of it folded up below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.report.format import format_count, format_exact, format_ratio, format_us
+from pybench.report.html import fill
+from pybench.report.reasons import reasons
+from pybench.report.section import Section
+from pybench.report.view import CellView, View
+from pybench.summary import rank
+
+# Rows that stand open; the page has a button for the rest.
+SHOWN_ROWS = 24
+
+PHASES = (
+    ("service, p50", "service_p50_us"),
+    ("service, p99", "service_p99_us"),
+    ("queue, p99", "queue_p99_us"),
+    ("hold, p50", "hold_p50_us"),
+    ("release, p50", "release_p50_us"),
+    ("release, p99", "release_p99_us"),
+    ("lag of the generator, p99", "lag_p99_us"),
+)
+OUTCOMES = (
+    ("grants", "grants"),
+    ("contended", "contended_grants"),
+    ("refused", "refused"),
+    ("timeouts", "timeouts"),
+    ("errors", "errors"),
+    ("lost", "lost"),
+    ("unknown", "unknown"),
+    ("unfinished", "unfinished"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """One trial of a cell, in words."""
+
+    number: int
+    rate: str
+    p50: str
+    p99: str
+    verdict: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A cell of the ranking. `place` is empty where it does not rank."""
+
+    cell: CellView
+    place: str
+    reason: str
+    phases: list[tuple[str, str]]
+    outcomes: list[tuple[str, str]]
+    trials: list[TrialRow]
+
+
+def render(view: View) -> Section | None:
+    """All cells, the most safe grants per second first; None when there is no cell."""
+    if not view.cells:
+        return None
+    html = fill(
+        "ranking.html",
+        entries=entries(view),
+        axes=view.axes,
+        shown=SHOWN_ROWS,
+        columns=_columns(),
+        unsafe_series=view.unsafe_series,
+        violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
+    )
+    return Section("ranking", "Ranking", html)
+
+
+def entries(view: View) -> list[Entry]:
+    """The cells in the order of ranking."""
+    why = reasons(view)
+    by_id = {cell.id: cell for cell in view.cells}
+    ranked = [by_id[str(id_)] for id_ in rank(view.run.summary)["cell"]]
+    found = []
+    place = 0
+    for cell in ranked:
+        ranks = cell.verdict == "SAFE"
+        place += ranks
+        found.append(
+            Entry(
+                cell,
+                str(place) if ranks else "",
+                why[cell.id],
+                [(name, format_us(cell.number(column))) for name, column in PHASES],
+                [(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
+                _trials(view, cell),
+            )
+        )
+    return found
+
+
+def _trials(view: View, cell: CellView) -> list[TrialRow]:
+    rows = view.run.trials[view.run.trials["cell"] == cell.id].sort_values("trial")
+    return [
+        TrialRow(
+            number=int(row["trial"]),
+            rate=format_count(row["grants_per_s"]),
+            p50=format_us(row["acquire_p50_us"]),
+            p99=format_us(row["acquire_p99_us"]),
+            verdict=str(row["verdict"]),
+            status=str(row["status"]),
+        )
+        for row in rows.to_dict("records")
+    ]
+
+
+def _columns() -> list[tuple[str, str, Any]]:
+    """Title, column and format of each figure of the table."""
+    return [
+        ("p50", "acquire_p50_us", format_us),
+        ("p99", "acquire_p99_us", format_us),
+        ("p99.9", "acquire_p999_us", format_us),
+        ("hand-off p50", "handoff_p50_us", format_us),
+        ("attempts per grant", "attempts_per_grant", format_ratio),
+        ("commands per grant", "commands_per_grant", format_ratio),
+        ("Jain", "jain", format_ratio),
+    ]
+

@@ -1,0 +1,45 @@
+"""Throughput against load, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pybench.report.curves import Measure
+from pybench.report.format import format_count
+from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
+from pybench.report.section import Figure, Section
+from pybench.report.view import View
+
+MEASURE = Measure("rate", "grants_per_s", "grants/s", format_count, low="grants_per_s_low", high="grants_per_s_high")
+
+
+def render(view: View) -> Section:
+    """Grants per second of every cell, a panel for each condition apart from the load."""
+    figures = measure_figures(view, [MEASURE], "throughput")
+    lede = ["Grants per second, from zero."]
+    if any((cell.number("trials") or 0) > 1 for cell in view.cells):
+        lede.append("A point is the median of its trials, its bar the 95 % interval of that median.")
+    else:
+        lede.append("A point is a single trial, so there is no interval.")
+    if len({str(figure.layout["yaxis"]["range"]) for figure in figures if view.load_axis}) > 1:
+        lede.append("Each panel has its own scale.")
+    note = ""
+    if _cut_off(figures):
+        note = (
+            "△ at the edge of a panel: an unsafe strategy beyond its scale, which is made for the strategies that may "
+            "be used. The table has its figure."
+        )
+    charts = Charts(
+        id="throughput",
+        title="Throughput against load" if view.load_axis else "Throughput",
+        nav="Throughput",
+        lede=" ".join(lede),
+        figures=figures,
+        tables=[measure_table(view, [MEASURE], "Throughput")],
+        note=note,
+    )
+    return charts_section(view, charts)
+
+
+def _cut_off(figures: Sequence[Figure]) -> bool:
+    return any("triangle" in str(trace.get("marker", {}).get("symbol")) for f in figures for trace in f.data)

@@ -1,0 +1,123 @@
+"""The run over time: grants in each step of the window, a thin line a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from pybench.report.axes import Axis, linear_axis
+from pybench.report.curves import MARGIN, UNSAFE_HEADROOM, plot_text
+from pybench.report.format import format_count
+from pybench.report.grid import Charts, charts_section
+from pybench.report.section import Column, DataTable, Figure, Section
+from pybench.report.view import CellView, Conditions, View, say_conditions
+
+STEP_NS = 100_000_000
+# All points of the section together; beyond it steps are averaged, so that a report of any run stays small.
+POINTS = 60_000
+
+
+def render(view: View) -> Section | None:
+    """Grants per step of every trial, a panel for each condition; None without a time line."""
+    steps = view.run.timeline
+    if steps.empty:
+        return None
+    cells = {cell.id for cell in view.cells}
+    steps = steps[steps["cell"].isin(cells)].sort_values(["cell", "trial", "start_ns"])
+    width = -(-len(steps) // POINTS)
+    by_cell = {str(cell): _coarser(rows, width) for cell, rows in steps.groupby("cell", sort=False)}
+    figures = [
+        _panel(view, conditions, cells, by_cell, f"timeline-{place}")
+        for place, (conditions, cells) in enumerate(view.facets())
+        if any(cell.id in by_cell for cell in cells)
+    ]
+    averaged = f" Here {width} steps are averaged into one point." if width > 1 else ""
+    charts = Charts(
+        id="timeline",
+        title="Over time",
+        lede="Grants in each step of 100 ms of the measured window, a thin line a trial. A lock that holds up is level; "
+        f"a stall is a dip to the ground.{averaged}",
+        figures=figures,
+        tables=[_table(view, by_cell)],
+    )
+    return charts_section(view, charts)
+
+
+def _coarser(rows: pd.DataFrame, width: int) -> pd.DataFrame:
+    """The steps of one cell, `width` of them averaged into one within each trial."""
+    if width == 1:
+        return rows
+    group = rows["start_ns"] // (STEP_NS * width)
+    means = rows.groupby([rows["trial"], group], sort=True).agg(start_ns=("start_ns", "first"), grants=("grants", "mean"))
+    return means.reset_index(level=0)
+
+
+def _panel(
+    view: View,
+    conditions: Conditions,
+    cells: Sequence[CellView],
+    by_cell: dict[str, pd.DataFrame],
+    id_: str,
+) -> Figure:
+    drawn = [cell for cell in cells if cell.id in by_cell]
+    data = [_lines(cell, by_cell[cell.id]) for cell in drawn]
+    end = max(float(by_cell[cell.id]["start_ns"].max()) + STEP_NS for cell in drawn) / 1e9
+    x = linear_axis([end], "s since the window began", lambda value: f"{value:g}")
+    x = Axis("linear", 0.0, end, x.ticks, x.title, x.text)
+    title = say_conditions(conditions)
+    ranges = "; ".join(f"{cell.series.label}: {_spread(by_cell[cell.id])}" for cell in drawn)
+    alt = f"Grants per 100 ms over time{', ' + title if title else ''}. {ranges}."
+    layout = {"xaxis": x.layout(), "yaxis": _y_axis(view, drawn, by_cell).layout(), "margin": MARGIN}
+    return Figure(id_, title, alt, data, layout)
+
+
+def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFrame]) -> Axis:
+    """As high as the strategies that may be used need."""
+    tops = {cell.id: float(by_cell[cell.id]["grants"].max()) for cell in cells}
+    usable = [tops[cell.id] for cell in cells if cell.series.label not in view.unsafe_series]
+    top = max(tops.values())
+    if usable and max(usable) > 0 and top > UNSAFE_HEADROOM * max(usable):
+        top = max(usable)
+    return linear_axis([top], "grants per 100 ms", format_count)
+
+
+def _lines(cell: CellView, rows: pd.DataFrame) -> dict[str, Any]:
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for _, trial in rows.groupby("trial", sort=True):
+        # A step is drawn at its middle.
+        xs += [round((start + STEP_NS / 2) / 1e9, 3) for start in trial["start_ns"]] + [None]
+        ys += [float(f"{grants:.4g}") for grants in trial["grants"]] + [None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": plot_text(cell.series.label),
+        "meta": cell.series.label,
+        "x": xs,
+        "y": ys,
+        "opacity": 0.85,
+        "line": {"color": cell.series.colour, "width": 1, "dash": "dot" if cell.unsafe else "solid"},
+        "hovertemplate": "%{fullData.name}: %{y:.3~s}<extra></extra>",
+    }
+
+
+def _spread(rows: pd.DataFrame) -> str:
+    grants = rows["grants"]
+    return f"{format_count(float(grants.min()))} to {format_count(float(grants.max()))}"
+
+
+def _table(view: View, by_cell: dict[str, pd.DataFrame]) -> DataTable:
+    columns = [Column("strategy", numeric=False), *([Column("conditions", numeric=False)] if view.axes else [])]
+    columns += [Column("fewest"), Column("median"), Column("most"), Column("steps without a grant")]
+    rows = []
+    for conditions, cells in view.facets():
+        for cell in cells:
+            if cell.id not in by_cell:
+                continue
+            grants = by_cell[cell.id]["grants"]
+            figures = [format_count(float(value)) for value in (grants.min(), grants.median(), grants.max())]
+            where = [say_conditions(conditions)] if view.axes else []
+            rows.append([cell.series.label, *where, *figures, format_count(int((grants == 0).sum()))])
+    return DataTable("Grants per 100 ms", columns, rows)

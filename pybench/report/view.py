@@ -1,0 +1,247 @@
+"""What every section looks at: the cells of a run, their strategies and the conditions they were measured under.
+
+Made once from a run's frames; nothing here is drawn, nothing is measured. A *series* is a strategy with its arguments:
+one colour in every chart. *Conditions* are the axes that the run varied, apart from the strategy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from pybench.records import Run
+from pybench.report.format import missing, plural
+
+SERIES_COLOURS = 7
+# Figures of a trial that the summary has no room for: the median over complete trials, or their sum.
+TRIAL_MEDIANS = (
+    "service_p50_us",
+    "service_p99_us",
+    "queue_p99_us",
+    "hold_p50_us",
+    "release_p50_us",
+    "release_p99_us",
+    "lag_p99_us",
+    "wait_std_us",
+    "longest_wait_us",
+    "longest_streak",
+    "overtakes",
+)
+TRIAL_SUMS = (
+    "refused",
+    "timeouts",
+    "errors",
+    "lost",
+    "unknown",
+    "unfinished",
+    "double_grants",
+    "double_grants_after_overrun",
+    "lease_overruns",
+    "outlived",
+    "drops",
+    "reconnects",
+)
+
+AxisValue = int | float | str | bool | None
+Conditions = tuple[tuple[str, AxisValue], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A strategy with its arguments. `colour` is a CSS variable that both themes define."""
+
+    label: str
+    strategy: str
+    colour: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CellView:
+    """A row of the summary. `anchor` is the page's id of it, `conditions` the varied axes, as written."""
+
+    id: str
+    anchor: str
+    series: Series
+    conditions: Conditions
+    row: Mapping[str, Any]
+
+    def number(self, column: str) -> float | None:
+        """The figure in `column`; None where it is n/a or the run has no such column."""
+        value = self.row.get(column)
+        return None if missing(value) or isinstance(value, str) else float(value)  # type: ignore[arg-type]
+
+    @property
+    def verdict(self) -> str:
+        """SAFE, UNSAFE, UNDECIDED or VOID."""
+        value = self.row.get("verdict")
+        return "UNDECIDED" if missing(value) else str(value)
+
+    @property
+    def unsafe(self) -> bool:
+        return self.verdict == "UNSAFE"
+
+    @property
+    def uncontended(self) -> bool:
+        """Nobody waited for anybody: safe, but it proves nothing about the strategy."""
+        return not self.number("contended_grants")
+
+    def condition(self, axis: str) -> AxisValue:
+        """The value of a varied axis."""
+        return dict(self.conditions)[axis]
+
+    def without(self, *axes: str) -> Conditions:
+        """The conditions apart from `axes`."""
+        return tuple(pair for pair in self.conditions if pair[0] not in axes)
+
+
+@dataclass(frozen=True)
+class View:
+    """A run, ready to be shown. `cells` are in the order of the matrix."""
+
+    run: Run
+    cells: tuple[CellView, ...]
+    series: tuple[Series, ...]
+    axes: tuple[str, ...]
+    """The axes with more than one value, the strategy and its arguments left out."""
+
+    @cached_property
+    def load_axis(self) -> str | None:
+        """The axis that charts against load have below: concurrency, otherwise another that is a number."""
+        if "concurrency" in self.axes:
+            return "concurrency"
+        numeric = [axis for axis in self.axes if all(_is_number(cell.condition(axis)) for cell in self.cells)]
+        return numeric[0] if numeric else None
+
+    @cached_property
+    def unsafe_series(self) -> frozenset[str]:
+        """The labels of the strategies that were unsafe in any cell."""
+        return frozenset(cell.series.label for cell in self.cells if cell.unsafe)
+
+    def facets(self, *inside: str) -> list[tuple[Conditions, list[CellView]]]:
+        """The cells grouped by their conditions apart from the axes `inside`, in order of the conditions."""
+        groups: dict[Conditions, list[CellView]] = {}
+        for cell in sorted(self.cells, key=lambda cell: self._rank(cell.without(*inside))):
+            groups.setdefault(cell.without(*inside), []).append(cell)
+        return list(groups.items())
+
+    def _rank(self, conditions: Sequence[tuple[str, AxisValue]]) -> tuple[int, ...]:
+        """Where `conditions` stand: the outermost axis is the last, so that concurrency runs fastest."""
+        return tuple(self._places[axis][value] for axis, value in reversed(conditions))
+
+    @cached_property
+    def _places(self) -> dict[str, dict[Any, int]]:
+        places = {}
+        for axis in self.axes:
+            values = list(dict.fromkeys(cell.condition(axis) for cell in self.cells))
+            if all(_is_number(value) for value in values):
+                values.sort()
+            places[axis] = {value: place for place, value in enumerate(values)}
+        return places
+
+
+def make_view(run: Run) -> View:
+    """The view of `run`; without any cell when no trial was completed."""
+    summary = run.summary
+    if summary.empty:
+        return View(run, (), (), ())
+    further = _further_figures(run.trials)
+    rows: list[dict[str, Any]] = [
+        further.get(str(row["cell"]), {}) | {str(name): value for name, value in row.items()}
+        for row in summary.to_dict("records")
+    ]
+    axes = tuple(axis for axis in _axes(summary) if summary[axis].nunique(dropna=False) > 1)
+    order = {str(cell["id"]): place for place, cell in enumerate(run.manifest.get("cells", []))}
+    # Blocks are in random order, the matrix is not.
+    rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))
+    series = _series(rows)
+    anchors = _anchors([str(row["cell"]) for row in rows])
+    cells = tuple(
+        CellView(
+            id=str(row["cell"]),
+            anchor=anchors[str(row["cell"])],
+            series=series[_label(row)],
+            conditions=tuple((axis, row[axis]) for axis in axes),
+            row=row,
+        )
+        for row in rows
+    )
+    return View(run, cells, tuple(series.values()), axes)
+
+
+def say_conditions(conditions: Sequence[tuple[str, AxisValue]]) -> str:
+    """Conditions in words: "64 clients, 1,000 keys"."""
+    return ", ".join(say_condition(axis, value) for axis, value in conditions)
+
+
+def say_condition(axis: str, value: AxisValue) -> str:
+    """One condition in words: "64 clients", "hold exp(2ms)"."""
+    if missing(value):
+        return f"no {axis}"
+    if axis == "concurrency":
+        return plural(int(value), "client")
+    if axis == "keys":
+        return plural(int(value), "key")
+    return f"{axis.replace('_', ' ')} {value}"
+
+
+def _axes(summary: pd.DataFrame) -> list[str]:
+    columns = [str(column) for column in summary.columns]
+    further = columns[columns.index("retry") + 1 : columns.index("trials")]
+    # Concurrency and keys first: they are what most runs vary, and how people speak of a cell.
+    return ["concurrency", "keys", "hold", "retry", "backend", *further]
+
+
+def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Of each cell, the figures that only its trials have."""
+    complete = trials[trials["status"] == "complete"] if "status" in trials else trials
+    if complete.empty:
+        return {}
+    groups = complete.groupby("cell", sort=False)
+    medians = groups[[name for name in TRIAL_MEDIANS if name in complete]].median()
+    sums = groups[[name for name in TRIAL_SUMS if name in complete]].sum()
+    joined = medians.join(sums)
+    return {str(cell): {str(k): v for k, v in row.items()} for cell, row in joined.to_dict("index").items()}
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    args = row.get("args")
+    return str(row["strategy"]) if missing(args) or not args else f"{row['strategy']}({args})"
+
+
+def _series(rows: Sequence[Mapping[str, Any]]) -> dict[str, Series]:
+    series: dict[str, Series] = {}
+    coloured = 0
+    for row in rows:
+        label = _label(row)
+        if label in series:
+            continue
+        # No lock at all is the base line of every run, so it is drawn in ink.
+        if row["strategy"] == "none":
+            colour = "var(--series-none)"
+        else:
+            colour = f"var(--series-{coloured % SERIES_COLOURS})"
+            coloured += 1
+        series[label] = Series(label, str(row["strategy"]), colour)
+    return series
+
+
+def _anchors(ids: Sequence[str]) -> dict[str, str]:
+    anchors: dict[str, str] = {}
+    taken: set[str] = set()
+    for id_ in ids:
+        stem = "cell-" + (re.sub(r"[^a-z0-9]+", "-", id_.lower()).strip("-") or "unnamed")
+        anchor, again = stem, 2
+        while anchor in taken:
+            anchor, again = f"{stem}-{again}", again + 1
+        taken.add(anchor)
+        anchors[id_] = anchor
+    return anchors
+
+
+def _is_number(value: AxisValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not missing(value)
