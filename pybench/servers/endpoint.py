@@ -101,7 +101,7 @@ class Endpoint:
         return self._url(f"{user}{secret}@" if user or secret else "")
 
     def client(self, *, answer_s: float = ANSWER_S) -> redis.Redis:
-        """A connection of the control plane: bytes out, text in; no retries; closed by the caller."""
+        """A client of the control plane, connected at its first command: no retries; closed by the caller."""
         where: dict[str, Any] = (
             {"unix_socket_path": self.unix} if self.unix is not None else {"host": self.host, "port": self.port}
         )
@@ -115,7 +115,6 @@ class Endpoint:
             retry=Retry(NoBackoff(), 0),
             protocol=2,
             driver_info=None,
-            single_connection_client=True,
         )
 
     def _url(self, user: str) -> str:
@@ -142,6 +141,8 @@ class _Dropped(ValueError):
 
 def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
     parts = urlsplit(url)
+    if "@" in parts.query:
+        raise _Dropped("it holds an unescaped '?'")
     query = parse_qs(parts.query, keep_blank_values=True)
     unknown = sorted(set(query) - _UNDERSTOOD[scheme])
     if unknown:

@@ -1,6 +1,6 @@
 """What stands behind an address: its product, its version, and what of its settings matters to a lock.
 
-Promises: an answer or a ServerError within 3 s, whatever listens there. Changes nothing on the server.
+Promises: an answer or a ServerError within its seconds (2), whatever listens there. Changes nothing on the server.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Facts:
         return {name: value for name, value in asdict(self).items() if name not in ("process_id", "run_id", "peer")}
 
 
-def probe(where: Endpoint | str) -> Facts:
+def probe(where: Endpoint | str, *, seconds: float = PROBE_S) -> Facts:
     """Connect, log in, ask. Raises InputError for a URL that cannot be read, ServerError for everything else."""
     endpoint = Endpoint.parse(where) if isinstance(where, str) else where
-    with Conversation(endpoint, seconds=PROBE_S) as conversation:
+    with Conversation(endpoint, seconds=seconds) as conversation:
         try:
             _log_in(conversation, endpoint)
             if conversation.ask("PING") != b"PONG":

@@ -35,6 +35,9 @@ Transport = Literal["unix", "tcp"]
 START_S = 15.0
 """Starting takes 0.1 s; a machine that swaps is given this long."""
 
+LOOK_S = 0.5
+"""For one look at whether it answers: in between it may have ended."""
+
 STOP_S = keeper.PATIENCE_S + 4.0
 
 PORT_TRIES = 5
@@ -113,7 +116,7 @@ class SupervisedServer:
             if not self.pid and "pid" in words:
                 self._note_pid(int(words["pid"]))
             try:
-                facts = probe(self.endpoint)
+                facts = probe(self.endpoint, seconds=LOOK_S)
             except ServerError:
                 time.sleep(0.005)
                 continue

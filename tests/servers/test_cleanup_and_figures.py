@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pybench.errors import ServerError
+from pybench.servers import Server, difference, read_figures, remove_keys
+from pybench.servers.binaries import find
+from pybench.servers.supervisor import start
+
+
+def fill(server: Server, prefix: str, count: int) -> None:
+    with server.client() as client:
+        client.eval("for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 1) end", 1, prefix, count)
+
+
+def left(server: Server) -> set[bytes]:
+    with server.client() as client:
+        keys: set[bytes] = set(client.keys("*"))
+        client.flushall()
+        return keys
+
+
+@pytest.mark.parametrize(
+    ("prefix", "neighbours"),
+    [
+        ("pb:1:", {b"pb:2:1", b"pb:1", b"xpb:1:1"}),
+        ("a*b", {b"axb1", b"ab1", b"a\\*b"}),
+        ("a?b[c-d]^", {b"axbc^1", b"a?bd^", b"a?bc^"}),
+        ("[^x]", {b"y1", b"x1", b"^1"}),
+        ("back\\slash", {b"backslash1", b"back"}),
+        ("{tag}:é", {b"{tag}:e1", b"{tag}"}),
+    ],
+)
+def test_only_keys_with_the_prefix_itself_are_removed(server: Server, prefix: str, neighbours: set[bytes]):
+    with server.client() as client:
+        for key in neighbours:
+            client.set(key, "keep")
+    fill(server, prefix, 2500)
+    assert remove_keys(server, prefix) == 2500
+    assert left(server) == neighbours
+
+
+def test_nothing_to_remove_is_fine(server: Server):
+    assert remove_keys(server, "nobody:") == 0
+
+
+def test_other_databases_are_left_alone(server: Server):
+    from dataclasses import replace
+
+    other = replace(server, endpoint=replace(server.endpoint, db=5))
+    fill(server, "pb:", 10)
+    fill(other, "pb:", 10)
+    assert remove_keys(other, "pb:") == 10
+    assert len(left(server)) == 10
+
+
+def test_an_empty_prefix_is_our_own_mistake(server: Server):
+    with pytest.raises(AssertionError):
+        remove_keys(server, "")
+
+
+def test_too_many_keys_for_the_time_is_an_error_that_says_how_far_it_came(server: Server):
+    fill(server, "pb:", 5000)
+    with pytest.raises(ServerError, match=r"\d+ keys of the run removed, and more are left"):
+        remove_keys(server, "pb:", seconds=0)
+    left(server)
+
+
+def test_many_keys_take_a_short_time(server: Server):
+    fill(server, "pb:", 100_000)
+    begin = time.monotonic()
+    assert remove_keys(server, "pb:") == 100_000
+    assert time.monotonic() - begin < 5
+
+
+def test_figures_count_what_happened_in_between(server: Server):
+    before = read_figures(server)
+    with server.client() as client:
+        for _ in range(50):
+            client.set("k", "v", px=1)
+        client.eval("local n = 0 for i = 1, 3000000 do n = n + i end return n", 0)
+        client.config_get("maxmemory")
+    after = read_figures(server)
+    spent = difference(before, after)
+    assert spent.calls["set"] == 50
+    assert spent.calls["eval"] == 1
+    assert spent.calls["config|get"] == 1
+    assert spent.connections == 2
+    assert spent.cpu_us > 1000
+    assert spent.main_thread_user_us is not None
+    assert spent.evicted_keys == 0
+    assert after.used_memory > 500_000
+    assert "ping" not in spent.calls
+
+
+def test_a_restart_between_two_readings_is_not_taken_for_a_figure(server: Server):
+    other, facts = start(find("auto"))
+    reading = read_figures(Server(other.endpoint, facts, "given"))
+    other.stop()
+    with pytest.raises(ServerError, match="restarted"):
+        difference(read_figures(server), reading)
+
+
+def test_counters_that_were_reset_are_not_taken_for_a_figure(server: Server):
+    before = read_figures(server)
+    with server.client() as client:
+        client.config_resetstat()
+    with pytest.raises(ServerError, match="reset"):
+        difference(before, read_figures(server))
+
+
+def test_a_server_that_is_gone_is_a_server_error_with_its_address():
+    gone, facts = start(find("auto"))
+    server = Server(gone.endpoint, facts, "given")
+    gone.stop()
+    for ask in (read_figures, lambda one: remove_keys(one, "pb:")):
+        with pytest.raises(ServerError, match=r"s\.sock"):
+            ask(server)

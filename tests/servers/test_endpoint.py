@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import SecretStr
+
+from pybench.errors import InputError
+from pybench.servers import Endpoint
+from pybench.servers.endpoint import without_password
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://localhost", "redis://localhost:6379/0"),
+        ("redis://", "redis://localhost:6379/0"),
+        ("REDIS://10.0.0.1:7000/4", "redis://10.0.0.1:7000/4"),
+        ("redis://[::1]:6380", "redis://[::1]:6380/0"),
+        ("redis://h?db=3", "redis://h:6379/3"),
+        ("redis://:pw@h", "redis://:***@h:6379/0"),
+        ("redis://ann:pw@h:1/2", "redis://ann:***@h:1/2"),
+        ("redis://ann@h", "redis://ann@h:6379/0"),
+        ("unix:///run/redis.sock", "unix:///run/redis.sock"),
+        ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock?db=2"),
+        ("unix://:pw@/run/my%20redis.sock", "unix://:***@/run/my%20redis.sock"),
+    ],
+)
+def test_a_url_is_read_and_shown_again(url: str, shown: str):
+    endpoint = Endpoint.parse(url)
+    assert str(endpoint) == shown
+    assert Endpoint.parse(endpoint.address).address == endpoint.address
+
+
+def test_special_characters_of_a_password_are_decoded_once():
+    endpoint = Endpoint.parse("redis://us%40er:p%40%2F%23%25@h")
+    assert endpoint.username == "us@er"
+    assert endpoint.password is not None
+    assert endpoint.password.get_secret_value() == "p@/#%"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("rediss://:hush@h", "TLS comes in a later step"),
+        ("redis+sentinel://:hush@h/name", "Sentinel comes in a later step"),
+        ("redis+cluster://:hush@h", "Cluster comes in a later step"),
+        ("postgresql://u:hush@h/db", "Postgres comes in a later step"),
+        ("http://u:hush@h", "not the URL of a Redis server"),
+        ("u:hush@h:6379", "not the URL of a Redis server"),
+        ("", "not the URL of a Redis server"),
+        ("redis://:hush@h:port", "cannot be parsed"),
+        ("redis://:hush@h:99999", "cannot be parsed"),
+        ("redis://:hu/sh@h", "not a number"),
+        ("redis://:hu#sh@h", "'#'"),
+        ("redis://:hu?sh@h", "'?'"),
+        ("redis://:hush@h/nine", "not a number"),
+        ("redis://:hush@h?db=nine", "not a number"),
+        ("redis://h?socket_timeout=1&password=hush", "unknown option 'socket_timeout'"),
+        ("unix://run/redis.sock", "three slashes"),
+        ("unix://", "three slashes"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_without_showing_the_password(url: str, told: str):
+    with pytest.raises(InputError) as caught:
+        Endpoint.parse(url)
+    assert told in caught.value.message
+    assert caught.value.hint
+    assert caught.value.__cause__ is None
+    for piece in ("hush", "hu/sh", "hu#sh", "hu?sh", "sh@"):
+        assert piece not in str(caught.value)
+
+
+def test_no_text_made_from_an_endpoint_shows_the_password():
+    endpoint = Endpoint.parse(SecretStr("redis://ann:hush@h"))
+    for text in (str(endpoint), repr(endpoint), endpoint.address, f"{endpoint}"):
+        assert "hush" not in text
+    assert without_password("redis://ann:hu@sh@h") == "redis://ann:***@h"
+    assert without_password("unix:///s?password=hush&db=1") == "unix:///s?password=***&db=1"
+
+
+def test_the_environment_names_a_server_or_none():
+    assert Endpoint.from_environment({}) is None
+    assert Endpoint.from_environment({"PYBENCH_REDIS_URL": "redis://h"}) == Endpoint(host="h", port=6379)
