@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from pybench.durations import parse_duration, parse_rate
 from pybench.matrix.axes import AXES
-from pybench.notation import BadValue, parse_number, shown, suggestion
+from pybench.notation import BadValue, nearest, parse_number, shown, suggestion
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
 
@@ -129,7 +129,9 @@ def parse_check(check: object, where: tuple[tuple[str, tuple[str, ...]], ...] = 
         raise BadValue(f"{shown(check)} is not a threshold", hint=hint)
     metric = match["metric"]
     if metric not in METRICS:
-        raise BadValue(f'there is no metric "{metric}"', hint=suggestion(metric, METRICS))
+        near = nearest(metric, METRICS)
+        hint = f"did you mean {near}?" if near else "say acquire.p99, handoff.p50 or a column of summary.csv"
+        raise BadValue(f'there is no metric "{metric}"', hint=hint)
     column = METRICS[metric]
     try:
         value = _value(column, match["value"])

@@ -1,0 +1,168 @@
+"""The plan of a run: its cells, those that cannot be measured and why, their order, the time and the servers needed.
+
+Promises: a function of the matrix (and of the limits that it is given) alone; it starts and asks nothing. The same
+matrix gives the same order, and a cell that is added leaves the order of the others as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from pybench import control
+from pybench.cells import Cell
+from pybench.durations import MS, S
+from pybench.errors import InputError
+from pybench.impossible import NO_LIMITS, Limits, why_impossible
+from pybench.matrix import Matrix, expand
+
+QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
+
+TRIAL_OVERHEAD_NS = 120 * MS
+"""Connecting, coming to rest, reading the server's figures, removing keys and saving, beside one hold."""
+
+SERVER_START_NS = 300 * MS
+REPORT_NS = 2 * S
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A cell that will not be measured; `reason` ends with what to change."""
+
+    cell: Cell
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNeed:
+    """A server of the run. Cells that differ in `appendfsync` need one each."""
+
+    backend: str
+    appendfsync: str
+    given: str | None
+    """The address of a server that is there already, its password masked; None: pybench starts one."""
+    connections: int
+    """The most that any cell opens to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `run` will carry out."""
+
+    matrix: Matrix
+    cells: list[Cell]
+    refused: list[Refused]
+    order: list[list[int]]
+    """One block a trial: every index into `cells` once, in an order of its own drawn from the seed."""
+    servers: list[ServerNeed]
+    seconds_per_trial: list[float]
+    """Cell by cell: warm-up, window, and what surrounds them."""
+    seconds: float
+    """The whole run, with its controls, the start of servers and the report."""
+
+    def require_cells(self) -> None:
+        """Raise InputError when every cell is refused."""
+        if not self.cells:
+            reason = self.refused[0]
+            raise InputError("every cell of this matrix is refused", hint=f"{reason.cell.id}: {reason.reason}")
+
+    def quick(self) -> Plan:
+        """The same cells with the times of `quickened`."""
+        matrix = quickened(self.matrix)
+        return _plan(matrix, self.cells, self.refused)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `pybench plan --json` prints: cells as their ids, times in seconds."""
+        return {
+            "name": self.matrix.name,
+            "seed": self.matrix.seed,
+            "trials": self.matrix.trials,
+            "cells": [
+                {"id": cell.id, "seconds_per_trial": seconds}
+                for cell, seconds in zip(self.cells, self.seconds_per_trial, strict=True)
+            ],
+            "refused": [{"id": refused.cell.id, "reason": refused.reason} for refused in self.refused],
+            "order": self.order,
+            "servers": [
+                {
+                    "backend": need.backend,
+                    "appendfsync": need.appendfsync,
+                    "given": need.given,
+                    "connections": need.connections,
+                }
+                for need in self.servers
+            ],
+            "seconds": self.seconds,
+        }
+
+
+def make_plan(matrix: Matrix, limits: Limits = NO_LIMITS) -> Plan:
+    """Plan `matrix`. Raises InputError when it excludes all of its own cells."""
+    cells: list[Cell] = []
+    refused: list[Refused] = []
+    for cell in expand(matrix):
+        reason = why_impossible(cell, matrix, limits)
+        if reason is None:
+            cells.append(cell)
+        else:
+            refused.append(Refused(cell, reason))
+    return _plan(matrix, cells, refused)
+
+
+def quickened(matrix: Matrix) -> Matrix:
+    """For a first look: at most 3 trials of at most 100 ms and 300 ms. Too short for tails and narrow intervals."""
+    return matrix.model_copy(
+        update={
+            "trials": min(matrix.trials, QUICK_TRIALS),
+            "warmup_ns": min(matrix.warmup_ns, QUICK_WARMUP_NS),
+            "duration_ns": min(matrix.duration_ns, QUICK_DURATION_NS),
+        }
+    )
+
+
+def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
+    """The indices of `cells` in the order of block number `block`."""
+
+    def drawn(index: int) -> bytes:
+        return hashlib.sha256(f"{seed}:{block}:{cells[index].id}".encode()).digest()
+
+    return sorted(range(len(cells)), key=drawn)
+
+
+def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
+    servers = _servers(matrix, cells)
+    per_trial = [matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS + cell.hold.median() for cell in cells]
+    total = sum(per_trial) * matrix.trials + _surroundings_ns(cells, servers)
+    return Plan(
+        matrix=matrix,
+        cells=cells,
+        refused=refused,
+        order=[block_order(matrix.seed, block, cells) for block in range(1, matrix.trials + 1)] if cells else [],
+        servers=servers,
+        seconds_per_trial=[ns / S for ns in per_trial],
+        seconds=total / S,
+    )
+
+
+def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
+    most: dict[tuple[str, str], int] = {}
+    for cell in cells:
+        key = cell.backend, cell.appendfsync
+        # Each thread has a connection of its own, however few are to be shared.
+        most[key] = max(most.get(key, 0), cell.connections.used_by(cell.concurrency), cell.threads)
+    return [
+        ServerNeed(backend, appendfsync, matrix.backends[backend].shown_url, connections)
+        for (backend, appendfsync), connections in most.items()
+    ]
+
+
+def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
+    """Everything but the trials of the matrix itself."""
+    if not cells:
+        return 0
+    starts = sum(need.given is None for need in servers) * SERVER_START_NS
+    controls = len({cell.backend for cell in cells}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
+    settings = len({(cell.backend, cell.appendfsync, cell.poll) for cell in cells})
+    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
+    return starts + controls + settings * 2 * baseline + REPORT_NS
