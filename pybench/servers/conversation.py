@@ -144,7 +144,7 @@ class Conversation:
         if isinstance(error, TimeoutError):
             if self._received:
                 return ServerError(
-                    f"{where} sent only part of a reply within {self._seconds:g} s: {self._shown(self._received)}",
+                    f"{where} sent only part of a reply within {self._seconds:g} s{self._shown(self._received)}",
                     hint="is this a Redis server, and is it healthy?",
                 )
             return ServerError(
@@ -222,13 +222,10 @@ class Conversation:
             return ServerError(f"{where} is a web server, not Redis", hint="check the port")
         if begins.startswith(b"\x15\x03"):
             return ServerError(f"{where} asks for TLS, which comes in a later step", hint="give its port without TLS")
-        return ServerError(
-            f"{where} does not speak the Redis protocol: it sent {self._shown(begins)}", hint="check the port"
-        )
+        return ServerError(f"{where} does not speak the Redis protocol{self._shown(begins)}", hint="check the port")
 
     def _shown(self, data: bytes | bytearray) -> str:
-        data = bytes(data)
-        # Something that sends back what it gets would otherwise have us print the password.
+        # Something that sends back what it gets, whole or in pieces, would have us print the password.
         if self._endpoint.password is not None:
-            data = data.replace(self._endpoint.password.get_secret_value().encode(), b"***")
-        return repr(data[:40])[1:] + (" ..." if len(data) > 40 else "")
+            return ""
+        return f": {bytes(data[:40])!r}".replace("b", "", 1) + (" ..." if len(data) > 40 else "")
