@@ -32,16 +32,24 @@ class Interval(NamedTuple):
 def quantile(values: NDArray[Any], counts: NDArray[Any], q: float) -> float | None:
     """The smallest of `values` (ascending) with at least the share `q` of all `counts` at or below it.
 
-    None when fewer than ten samples lie beyond that rank: p50 needs 20 samples, p99 1,000, p99.9 10,000.
+    None when fewer than ten samples lie beyond that rank.
     """
-    assert 0 < q < 1, "a quantile lies between the extremes"
     running = np.cumsum(counts, dtype=np.uint64)
     total = int(running[-1]) if len(running) else 0
-    # 0.99 * 1000 may come out a hair above 990, which must not ask for one sample more.
-    rank = math.ceil(round(q * total, 6))
-    if total - rank < SAMPLES_BEYOND:
+    if not enough(total, q):
         return None
-    return float(values[int(np.searchsorted(running, rank))])
+    return float(values[int(np.searchsorted(running, _rank(total, q)))])
+
+
+def enough(samples: int, q: float) -> bool:
+    """Whether so many `samples` show the quantile `q`: 20 for p50, 1,000 for p99, 10,000 for p99.9."""
+    return samples - _rank(samples, q) >= SAMPLES_BEYOND
+
+
+def _rank(samples: int, q: float) -> int:
+    assert 0 < q < 1, "a quantile lies between the extremes"
+    # 0.99 * 1000 may come out a hair above 990, which must not ask for one sample more.
+    return math.ceil(round(q * samples, 6))
 
 
 def median(values: Iterable[float | None]) -> float | None:
@@ -73,7 +81,9 @@ def median_interval(values: Iterable[float | None], *, seed: int = 0) -> Interva
         vectorized=True,
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    return Interval(float(found.low), float(found.high))
+    # Interpolation between equal ends may round to just outside of them.
+    low, high = np.clip((found.low, found.high), present.min(), present.max())
+    return Interval(float(low), float(high))
 
 
 def bound_per_million(chances: int) -> float | None:

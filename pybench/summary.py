@@ -2,7 +2,7 @@
 
 Promises: figures are medians over complete trials; counts, violations and the verdict are over all of them, for what
 was seen in an interrupted trial was seen.
-Does not do: saying what it means; see `answer`.
+Does not do: saying what it means; see `pybench.answer`.
 """
 
 from __future__ import annotations

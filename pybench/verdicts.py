@@ -189,8 +189,11 @@ def _lease_left(violation: Violation) -> str:
 
 
 def _past_lease(violation: Violation) -> str:
-    until = violation["first_until_ns"]
-    return "" if until is None else f", {span(violation['at_ns'] - until)} past the end of its lease"
+    until, at = violation["first_until_ns"], violation["at_ns"]
+    if until is None or until > at:
+        # Its belief ended before its lease did: it was told that the lock was lost.
+        return ", though it knew that its lock was lost"
+    return f", {span(at - until)} past the end of its lease"
 
 
 def _overlap(violation: Violation) -> str:
@@ -229,6 +232,7 @@ def _line(at: str, client: int, what: str) -> str:
 def span(ns: int) -> str:
     """A length of time in words: three digits and the unit that fits."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if abs(ns) >= size:
-            return f"{ns / size:.3g} {unit}" if abs(ns) < 1000 * size else f"{ns / size:,.0f} {unit}"
+        # Of what would be rounded to 1000 of the smaller unit, one of this is said.
+        if ns >= 0.9995 * size:
+            return f"{ns / size:.3g} {unit}" if ns < 999.5 * size else f"{ns / size:,.0f} {unit}"
     return f"{ns} ns"

@@ -206,10 +206,15 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _timeline(columns: Mapping[str, NDArray[np.uint64]]) -> list[dict[str, Any]]:
-    names = ("start_ns", "grants", "refused", "errors", "p50_ns", "p99_ns")
-    steps = zip(*(columns[name].tolist() for name in names), strict=True)
-    # The core's columns hold no null: a step with too few grants for a quantile has 0 there.
-    return [dict(zip(names, (*counts, p50 or None, p99 or None), strict=True)) for *counts, p50, p99 in steps]
+    counts = ("start_ns", "grants", "refused", "errors")
+    quantiles = (("p50_ns", 0.5), ("p99_ns", 0.99))
+    rows = []
+    for step in range(len(columns["start_ns"])):
+        row: dict[str, Any] = {name: int(columns[name][step]) for name in counts}
+        for name, q in quantiles:
+            row[name] = int(columns[name][step]) if stats.enough(row["grants"], q) else None
+        rows.append(row)
+    return rows
 
 
 def _per(amount: float | None, of: float) -> float | None:

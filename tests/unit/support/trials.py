@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,28 +15,6 @@ from pybench.cells import Cell
 from pybench.records import TrialRecord, trial_record
 from pybench.strategies import CATALOGUE
 from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
-
-try:
-    import pybench._core
-except ImportError:
-
-    @cache
-    def buckets(hdr):
-        decoded = HdrHistogram.decode(b64encode(hdr))
-        found = [(item.value_iterated_to, item.count_at_value_iterated_to) for item in decoded.get_recorded_iterator()]
-        return np.array([v for v, _ in found], dtype=np.uint64), np.array([c for _, c in found], dtype=np.uint64)
-
-    def merge(parts):
-        whole = HdrHistogram(1, 3_600 * 1_000_000_000, 3)
-        for part in parts:
-            whole.add(HdrHistogram.decode(b64encode(part)))
-        return b64decode(whole.encode())
-
-    import pybench
-
-    pybench._core = sys.modules["pybench._core"] = SimpleNamespace(
-        histogram_buckets=buckets, merge_histograms=merge, version="0", build_profile="debug"
-    )
 
 SECOND = 1_000_000_000
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

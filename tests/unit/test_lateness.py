@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from pybench.lateness import late_cells, lateness, under_test_is_limit
+
+IN_TIME = {"arrivals": 1_000, "drops": 0, "under_test_is_limit": False, "lag_p99_us": 50.0, "acquire_p99_us": 1_000.0}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"drops": 20},
+        {"drops": 900, "under_test_is_limit": True},
+        {"lag_p99_us": 200.0},
+        {"lag_p99_us": 499.0, "acquire_p99_us": 10_000.0},
+        {"lag_p99_us": None},
+        {"lag_p99_us": 200.0, "acquire_p99_us": None},
+    ],
+)
+def test_in_time(fields):
+    assert lateness(**{**IN_TIME, **fields}) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"drops": 21}, "started 979 of 1,000 arrivals"),
+        ({"lag_p99_us": 201.0}, "sent late by 201 us at the 99th percentile, where 200 us are allowed"),
+        ({"lag_p99_us": 501.0, "acquire_p99_us": 10_000.0}, "where 500 us are allowed"),
+        ({"lag_p99_us": 201.0, "acquire_p99_us": None}, "where 200 us are allowed"),
+        ({"lag_p99_us": 201.0, "drops": 900, "under_test_is_limit": True}, "sent late"),
+    ],
+)
+def test_late(fields, reason):
+    assert reason in lateness(**{**IN_TIME, **fields})
+
+
+@pytest.mark.parametrize(
+    ("share", "utilisation", "contention", "limit"),
+    [
+        (0.95, 0.1, 0.0, True),
+        (0.1, 0.97, 0.0, True),
+        (0.1, 0.1, 0.8, True),
+        (0.5, 0.5, 0.3, False),
+        (None, None, None, False),
+    ],
+)
+def test_the_limit_is_a_busy_server_or_a_busy_lock(share, utilisation, contention, limit):
+    found = under_test_is_limit(server_cpu_share=share, utilisation=utilisation, contention_rate=contention)
+    assert found is limit
+
+
+def trial(**fields: object):
+    usual = {
+        "cell": "a",
+        "status": "complete",
+        "arrivals": 1_000.0,
+        "drops": 0.0,
+        "server_cpu_share": 0.2,
+        "utilisation": 0.1,
+        "contention_rate": 0.1,
+        "lag_p99_us": 50.0,
+        "acquire_p99_us": 1_000.0,
+    }
+    return {**usual, **fields}
+
+
+def test_a_cell_is_late_by_the_median_of_its_trials():
+    once = pd.DataFrame([trial(), trial(), trial(lag_p99_us=5_000.0)])
+    mostly = pd.DataFrame([trial(), trial(lag_p99_us=5_000.0), trial(lag_p99_us=5_000.0)])
+    assert late_cells(once) == {}
+    assert list(late_cells(mostly)) == ["a"]
+
+
+def test_closed_loops_and_interrupted_trials_are_never_late():
+    nothing = float("nan")
+    frame = pd.DataFrame(
+        [
+            trial(cell="closed", arrivals=nothing, drops=nothing, lag_p99_us=9_000.0),
+            trial(cell="interrupted", status="interrupted", lag_p99_us=9_000.0),
+        ]
+    )
+    assert late_cells(frame) == {}

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from support.trials import CAUGHT, MISSED, violation
+
+from pybench import verdicts
+from pybench.exits import Exit
+from pybench.strategies import Exclusion
+from pybench.thresholds import ThresholdResult
+from pybench.verdicts import Verdict
+
+CLEAN = {
+    "grants": 5_000,
+    "contended_grants": 4_000,
+    "double_grants": 0,
+    "double_grants_after_overrun": 0,
+    "lease_overruns": 0,
+}
+
+
+def judged(exclusion=Exclusion.ALWAYS, control_caught=True, **counts: int):
+    return verdicts.judge({**CLEAN, **counts}, exclusion, control_caught=control_caught)
+
+
+def test_a_clean_cell_is_safe_with_its_bound():
+    judgement = judged()
+    assert judgement.verdict is Verdict.SAFE
+    assert judgement.bound_per_million == 750
+    assert judgement.reason == "0 violations in 4,000 contended grants, at most 750 per million at 95 %"
+
+
+def test_without_contended_grants_the_bound_is_n_a():
+    judgement = judged(contended_grants=0)
+    assert (judgement.verdict, judgement.bound_per_million) == (Verdict.SAFE, None)
+    assert "none of them contended" in judgement.reason
+
+
+@pytest.mark.parametrize("kind", ["double_grants", "double_grants_after_overrun", "lease_overruns"])
+@pytest.mark.parametrize("exclusion", list(Exclusion))
+def test_any_violation_is_unsafe_whatever_was_promised(kind, exclusion):
+    judgement = judged(exclusion, **{kind: 1})
+    assert judgement.verdict is Verdict.UNSAFE
+    assert judgement.bound_per_million is None
+
+
+def test_what_broke_is_counted_by_kind():
+    reason = judged(double_grants=2, double_grants_after_overrun=1, lease_overruns=3).reason
+    assert reason == "2 double grants, 1 double grant after an overrun, 3 lease overruns in 5,000 grants"
+    assert "2 double grants after an overrun" in judged(double_grants_after_overrun=2).reason
+
+
+def test_a_violation_outranks_a_window_without_a_grant():
+    assert judged(grants=0, double_grants=1).verdict is Verdict.UNSAFE
+
+
+def test_nothing_granted_decides_nothing():
+    assert judged(grants=0, contended_grants=0).verdict is Verdict.UNDECIDED
+
+
+def test_no_lock_is_never_safe():
+    judgement = judged(Exclusion.NOTHING)
+    assert judgement.verdict is Verdict.UNDECIDED
+    assert judgement.reason == "it promises nothing, and nothing overlapped here"
+
+
+def test_a_control_that_was_not_caught_voids_all_but_keeps_a_broken_promise():
+    assert judged(control_caught=False).verdict is Verdict.VOID
+    broken = judged(control_caught=False, double_grants=1)
+    assert (broken.verdict, broken.promise_broken) == (Verdict.VOID, True)
+
+
+@pytest.mark.parametrize(
+    ("exclusion", "kind", "broken"),
+    [
+        (Exclusion.NOTHING, "double_grants", False),
+        (Exclusion.NOTHING, "double_grants_after_overrun", False),
+        (Exclusion.NOTHING, "lease_overruns", False),
+        (Exclusion.WHILE_NOBODY_OUTLIVES, "double_grants", True),
+        (Exclusion.WHILE_NOBODY_OUTLIVES, "double_grants_after_overrun", False),
+        (Exclusion.WHILE_NOBODY_OUTLIVES, "lease_overruns", False),
+        (Exclusion.ALWAYS, "double_grants", True),
+        (Exclusion.ALWAYS, "double_grants_after_overrun", True),
+        (Exclusion.ALWAYS, "lease_overruns", False),
+    ],
+)
+def test_a_promise_is_broken_only_by_what_it_covers(exclusion, kind, broken):
+    assert judged(exclusion, **{kind: 1}).promise_broken is broken
+
+
+def test_a_run_needs_a_control_and_every_control_caught():
+    assert verdicts.controls_caught(CAUGHT)
+    assert not verdicts.controls_caught([])
+    assert not verdicts.controls_caught([*CAUGHT, *MISSED])
+
+
+def test_the_worst_verdict_stands_for_all():
+    order = [Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID]
+    for rank, verdict in enumerate(order):
+        assert verdicts.worst([*order[: rank + 1], Verdict.SAFE]) is verdict
+
+
+def test_only_what_is_safe_counts_as_safe_grants():
+    assert verdicts.safe_rate(Verdict.SAFE, 10.0) == 10.0
+    assert verdicts.safe_rate(Verdict.UNSAFE, 10.0) == 0
+    assert verdicts.safe_rate(Verdict.UNDECIDED, 10.0) is None
+    assert verdicts.safe_rate(Verdict.VOID, 10.0) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (
+            {},
+            'client 7 was granted "stock:1" at 12.031 s while client 3 still held it (lease good for another 1.94 s)',
+        ),
+        (
+            {"first_until_ns": None},
+            'client 7 was granted "stock:1" at 12.031 s while client 3 still held it (no lease)',
+        ),
+        (
+            {"kind": "double-grant-after-overrun"},
+            'client 7 was granted "stock:1" at 12.031 s while client 3 still held it '
+            "(lease good for another 1.94 s), after an earlier holder had outlived its lease",
+        ),
+        (
+            {"kind": "lease-overrun", "first_until_ns": 12_000_000_000},
+            'client 7 was granted "stock:1" at 12.031 s while client 3 was still at work, '
+            "31 ms past the end of its lease; both went on for 35.2 ms",
+        ),
+        (
+            {"kind": "lease-overrun", "first_until_ns": 12_030_999_500, "overlap_ns": 0},
+            'client 7 was granted "stock:1" at 12.031 s while client 3 was still at work, '
+            "500 ns past the end of its lease; both still were when the trial ended",
+        ),
+        (
+            {"kind": "lease-overrun", "first_until_ns": 13_000_000_000},
+            'client 7 was granted "stock:1" at 12.031 s while client 3 was still at work, '
+            "though it knew that its lock was lost; both went on for 35.2 ms",
+        ),
+    ],
+)
+def test_a_violation_is_one_sentence(fields, sentence):
+    assert verdicts.sentence(violation(**fields)) == sentence
+
+
+def test_a_time_line_has_the_operations_that_matter_in_order():
+    lines = verdicts.timeline_text(
+        violation(kind="lease-overrun", first_until_ns=12_000_000_000, first_ended_ns=12_066_200_000)
+    ).splitlines()
+    assert [" ".join(line.split()) for line in lines] == [
+        "11.031000 s client 3 granted, lease until 12.000000 s",
+        "12.000000 s client 3 lease ends, works on",
+        "12.031000 s client 7 granted, lease until 14.971000 s",
+        "12.066200 s client 3 release sent",
+        "client 7 not released when the trial ended",
+    ]
+    assert len({line.index("client") for line in lines}) == 1
+
+
+def test_a_time_line_of_locks_without_a_lease_says_so():
+    assert "granted, no lease" in verdicts.timeline_text(violation(first_until_ns=None, second_until_ns=None))
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1_500, "1.5 µs"),
+        (999_999, "1 ms"),
+        (35_200_000, "35.2 ms"),
+        (1_940_000_000, "1.94 s"),
+        (12_345_000_000_000, "12,345 s"),
+    ],
+)
+def test_a_length_of_time_has_three_digits_and_a_unit(ns, text):
+    assert verdicts.span(ns) == text
+
+
+def trials(*rows: dict):
+    usual = {
+        "cell": "a",
+        "exclusion": "always",
+        "verdict": "SAFE",
+        "grants": 10,
+        "promise_broken": False,
+        "status": "complete",
+        "arrivals": float("nan"),
+    }
+    late = {"drops": 0, "server_cpu_share": 0.1, "utilisation": 0.1, "contention_rate": 0.0, "acquire_p99_us": 100.0}
+    return pd.DataFrame([{**usual, **late, "lag_p99_us": 5.0, **row} for row in rows])
+
+
+def exit_of(*rows: dict, thresholds=(), controls=CAUGHT):
+    return verdicts.run_exit(trials(*rows), thresholds=thresholds, controls=controls)
+
+
+BROKEN = {"promise_broken": True, "verdict": "UNSAFE"}
+LATE = {"cell": "late", "arrivals": 1_000, "lag_p99_us": 900.0}
+UNDECIDED = {"cell": "undecided", "verdict": "UNDECIDED", "grants": 0}
+MISSED_THRESHOLD = ThresholdResult(threshold=None, cell="a", figure=1.0, passed=False)
+
+
+def test_a_good_run_exits_0():
+    assert exit_of({}, thresholds=[ThresholdResult(threshold=None, cell="a", figure=1.0, passed=True)]) is Exit.OK
+
+
+def test_a_run_without_trials_exits_0():
+    assert verdicts.run_exit(trials({}).iloc[:0], thresholds=[], controls=CAUGHT) is Exit.OK
+
+
+def test_each_cause_has_its_code_and_the_first_applies():
+    rows = [{}, UNDECIDED, LATE, BROKEN]
+    codes = []
+    controls = MISSED
+    for causes in (4, 3, 2, 1):
+        codes.append(exit_of(*rows[:causes], thresholds=[MISSED_THRESHOLD], controls=controls))
+        if causes == 4:
+            codes.append(exit_of(*rows[:3], thresholds=[MISSED_THRESHOLD], controls=MISSED))
+            controls = CAUGHT
+    assert codes == [
+        Exit.PROMISE_BROKEN,
+        Exit.CONTROL_NOT_CAUGHT,
+        Exit.GENERATOR_LATE,
+        Exit.UNDECIDED,
+        Exit.THRESHOLD_MISSED,
+    ]
+
+
+def test_unsafe_outside_of_every_promise_exits_0():
+    assert exit_of({"verdict": "UNSAFE"}) is Exit.OK
+
+
+def test_undecided_of_a_lock_that_promises_nothing_exits_0():
+    assert exit_of({"verdict": "UNDECIDED", "exclusion": "nothing"}) is Exit.OK
+
+
+def test_a_trial_without_a_grant_does_not_make_its_cell_undecided():
+    assert exit_of({}, {"verdict": "UNDECIDED", "grants": 0}) is Exit.OK
