@@ -190,17 +190,17 @@ def _temporary_folder() -> Iterator[Finding]:
         free = disk_usage(place).free
         writable = os.access(place, os.W_OK | os.X_OK)
     except (PybenchError, OSError) as error:
-        yield Finding(Level.BAD, "temporary folder", str(error), "set TMPDIR to a short path")
+        yield Finding(Level.BAD, "temp folder", str(error), "set TMPDIR to a short path")
         return
     what = f"{place}, {free / 1e9:.1f} GB free"
     if not writable:
-        yield Finding(Level.BAD, "temporary folder", f"{place} cannot be written", "set TMPDIR to a folder of yours")
+        yield Finding(Level.BAD, "temp folder", f"{place} cannot be written", "set TMPDIR to a folder of yours")
     elif free < FREE_BYTES:
-        yield Finding(Level.WARN, "temporary folder", what, "free some space: servers with appendfsync write there")
+        yield Finding(Level.WARN, "temp folder", what, "free some space: servers with appendfsync write there")
     elif place != asked:
-        yield Finding(Level.WARN, "temporary folder", f"{what}: the path of {asked} is too long for a socket")
+        yield Finding(Level.WARN, "temp folder", f"{what}: the path of {asked} is too long for a socket")
     else:
-        yield Finding(Level.OK, "temporary folder", what)
+        yield Finding(Level.OK, "temp folder", what)
 
 
 _CHECKS = (_platform, _core, _cores, _busy, _governor, _wake_up, _open_files, _temporary_folder)

@@ -6,9 +6,7 @@ Does not connect; `pybench.servers.probe` finds out what stands behind it.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
@@ -22,6 +20,7 @@ from redis.retry import Retry
 from pybench.errors import InputError
 
 ENVIRONMENT: Final = "PYBENCH_REDIS_URL"
+"""The variable that names a server where nothing else does."""
 
 DEFAULT_PORT: Final = 6379
 
@@ -83,12 +82,6 @@ class Endpoint:
             password=None if password is None else SecretStr(password),
             db=parts.get("db", 0),
         )
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Endpoint | None:
-        """The endpoint that PYBENCH_REDIS_URL names; None when it is not set. Raises InputError."""
-        url = (os.environ if environment is None else environment).get(ENVIRONMENT, "")
-        return cls.parse(url) if url else None
 
     @property
     def address(self) -> str:

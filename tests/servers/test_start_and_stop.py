@@ -123,7 +123,13 @@ def test_a_start_that_fails_quotes_the_end_of_the_log_without_the_password(tmp_p
     assert "cannot do it" in caught.value.message
     assert "requirepass" in caught.value.message
     assert "hunter2" not in str(caught.value)
-    assert not list(Path(tempfile.gettempdir()).glob("pybench-srv-*/nothing"))
+
+
+def test_a_temporary_folder_that_cannot_be_used_is_a_server_error(binary: Binary, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/proc")
+    with pytest.raises(ServerError, match="cannot make a folder for a server in /proc") as caught:
+        supervisor.start(binary)
+    assert "TMPDIR" in str(caught.value)
 
 
 def test_a_program_that_cannot_be_executed_is_a_server_error(tmp_path: Path):
@@ -192,8 +198,9 @@ def test_a_long_temporary_folder_still_gives_a_unix_socket(binary: Binary, tmp_p
 
 
 def test_a_port_that_is_taken_meanwhile_is_tried_again_with_another(binary: Binary, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        ports = [taken.getsockname()[1]]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        ports = [taken]
         really_free = supervisor._free_port
         monkeypatch.setattr(supervisor, "_free_port", lambda: ports.pop() if ports else really_free())
         server, facts = supervisor.start(binary, transport="tcp")
