@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from pybench.errors import ServerError
 from pybench.servers import folder as folders
-from pybench.servers import keeper
+from pybench.servers import keeper, processes
 from pybench.servers.binaries import Binary
 from pybench.servers.config import FILES_WANTED, AppendFsync, config_text
 from pybench.servers.endpoint import Endpoint
@@ -54,6 +54,7 @@ class SupervisedServer:
         self.binary = binary
         self.endpoint = endpoint
         self.pid = 0
+        self._process: ProcessId | None = None
         self._folder = folder
         self._keeper = process
         self._said = b""
@@ -91,9 +92,11 @@ class SupervisedServer:
         try:
             self._keeper.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            # On Linux the kernel ends the server with its keeper.
             self._keeper.kill()
             self._keeper.wait()
+        # With a keeper that was killed the kernel ends the server, but only on Linux.
+        if self._process is not None:
+            processes.end(self._process, self.folder)
         self._keeper.stdout.close()
         self._folder.remove()
 
@@ -128,9 +131,9 @@ class SupervisedServer:
 
     def _note_pid(self, pid: int) -> None:
         self.pid = pid
-        process = ProcessId.of(pid)
-        if process is not None:
-            self._folder.note_server(process)
+        self._process = ProcessId.of(pid)
+        if self._process is not None:
+            self._folder.note_server(self._process)
 
     def _did_not_start(self, how: str) -> ServerError:
         tail = self.log_tail()

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
-from pybench.servers import Server, binaries, probe, supervisor
+from pybench.servers import Server, binaries, keeper, probe, supervisor
 from pybench.servers.binaries import Binary
 from pybench.servers.config import quoted
 from pybench.servers.endpoint import Endpoint
@@ -154,6 +154,22 @@ def test_a_server_whose_keeper_was_killed_ends_too(binary: Binary):
     _wait_until_gone(server.pid)
     assert not server.is_running()
     server.stop()
+    assert not server.folder.exists()
+
+
+def test_a_server_that_the_kernel_does_not_end_with_its_keeper_ends_at_the_stop(binary: Binary, monkeypatch):
+    without = Path(keeper.__file__).read_text().replace("if prctl is not None:", "if False:")
+    assert "if False:" in without
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(without)
+        script.flush()
+        monkeypatch.setattr(keeper, "__file__", script.name)
+        server, _ = supervisor.start(binary)
+    server._keeper.kill()
+    server._keeper.wait()
+    assert runs(server.pid)
+    server.stop()
+    assert not runs(server.pid)
     assert not server.folder.exists()
 
 
