@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pandas as pd
+
+from pybench.answer import answer
+from pybench.records import schema
+
+
+def summary(*rows: dict):
+    usual = {
+        "args": "",
+        "backend": "redis",
+        "server": "redis 8.0 (path)",
+        "concurrency": 1,
+        "keys": 1,
+        "hold": "0",
+        "retry": "full-jitter",
+        "verdict": "SAFE",
+    }
+    frame = pd.DataFrame([{**usual, "cell": str(n), **row} for n, row in enumerate(rows)])
+    return frame.reindex(columns=[*schema.CELL_COLUMNS, *schema.SUMMARY_FIGURES])
+
+
+def lock(name, rate, *, spread=0.01, **fields: object):
+    interval = (
+        {} if spread is None else {"grants_per_s_low": rate * (1 - spread), "grants_per_s_high": rate * (1 + spread)}
+    )
+    return {"strategy": name, "grants_per_s": rate, "safe_grants_per_s": rate, **interval, **fields}
+
+
+def unsafe(name, **fields: object):
+    return lock(name, 99_000, **{"verdict": "UNSAFE", "safe_grants_per_s": 0, **fields})
+
+
+def test_the_winner_at_one_load():
+    assert (
+        answer(summary(lock("naive", 20_000), lock("mutex", 30_000), unsafe("none")))
+        == "mutex gives the most safe grants: 30,000/s, 1.5 times naive's; none is unsafe in 1 of 1 cell."
+    )
+
+
+def test_the_winner_of_several_loads_is_shown_where_most_clients_share_fewest_keys():
+    rows = []
+    for concurrency, keys, naive, mutex in (
+        (1, 1, 900, 1_000),
+        (64, 1, 100, 150),
+        (64, 1_000, 5_000, 4_000),
+        (1, 1_000, 10, 10),
+    ):
+        at = {"concurrency": concurrency, "keys": keys}
+        rows += [lock("naive", naive, **at), lock("mutex", mutex, **at), unsafe("none", **at)]
+    assert answer(summary(*rows)) == (
+        "mutex gives the most safe grants at 2 of 4 loads: 150/s, 1.5 times naive's at concurrency 64, keys 1; "
+        "ahead elsewhere: naive at 1; at 1 the first can't be told apart; none is unsafe in 4 of 4 cells."
+    )
+
+
+def test_loads_are_not_compared_with_each_other():
+    found = answer(summary(lock("naive", 90_000, keys=1_000), lock("mutex", 100, keys=1)))
+    assert found == "No two locks are safe at the same load, so that none can be compared."
+
+
+def test_overlapping_intervals_tell_nothing_apart():
+    found = answer(summary(lock("naive", 1_000, spread=0.1), lock("mutex", 1_050, spread=0.1)))
+    assert (
+        found
+        == "mutex and naive can't be told apart by safe grants/s: the intervals of the first overlap at every load."
+    )
+
+
+def test_one_trial_tells_nothing_apart():
+    found = answer(summary(lock("naive", 1_000, spread=None), lock("mutex", 2_000, spread=None)))
+    assert found == "mutex and naive can't be told apart by safe grants/s: one trial each gives no interval."
+
+
+def test_a_lead_over_the_second_needs_to_be_one_over_all():
+    found = answer(summary(lock("a", 1_000), lock("b", 900), lock("c", 800, spread=0.5)))
+    assert "can't be told apart" in found
+
+
+def test_the_only_lock_is_compared_with_none():
+    found = answer(summary(lock("mutex", 50, keys=1), lock("mutex", 4_321, keys=10)))
+    assert found == "mutex gives up to 4,321/s of safe grants at keys 10, with no other lock to compare it with."
+
+
+def test_the_only_safe_lock_wins():
+    found = answer(summary(lock("mutex", 1_234), unsafe("none"), unsafe("naive")))
+    assert found == (
+        "mutex is the only lock of this run that is safe, with up to 1,234/s; "
+        "none is unsafe in 1 of 1 cell and naive is unsafe in 1 of 1 cell."
+    )
+
+
+def test_nothing_safe():
+    assert answer(summary(unsafe("none"))) == "No lock of this run can be called safe; none is unsafe in 1 of 1 cell."
+
+
+def test_a_void_run_and_an_empty_one():
+    void = lock("mutex", 1_000, verdict="VOID", safe_grants_per_s=None)
+    assert answer(summary(void)) == "This run proves nothing: its control was not caught."
+    assert answer(summary({"strategy": "mutex"}).iloc[:0]) == "Nothing was measured."
+
+
+def test_locks_are_told_apart_by_arguments_and_backends():
+    found = answer(
+        summary(
+            lock("redlock", 3_000, args="nodes=5", backend="valkey"),
+            lock("redlock", 2_000, args="nodes=5", backend="redis"),
+        )
+    )
+    assert found.startswith(
+        "redlock(nodes=5) on valkey gives the most safe grants: 3,000/s, 1.5 times redlock(nodes=5) on redis's"
+    )

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from support.trials import FakeResult, cell, record, totals
+
+from pybench.records import schema
+from pybench.summary import rank, summarise
+
+
+def trials(*records: object):
+    return pd.DataFrame([one.row for one in records])
+
+
+def grants(count, **fields: object):
+    return FakeResult(totals=totals(grants=count), **fields)
+
+
+def test_figures_are_medians_and_counts_are_sums():
+    frame = trials(*(record(trial=n, result=grants(count)) for n, count in enumerate((2_000, 9_000, 4_000), start=1)))
+    (row,) = summarise(frame, ()).to_dict("records")
+    assert (row["trials"], row["grants_per_s"]) == (3, 2_000)
+    assert (row["grants_per_s_low"], row["grants_per_s_high"]) == (1_000, 4_500)
+    assert (row["grants"], row["contended_grants"]) == (15_000, 7_500)
+    assert row["bound_per_million"] == 400
+    assert (row["verdict"], row["safe_grants_per_s"]) == ("SAFE", 2_000)
+
+
+def test_the_columns_are_those_of_the_readme():
+    frame = trials(record(cell(axes=(("ttl", "10s"),))))
+    assert list(summarise(frame, ["ttl"])) == [*schema.CELL_COLUMNS, "ttl", *schema.SUMMARY_FIGURES]
+
+
+def test_one_trial_has_no_interval():
+    (row,) = summarise(trials(record()), ()).to_dict("records")
+    assert pd.isna(row["grants_per_s_low"])
+    assert pd.isna(row["grants_per_s_high"])
+
+
+def test_an_interrupted_trial_counts_as_evidence_and_not_as_a_figure():
+    broken = FakeResult(totals=totals(grants=50, double_grants=1), stopped=True)
+    (row,) = summarise(trials(record(trial=1, result=grants(2_000)), record(trial=2, result=broken)), ()).to_dict(
+        "records"
+    )
+    assert (row["trials"], row["grants_per_s"], row["grants"]) == (1, 1_000, 2_050)
+    assert (row["verdict"], row["violations"], row["safe_grants_per_s"]) == ("UNSAFE", 1, 0)
+
+
+def test_a_cell_with_interrupted_trials_only_has_no_figures():
+    (row,) = summarise(trials(record(result=grants(50, stopped=True))), ()).to_dict("records")
+    assert row["trials"] == 0
+    assert pd.isna(row["grants_per_s"])
+
+
+def test_one_unsafe_trial_makes_a_cell_unsafe():
+    unsafe = FakeResult(totals=totals(lease_overruns=1))
+    (row,) = summarise(trials(record(trial=1), record(trial=2, result=unsafe)), ()).to_dict("records")
+    assert row["verdict"] == "UNSAFE"
+    assert pd.isna(row["bound_per_million"])
+
+
+def test_a_trial_without_a_grant_takes_nothing_from_the_others():
+    frame = trials(record(trial=1), record(trial=2, result=grants(0)))
+    assert list(summarise(frame, ())["verdict"]) == ["SAFE"]
+    assert list(summarise(frame.iloc[1:], ())["verdict"]) == ["UNDECIDED"]
+
+
+def test_no_trials_make_an_empty_table_with_all_columns():
+    summary = summarise(pd.DataFrame(columns=schema.TRIAL_COLUMNS), ())
+    assert len(summary) == 0
+    assert list(summary) == [*schema.CELL_COLUMNS, *schema.SUMMARY_FIGURES]
+    assert len(rank(summary)) == 0
+
+
+def test_ranking_puts_the_most_safe_grants_first_and_the_unsafe_last():
+    frame = trials(
+        record(cell("naive", keys=1), result=FakeResult(totals=totals(grants=90_000, double_grants=1))),
+        record(cell("none", keys=1), result=grants(99_000)),
+        record(cell("mutex", keys=1), result=grants(2_000)),
+        record(cell("mutex", keys=2), result=grants(8_000)),
+    )
+    ranked = rank(summarise(frame, ()))
+    assert list(ranked["cell"]) == ["mutex keys=2", "mutex keys=1", "none keys=1", "naive keys=1"]
+    assert list(ranked["verdict"]) == ["SAFE", "SAFE", "UNDECIDED", "UNSAFE"]
+
+
+@pytest.mark.parametrize("column", ["concurrency", "keys", "trials", "grants", "contended_grants", "violations"])
+def test_counts_are_whole_numbers(column):
+    assert summarise(trials(record()), ())[column].dtype == "int64"
