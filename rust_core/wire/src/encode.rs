@@ -1,12 +1,12 @@
-//! `locks::Command` to bytes. Every command is a template, made once for the cell's length of name: encoding copies it
-//! and patches key and token in at fixed places. A number (lease, seconds) comes last and is appended.
+//! `locks::Command` to bytes. Every command is a template, made once for the cell's names, which have one length:
+//! encoding copies it and patches in the index of the key and the token. A number (lease, seconds) comes last and is
+//! appended.
 
-use std::sync::Arc;
-
-use locks::{Command, Script, ScriptForm, Token};
+use locks::{Command, Key, Script, ScriptForm, Token};
 
 use crate::KeyNames;
-use crate::request::{Decimal, push_bulk, push_bulk_head, push_head};
+use crate::names::Index;
+use crate::request::{push_bulk, push_head, push_number};
 
 /// How a key is deleted only when it holds my token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,10 +19,10 @@ pub enum CompareAndDelete {
     DelEx,
 }
 
-/// Writes commands about the keys of one table, for one dialect of compare-and-delete.
+/// Writes commands about the keys of one set of names, for one dialect of compare-and-delete.
 #[derive(Debug)]
 pub struct Encoder {
-    keys: Arc<KeyNames>,
+    index: Index,
     set_nx_px: Template,
     delete_by_sha: Template,
     delete_by_source: Template,
@@ -32,11 +32,11 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    pub fn new(keys: Arc<KeyNames>, how: CompareAndDelete) -> Self {
+    pub fn new(keys: &KeyNames, how: CompareAndDelete) -> Self {
         use Part::{Key, Number, Text, Token};
         let source = Script::CompareAndDelete.source();
         let sha = sha1_smol::Sha1::from(source).digest().to_string();
-        let template = |parts: &[Part<'_>]| Template::new(parts, keys.name_len());
+        let template = |parts: &[Part<'_>]| Template::new(parts, keys.first());
         let delete = |script: [&str; 2]| match how {
             CompareAndDelete::Script => template(&[Text(script[0]), Text(script[1]), Text("1"), Key, Token]),
             CompareAndDelete::DelIfEq => template(&[Text("DELIFEQ"), Key, Token]),
@@ -49,19 +49,19 @@ impl Encoder {
             set_nx: template(&[Text("SETNX"), Key, Text("1")]),
             expire: template(&[Text("EXPIRE"), Key, Number]),
             del: template(&[Text("DEL"), Key]),
-            keys,
+            index: keys.index(),
         }
     }
 
     /// Appends `command` to `out`; allocates nothing but the growth of `out`.
     ///
     /// # Panics
-    /// When the command's key is not one of the table's.
+    /// When the command's key is not one of those names'.
     #[inline]
     pub fn encode(&self, command: &Command, out: &mut Vec<u8>) {
         match *command {
             Command::SetNxPx { key, token, lease_ms } => {
-                self.set_nx_px.push_token(out, self.keys.name(key), token);
+                self.set_nx_px.push_token(out, self.index, key, token);
                 push_number(out, lease_ms);
             }
             Command::CompareAndDelete {
@@ -69,24 +69,24 @@ impl Encoder {
                 token,
                 form: ScriptForm::Sha,
             } => {
-                self.delete_by_sha.push_token(out, self.keys.name(key), token);
+                self.delete_by_sha.push_token(out, self.index, key, token);
             }
             Command::CompareAndDelete {
                 key,
                 token,
                 form: ScriptForm::Source,
             } => {
-                self.delete_by_source.push_token(out, self.keys.name(key), token);
+                self.delete_by_source.push_token(out, self.index, key, token);
             }
             Command::SetNx { key } => {
-                self.set_nx.push(out, self.keys.name(key));
+                self.set_nx.push(out, self.index, key);
             }
             Command::Expire { key, seconds } => {
-                self.expire.push(out, self.keys.name(key));
+                self.expire.push(out, self.index, key);
                 push_number(out, seconds);
             }
             Command::Del { key } => {
-                self.del.push(out, self.keys.name(key));
+                self.del.push(out, self.index, key);
             }
         }
     }
@@ -101,35 +101,32 @@ enum Part<'a> {
     Number,
 }
 
-/// The bytes of a command with holes for key and token.
+/// The bytes of a command, with the first key and no token.
 #[derive(Debug)]
 struct Template {
     bytes: Box<[u8]>,
     key_at: usize,
-    /// Nowhere in the template of a command without a token, which is never patched with one.
+    /// Nowhere in a command without a token, which is never patched with one.
     token_at: usize,
 }
 
 const TOKEN_LEN: usize = 32;
 
 impl Template {
-    fn new(parts: &[Part<'_>], name_len: usize) -> Self {
+    fn new(parts: &[Part<'_>], name: &[u8]) -> Self {
         let mut bytes = Vec::new();
         let mut key_at = usize::MAX;
         let mut token_at = usize::MAX;
-        let hole = |bytes: &mut Vec<u8>, len: usize| {
-            push_bulk_head(bytes, len);
-            let at = bytes.len();
-            bytes.resize(at + len, b'?');
-            bytes.extend_from_slice(b"\r\n");
-            at
+        let argument = |bytes: &mut Vec<u8>, argument: &[u8]| {
+            push_bulk(bytes, argument);
+            bytes.len() - argument.len() - 2
         };
         push_head(&mut bytes, parts.len());
         for part in parts {
             match part {
                 Part::Text(text) => push_bulk(&mut bytes, text.as_bytes()),
-                Part::Key => key_at = hole(&mut bytes, name_len),
-                Part::Token => token_at = hole(&mut bytes, TOKEN_LEN),
+                Part::Key => key_at = argument(&mut bytes, name),
+                Part::Token => token_at = argument(&mut bytes, &[b'?'; TOKEN_LEN]),
                 Part::Number => {}
             }
         }
@@ -140,43 +137,24 @@ impl Template {
         }
     }
 
-    /// Appends the command with `name` as its key and hands out its bytes.
+    /// Appends the command with the name of `key` and hands out its bytes.
     #[inline]
-    fn push<'a>(&self, out: &'a mut Vec<u8>, name: &[u8]) -> &'a mut [u8] {
+    fn push<'a>(&self, out: &'a mut Vec<u8>, index: Index, key: Key) -> &'a mut [u8] {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
         let command = &mut out[start..];
-        command[self.key_at..self.key_at + name.len()].copy_from_slice(name);
+        index.write(key, &mut command[self.key_at..]);
         command
     }
 
     #[inline]
-    fn push_token(&self, out: &mut Vec<u8>, name: &[u8], token: Token) {
-        let command = self.push(out, name);
+    fn push_token(&self, out: &mut Vec<u8>, index: Index, key: Key, token: Token) {
+        let command = self.push(out, index, key);
         let hole = command[self.token_at..]
             .first_chunk_mut()
             .expect("a template with a token has room for it");
         write_hex(token, hole);
     }
-}
-
-/// Appends the last argument of a command.
-#[inline]
-fn push_number(out: &mut Vec<u8>, number: u64) {
-    let decimal = Decimal::new(number);
-    let digits = decimal.as_bytes();
-    // `$`, at most two digits of length, CRLF, at most twenty digits, CRLF: one copy instead of five.
-    let mut bulk = [0; 27];
-    let tens = digits.len() / 10;
-    bulk[0] = b'$';
-    bulk[1] = b'0' + tens as u8;
-    let at = 1 + usize::from(tens > 0);
-    bulk[at] = b'0' + (digits.len() % 10) as u8;
-    bulk[at + 1..at + 3].copy_from_slice(b"\r\n");
-    bulk[at + 3..at + 3 + digits.len()].copy_from_slice(digits);
-    let end = at + 3 + digits.len();
-    bulk[end..end + 2].copy_from_slice(b"\r\n");
-    out.extend_from_slice(&bulk[..end + 2]);
 }
 
 /// The two hex digits of every byte.

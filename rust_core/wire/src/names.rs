@@ -1,5 +1,5 @@
 //! The names of a cell's locks: `<prefix>{<index>}`, the index padded with zeros, so that all names have one length
-//! and the encoder can patch them into a template.
+//! and the encoder needs to patch no more than its digits into a template.
 //!
 //! The braces make the index the hash tag: in a cluster every key of one lock lands on one node. A prefix that holds
 //! `{` moves the tag, which starts at the first one; that only spreads the keys in another way.
@@ -8,11 +8,15 @@ use std::fmt;
 
 use locks::Key;
 
-/// All names in one flat buffer: exactly `prefix + 2 + digits` bytes a key, and no allocation to look one up.
+use crate::request::write_padded;
+
+/// The rule that makes the name of a key. There is no table: a million names take no memory, and writing an index costs
+/// less than fetching a name from beyond the processor's cache.
+#[derive(Clone)]
 pub struct KeyNames {
-    bytes: Box<[u8]>,
-    prefix_len: usize,
-    name_len: usize,
+    /// The name of `Key(0)`.
+    first: Box<[u8]>,
+    index: Index,
 }
 
 impl KeyNames {
@@ -26,60 +30,65 @@ impl KeyNames {
     pub fn new(prefix: &[u8], count: u32) -> Self {
         assert!(prefix.len() <= Self::MAX_PREFIX, "a prefix of {} bytes", prefix.len());
         let digits = count.saturating_sub(1).to_string().len();
-        let name_len = prefix.len() + digits + 2;
-        let mut bytes = Vec::with_capacity(name_len * count as usize);
-        let mut name = [prefix, b"{", &vec![b'0'; digits], b"}"].concat();
-        let number = prefix.len() + 1..prefix.len() + 1 + digits;
-        for _ in 0..count {
-            bytes.extend_from_slice(&name);
-            count_up(&mut name[number.clone()]);
-        }
+        let first = [prefix, b"{", &vec![b'0'; digits], b"}"].concat();
         Self {
-            bytes: bytes.into_boxed_slice(),
-            prefix_len: prefix.len(),
-            name_len,
+            first: first.into_boxed_slice(),
+            index: Index {
+                at: prefix.len() + 1,
+                digits,
+                count,
+            },
         }
     }
 
     /// The name of `key`.
     ///
     /// # Panics
-    /// When `key` is not one of the table's.
-    #[inline]
-    pub fn name(&self, key: Key) -> &[u8] {
-        let start = key.0 as usize * self.name_len;
-        &self.bytes[start..start + self.name_len]
+    /// When `key` is not one of these keys.
+    pub fn name(&self, key: Key) -> Vec<u8> {
+        let mut name = self.first.to_vec();
+        self.index.write(key, &mut name);
+        name
     }
 
     /// How many names there are.
     pub fn len(&self) -> usize {
-        self.bytes.len() / self.name_len
+        self.index.count as usize
     }
 
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.index.count == 0
     }
 
-    /// The length that every name has, in bytes.
-    pub fn name_len(&self) -> usize {
-        self.name_len
+    /// A name to make the others of: `index` writes what differs.
+    pub(crate) fn first(&self) -> &[u8] {
+        &self.first
+    }
+
+    pub(crate) fn index(&self) -> Index {
+        self.index
     }
 }
 
 impl fmt::Debug for KeyNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefix = self.bytes.get(..self.prefix_len).unwrap_or_default().escape_ascii();
-        write!(f, "KeyNames({} of {prefix}{{..}})", self.len())
+        write!(f, "KeyNames({} from {})", self.index.count, self.first.escape_ascii())
     }
 }
 
-/// Adds one to a decimal number; past the last one it starts again at zero.
-fn count_up(digits: &mut [u8]) {
-    for digit in digits.iter_mut().rev() {
-        if *digit < b'9' {
-            *digit += 1;
-            return;
-        }
-        *digit = b'0';
+/// The part of a name in which it differs from the others: `digits` bytes from `at` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Index {
+    at: usize,
+    digits: usize,
+    count: u32,
+}
+
+impl Index {
+    /// Makes the name that `name` starts with that of `key`.
+    #[inline]
+    pub(crate) fn write(self, key: Key, name: &mut [u8]) {
+        assert!(key.0 < self.count, "key {} of {}", key.0, self.count);
+        write_padded(key.0, &mut name[self.at..self.at + self.digits]);
     }
 }

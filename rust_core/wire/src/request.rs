@@ -1,32 +1,5 @@
 //! How a command looks on the wire, in both protocol versions: an array of bulk strings.
 
-/// A `u64` in decimal, without an allocation.
-pub(crate) struct Decimal {
-    digits: [u8; 20],
-    start: usize,
-}
-
-impl Decimal {
-    #[inline]
-    pub(crate) fn new(mut number: u64) -> Self {
-        let mut digits = [0; 20]; // u64::MAX has twenty
-        let mut start = digits.len();
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return Self { digits, start };
-            }
-        }
-    }
-
-    #[inline]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.digits[self.start..]
-    }
-}
-
 /// The head of a command of `arguments` arguments, its name counted in.
 pub(crate) fn push_head(out: &mut Vec<u8>, arguments: usize) {
     push_count(out, b'*', arguments);
@@ -52,7 +25,69 @@ pub(crate) fn push_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
 }
 
 fn push_count(out: &mut Vec<u8>, kind: u8, count: usize) {
+    let mut room = [0; LONGEST_NUMBER];
     out.push(kind);
-    out.extend_from_slice(Decimal::new(count as u64).as_bytes());
+    out.extend_from_slice(decimal(count as u64, &mut room));
     out.extend_from_slice(b"\r\n");
 }
+
+/// An argument that is a number.
+#[inline]
+pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
+    // From right to left in one go, and one copy: `$`, two digits of length at most, CR LF, the number, CR LF.
+    let mut bulk = [0; 7 + LONGEST_NUMBER];
+    let (head, end) = bulk.split_last_chunk_mut::<2>().expect("room for more");
+    *end = *b"\r\n";
+    let len = decimal(number, head).len();
+    let at = head.len() - len;
+    let head = &mut head[..at];
+    let (head, end) = head.split_last_chunk_mut::<2>().expect("room for more");
+    *end = *b"\r\n";
+    let at = head.len() - decimal(len as u64, head).len() - 1;
+    head[at] = b'$';
+    out.extend_from_slice(&bulk[at..]);
+}
+
+/// The digits of `u64::MAX`.
+const LONGEST_NUMBER: usize = 20;
+
+/// Writes `number` at the end of `room`, which must be large enough, and hands out its digits.
+#[inline]
+fn decimal(mut number: u64, room: &mut [u8]) -> &[u8] {
+    let mut at = room.len();
+    while number >= 10 {
+        at -= 2;
+        room[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+    }
+    // What is left is one digit, or none behind an even number of them: zero itself has one.
+    if number > 0 || at == room.len() {
+        at -= 1;
+        room[at] = b'0' + number as u8;
+    }
+    &room[at..]
+}
+
+/// Fills `room` with `number`, which must fit, and zeros before it.
+#[inline]
+pub(crate) fn write_padded(mut number: u32, room: &mut [u8]) {
+    let (odd, pairs) = room.as_rchunks_mut();
+    for pair in pairs.iter_mut().rev() {
+        *pair = PAIRS[(number % 100) as usize];
+        number /= 100;
+    }
+    if let [digit] = odd {
+        *digit = b'0' + number as u8;
+    }
+}
+
+/// The numbers below a hundred in two digits.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};

@@ -1,7 +1,5 @@
 //! Commands on the wire, read back as the argument lists that a server sees.
 
-use std::sync::Arc;
-
 use locks::{Command, Key, Script, ScriptForm, Token};
 use proptest::prelude::*;
 use wire::{CompareAndDelete, Encoder, Frame, KeyNames, parse_frame};
@@ -20,7 +18,7 @@ const DIALECTS: [CompareAndDelete; 3] = [
 ];
 
 fn encoder(prefix: &[u8], count: u32, how: CompareAndDelete) -> Encoder {
-    Encoder::new(Arc::new(KeyNames::new(prefix, count)), how)
+    Encoder::new(&KeyNames::new(prefix, count), how)
 }
 
 /// The commands in `bytes`, each as its arguments.

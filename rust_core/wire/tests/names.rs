@@ -1,4 +1,4 @@
-//! The table of lock names.
+//! The names of locks.
 
 use locks::Key;
 use wire::KeyNames;
@@ -12,7 +12,7 @@ fn a_name_is_the_prefix_and_the_index_in_braces() {
 }
 
 #[test]
-fn all_names_of_a_table_have_one_length() {
+fn all_names_of_a_set_have_one_length() {
     for (count, last) in [
         (1, "{0}"),
         (2, "{1}"),
@@ -31,11 +31,11 @@ fn all_names_of_a_table_have_one_length() {
 }
 
 #[test]
-fn a_million_names_take_no_more_than_their_bytes() {
+fn a_million_names_are_no_more_work_than_one() {
     let names = KeyNames::new(b"p:", 1_000_000);
     assert_eq!(names.name(Key(999_999)), b"p:{999999}");
     assert_eq!(names.name(Key(17)), b"p:{000017}");
-    assert_eq!(names.name_len(), 10);
+    assert_eq!(KeyNames::new(b"", u32::MAX).name(Key(u32::MAX - 1)), b"{4294967294}");
 }
 
 #[test]
@@ -60,22 +60,22 @@ fn a_longer_prefix_is_a_mistake_of_the_caller() {
 }
 
 #[test]
-#[should_panic(expected = "out of range")]
-fn a_key_of_another_table_is_a_mistake_of_the_caller() {
+#[should_panic(expected = "key 10 of 10")]
+fn a_key_beyond_the_last_is_a_mistake_of_the_caller() {
     KeyNames::new(b"p", 10).name(Key(10));
 }
 
 #[test]
-fn a_table_may_be_empty() {
+fn a_set_may_be_empty() {
     let names = KeyNames::new(b"p", 0);
     assert!(names.is_empty());
     assert_eq!(names.len(), 0);
 }
 
 #[test]
-fn a_table_is_shown_without_its_names() {
+fn a_set_is_shown_by_its_first_name() {
     assert_eq!(
         format!("{:?}", KeyNames::new(b"p\n:", 1_000)),
-        "KeyNames(1000 of p\\n:{..})"
+        "KeyNames(1000 from p\\n:{000})"
     );
 }
