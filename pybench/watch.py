@@ -7,6 +7,7 @@ own as often as it likes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -36,17 +37,16 @@ class Slot:
 class Finished:
     """What a trial came to; a figure that was not measured is None."""
 
-    grants_per_s: float
+    grants_per_s: float | None
     p99_us: float | None
     violations: int
     verdict: Verdict
-    wall_s: float
 
 
 class Watch(Protocol):
     """Someone who looks on."""
 
-    def run_begins(self, name: str, folder: str, left: list[Slot], total: int) -> None:
+    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
         """The trials that are `left` of `total` are about to run; those before were done by an earlier run."""
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
@@ -65,7 +65,7 @@ class Watch(Protocol):
 class Silent:
     """Nobody looks on."""
 
-    def run_begins(self, name: str, folder: str, left: list[Slot], total: int) -> None:
+    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
         """See `Watch`."""
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:

@@ -5,7 +5,6 @@ A user's fault is told in one sentence with a hint; only a fault of ours shows a
 
 from __future__ import annotations
 
-import os
 import sys
 
 from pybench.errors import PybenchError
@@ -20,32 +19,28 @@ def main() -> None:
 def answer(arguments: list[str]) -> int:
     """Carry out one command line; returns its exit code. Prints every error that a user can cause."""
     if sys.platform == "win32":
-        return complain("pybench runs on Linux and macOS, not on Windows", hint="run it inside WSL 2")
+        return _refuse("pybench runs on Linux and macOS, not on Windows", hint="run it inside WSL 2")
     from typer import Abort, TyperException
 
     from pybench.cli.app import app
 
     try:
         code = app(args=arguments, prog_name="pybench", standalone_mode=False)
-        sys.stdout.flush()
     except PybenchError as error:
-        return complain(error.message, hint=error.hint, code=error.exit)
+        return _refuse(error.message, hint=error.hint, code=error.exit)
     except TyperException as error:
-        return complain(error.format_message(), hint=_help_of(error))
+        return _refuse(error.format_message(), hint=_help_of(error))
     except (Abort, KeyboardInterrupt):
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        return _reader_left()
+        return _refuse("interrupted", hint="trials saved before are kept in the run's folder", code=Exit.INTERRUPTED)
     except Exception:
         return _our_fault(arguments)
     return Exit.OK if code is None else int(code)
 
 
-def complain(message: str, *, hint: str | None, code: Exit = Exit.BAD_INPUT) -> Exit:
-    """Say on stderr what went wrong and what to do next; returns `code`."""
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+def _refuse(message: str, *, hint: str | None, code: Exit = Exit.BAD_INPUT) -> Exit:
+    from pybench.cli.output import complain
+
+    complain(message, hint=hint)
     return code
 
 
@@ -54,31 +49,19 @@ def _help_of(error: Exception) -> str:
     return f"{context.command_path if context else 'pybench'} --help"
 
 
-def _reader_left() -> int:
-    # Whoever read stdout (`| head`) has what it wanted. The interpreter would fail once more when it flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.OK
-
-
 def _our_fault(arguments: list[str]) -> int:
     import platform
     import shlex
     import traceback
 
     from pybench.cli.output import versions
+    from pybench.servers.endpoint import without_password
 
     traceback.print_exc()
     print(
         "\nThis is a fault of pybench, not of your input. Please report it with the lines above and these:\n"
-        f"  command: pybench {shlex.join(without_passwords(arguments))}\n"
+        f"  command: {shlex.join(['pybench', *map(without_password, arguments)])}\n"
         f"  {versions()}, Python {platform.python_version()}, {platform.platform()}",
         file=sys.stderr,
     )
     return 1
-
-
-def without_passwords(arguments: list[str]) -> list[str]:
-    """The words of a command line, with every password of an address blotted out."""
-    import re
-
-    return [re.sub(r"(://[^@/\s]*:)[^@\s]*@", r"\1***@", word) for word in arguments]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +17,18 @@ def init(
     *,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> int:
-    """Write a commented matrix to start from."""
-    from pybench.matrix import INIT_TEXT
+    """Write a commented matrix to start from, and beside it the schema by which editors complete and check it."""
+    from pybench.matrix import INIT_TEXT, json_schema
+    from pybench.matrix.template import SCHEMA_FILE
 
     if path.is_dir():
         path /= "matrix.yaml"
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(INIT_TEXT)
+        # The editor's copy of what this version reads: always this version's, whatever was there.
+        schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+        path.with_name(SCHEMA_FILE).write_text(schema, encoding="utf-8")
     except FileExistsError as error:
         raise InputError(f"{path} exists", hint=f"pybench init {path} --force overwrites it") from error
     except OSError as error:

@@ -8,10 +8,12 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from pybench.cli.figures import wall_time
-from pybench.cli.output import say, stderr_console
+from pybench.cli.output import say, shown_path, stderr_console
 from pybench.report.format import format_count, format_us, plural
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, RenderableType
 
     from pybench import _core
@@ -66,11 +68,12 @@ class PlainLines:
         self.total = 0
         self.clock = Clock([])
 
-    def run_begins(self, name: str, folder: str, left: list[Slot], total: int) -> None:
+    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
         """Say what will run, and where to."""
         self.total = total
         self.clock = Clock(left)
-        say(f"{name}: {len(left)} trials, about {wall_time(self.clock.left_s(None))}, into {folder}")
+        about = wall_time(self.clock.left_s(None))
+        say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
         """Note when it began."""
@@ -120,11 +123,11 @@ class LiveView:
             console=console, get_renderable=self.picture, refresh_per_second=REFRESHES_PER_S, transient=True
         )
 
-    def run_begins(self, name: str, folder: str, left: list[Slot], total: int) -> None:
+    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
         """Say what will run, and where to."""
         with self.lock:
             self.name, self.total, self.done, self.clock = name, total, total - len(left), Clock(left)
-        self.console.print(f"{name}: {len(left)} trials, into {folder}", soft_wrap=True)
+        self.console.print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}", soft_wrap=True)
         self.live.start()
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
@@ -178,15 +181,15 @@ class LiveView:
         if self.running is None or self.trial is None:
             return ["", ""]
         progress = self.trial.progress()
-        figures_of_now = (
-            f"  {progress.phase} {progress.elapsed_ns / 1e9:.1f} s   "
-            f"{format_count(progress.grants_per_s)} grants/s   p99 {format_us(progress.p99_ns / 1e3)}"
-        )
+        figures_of_now = f"  {progress.phase} {progress.elapsed_ns / 1e9:.1f} s"
+        if progress.grants_per_s:
+            p99 = format_us(progress.p99_ns / 1e3)
+            figures_of_now += f"   {format_count(progress.grants_per_s)} grants/s   p99 {p99}"
         trouble = [
             f"{n:,} {word}" for n, word in ((progress.errors, "errors"), (progress.reconnects, "reconnects")) if n
         ]
-        what = "control" if self.running.is_control else f"block {self.running.block}"
-        return [f"  {self.running.cell.id} ({what})", "   ".join([figures_of_now, *trouble])]
+        block = "" if self.running.is_control else f" (block {self.running.block})"
+        return [f"  {self.running.cell.id}{block}", "   ".join([figures_of_now, *trouble])]
 
 
 def _style(finished: Finished) -> str:

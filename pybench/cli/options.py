@@ -1,7 +1,7 @@
 """The options of more than one command: the axes of a matrix, its schedule, its servers.
 
-An axis option may be given again and again, or hold several values with commas between them; commas inside
-parentheses or braces belong to the value: `--strategy 'redlock(nodes=5, fanout=sequential),mutex'`.
+Only declared here: their texts are parsed by `pybench.matrix`, as those of a file are. The axes stand here a second
+time, in short, so that `--help` need not load the matrix; a test keeps both the same.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-
-from pybench.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +47,13 @@ AXES = (
     AxisOption("poll", "KIND,...", "How they wait: block or spin."),
     AxisOption("rate", "PER_S,...", "Open loop: arrivals a second."),
     AxisOption("arrivals", "KIND,...", "Open loop: constant or poisson."),
+    AxisOption("max_in_flight", "N,...", "Open loop: arrivals that wait or run; more are dropped."),
     AxisOption("after_lease", "KIND,...", "A holder whose lease ended: continue or stop."),
     AxisOption("appendfsync", "KIND,...", "Persistence of the servers: off, everysec or always."),
 )
 
-MatrixArgument = Annotated[Path | None, typer.Argument(metavar="[MATRIX]", help="The matrix, a YAML file.")]
-Trials = Annotated[int | None, typer.Option(min=1, metavar="N", rich_help_panel="Schedule", help="Trials a cell.")]
+MatrixArgument = Annotated[Path | None, typer.Argument(metavar="MATRIX", help="The matrix, a YAML file.")]
+Trials = Annotated[int | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Trials a cell.")]
 Duration = Annotated[
     str | None, typer.Option(metavar="TIME", rich_help_panel="Schedule", help="Measured time of a trial.")
 ]
@@ -77,16 +76,16 @@ Threshold = Annotated[
     ),
 ]
 Redis = Annotated[
-    list[str] | None,
+    str | None,
     typer.Option(
         metavar="URL",
-        envvar="PYBENCH_REDIS_URL",
         rich_help_panel="Servers",
-        help="redis://[USER:PASSWORD@]HOST:PORT[/DB] or unix://PATH; again for each node.",
+        help="A server that is there: redis://[USER:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH. It replaces those of "
+        "the file; PYBENCH_REDIS_URL is used where nothing names any.",
     ),
 ]
 Servers = Annotated[
-    str,
+    Literal["auto", "wheel", "path"],
     typer.Option(
         metavar="auto|wheel|path",
         rich_help_panel="Servers",
@@ -100,7 +99,7 @@ Yes = Annotated[
 
 
 def takes_axes(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` one option for each of `AXES`, collected into its keyword `axes`: axis -> list of values."""
+    """Give `command` one option for each of `AXES`, collected into its keyword `axes`: axis -> texts as given."""
     signature = inspect.signature(command, eval_str=True)
     own = [parameter for parameter in signature.parameters.values() if parameter.name != "axes"]
     axes = [_parameter(axis) for axis in AXES]
@@ -110,7 +109,7 @@ def takes_axes(command: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(command)
     def collecting(**values: Any) -> int:  # noqa: ANN401 - typer passes each option in its own type
         given = {axis.name: values.pop(axis.name) for axis in AXES}
-        return command(**values, axes={name: split(texts) for name, texts in given.items() if texts})
+        return command(**values, axes={name: texts for name, texts in given.items() if texts})
 
     collecting.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     collecting.__annotations__ = {parameter.name: parameter.annotation for parameter in shown} | {"return": int}
@@ -123,28 +122,3 @@ def _parameter(axis: AxisOption) -> inspect.Parameter:
     return inspect.Parameter(
         axis.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, option]
     )
-
-
-def split(texts: list[str]) -> list[str]:
-    """The values of one axis option: cut at commas that stand outside of parentheses, brackets and braces.
-
-    Raises InputError when a bracket is not closed.
-    """
-    return [value for text in texts for value in _cut(text)]
-
-
-def _cut(text: str) -> list[str]:
-    values, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if depth < 0:
-            break
-        if letter == "," and depth == 0:
-            values.append(text[start:i].strip())
-            start = i + 1
-    if depth:
-        raise InputError(f"the brackets of {text!r} do not match", hint="quote it: -s 'redlock(nodes=5)'")
-    values.append(text[start:].strip())
-    if "" in values:
-        raise InputError(f"an empty value in {text!r}", hint="values are separated by single commas: 1,16,64")
-    return values

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
 
 def data(text: str) -> None:
     """Write data, whole, to stdout."""
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-    sys.stdout.flush()
+    _write(sys.stdout, text if text.endswith("\n") else f"{text}\n")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # Whoever read it (`| head`) has what it wanted; the command goes on, and so does the run that it reports.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def data_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
@@ -23,7 +35,20 @@ def data_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
 
 def say(text: str) -> None:
     """Write one line of talk to stderr, now."""
-    print(text, file=sys.stderr, flush=True)
+    _write(sys.stderr, f"{text}\n")
+
+
+def complain(message: str, *, hint: str | None) -> None:
+    """Say on stderr what went wrong and what to do next."""
+    say(f"error: {message}")
+    if hint:
+        say(f"hint: {hint}")
+
+
+def shown_path(path: Path) -> str:
+    """`path` as seen from here, where that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
 
 
 def stdout_console() -> Console:
@@ -53,3 +78,8 @@ def versions() -> str:
     except ImportError:
         return f"pybench {own}, no core"
     return f"pybench {own}, core {_core.version} ({_core.build_profile})"
+
+
+def width() -> int:
+    """Columns for running text: those of the terminal up to 100, 80 where there is none."""
+    return min(100, shutil.get_terminal_size((80, 24)).columns)

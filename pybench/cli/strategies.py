@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pybench.cli.options import AsJson
-from pybench.cli.output import data, data_json
+from pybench.cli.output import data, data_json, width
 from pybench.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ def strategies(
     *,
     as_json: AsJson = False,
 ) -> int:
-    """List every strategy: what it promises, and its commands per grant."""
+    """List every strategy: its commands per grant, what it promises and under which faults."""
     from pybench.strategies import CATALOGUE
 
     if name is not None and name not in CATALOGUE:
-        raise InputError(f"no strategy is named {name!r}", hint=f"one of: {', '.join(CATALOGUE)}")
+        raise InputError(f"there is no strategy {name!r}", hint=f"one of {', '.join(CATALOGUE)}")
     chosen = [CATALOGUE[name]] if name is not None else list(CATALOGUE.values())
     if as_json:
         data_json([_row(strategy) for strategy in chosen])
@@ -32,3 +33,53 @@ def strategies(
     else:
         data("\n".join(_in_brief(strategy) for strategy in chosen))
     return 0
+
+
+def _in_brief(strategy: Strategy) -> str:
+    number = strategy.commands_per_grant
+    head = f"{strategy.name}: {strategy.summary}"
+    cost = f"{number} {'command' if number == 1 else 'commands'} per grant. Promises: {strategy.promise}"
+    return "\n".join([*_wrapped(head, "", "    "), *_wrapped(cost, "    ", "    "), ""])
+
+
+def _in_full(strategy: Strategy) -> str:
+    lines = [f"{strategy.name}: {strategy.summary}", ""]
+    entries = {
+        "commands": "; ".join(strategy.commands) or "none",
+        "promise": strategy.promise,
+        "holds under": strategy.holds_under,
+        "when to use": strategy.when_to_use,
+        "when not": strategy.when_not,
+    } | {
+        f"{parameter.name}=": f"{parameter.meaning} {parameter.allowed.text}; {parameter.default} by default."
+        for parameter in strategy.parameters
+    }
+    for word, text in entries.items():
+        lines += _wrapped(text, f"{word:<14}", " " * 14)
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, first: str, later: str) -> list[str]:
+    return textwrap.wrap(text, width(), initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+
+
+def _row(strategy: Strategy) -> dict[str, Any]:
+    return {
+        "strategy": strategy.name,
+        "summary": strategy.summary,
+        "commands": list(strategy.commands),
+        "commands_per_grant": strategy.commands_per_grant,
+        "promise": strategy.promise,
+        "holds_under": strategy.holds_under,
+        "when_to_use": strategy.when_to_use,
+        "when_not": strategy.when_not,
+        "parameters": [
+            {
+                "name": parameter.name,
+                "allowed": parameter.allowed.text,
+                "default": parameter.default,
+                "meaning": parameter.meaning,
+            }
+            for parameter in strategy.parameters
+        ],
+    }

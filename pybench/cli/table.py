@@ -6,6 +6,7 @@ table; numbers are never wrapped or cut. The same layout serves a terminal (styl
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ Row = Mapping[str, Any]
 
 AXES_OF_EVERY_MATRIX = ("concurrency", "keys", "hold", "retry")
 GAP = 2
+REASONS_SHOWN = 8
 KEEP = 0
 """The `drop` of a column that is never dropped."""
 
@@ -37,14 +39,14 @@ class Column:
     @property
     def name(self) -> str:
         """Both lines of the heading on one."""
-        return " ".join(part for part in self.heading if part)
+        return " ".join(part for part in self.heading if part).replace(" /", "/")
 
 
 MEASURES = (
     Column(("safe", "grants/s"), lambda row: format_exact(row["safe_grants_per_s"])),
     Column(
         ("", "95 %"),
-        lambda row: spread(row["grants_per_s"], row["grants_per_s_low"], row["grants_per_s_high"]),
+        lambda row: _interval(row),
         drop=3,
     ),
     Column(("acquire", "p50"), lambda row: format_us(row["acquire_p50_us"]), drop=2),
@@ -78,11 +80,17 @@ def render(rows: Sequence[Row], reasons: Mapping[str, str], width: int) -> list[
         )
         for row in rows
     ]
-    for row in rows:
-        if reason := reasons.get(str(row["cell"])):
-            lines.append(Text(f"  {row['verdict']} {row['cell']}: {reason}", style="red"))
+    # What is unsafe first: rows that are only undecided stand before it in rank order.
+    told = sorted((row for row in rows if str(row["cell"]) in reasons), key=lambda row: row["verdict"] != "UNSAFE")
+    for row in told[:REASONS_SHOWN]:
+        reason = reasons[str(row["cell"])]
+        style = "red" if row["verdict"] == "UNSAFE" else "yellow"
+        lines += [Text(line, style=style) for line in _wrapped(f"{row['verdict']} {row['cell']}: {reason}", width)]
+    if len(told) > REASONS_SHOWN:
+        lines.append(Text(f"  and {len(told) - REASONS_SHOWN} more: see the report"))
     if dropped:
-        lines.append(Text(f"  not shown at this width: {', '.join(dropped)} (all of it: --json)", style="dim"))
+        more = f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)"
+        lines += [Text(line, style="dim") for line in _wrapped(more, width)]
     return lines
 
 
@@ -121,8 +129,18 @@ def _identity(rows: Sequence[Row]) -> list[Column]:
     return columns + [Column(_heading(name), lambda row, name=name: _axis(row, name)) for name in varying(rows)]  # type: ignore[misc]
 
 
+def _interval(row: Row) -> str:
+    if not row["safe_grants_per_s"] or missing(row["safe_grants_per_s"]):
+        return ""
+    return spread(row["grants_per_s"], row["grants_per_s_low"], row["grants_per_s_high"])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+
+
 def _ranked(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["verdict"] == "SAFE"]
+    return [row for row in rows if row["verdict"] == "SAFE" and not missing(row["safe_grants_per_s"])]
 
 
 def _strategy(row: Row) -> str:

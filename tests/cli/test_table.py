@@ -7,7 +7,7 @@ import pytest
 from pybench.cli.table import render, varying
 
 
-def row(strategy: str, **figures: Any) -> dict[str, Any]:
+def row(strategy: str, **figures: object) -> dict[str, Any]:
     """A row of a summary, as the table gets it."""
     return {
         "cell": f"{strategy} concurrency={figures.get('concurrency', 16)}",
@@ -44,6 +44,8 @@ def row(strategy: str, **figures: Any) -> dict[str, Any]:
     } | figures
 
 
+MINIMUM = 60
+
 ROWS = [
     row("mutex"),
     row("naive", safe_grants_per_s=20_900.0),
@@ -57,7 +59,7 @@ def lines(rows: list[dict[str, Any]], width: int, **reasons: str) -> list[str]:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width: int):
-    assert max(map(len, lines(ROWS, width))) <= max(width, 75)
+    assert max(map(len, lines(ROWS, width))) <= max(width, MINIMUM)
     assert all("21,500" in line for line in lines(ROWS, width) if " mutex" in line)
 
 
@@ -65,8 +67,8 @@ def test_what_does_not_fit_is_dropped_and_named_and_the_verdict_stays():
     narrow = lines(ROWS, 80)
     assert "verdict" in narrow[1]
     assert "p99" in narrow[1]
-    assert "not shown at this width: " in narrow[-1]
-    assert "Jain's index" in narrow[-1]
+    assert any("not shown at this width: " in line for line in narrow)
+    assert "Jain's index" in " ".join(narrow)
 
 
 def test_everything_is_shown_where_there_is_room():

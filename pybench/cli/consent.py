@@ -1,0 +1,50 @@
+"""Asks before load goes to a server on another machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybench.cli.figures import wall_time
+from pybench.cli.output import say
+from pybench.errors import InputError
+from pybench.report.format import plural
+
+if TYPE_CHECKING:
+    from pybench.job import Consent
+    from pybench.plan import Plan
+    from pybench.servers import Server
+
+
+def asking(*, yes: bool) -> Consent:
+    """A consent that says what will be sent to servers elsewhere, and asks unless `yes` was said before."""
+
+    def consent(plan: Plan, servers: Sequence[Server]) -> None:
+        elsewhere = [server for server in servers if not server.is_local()]
+        if not elsewhere:
+            return
+        for line in _what_comes(plan, elsewhere):
+            say(line)
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            raise InputError("nobody is here to agree to load on another machine", hint="--yes agrees beforehand")
+        print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise InputError("not agreed to: nothing was sent", hint="--redis names another server, none starts one")
+
+    return consent
+
+
+def _what_comes(plan: Plan, servers: Sequence[Server]) -> list[str]:
+    matrix = plan.matrix
+    clients = max(cell.concurrency for cell in plan.cells)
+    connections = max(need.connections for need in plan.servers)
+    trials = len(plan.cells) * matrix.trials
+    return [
+        *(f"{server.endpoint} ({server.label}) is not on this machine." for server in servers),
+        f"For about {wall_time(plan.seconds)} it gets {plural(trials, 'trial')} of up to {plural(clients, 'client')} "
+        f"over up to {plural(connections, 'connection')}, each as fast as it can take and give back locks.",
+        "Keys begin with pybench: and are removed after each trial; nothing else there is touched.",
+    ]

@@ -1,0 +1,50 @@
+"""`pybench demo`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pybench.cli.options import AsJson, Servers
+
+if TYPE_CHECKING:
+    from pybench.job import Outcome
+
+
+def demo(
+    *,
+    servers: Servers = "auto",
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run's folder.")] = None,
+    open_report: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the report where there is a desktop.")
+    ] = True,
+    as_json: AsJson = False,
+) -> int:
+    """Compare the locks on a server that it starts itself: one minute, a table and a report."""
+    from pybench.cli.live import watch
+    from pybench.cli.outcome import show
+    from pybench.demo import MATRIX
+    from pybench.job import Job, carry_out
+    from pybench.matrix import matrix_from_mapping
+
+    matrix = matrix_from_mapping({**MATRIX, "backends": {"redis": {"source": servers}}})
+    outcome = carry_out(Job(matrix, command=["pybench", *sys.argv[1:]], out=out), watch=watch())
+    code = show(outcome, as_json=as_json)
+    if open_report:
+        _open(outcome)
+    return code
+
+
+def _open(outcome: Outcome) -> None:
+    """Show the report in a browser, where somebody sits in front of a desktop."""
+    desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if desktop and sys.stdout.isatty():
+        import webbrowser
+
+        from pybench.report import HTML
+
+        webbrowser.open((outcome.run.path / HTML).as_uri())

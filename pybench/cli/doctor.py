@@ -1,0 +1,49 @@
+"""`pybench doctor`."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pybench.cli.options import AsJson, Redis, Servers
+from pybench.cli.output import data, data_json, width
+from pybench.exits import Exit
+
+if TYPE_CHECKING:
+    from pybench.doctor import Finding
+
+
+def doctor(*, redis: Redis = None, servers: Servers = "auto", as_json: AsJson = False) -> int:
+    """Say whether this machine is fit to measure on, and which servers are there.
+
+    Ends what killed runs left behind. Exit code 41 when a server is the trouble, 40 for anything else that keeps a run
+    from being measured, otherwise 0.
+    """
+    from pybench.doctor import Level, examine
+    from pybench.servers.endpoint import ENVIRONMENT
+
+    findings = examine(_addresses(redis, ENVIRONMENT), servers)
+    if as_json:
+        data_json([{"level": str(f.level), "subject": f.subject, "what": f.what, "hint": f.hint} for f in findings])
+    else:
+        data("\n".join(line for finding in findings for line in _lines(finding)))
+    bad = [finding for finding in findings if finding.level is Level.BAD]
+    if any(finding.subject.startswith("server") for finding in bad):
+        return Exit.SERVER_UNREACHABLE
+    return Exit.BAD_INPUT if bad else Exit.OK
+
+
+def _addresses(option: str | None, variable: str) -> list[str]:
+    import os
+
+    address = option or os.environ.get(variable)
+    return [address] if address else []
+
+
+def _lines(finding: Finding) -> list[str]:
+    indent = " " * 20
+    head = f"{finding.level:<5} {finding.subject:<14}"
+    lines = textwrap.wrap(finding.what, width(), initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
+    if finding.hint:
+        lines += textwrap.wrap(f"-> {finding.hint}", width(), initial_indent=indent, subsequent_indent=f"{indent}   ")
+    return lines

@@ -1,0 +1,101 @@
+"""`pybench plan`."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pybench.cli.options import (
+    Allow,
+    AsJson,
+    Duration,
+    MatrixArgument,
+    Name,
+    Quick,
+    Redis,
+    Seed,
+    Servers,
+    Threshold,
+    Trials,
+    Warmup,
+)
+from pybench.cli.output import data, data_json, width
+
+if TYPE_CHECKING:
+    from pybench.plan import Plan
+
+
+def plan(
+    matrix: MatrixArgument = None,
+    *,
+    axes: dict[str, list[str]],
+    trials: Trials = None,
+    duration: Duration = None,
+    warmup: Warmup = None,
+    seed: Seed = None,
+    quick: Quick = False,
+    name: Name = None,
+    threshold: Threshold = None,
+    allow: Allow = None,
+    redis: Redis = None,
+    servers: Servers = "auto",
+    as_json: AsJson = False,
+) -> int:
+    """Say what `run` would do with the same arguments: cells, time, servers, and the cells refused and why.
+
+    Runs nothing and connects to nothing.
+    """
+    from pybench.impossible import Limits
+    from pybench.job import read_matrix
+    from pybench.plan import make_plan
+
+    parsed = read_matrix(
+        matrix,
+        **axes,
+        trials=trials,
+        duration=duration,
+        warmup=warmup,
+        seed=seed,
+        name=name,
+        threshold=threshold,
+        allow=allow,
+        redis=redis,
+        servers=servers,
+    )
+    made = make_plan(parsed, Limits.of_this_machine())
+    made = made.quick() if quick else made
+    if as_json:
+        data_json(made.to_dict())
+    else:
+        data("\n".join(_lines(made)))
+    made.require_cells()
+    return 0
+
+
+def _lines(plan: Plan) -> list[str]:
+    from pybench.cli.figures import wall_time
+    from pybench.durations import format_duration
+    from pybench.report.format import plural
+
+    matrix = plan.matrix
+    times = f"{format_duration(matrix.duration_ns)} after {format_duration(matrix.warmup_ns)} of warm-up"
+    lines = [
+        f"{matrix.name}: {plural(len(plan.cells), 'cell')}, {plural(matrix.trials, 'trial')} each of {times}",
+        f"time: about {wall_time(plan.seconds)}",
+        *(
+            f"server: {need.backend}, {need.given or 'started by pybench'}, appendfsync {need.appendfsync}, "
+            f"up to {plural(need.connections, 'connection')}"
+            for need in plan.servers
+        ),
+        f"order: {plural(len(plan.order), 'block')}, shuffled by seed {matrix.seed}",
+        "cells:",
+        *(f"  {cell.id}" for cell in plan.cells),
+    ]
+    if plan.refused:
+        lines.append("refused:")
+    for refused in plan.refused:
+        lines += [
+            f"  {refused.cell.id}",
+            *textwrap.wrap(refused.reason, width(), initial_indent="    ", subsequent_indent="    "),
+        ]
+    return lines

@@ -1,0 +1,62 @@
+"""The trials that a run makes for itself: its control, and what an idle call and the client itself cost.
+
+The control is `none` with several clients on one key: a run whose checker does not catch it proves nothing. The other
+two show what of a latency is not the lock's: one idle round trip (an uncontended `mutex` acquires in one call) and the
+client's own work for a grant (`none` sends nothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pybench.cells import Cell
+from pybench.durations import MS
+from pybench.values import ClosedLoop, Distribution, KeyChoice
+
+CLIENTS_AT_LEAST = 8
+HOLD_NS = 1 * MS
+CONTROL_NS = 300 * MS
+BASELINE_WARMUP_NS = 50 * MS
+BASELINE_NS = 200 * MS
+
+_NOTHING = Distribution("fixed", (0,))
+
+
+def control_cell(cells: Iterable[Cell], backend: str) -> Cell:
+    """The control of `backend`: the most threads that any cell has, and two clients or more on each."""
+    everything = list(cells)
+    threads = max(cell.threads for cell in everything)
+    own = next(cell for cell in everything if cell.backend == backend)
+    return replace(
+        _plain(own),
+        id=f"control of {backend}",
+        strategy="none",
+        concurrency=max(CLIENTS_AT_LEAST, 2 * threads),
+        hold=Distribution("fixed", (HOLD_NS,)),
+        threads=threads,
+    )
+
+
+def round_trip_cell(cell: Cell) -> Cell:
+    """One client that takes a free lock: its service time is one idle call, waited for as `cell` waits."""
+    return replace(_plain(cell), id=f"idle call to {cell.backend}", strategy="mutex", concurrency=1, threads=1)
+
+
+def client_cost_cell(cell: Cell) -> Cell:
+    """One client that sends nothing: its CPU for a grant is the client's own."""
+    return replace(_plain(cell), id="client alone", strategy="none", concurrency=1, threads=1)
+
+
+def _plain(cell: Cell) -> Cell:
+    return replace(
+        cell,
+        args=(),
+        keys=1,
+        key_choice=KeyChoice("uniform"),
+        hold=_NOTHING,
+        think=_NOTHING,
+        loop=ClosedLoop(),
+        after_lease="continue",
+        axes=(),
+    )

@@ -1,0 +1,238 @@
+"""A job: a matrix carried out on its servers into a run folder. `pybench run` is this with talk, `pybench.run` without.
+
+Promises: whatever ends a job early (an interrupt, a server that fails), what was measured is gathered, and the servers
+that it started are ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pybench import exits
+from pybench.errors import CoreBuildError, PybenchError
+from pybench.exits import Exit
+from pybench.interrupts import Interrupts
+from pybench.watch import Silent
+
+if TYPE_CHECKING:
+    from pybench.cells import Cell
+    from pybench.matrix import Matrix
+    from pybench.plan import Plan
+    from pybench.records import Run, RunFolder
+    from pybench.servers import Server, ServerPool
+    from pybench.thresholds import ThresholdResult
+    from pybench.watch import Watch
+
+RESULTS = Path("results")
+
+Consent = Callable[["Plan", "Sequence[Server]"], None]
+"""Asked before load goes to `servers` that were given; raises InputError to refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to carry out, and where to. `given` is the text of the matrix's file, None when options alone made it."""
+
+    matrix: Matrix
+    """With the times that are meant, shortened already for a quick run."""
+    command: Sequence[str]
+    given: str | None = None
+    out: Path | None = None
+    resume: RunFolder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a job came to. `error` is what ended it early, unless that was the user."""
+
+    run: Run
+    plan: Plan
+    exit: Exit
+    thresholds: list[ThresholdResult]
+    error: PybenchError | None
+
+    def write_report(self) -> Path:
+        """Write both forms of the report; returns the HTML file. Raises RecordError."""
+        from pybench.report import write_html, write_markdown
+
+        write_markdown(self.run.path)
+        return write_html(self.run.path)
+
+
+def run(
+    matrix: str | Path | Matrix | None = None, *, out: str | Path | None = None, quick: bool = False, **options: object
+) -> Run:
+    """Measure a matrix and return its record: `pybench run` without the talk.
+
+    `matrix` is the path of a file, a parsed matrix, or None when `options` say it all: `strategy`, `concurrency` and
+    the other options of the command line, as texts or lists of texts. Writes the run folder `out` (by default
+    `results/<name>-<time>`) with its report. `quick` shortens every trial. Given servers are used without asking.
+
+    Raises InputError for what cannot be used as it stands, ServerError, RecordError, CoreBuildError; and
+    KeyboardInterrupt, after what was measured is saved.
+    """
+    from pybench.matrix import Matrix
+    from pybench.plan import quickened
+
+    if isinstance(matrix, Matrix):
+        if options:
+            raise TypeError("options go over a file, not over a matrix that is parsed already")
+        path, parsed = None, matrix
+    else:
+        path = None if matrix is None else Path(matrix)
+        parsed = read_matrix(path, **options)
+    outcome = carry_out(
+        Job(
+            quickened(parsed) if quick else parsed,
+            command=["pybench", "run", str(path or parsed.name), *(["--quick"] if quick else [])],
+            given=path.read_text(encoding="utf-8") if path is not None else None,
+            out=None if out is None else Path(out),
+        )
+    )
+    outcome.write_report()
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.exit is Exit.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome.run
+
+
+def read_matrix(path: Path | None, **options: object) -> Matrix:
+    """The matrix of a file, of options, or of a file with options over it.
+
+    The server that PYBENCH_REDIS_URL names is used where neither says anything of servers. Raises InputError.
+    """
+    import os
+
+    from pybench.matrix import load_matrix, matrix_from_options
+    from pybench.servers.endpoint import ENVIRONMENT
+
+    def read(**options: object) -> Matrix:
+        return matrix_from_options(**options) if path is None else load_matrix(path, **options)
+
+    matrix = read(**options)
+    address = os.environ.get(ENVIRONMENT)
+    if address and "backends" not in matrix.model_fields_set and options.get("servers") in (None, "auto"):
+        return read(**{**options, "redis": address})
+    return matrix
+
+
+def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:
+    """Run `job` to its end, or as far as it gets.
+
+    Raises PybenchError when it cannot begin, and KeyboardInterrupt when the user asks before it began, or insists.
+    """
+    require_core()
+    from pybench.runner import Ending, Runner
+    from pybench.servers import ServerPool, clear_leftovers
+
+    watch = watch or Silent()
+    error: PybenchError | None = None
+    status: Literal["complete", "interrupted"] = "interrupted"
+    with Interrupts() as interrupts:
+        with ServerPool() as pool:
+            with interrupts.stoppable():
+                for leftover in clear_leftovers():
+                    watch.note(f"left by a run that was killed: {leftover}")
+                plan, servers = _planned(job.matrix, pool)
+                if consent is not None:
+                    consent(plan, servers)
+            folder = _folder(job, plan, servers)
+            try:
+                ending = Runner(plan, pool, folder, watch, interrupts).run()
+                status = "complete" if ending is Ending.COMPLETE else "interrupted"
+            except PybenchError as caught:
+                error = caught
+        return _outcome(plan, folder, status, error)
+
+
+def require_core() -> None:
+    """Raise CoreBuildError unless the core is there and was built to measure."""
+    try:
+        from pybench import _core
+    except ImportError as error:
+        raise CoreBuildError(f"the core cannot be loaded: {error}", hint="make build") from error
+    if _core.build_profile != "release":
+        raise CoreBuildError("the core was built without optimisation, and must not measure", hint="make build")
+
+
+def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, list[Server]]:
+    """The plan, made again when the servers are there: they say how many connections they take."""
+    from pybench.impossible import Limits
+    from pybench.plan import make_plan
+
+    _raise_file_limit()
+    first = make_plan(matrix, Limits.of_this_machine())
+    first.require_cells()
+    servers = {(cell.backend, cell.appendfsync): _servers_of(cell, matrix, pool) for cell in first.cells}
+    maxclients = {
+        backend: server.facts.maxclients
+        for (backend, _), group in servers.items()
+        for server in group
+        if server.facts.maxclients is not None
+    }
+    plan = make_plan(matrix, Limits.of_this_machine(maxclients))
+    plan.require_cells()
+    return plan, [server for group in servers.values() for server in group]
+
+
+def _servers_of(cell: Cell, matrix: Matrix, pool: ServerPool) -> list[Server]:
+    return pool.get(matrix.backends[cell.backend], cell.appendfsync)
+
+
+def _raise_file_limit() -> None:
+    """Let this process open as many connections as it may; the plan has refused the cells that want more."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard and hard != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _folder(job: Job, plan: Plan, servers: Sequence[Server]) -> RunFolder:
+    from pybench.records import RunFolder, build_manifest
+
+    described = [server.manifest() for server in servers]
+    if job.resume is not None:
+        from pybench.resume import require_same
+
+        require_same(job.resume.manifest, plan, described)
+        job.resume.update_manifest(status="running")
+        return job.resume
+    manifest = build_manifest(
+        name=job.matrix.name,
+        seed=job.matrix.seed,
+        matrix_given=job.given,
+        matrix_expanded=job.matrix.to_dict(),
+        cells=plan.cells,
+        order=plan.order,
+        servers=described,
+        command=job.command,
+    )
+    return RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)
+
+
+def _new_folder(name: str) -> Path:
+    first = RESULTS / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    tries = (first, *(first.with_name(f"{first.name}-{n}") for n in range(2, 1000)))
+    return next(path for path in tries if not path.exists())
+
+
+def _outcome(
+    plan: Plan, folder: RunFolder, status: Literal["complete", "interrupted"], error: PybenchError | None
+) -> Outcome:
+    """Gather the folder, and say what the run earned."""
+    from pybench import thresholds, verdicts
+
+    run = folder.finish(status)
+    results = thresholds.evaluate(plan.matrix.thresholds, run.summary)
+    codes = {verdicts.run_exit(run.trials, thresholds=results, controls=run.manifest["control"])}
+    if error is not None:
+        codes.add(error.exit)
+    elif status == "interrupted":
+        codes.add(Exit.INTERRUPTED)
+    return Outcome(run, plan, exits.first(codes), results, error)

@@ -1,0 +1,231 @@
+"""Carries out a plan: the control and the baseline first, then block by block one trial after another.
+
+Promises: each trial is saved when it ends, under keys of its own that are removed then; an interrupt keeps what was
+measured; a server that fails ends the run with a ServerError and leaves all earlier trials.
+Does not do: making the plan, gathering the folder, saying anything; see `job` and `watch`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from pybench import _core, control
+from pybench.errors import ServerError
+from pybench.records import control_entry, trial_record
+from pybench.records.histograms import merged
+from pybench.servers import difference, read_figures, remove_keys
+from pybench.stats import quantile
+from pybench.strategies import CATALOGUE
+from pybench.trials import trial_seed, trial_spec
+from pybench.verdicts import Verdict, controls_caught
+from pybench.watch import Finished, Slot
+
+if TYPE_CHECKING:
+    from pybench.cells import Cell
+    from pybench.interrupts import Interrupts
+    from pybench.plan import Plan
+    from pybench.records import RunFolder
+    from pybench.servers import Server, ServerPool
+    from pybench.watch import Watch
+
+Setting = tuple[str, str, str]
+"""Backend, `appendfsync` and `poll`: what an idle call depends on."""
+
+
+class Ending(Enum):
+    """How a run came to its end."""
+
+    COMPLETE = auto()
+    INTERRUPTED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One trial, with what surrounded it."""
+
+    result: _core.TrialResult
+    started_at: datetime
+    wall_s: float
+    server_cpu_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What of every grant is not the lock's: one idle call, and the client's own CPU. None: too few to tell."""
+
+    round_trip_us: float | None
+    client_cpu_us: float | None
+
+
+def slots_of(plan: Plan) -> list[Slot]:
+    """Every trial of `plan`, in its order. A block holds each cell once, so a block's number is that of its trials."""
+    seconds = (plan.matrix.warmup_ns + plan.matrix.duration_ns) / 1e9
+    ordered = [(block, index) for block, indices in enumerate(plan.order, start=1) for index in indices]
+    return [Slot(number, plan.cells[index], block, seconds) for number, (block, index) in enumerate(ordered, start=1)]
+
+
+class Runner:
+    """One run of a plan, into a folder."""
+
+    def __init__(self, plan: Plan, pool: ServerPool, folder: RunFolder, watch: Watch, interrupts: Interrupts) -> None:
+        self.plan = plan
+        self.pool = pool
+        self.folder = folder
+        self.watch = watch
+        self.interrupts = interrupts
+        self.run_id = secrets.token_hex(4)
+        self.trials_begun = 0
+        self.baselines: dict[Setting, Baseline] = {}
+
+    def run(self) -> Ending:
+        """Run every trial that the folder does not hold yet.
+
+        Raises ServerError when a server fails, RecordError when a trial cannot be saved. KeyboardInterrupt comes out
+        only when it is asked for a second time.
+        """
+        slots, done = slots_of(self.plan), self.folder.done()
+        left = [slot for slot in slots if (slot.cell.id, slot.block) not in done]
+        self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
+        try:
+            self._run_controls({slot.cell.backend for slot in left})
+            self._run_baselines(slot.cell for slot in left)
+            for slot in left:
+                self._run_slot(slot)
+                if self.interrupts.asked:
+                    return Ending.INTERRUPTED
+        except KeyboardInterrupt:
+            if self.interrupts.insisted:
+                raise
+            return Ending.INTERRUPTED
+        finally:
+            self.watch.run_ends()
+        return Ending.COMPLETE
+
+    def _run_controls(self, backends: Iterable[str]) -> None:
+        """One control for each backend; those that an earlier part of the run caught still stand."""
+        entries = [entry for entry in self.folder.manifest["control"] if entry["caught"]]
+        for backend in sorted(set(backends) - {entry["backend"] for entry in entries}):
+            cell = control.control_cell(self.plan.cells, backend)
+            slot = Slot(0, cell, 0, control.CONTROL_NS / 1e9)
+            measured = self._measure(slot, warmup_ns=0, duration_ns=control.CONTROL_NS)
+            if measured.result.stopped:
+                raise KeyboardInterrupt
+            entry = control_entry(cell, measured.result.totals, measured.result.violations)
+            entries.append(entry)
+            self.folder.update_manifest(control=entries)
+            verdict = Verdict.UNSAFE if entry["caught"] else Verdict.VOID
+            self.watch.trial_ends(slot, Finished(None, None, entry["violations"], verdict))
+            if not entry["caught"]:
+                self.watch.note(f"{cell.id} was not caught: whatever this run measures, it proves nothing (VOID)")
+
+    def _run_baselines(self, cells: Iterable[Cell]) -> None:
+        """What an idle call and the client cost, once for each setting in which cells run."""
+        for setting, cell in {_setting(cell): cell for cell in cells}.items():
+            call = self._measure_briefly(control.round_trip_cell(cell))
+            alone = self._measure_briefly(control.client_cost_cell(cell))
+            service = [row.hdr for row in call.histograms if (row.phase, row.outcome) == ("service", "granted")]
+            round_trip_ns = quantile(*merged(service), 0.5)
+            grants = alone.totals["grants"]
+            self.baselines[setting] = Baseline(
+                round_trip_us=None if round_trip_ns is None else round_trip_ns / 1e3,
+                client_cpu_us=alone.totals["client_cpu_ns"] / 1e3 / grants if grants else None,
+            )
+        self.folder.update_manifest(
+            baseline=[
+                {
+                    "backend": backend,
+                    "appendfsync": appendfsync,
+                    "poll": poll,
+                    "round_trip_us": baseline.round_trip_us,
+                    "client_cpu_us_per_grant": baseline.client_cpu_us,
+                }
+                for (backend, appendfsync, poll), baseline in self.baselines.items()
+            ]
+        )
+
+    def _measure_briefly(self, cell: Cell) -> _core.TrialResult:
+        slot = Slot(0, cell, 0, (control.BASELINE_WARMUP_NS + control.BASELINE_NS) / 1e9)
+        measured = self._measure(slot, warmup_ns=control.BASELINE_WARMUP_NS, duration_ns=control.BASELINE_NS)
+        if measured.result.stopped:
+            raise KeyboardInterrupt
+        return measured.result
+
+    def _run_slot(self, slot: Slot) -> None:
+        """One trial of the plan, saved."""
+        cell, matrix = slot.cell, self.plan.matrix
+        measured = self._measure(slot, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
+        record = trial_record(
+            cell,
+            trial=slot.block,
+            block=slot.block,
+            started_at=measured.started_at,
+            result=measured.result,
+            server=self._servers(cell)[0],
+            server_cpu_us=measured.server_cpu_us,
+            strategy=CATALOGUE[cell.strategy],
+            wall_s=measured.wall_s,
+            round_trip_us=self.baselines[_setting(cell)].round_trip_us,
+        )
+        self.folder.add_trial(record)
+        caught = controls_caught(self.folder.manifest["control"])
+        verdict = Verdict(record.row["verdict"]) if caught else Verdict.VOID
+        self.watch.trial_ends(
+            slot,
+            Finished(record.row["grants_per_s"], record.row["acquire_p99_us"], record.row["violations"], verdict),
+        )
+
+    def _measure(self, slot: Slot, *, warmup_ns: int, duration_ns: int) -> Measured:
+        """Run one trial under keys of its own, and remove them. An interrupted one returns what it measured."""
+        servers = self._servers(slot.cell)
+        self.trials_begun += 1
+        prefix = f"pybench:{self.run_id}:{self.trials_begun}:"
+        trial = _core.Trial(
+            trial_spec(
+                slot.cell,
+                [server.core_spec() for server in servers],
+                key_prefix=prefix,
+                client_name=f"pybench-{self.run_id}",
+                seed=trial_seed(self.plan.matrix.seed, slot.block),
+                warmup_ns=warmup_ns,
+                duration_ns=duration_ns,
+            )
+        )
+        before = [read_figures(server) for server in servers]
+        started_at, started = datetime.now(UTC), time.monotonic()
+        self.watch.trial_begins(slot, trial)
+        try:
+            result = self._run_trial(trial)
+            wall_s = time.monotonic() - started
+            after = [read_figures(server) for server in servers]
+        finally:
+            # Says it more clearly than whatever a dead server made go wrong.
+            self.pool.check()
+        cpu_us = sum(difference(*pair).cpu_us for pair in zip(before, after, strict=True))
+        for server in servers:
+            remove_keys(server, prefix)
+        return Measured(result, started_at, wall_s, cpu_us)
+
+    def _run_trial(self, trial: _core.Trial) -> _core.TrialResult:
+        try:
+            with self.interrupts.stoppable():
+                return trial.run()
+        except KeyboardInterrupt:
+            result = trial.result
+            if result is None or self.interrupts.insisted:
+                raise
+            return result
+        except _core.ConnectError as error:
+            raise ServerError(f"a server did not take our connections: {error}", hint="pybench doctor") from error
+
+    def _servers(self, cell: Cell) -> list[Server]:
+        return self.pool.get(self.plan.matrix.backends[cell.backend], cell.appendfsync)
+
+
+def _setting(cell: Cell) -> Setting:
+    return cell.backend, cell.appendfsync, cell.poll

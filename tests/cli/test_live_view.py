@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyte
+import pytest
+from rich.console import Console
+
+from pybench.cli.live import Clock, LiveView, PlainLines, line_of
+from pybench.verdicts import Verdict
+from pybench.watch import Finished, Slot
+
+
+def slot(number: int, seconds: float = 2.5, cell: str = "mutex concurrency=64") -> Slot:
+    return Slot(number=number, cell=SimpleNamespace(id=cell), block=1, planned_s=seconds)  # type: ignore[arg-type]
+
+
+def finished(verdict: Verdict = Verdict.SAFE, violations: int = 0) -> Finished:
+    return Finished(grants_per_s=21_500.0, p99_us=12_500.0, violations=violations, verdict=verdict)
+
+
+class Running:
+    """What the view reads of a trial that runs; the core's own is read in test_terminal.py."""
+
+    def progress(self) -> SimpleNamespace:
+        return SimpleNamespace(
+            phase="measuring", elapsed_ns=1_200_000_000, grants_per_s=20_900.0, p99_ns=1_250_000, errors=3, reconnects=0
+        )
+
+
+def screen_of(output: str, columns: int = 80) -> list[str]:
+    screen = pyte.Screen(columns, 24)
+    pyte.Stream(screen).feed(output.replace("\n", "\r\n"))
+    return [line.rstrip() for line in screen.display]
+
+
+def test_the_view_shows_the_cell_its_figures_of_now_and_the_time_left():
+    out = io.StringIO()
+    view = LiveView(Console(file=out, force_terminal=True, width=80, color_system="standard"))
+    view.run_begins("quickstart", Path("results/quickstart"), [slot(1), slot(2)], total=2)
+    view.trial_begins(slot(1), Running())  # type: ignore[arg-type]
+    view.trial_ends(slot(1), finished())
+    view.trial_begins(slot(2), Running())  # type: ignore[arg-type]
+    time.sleep(0.6)
+    shown = screen_of(out.getvalue())
+    view.run_ends()
+    assert any(line.startswith("1/2 ") and line.endswith("s left") for line in shown)
+    assert any("[1/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE" in line for line in shown)
+    assert any("20.9 k grants/s" in line and "3 errors" in line for line in shown)
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+def test_the_view_never_takes_more_than_its_lines_on_a_narrow_terminal(columns: int):
+    out = io.StringIO()
+    view = LiveView(Console(file=out, force_terminal=True, width=columns, height=24))
+    view.run_begins("q", Path("r"), [slot(1, cell="redlock(nodes=5) concurrency=64 hold=lognormal(2ms, 0.8)")], total=1)
+    view.trial_begins(slot(1), Running())  # type: ignore[arg-type]
+    assert len(view.console.render_lines(view.picture(), pad=False)) == 3
+    view.run_ends()
+
+
+def test_the_end_leaves_nothing_of_the_view_on_the_terminal():
+    out = io.StringIO()
+    view = LiveView(Console(file=out, force_terminal=True, width=80))
+    view.run_begins("quickstart", Path("results/quickstart"), [slot(1)], total=1)
+    view.trial_begins(slot(1), Running())  # type: ignore[arg-type]
+    time.sleep(0.3)
+    view.run_ends()
+    view.run_ends()
+    assert [line for line in screen_of(out.getvalue()) if line] == ["quickstart: 1 trial, into results/quickstart"]
+
+
+def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]):
+    lines = PlainLines()
+    lines.run_begins("quickstart", Path("results/quickstart"), [slot(1), slot(2)], total=2)
+    for number in (1, 2):
+        lines.trial_begins(slot(number), Running())  # type: ignore[arg-type]
+        lines.trial_ends(slot(number), finished())
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "quickstart: 2 trials, about 5 s, into results/quickstart",
+        "[1/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
+        "[2/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
+    ]
+
+
+def test_a_control_is_said_to_be_caught_and_not_to_be_unsafe():
+    assert line_of(slot(0), finished(Verdict.UNSAFE, 5_000), 9).endswith("caught, 5,000 violations")
+    assert "NOT CAUGHT" in line_of(slot(0), finished(Verdict.VOID, 0), 9)
+
+
+def test_the_time_left_is_stretched_by_what_trials_took_beyond_their_plan(monkeypatch: pytest.MonkeyPatch):
+    now = [100.0]
+    monkeypatch.setattr("pybench.cli.live.time.monotonic", lambda: now[0])
+    clock = Clock([slot(1, 2.0), slot(2, 2.0), slot(3, 2.0)])
+    assert clock.left_s(None) == 6.0
+    clock.begin()
+    now[0] += 3.0
+    clock.end(slot(1, 2.0))
+    assert clock.left_s(None) == 6.0  # two trials of 2 s, and 1 s around each
+    clock.begin()
+    now[0] += 1.0
+    assert clock.left_s(slot(2, 2.0)) == 5.0
+    now[0] += 10.0
+    assert clock.left_s(slot(2, 2.0)) == 3.0  # a trial that takes long eats nothing of the next one's time
