@@ -104,9 +104,16 @@ def _alone(loads: Iterable[Load], *, alone_in_run: bool) -> str:
 
 
 def _tied(contested: Sequence[Load]) -> str:
-    names = _listed(sorted({contender.lock for load in contested for contender in load.contenders}))
-    without = any(contender.interval is None for load in contested for contender in load.contenders)
-    why = "one trial each gives no interval" if without else "the intervals of the first overlap at every load"
+    pairs = [
+        (load.contenders[0], other)
+        for load in contested
+        for other in load.contenders[1:]
+        if not load.contenders[0].is_told_apart_from(other)
+    ]
+    names = _listed(sorted({contender.lock for pair in pairs for contender in pair}))
+    without = any(contender.interval is None for pair in pairs for contender in pair)
+    where = " at every load" if len(contested) > 1 else ""
+    why = "one trial each gives no interval" if without else f"their intervals overlap{where}"
     return f"{names} can't be told apart by safe grants/s: {why}"
 
 

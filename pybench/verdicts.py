@@ -162,7 +162,8 @@ def _what_broke(totals: Mapping[str, int]) -> str:
         for column, name in kinds
         if totals[column]
     ]
-    return f"{', '.join(named)} in {totals['grants']:,} grants"
+    # Not "in so many grants": those are of the window, violations of the whole trial.
+    return ", ".join(named)
 
 
 def _plural(name: str) -> str:

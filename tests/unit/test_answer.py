@@ -62,10 +62,7 @@ def test_loads_are_not_compared_with_each_other():
 
 def test_overlapping_intervals_tell_nothing_apart():
     found = answer(summary(lock("naive", 1_000, spread=0.1), lock("mutex", 1_050, spread=0.1)))
-    assert (
-        found
-        == "mutex and naive can't be told apart by safe grants/s: the intervals of the first overlap at every load."
-    )
+    assert found == "mutex and naive can't be told apart by safe grants/s: their intervals overlap."
 
 
 def test_one_trial_tells_nothing_apart():
@@ -75,7 +72,7 @@ def test_one_trial_tells_nothing_apart():
 
 def test_a_lead_over_the_second_needs_to_be_one_over_all():
     found = answer(summary(lock("a", 1_000), lock("b", 900), lock("c", 800, spread=0.5)))
-    assert "can't be told apart" in found
+    assert found == "a and c can't be told apart by safe grants/s: their intervals overlap."
 
 
 def test_the_only_lock_is_compared_with_none():
