@@ -40,6 +40,8 @@ def parse_call(text: str) -> Call:
     """Take `text` apart. Raises BadValue when it is not of this form or names an argument twice."""
     match = _CALL.fullmatch(text.strip())
     if match is None:
+        if text.count("(") != text.count(")"):
+            raise BadValue(f"the parentheses of {shown(text)} do not match")
         raise BadValue(f"{shown(text)} is neither a name nor name(argument, ...)")
     positional: list[str] = []
     named: dict[str, str] = {}

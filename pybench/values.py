@@ -329,7 +329,7 @@ def _retry(kind: RetryKind, fields: Mapping[str, object]) -> Retry:
         return Retry("none", 0, 1.0, 0, 1, 10 * S)
     base_ns, cap_ns = int(given.get("base", 1 * MS)), int(given.get("cap", 50 * MS))
     if kind != "fixed" and base_ns == 0:
-        raise BadValue(f"a {kind} from a base of 0 never waits", hint="say fixed(base=0)", at=("base",))
+        raise BadValue(f"{kind} from a base of 0 never waits", hint="say fixed(base=0)", at=("base",))
     if "cap" in known and base_ns > cap_ns:
         message = f"the base of {format_duration(base_ns)} is longer than the cap of {format_duration(cap_ns)}"
         raise BadValue(message, hint=f"say cap={format_duration(base_ns)} or more", at=("base",))

@@ -17,7 +17,7 @@ from pybench.matrix.axes import AXES, DEFAULT_BACKEND
 from pybench.matrix.backends import Backend
 from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
-from pybench.matrix.reader import HINT, Document
+from pybench.matrix.reader import HINT, Document, Position
 from pybench.matrix.reading import ERROR_TYPE
 from pybench.notation import BadValue, shown, split_list, suggestion
 
@@ -32,6 +32,8 @@ _BACKEND = tuple(field.alias or name for name, field in Backend.model_fields.ite
 Flags = dict[Path, str]
 """The option that a path of the matrix came from."""
 Line = Callable[[Problem], str]
+Place = tuple[bool, Position]
+"""Whether an option is to blame, and the line and column: problems are told in the order of the file."""
 
 
 def load_matrix(path: str | FilePath, **options: object) -> Matrix:
@@ -48,7 +50,11 @@ def load_matrix(path: str | FilePath, **options: object) -> Matrix:
         flag = _flag(problem.path, flags)
         return f"{flag}: {problem.advice}" if flag else document.line(problem)
 
-    return _checked(raw, line, HINT)
+    def place(problem: Problem) -> Place:
+        of_option = _flag(problem.path, flags) is not None
+        return of_option, (1, 1) if of_option else document.position(problem)
+
+    return _checked(raw, line, HINT, place)
 
 
 def matrix_from_options(**options: object) -> Matrix:
@@ -74,13 +80,15 @@ def matrix_from_mapping(values: Mapping[str, object]) -> Matrix:
     return _checked(dict(values), lambda problem: problem.sentence, HINT)
 
 
-def _checked(raw: dict[str, Any], line: Line, hint: str) -> Matrix:
+def _checked(
+    raw: dict[str, Any], line: Line, hint: str, place: Callable[[Problem], Place] = lambda _: (True, (1, 1))
+) -> Matrix:
     # A block whose every line is commented out reads as nothing: that is meant as not given.
     values = {name: value for name, value in raw.items() if not (value is None and name in _BLOCKS)}
     try:
         return Matrix.model_validate(values)
     except ValidationError as error:
-        raise_all(_problems(error), line, hint=hint)
+        raise_all(sorted(_problems(error), key=place), line, hint=hint)
         raise AssertionError("a validation error holds at least one problem") from error
 
 
@@ -160,7 +168,10 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
         if found["type"] == ERROR_TYPE and "problems" in context:
             yield from context["problems"]
         elif found["type"] == ERROR_TYPE:
-            yield Problem((*path, *context["at"]), context["told"], context["hint"])
+            at = context["at"]
+            # Where the path ends with the name of a part, the sentence need not begin with it again.
+            told = context["told"].removeprefix(f"{at[-1]}: ") if at else context["told"]
+            yield Problem((*path, *at), told, context["hint"])
         elif found["type"] == "extra_forbidden":
             yield _unknown_key(path)
         elif found["type"] in ("model_type", "model_attributes_type", "dict_type"):

@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pybench.durations import format_duration, parse_duration
+from pybench.durations import MS, S, format_duration, parse_duration
 from pybench.matrix.axes import AXES, BACKEND_NAME, DEFAULT_BACKEND
 from pybench.matrix.backends import Backend, named
 from pybench.matrix.checks import given, problems_of
@@ -54,7 +54,9 @@ def _model(name: str, doc: str, *, of_lists: bool) -> type[BaseModel]:
         one = Annotated[Any, PlainValidator(reads(axis.parse))]
         schema = _one_or_more(axis.schema) if of_lists else axis.schema
         shape: Any = Annotated[tuple[one, ...], BeforeValidator(_as_list), Field(min_length=1)] if of_lists else one
-        fields[axis.name] = (Annotated[shape, WithJsonSchema(schema)], Field(default=None, description=axis.meaning))
+        default = "" if axis.default is None else f" Default: {axis.text(axis.default)}."
+        field = Field(default=None, description=axis.meaning + default)
+        fields[axis.name] = (Annotated[shape, WithJsonSchema(schema)], field)
     return create_model(name, __config__=_STRICT, __doc__=doc, **fields)
 
 
@@ -141,32 +143,55 @@ class Matrix(BaseModel):
         WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_TRIALS}),
     ] = Field(default=5, description="How often each cell is measured: intervals are drawn over trials.")
     duration_ns: Annotated[int, PlainValidator(reads(_positive_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
-        default=2_000_000_000, alias="duration", description="How long one trial measures."
+        default=2 * S,
+        alias="duration",
+        description="How long one trial measures.",
+        json_schema_extra={"default": format_duration(2 * S)},
     )
     warmup_ns: Annotated[int, PlainValidator(reads(parse_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
-        default=500_000_000, alias="warmup", description="How long it runs before that; its violations count."
+        default=500 * MS,
+        alias="warmup",
+        description="How long it runs before that; its violations count.",
+        json_schema_extra={"default": format_duration(500 * MS)},
     )
-    axes: Axes = Field(default_factory=Axes, description="Axis -> its values; every combination is a cell.")
-    fixed: Fixed = Field(default_factory=Fixed, description="Axis -> the one value that every cell has.")
+    axes: Axes = Field(
+        default_factory=Axes,
+        description="Axis -> its values; every combination is a cell.",
+        examples=[{"strategy": ["naive", "mutex"], "concurrency": [1, 16]}],
+    )
+    fixed: Fixed = Field(
+        default_factory=Fixed,
+        description="Axis -> the one value that every cell has.",
+        examples=[{"hold": "1ms", "ttl": "10s"}],
+    )
     exclude: tuple[Axes, ...] = Field(
-        default=(), description="Cells to leave out: those that match every axis of one entry."
+        default=(),
+        description="Cells to leave out: those that match every axis of one entry.",
+        examples=[[{"strategy": "none", "keys": 1000}]],
     )
     include: tuple[Fixed, ...] = Field(
-        default=(), description="One more cell each: its axes, the rest as fixed or by default."
+        default=(),
+        description="One more cell each: its axes, the rest as fixed or by default.",
+        examples=[[{"strategy": "mutex", "retry": "none"}]],
     )
     backends: Annotated[dict[str, Backend], BeforeValidator(reads(_backends)), AfterValidator(_with_names)] = Field(
         default_factory=lambda: {DEFAULT_BACKEND: Backend()},
         description="Name -> server. None: one called redis, which pybench starts.",
+        examples=[{"mine": {"url": "redis://:${REDIS_PASSWORD}@localhost:6379/0"}}],
     )
     thresholds: tuple[
         Annotated[Threshold, PlainValidator(reads(parse_threshold)), WithJsonSchema(threshold_schema())], ...
-    ] = Field(default=(), description="What has to be true of every cell; missed: exit code 10.")
+    ] = Field(
+        default=(),
+        description="What has to be true of every cell; missed: exit code 10.",
+        examples=[["violations == 0"]],
+    )
     allow: tuple[
         Annotated[
             Literal["hold-beyond-ttl"], PlainValidator(reads(_allowed)), WithJsonSchema({"enum": list(ALLOWABLE)})
         ],
         ...,
-    ] = Field(default=(), description="Cells that the plan refuses otherwise.")
+    ] = Field(default=(), description="Cells that the plan refuses otherwise.", examples=[list(ALLOWABLE)])
 
     @model_validator(mode="after")
     def _names_agree(self) -> Matrix:

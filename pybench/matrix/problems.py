@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pybench.errors import InputError
-from pybench.notation import BadValue
 
 Path = tuple[str | int, ...]
 """Keys and list positions from the top of the matrix."""
@@ -23,11 +22,6 @@ class Problem:
     hint: str | None = None
     of_key: bool = False
     """Whether the key at `path` is to blame; otherwise its value is."""
-
-    @classmethod
-    def of_value(cls, path: Path, error: BadValue) -> Problem:
-        """The problem that `error` tells of the value at `path`."""
-        return cls((*path, *error.at), error.message, error.hint)
 
     @property
     def advice(self) -> str:

@@ -16,6 +16,7 @@ from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.scanner import Scanner
 
 from pybench.errors import InputError
 from pybench.matrix.problems import Path, Problem, raise_all
@@ -27,9 +28,19 @@ MOST_NESTED = 50
 HINT = "`pybench init` writes a matrix to start from"
 
 _TAG = "tag:yaml.org,2002:"
+_TOO_DEEP = "it is nested too deeply"
 _TOO_MANY = f"it has more than {MOST_VALUES:,} values"
 Position = tuple[int, int]
 """Line and column, from 1."""
+
+
+class _BoundedScanner(Scanner):
+    """The composer comes too late for brackets in brackets: the scanner looks ahead, in time that grows as a square."""
+
+    def fetch_flow_collection_start(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - handed on as they come
+        if len(self.flow_context) >= MOST_NESTED:
+            raise MarkedYAMLError(problem=_TOO_DEEP, problem_mark=self.reader.get_mark())
+        super().fetch_flow_collection_start(*arguments, **named)
 
 
 class _BoundedComposer(Composer):
@@ -44,7 +55,7 @@ class _BoundedComposer(Composer):
         self._count += 1
         self._depth += 1
         if self._depth > MOST_NESTED or self._count > MOST_VALUES:
-            problem = "it is nested too deeply" if self._depth > MOST_NESTED else _TOO_MANY
+            problem = _TOO_DEEP if self._depth > MOST_NESTED else _TOO_MANY
             raise MarkedYAMLError(problem=problem, problem_mark=self.parser.peek_event().start_mark)
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -74,20 +85,22 @@ class Document:
 
     def line(self, problem: Problem) -> str:
         """`problem` behind the `file:line:column` of what is to blame, or of the nearest thing around it."""
-        return f"{self._place(problem)}: {problem.sentence}"
+        line, column = self.position(problem)
+        return f"{self.name}:{line}:{column}: {problem.sentence}"
 
-    def _place(self, problem: Problem) -> str:
-        for length in range(len(problem.path), -1, -1):
+    def position(self, problem: Problem) -> Position:
+        """The line and column of what is to blame, or of the nearest thing around it."""
+        for length in range(len(problem.path), 0, -1):
             path = problem.path[:length]
             tables = (self._keys, self._values) if problem.of_key else (self._values, self._keys)
             for table in tables:
                 if path in table:
-                    line, column = table[path]
-                    return f"{self.name}:{line}:{column}"
-        return self.name
+                    return table[path]
+        return 1, 1
 
     def _compose(self, text: str) -> Node:
         yaml = YAML(typ="safe", pure=True)
+        yaml.Scanner = _BoundedScanner
         yaml.Composer = _BoundedComposer  # type: ignore[assignment]
         try:
             node = yaml.compose(text)
@@ -117,7 +130,7 @@ class Document:
             problem = "a tab cannot indent YAML; use spaces"
         elif "found undefined alias" in problem:
             problem = f"{problem.removeprefix('found ')}; an anchor stands above its aliases"
-        elif "nested too deeply" in problem or problem == _TOO_MANY:
+        elif problem in (_TOO_DEEP, _TOO_MANY):
             pass
         elif "another document" in problem:
             problem = "a second document begins here; a file holds one matrix"
@@ -151,6 +164,7 @@ class Document:
         for key_node, value_node in node.value:
             position = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             if key_node.tag == f"{_TAG}merge":
+                self._keys[(*path, "<<")] = position
                 merged.append(value_node)
                 continue
             key = key_node.value if isinstance(key_node, ScalarNode) else None

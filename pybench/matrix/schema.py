@@ -10,7 +10,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12. It accepts what `load_matrix` accepts, and a little more: it cannot do sums."""
+    """JSON Schema, draft 2020-12, of a matrix in plain spelling. Whether its parts agree only `load_matrix` sees."""
     schema = Matrix.model_json_schema(by_alias=True)
     _tidy(schema)
     return {

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.errors import InputError
+from pybench.matrix import INIT_TEXT, Matrix, expand, load_matrix, matrix_from_mapping, matrix_from_options
+from pybench.values import Distribution
+
+EXAMPLES = sorted(Path("examples").glob("*.yaml"))
+
+
+def ids(matrix: Matrix) -> list[str]:
+    return [cell.id for cell in expand(matrix)]
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "matrix.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_matrix_of_one_strategy_has_every_default():
+    matrix = matrix_from_options(strategy="mutex")
+    (cell,) = expand(matrix)
+    assert (matrix.trials, matrix.duration_ns, matrix.warmup_ns, matrix.seed) == (5, 2_000_000_000, 500_000_000, 1)
+    assert (cell.id, cell.concurrency, cell.keys, cell.ttl_ms, cell.threads, cell.poll) == (
+        "mutex",
+        1,
+        1,
+        10_000,
+        1,
+        "block",
+    )
+    texts = [cell.hold.text, cell.think.text, cell.retry.text, cell.connections.text, cell.key_choice.text]
+    assert texts == ["0", "0", "full-jitter", "shared(4)", "uniform"]
+    assert (cell.loop.text, cell.after_lease, cell.appendfsync, cell.backend) == ("closed", "continue", "off", "redis")
+    assert (matrix.backends["redis"].name, matrix.backends["redis"].url) == ("redis", None)
+
+
+def test_the_axes_make_a_product_in_the_order_of_the_matrix():
+    matrix = matrix_from_options(strategy="naive,mutex", concurrency="16,1", hold="1ms")
+    assert ids(matrix) == [
+        "naive concurrency=16 hold=1ms",
+        "naive hold=1ms",
+        "mutex concurrency=16 hold=1ms",
+        "mutex hold=1ms",
+    ]
+
+
+def test_a_single_value_stands_for_a_list_of_one():
+    several = matrix_from_mapping({"axes": {"strategy": ["mutex"], "hold": ["1ms"]}})
+    assert matrix_from_mapping({"axes": {"strategy": "mutex", "hold": "1ms"}}) == several
+
+
+def test_exclude_drops_the_cells_that_match_every_axis_of_an_entry():
+    matrix = matrix_from_mapping(
+        {
+            "axes": {"strategy": ["none", "mutex"], "concurrency": [1, 2, 3]},
+            "exclude": [{"strategy": "none", "concurrency": [2, 3]}, {"concurrency": 3}, {}],
+        }
+    )
+    assert ids(matrix) == ["none", "mutex", "mutex concurrency=2"]
+
+
+def test_include_adds_single_cells_and_repeats_none():
+    matrix = matrix_from_mapping(
+        {
+            "axes": {"strategy": ["mutex"], "concurrency": [1, 2]},
+            "fixed": {"hold": "1ms"},
+            "include": [
+                {"strategy": "naive", "keys": 9},
+                {"strategy": "mutex"},
+                {"strategy": "mutex", "hold": "1000us"},
+                {"strategy": "mutex", "hold": "2ms"},
+            ],
+        }
+    )
+    assert ids(matrix) == [
+        "mutex hold=1ms",
+        "mutex concurrency=2 hold=1ms",
+        "naive hold=1ms keys=9",
+        "mutex hold=2ms",
+    ]
+
+
+def test_includes_alone_are_a_matrix():
+    assert ids(matrix_from_mapping({"include": [{"strategy": "mutex"}, {"strategy": "none"}]})) == ["mutex", "none"]
+
+
+def test_every_backend_is_measured_when_none_is_named():
+    backends = {"redis": {}, "valkey": {"source": "path"}}
+    mapping = {"axes": {"strategy": "mutex"}, "backends": backends, "include": [{"strategy": "none"}]}
+    assert ids(matrix_from_mapping(mapping)) == ["mutex", "mutex backend=valkey", "none", "none backend=valkey"]
+    assert ids(matrix_from_mapping({**mapping, "fixed": {"backend": "valkey"}})) == [
+        "mutex backend=valkey",
+        "none backend=valkey",
+    ]
+
+
+def test_a_rate_makes_the_loop_open():
+    closed, opened = expand(
+        matrix_from_mapping(
+            {
+                "axes": {"strategy": "mutex"},
+                "include": [{"strategy": "mutex", "rate": "5000/s", "arrivals": "poisson", "max_in_flight": 7}],
+            }
+        )
+    )
+    assert closed.loop.text == "closed"
+    assert opened.loop.text == "open(rate=5000/s, arrivals=poisson, max_in_flight=7)"
+    assert opened.id == "mutex arrivals=poisson max_in_flight=7 rate=5000/s"
+    assert dict(closed.axes) == {"rate": "none", "arrivals": "constant", "max_in_flight": "10000"}
+
+
+def test_further_axes_are_those_that_the_matrix_names():
+    matrix = matrix_from_mapping(
+        {"axes": {"strategy": "mutex", "concurrency": [2]}, "fixed": {"ttl": "50ms", "retry": "none"}, "include": []}
+    )
+    assert expand(matrix)[0].axes == (("ttl", "50ms"),)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_matrix_reads_back_from_its_own_text(path):
+    matrix = load_matrix(path)
+    again = matrix_from_mapping(matrix.to_dict())
+    assert again == matrix
+    assert expand(again) == expand(matrix)
+    assert again.to_dict() == matrix.to_dict()
+
+
+def test_what_init_writes_is_a_matrix(tmp_path):
+    matrix = load_matrix(written(tmp_path, INIT_TEXT))
+    assert matrix.name == "my-locks"
+    assert len(expand(matrix)) == 16
+
+
+def test_a_matrix_without_a_name_is_called_as_its_file(tmp_path):
+    assert load_matrix(written(tmp_path, "axes: {strategy: mutex}\n")).name == "matrix"
+
+
+def test_anchors_and_merges_are_followed(tmp_path):
+    includes = "- {<<: *base, strategy: mutex}\n- {<<: *base, strategy: none, keys: 9}\n"
+    text = "fixed: &base {hold: 1ms, keys: 5}\ninclude:\n" + includes
+    assert ids(load_matrix(written(tmp_path, text))) == ["mutex hold=1ms keys=5", "none hold=1ms keys=9"]
+
+
+def test_blocks_with_every_line_commented_out_count_as_absent(tmp_path):
+    text = "axes: {strategy: mutex}\nfixed:\nexclude:\nthresholds:\nbackends:\nallow:\n"
+    assert ids(load_matrix(written(tmp_path, text))) == ["mutex"]
+
+
+def test_words_that_older_yaml_reads_as_false_are_text(tmp_path):
+    (cell,) = expand(load_matrix(written(tmp_path, "fixed: {strategy: none, appendfsync: off}\n")))
+    assert (cell.strategy, cell.appendfsync) == ("none", "off")
+
+
+def test_options_take_the_place_of_what_the_file_says(tmp_path):
+    path = written(
+        tmp_path,
+        "trials: 9\naxes: {strategy: [none, mutex]}\nfixed: {hold: 1ms, keys: 5}\nthresholds: [violations == 0]\n",
+    )
+    matrix = load_matrix(
+        path,
+        strategy=["naive"],
+        hold=["2ms", "exp(3ms)"],
+        trials=2,
+        threshold=["jain > 0.5"],
+        redis="unix:///tmp/x.sock",
+        seed=None,
+        concurrency=[],
+    )
+    assert ids(matrix) == ["naive hold=2ms keys=5", "naive hold=exp(3ms) keys=5"]
+    assert (matrix.trials, [threshold.check for threshold in matrix.thresholds]) == (
+        2,
+        ["violations == 0", "jain > 0.5"],
+    )
+    assert matrix.backends["redis"].is_given
+
+
+def test_an_option_may_hold_several_values(tmp_path):
+    matrix = matrix_from_options(strategy="mutex", hold=["0,uniform(1ms, 3ms)", "2ms"])
+    assert matrix.axes.hold == tuple(Distribution.parse(text) for text in ("0", "uniform(1ms, 3ms)", "2ms"))
+
+
+def test_the_source_option_is_of_servers_that_pybench_starts(tmp_path):
+    path = written(
+        tmp_path, "fixed: {strategy: mutex}\nbackends: {a: {url: 'redis://localhost'}, b: , c: {source: wheel}}\n"
+    )
+    backends = load_matrix(path, servers="path").backends
+    assert [(backend.name, backend.source) for backend in backends.values()] == [
+        ("a", "auto"),
+        ("b", "path"),
+        ("c", "path"),
+    ]
+    assert load_matrix(path, servers="auto").backends["c"].source == "wheel"
+    assert matrix_from_options(strategy="mutex", servers="path").backends["redis"].source == "path"
+
+
+def test_a_password_is_nowhere_in_a_matrix_but_in_its_address():
+    matrix = matrix_from_options(strategy="mutex", redis="redis://me:hunter2@localhost:6379/1")
+    backend = matrix.backends["redis"]
+    assert backend.url is not None
+    assert backend.url.get_secret_value() == "redis://me:hunter2@localhost:6379/1"
+    assert "hunter2" not in f"{matrix!r} {matrix.to_dict()} {matrix.model_dump()}"
+    assert backend.shown_url == "redis://me:***@localhost:6379/1"
+    with pytest.raises(InputError, match="the password of this address was not kept"):
+        matrix_from_mapping(matrix.to_dict())
+
+
+def test_a_password_of_the_environment_stays_there(monkeypatch):
+    monkeypatch.setenv("LOCK_PASSWORD", "hunter2")
+    matrix = matrix_from_options(strategy="mutex", redis="redis://:${LOCK_PASSWORD}@localhost")
+    backend = matrix.backends["redis"]
+    assert backend.url is not None
+    assert backend.url.get_secret_value() == "redis://:hunter2@localhost"
+    assert backend.shown_url == "redis://:${LOCK_PASSWORD}@localhost"
+    assert "hunter2" not in f"{matrix!r} {matrix.to_dict()}"
+    assert matrix_from_mapping(matrix.to_dict()) == matrix
+    monkeypatch.delenv("LOCK_PASSWORD")
+    with pytest.raises(InputError, match="the environment has no variable LOCK_PASSWORD"):
+        matrix_from_mapping(matrix.to_dict())
+
+
+def test_thresholds_are_parsed_into_the_unit_of_their_column():
+    mapping = {
+        "axes": {"strategy": "mutex", "hold": ["1ms", "2ms"]},
+        "thresholds": [
+            "acquire.p99 < 50ms",
+            "grants_per_s>=1000",
+            {"where": {"strategy": "mutex", "hold": ["1000us", "2ms"]}, "check": "violations == 0"},
+        ],
+    }
+    latency, rate, selected = matrix_from_mapping(mapping).thresholds
+    assert (latency.metric, latency.column, latency.op, latency.value) == ("acquire.p99", "acquire_p99_us", "<", 50_000)
+    assert (rate.column, rate.op, rate.value, rate.text) == ("grants_per_s", ">=", 1000, "grants_per_s >= 1000")
+    assert selected.where == (("strategy", ("mutex",)), ("hold", ("1ms", "2ms")))
+    assert selected.text == "violations == 0 where strategy is mutex, hold is 1ms or 2ms"
+
+
+def test_an_option_that_no_matrix_has_is_our_own_fault():
+    with pytest.raises(TypeError, match="a matrix has no option colour"):
+        matrix_from_options(strategy="mutex", colour="red")

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from pybench.notation import BadValue
+from pybench.strategies import (
+    CATALOGUE,
+    Choice,
+    Count,
+    Exclusion,
+    Lease,
+    Number,
+    Parameter,
+    Strategy,
+    arguments_text,
+    parse_strategy,
+    strategy_text,
+)
+
+REDLOCK = Strategy(
+    name="redlock",
+    summary="Asks n servers.",
+    commands=(),
+    promise="One holder.",
+    holds_under="Some faults.",
+    when_to_use="Sometimes.",
+    when_not="Otherwise.",
+    exclusion=Exclusion.ALWAYS,
+    lease=Lease.MILLISECONDS,
+    parameters=(
+        Parameter("nodes", Count(1, 25), 5, "Servers."),
+        Parameter("fanout", Choice(("parallel", "sequential")), "parallel", "How they are asked."),
+        Parameter("drift", Number(0, 0.5), 0.01, "What is taken off the lease."),
+    ),
+)
+KNOWN = {"redlock": REDLOCK, "mutex": CATALOGUE["mutex"]}
+
+
+def test_the_catalogue_tells_everything_of_each_strategy():
+    assert list(CATALOGUE) == ["none", "naive", "mutex"]
+    for name, strategy in CATALOGUE.items():
+        assert strategy.name == name
+        for text in ("summary", "promise", "holds_under", "when_to_use", "when_not"):
+            assert getattr(strategy, text).endswith("."), f"{name}'s {text} is a whole sentence"
+
+
+def test_each_strategy_promises_what_its_row_says():
+    assert {name: (strategy.exclusion, strategy.commands_per_grant) for name, strategy in CATALOGUE.items()} == {
+        "none": (Exclusion.NOTHING, 0),
+        "naive": (Exclusion.WHILE_NOBODY_OUTLIVES, 3),
+        "mutex": (Exclusion.ALWAYS, 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "ttl_ms", "lease_ms"),
+    [
+        ("none", 1, None),
+        ("naive", 1, 1_000),
+        ("naive", 1_000, 1_000),
+        ("naive", 1_001, 2_000),
+        ("naive", 2**53, 2**53 + 8),
+        ("mutex", 1, 1),
+        ("mutex", 1_001, 1_001),
+    ],
+)
+def test_the_lease_that_a_server_gets_is_in_its_own_unit(name, ttl_ms, lease_ms):
+    assert CATALOGUE[name].lease_ms(ttl_ms) == lease_ms
+    assert CATALOGUE[name].needs_lease == (lease_ms is not None)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "redlock(nodes=7, fanout=sequential)",
+        "redlock( fanout = sequential,nodes=7 )",
+        {"redlock": {"nodes": 7, "fanout": "sequential"}},
+    ],
+)
+def test_the_same_arguments_are_the_same_strategy_however_written(written):
+    name, arguments = parse_strategy(written, KNOWN)
+    assert (name, arguments) == ("redlock", (("fanout", "sequential"), ("nodes", 7)))
+    assert arguments_text(arguments) == "fanout=sequential, nodes=7"
+    assert strategy_text(name, arguments) == "redlock(fanout=sequential, nodes=7)"
+    assert parse_strategy(strategy_text(name, arguments), KNOWN) == (name, arguments)
+
+
+@pytest.mark.parametrize(
+    "written", ["redlock", "redlock()", "redlock(nodes=5, drift=0.01)", {"redlock": None}, {"redlock": {"nodes": "5"}}]
+)
+def test_arguments_at_their_defaults_are_not_named(written):
+    assert parse_strategy(written, KNOWN) == ("redlock", ())
+    assert arguments_text(()) == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "message", "hint"),
+    [
+        ("mutx", 'there is no strategy "mutx"', "did you mean mutex?"),
+        ("Mutex", 'there is no strategy "Mutex"', "did you mean mutex?"),
+        ("zookeeper", 'there is no strategy "zookeeper"', "known: redlock, mutex"),
+        ("mutex(ttl=3)", 'the strategy mutex has no argument "ttl"', "it takes none"),
+        ("redlock(node=5)", 'the strategy redlock has no argument "node"', "did you mean nodes?"),
+        ("redlock(nodes=0)", "redlock's nodes: 0 is out of range", "at least 1"),
+        ("redlock(nodes=five)", 'redlock\'s nodes: "five" is not a whole number', "say a number from 1 to 25"),
+        (
+            "redlock(fanout=serial)",
+            'redlock\'s fanout: "serial" is not one of parallel, sequential',
+            "did you mean sequential?",
+        ),
+        ("redlock(drift=nan)", 'redlock\'s drift: "nan" is not a number', None),
+        ("redlock(5)", '"5" has no name in "redlock(5)"', "say name=value"),
+        ("redlock(nodes=5", 'the parentheses of "redlock(nodes=5" do not match', None),
+        ({"redlock": 5}, "the arguments of redlock are 5", "say a mapping of names to values"),
+        ({"a": {}, "b": {}}, "a strategy as a mapping has one key, its name", "say {mutex: {}} or mutex"),
+        (5, "5 is not a strategy", "say a name such as mutex"),
+        (None, "nothing is not a strategy", "say a name such as mutex"),
+    ],
+)
+def test_an_unknown_strategy_or_argument_is_refused_with_the_nearest(written, message, hint):
+    with pytest.raises(BadValue) as caught:
+        parse_strategy(written, KNOWN)
+    assert (caught.value.message, caught.value.hint) == (message, hint)

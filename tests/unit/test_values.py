@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pybench import durations
+from pybench.notation import BadValue, parse_call, split_list
+from pybench.values import (
+    ClosedLoop,
+    Connections,
+    Distribution,
+    KeyChoice,
+    OpenLoop,
+    Retry,
+    format_duration,
+    format_lease,
+    format_rate,
+    parse_duration,
+    parse_lease,
+    parse_rate,
+)
+
+lengths = st.integers(0, durations.LONGEST_DURATION_NS)
+positive_lengths = st.integers(1, durations.LONGEST_DURATION_NS)
+sigmas = st.floats(0.001, 10)
+distributions = st.one_of(
+    lengths.map(lambda ns: Distribution("fixed", (ns,))),
+    positive_lengths.map(lambda ns: Distribution("exp", (ns,))),
+    st.tuples(positive_lengths, sigmas).map(lambda both: Distribution("lognormal", both)),
+    st.lists(lengths, min_size=2, max_size=2, unique=True).map(lambda two: Distribution("uniform", tuple(sorted(two)))),
+)
+attempts = st.none() | st.integers(1, 2**31)
+
+
+@st.composite
+def retries(draw):
+    kind = draw(st.sampled_from(["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]))
+    if kind == "none":
+        return Retry.parse("none")
+    base, cap = sorted(draw(st.lists(positive_lengths, min_size=2, max_size=2)))
+    fields = {"base": format_duration(base), "max_wait": format_duration(draw(positive_lengths))}
+    if kind != "fixed":
+        fields["cap"] = format_duration(cap)
+    if kind not in ("fixed", "decorrelated-jitter"):
+        fields["factor"] = str(draw(st.floats(1, 1_000)))
+    if (most := draw(attempts)) is not None:
+        fields["max_attempts"] = str(most)
+    return Retry.parse({"kind": kind, **fields})
+
+
+def refusal(parse, value) -> str:
+    with pytest.raises(BadValue) as caught:
+        parse(value)
+    return f"{caught.value.message}; {caught.value.hint}"
+
+
+@given(lengths)
+def test_every_duration_reads_back_from_its_canonical_text(ns):
+    assert parse_duration(format_duration(ns)) == ns
+
+
+@given(st.integers(1, durations.LONGEST_LEASE_MS))
+def test_every_lease_reads_back_from_its_canonical_text(ms):
+    assert parse_lease(format_lease(ms)) == ms
+
+
+@given(st.floats(durations.LOWEST_RATE_PER_S, durations.HIGHEST_RATE_PER_S))
+def test_every_rate_reads_back_from_its_canonical_text(rate):
+    assert parse_rate(format_rate(rate)) == rate
+
+
+@given(distributions)
+def test_every_distribution_reads_back_from_its_canonical_text(distribution):
+    assert Distribution.parse(distribution.text) == distribution
+
+
+@given(retries())
+def test_every_retry_policy_reads_back_from_its_canonical_text(retry):
+    assert Retry.parse(retry.text) == retry
+
+
+@given(st.text(max_size=40))
+def test_no_text_makes_a_parser_fail_in_any_way_but_its_own(text):
+    for parse in (parse_duration, parse_lease, parse_rate, Distribution.parse, KeyChoice.parse, Connections.parse):
+        with contextlib.suppress(BadValue):
+            parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns", "canonical"),
+    [
+        ("0", 0, "0"),
+        (0, 0, "0"),
+        (0.0, 0, "0"),
+        ("0ms", 0, "0"),
+        ("250us", 250_000, "250us"),
+        ("250µs", 250_000, "250us"),
+        ("0.25ms", 250_000, "250us"),
+        (".5ms", 500_000, "500us"),
+        ("2ms", 2_000_000, "2ms"),
+        ("1000us", 1_000_000, "1ms"),
+        (" 1.5 s ", 1_500_000_000, "1.5s"),
+        ("90s", 90_000_000_000, "90s"),
+        ("2m", 120_000_000_000, "2m"),
+        ("120s", 120_000_000_000, "2m"),
+        ("24h", 86_400_000_000_000, "24h"),
+        ("7ns", 7, "7ns"),
+        ("1.000000001s", 1_000_000_001, "1.000000001s"),
+    ],
+)
+def test_a_duration_is_read_with_its_unit(text, ns, canonical):
+    assert parse_duration(text) == ns
+    assert format_duration(ns) == canonical
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (2, "2 has no unit; say 2s or 2ms"),
+        ("2", '"2" has no unit; say 2s or 2ms'),
+        (1.5, "1.5 has no unit; say 1.5s or 1.5ms"),
+        ("-1ms", '"-1ms" is negative; a duration is 0 or longer'),
+        (-3, "-3 is negative; a duration is 0 or longer"),
+        (float("nan"), "nan is not a duration; say for example 2s or 2ms"),
+        (float("inf"), "inf is not a duration; say for example 2s or 2ms"),
+        (True, "true is not a duration; say for example 2s or 2ms"),
+        (None, "nothing is not a duration; say for example 2s or 2ms"),
+        ([1], "a list is not a duration; say for example 2s or 2ms"),
+        ("2S", '"2S" has the unknown unit "S"; did you mean 2s?'),
+        ("3 secs", '"3 secs" has the unknown unit "secs"; did you mean 3s?'),
+        ("2d", '"2d" has the unknown unit "d"; units are ns, us, ms, s, m, h'),
+        ("25h", '"25h" is too long; at most 24h'),
+        ("9" * 30 + "h", f'"{"9" * 30}h" is too long; at most 24h'),
+        ("0.5ns", '"0.5ns" is finer than a nanosecond; say whole nanoseconds'),
+        ("1e3ms", '"1e3ms" is not a duration; say for example 2s or 2ms'),
+    ],
+)
+def test_what_is_no_duration_is_refused_with_what_to_say(value, told):
+    assert refusal(parse_duration, value) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("0", '"0" is no lease; at least 1ms'),
+        ("1.5ms", '"1.5ms" is not in whole milliseconds; say 2ms'),
+        ("9007199254740993ms", '"9007199254740993ms" is too long; at most 9007199254740.992s'),
+    ],
+)
+def test_a_lease_is_whole_milliseconds_up_to_2_to_the_53(value, told):
+    assert parse_lease("9007199254740992ms") == 2**53
+    assert refusal(parse_lease, value) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (5000, "5000 is not a rate; say 5000/s"),
+        ("5000", '"5000" is not a rate; say 5000/s'),
+        ("5/m", '"5/m" is not a rate; rates are a second: 5/s'),
+        ("0/s", '"0/s" is not a usable rate; at least 0.001/s'),
+        ("nan/s", '"nan/s" is not a usable rate; say for example 5000/s'),
+        ("1e9/s", '"1e9/s" is not a usable rate; at most 10000000/s'),
+    ],
+)
+def test_what_is_no_rate_is_refused_with_what_to_say(value, told):
+    assert refusal(parse_rate, value) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "median_ns"),
+    [("2ms", 2_000_000), ("exp(2ms)", 1_386_294), ("lognormal(2ms, 0.8)", 2_000_000), ("uniform(1ms, 4ms)", 2_500_000)],
+)
+def test_half_of_the_draws_of_a_distribution_exceed_its_median(text, median_ns):
+    assert Distribution.parse(text).median() == median_ns
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "told"),
+    [
+        (Distribution.parse, "expo(2ms)", '"expo(2ms)" is not a distribution; say for example exp(2ms)'),
+        (Distribution.parse, "exp(2)", '"2" has no unit; say 2s or 2ms'),
+        (Distribution.parse, "exp(0)", '"0" is out of range; longer than 0'),
+        (Distribution.parse, "lognormal(2ms, x)", '"x" is not a number; None'),
+        (
+            Distribution.parse,
+            "uniform(3ms, 1ms)",
+            '"uniform(3ms, 1ms)" is an empty range; the first bound is the lower',
+        ),
+        (Distribution.parse, "exp(2ms", 'the parentheses of "exp(2ms" do not match'),
+        (KeyChoice.parse, "zipf", '"zipf" is not a choice of keys; say for example zipf(1.1)'),
+        (KeyChoice.parse, "zipf(0)", '"0" is out of range; at least 0.001'),
+        (KeyChoice.parse, 1, "1 is not a choice of keys; say one of uniform, zipf(1.1), single"),
+        (Connections.parse, "per_client", '"per_client" is not a use of connections; say for example per-client'),
+        (Connections.parse, "shared(0)", "0 is out of range; at least 1"),
+        (Retry.parse, "fulljitter", '"fulljitter" is not a retry policy; did you mean full-jitter?'),
+        (Retry.parse, "none(base=1ms)", "the retry policy none has no field base; it makes one attempt"),
+        (Retry.parse, "fixed(cap=1s)", "the retry policy fixed has no field cap; known: base, max_attempts, max_wait"),
+        (Retry.parse, "fixed(1ms)", '"1ms" has no name in "fixed(1ms)"; name its fields: fixed(base=2ms)'),
+        (Retry.parse, "fixed(base=1ms, base=2ms)", "base is given twice"),
+        (Retry.parse, "full-jitter(base=1s)", "the base of 1s is longer than the cap of 50ms; say cap=1s or more"),
+        (Retry.parse, "exponential(base=0)", "exponential from a base of 0 never waits; say fixed(base=0)"),
+        (Retry.parse, "fixed(max_attempts=0)", "max_attempts: 0 is out of range; at least 1"),
+        (Retry.parse, {"kind": "fixed", "base": 2}, "base: 2 has no unit; say 2s or 2ms"),
+    ],
+)
+def test_an_unusable_value_is_refused_with_what_to_say(parse, value, told):
+    assert told in refusal(parse, value)
+
+
+def test_a_policy_names_only_what_is_off_its_defaults():
+    assert Retry.parse({"kind": "full-jitter", "base": "1ms", "cap": "50ms", "max_wait": "10s"}).text == "full-jitter"
+    assert Retry.parse("fixed( max_wait = 5s, base=2ms )").text == "fixed(base=2ms, max_wait=5s)"
+    assert Retry.parse({"base": "2ms"}) == Retry.parse("full-jitter(base=2ms)")
+
+
+def test_the_core_is_told_numbers_in_nanoseconds():
+    assert Distribution.parse("lognormal(2ms, 0.8)").to_core() == {
+        "kind": "lognormal",
+        "median_ns": 2_000_000,
+        "sigma": 0.8,
+    }
+    assert Distribution.parse("uniform(1ms, 3ms)").to_core() == {
+        "kind": "uniform",
+        "low_ns": 1_000_000,
+        "high_ns": 3_000_000,
+    }
+    assert KeyChoice.parse("zipf(1.1)").to_core() == {"kind": "zipf", "s": 1.1}
+    assert KeyChoice.parse("uniform").to_core() == {"kind": "uniform"}
+    assert ClosedLoop().to_core() == {"kind": "closed"}
+    assert OpenLoop("poisson", 5000.0, 100).to_core() == {
+        "kind": "open",
+        "arrivals": "poisson",
+        "rate_per_s": 5000.0,
+        "max_in_flight": 100,
+    }
+    assert Retry.parse("none").to_core()["max_attempts"] == 1
+    assert Retry.parse("full-jitter").to_core() == {
+        "kind": "full-jitter",
+        "base_ns": 1_000_000,
+        "factor": 2.0,
+        "cap_ns": 50_000_000,
+        "max_attempts": None,
+        "max_wait_ns": 10_000_000_000,
+    }
+
+
+def test_no_more_connections_are_shared_than_there_are_clients():
+    shared = Connections.parse("shared(4)")
+    assert shared.to_core(1) == {"kind": "shared", "count": 1}
+    assert shared.to_core(64) == {"kind": "shared", "count": 4}
+    assert Connections.parse("per-client").to_core(64) == {"kind": "per-client"}
+    assert Connections.parse("per-client").used_by(64) == 64
+
+
+def test_a_list_is_cut_at_commas_outside_of_parentheses():
+    assert split_list("redlock(nodes=5, fanout=sequential), mutex") == ["redlock(nodes=5, fanout=sequential)", "mutex"]
+    assert split_list("  ") == []
+    for text in ("a,,b", ",a", "a,", "f(a))", "f(a"):
+        with pytest.raises(BadValue):
+            split_list(text)
+
+
+def test_a_call_is_taken_apart_into_name_positions_and_names():
+    call = parse_call(" f( 1ms , b = g(2, 3) ) ")
+    assert (call.name, call.positional, call.named) == ("f", ("1ms",), {"b": "g(2, 3)"})
+    assert parse_call("f()") == parse_call("f")
