@@ -69,9 +69,9 @@ def _hold_beyond_ttl(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     believed_ns = lease_ms * MS - drift_ns(lease_ms)
     if cell.hold.median() < believed_ns:
         return None
-    kind = "" if cell.hold.kind == "fixed" else " by its median"
+    median = "" if cell.hold.kind == "fixed" else f", {format_duration(cell.hold.median())} at its median,"
     return (
-        f"the hold of {cell.hold.text} outlives{kind} the lease of {format_lease(lease_ms)}, of which "
+        f"the hold of {cell.hold.text}{median} does not fit into the lease of {format_lease(lease_ms)}, of which "
         f"{format_duration(believed_ns)} are left after the drift allowance; lengthen ttl, shorten hold, or say "
         "allow: [hold-beyond-ttl]"
     )
