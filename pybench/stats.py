@@ -81,8 +81,10 @@ def median_interval(values: Iterable[float | None], *, seed: int = 0) -> Interva
         vectorized=True,
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    # Interpolation between equal ends may round to just outside of them.
-    low, high = np.clip((found.low, found.high), present.min(), present.max())
+    # Interpolating rounds: an end may come out a hair beyond the range, or on the wrong side of the median itself.
+    middle = np.median(present)
+    low = np.clip(found.low, present.min(), middle)
+    high = np.clip(found.high, middle, present.max())
     return Interval(float(low), float(high))
 
 
