@@ -43,7 +43,7 @@ impl Judge {
         }
     }
 
-    /// Nothing earlier than `at` will be told any more.
+    /// Nothing earlier than `at` will be told any more; nothing at all after `NEVER`.
     #[inline]
     pub(crate) fn reached(&self, at: Nanos) {
         if let Self::Ring(ring) = self {
@@ -128,6 +128,7 @@ impl RingEnd {
     fn push(&mut self, at: Nanos, event: Event) {
         let mut item = (at, event);
         while let Err(rtrb::PushError::Full(back)) = self.events.push(item) {
+            assert!(!self.events.is_abandoned(), "the checker is gone");
             item = back;
             std::thread::yield_now();
         }

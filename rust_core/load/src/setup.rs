@@ -88,7 +88,7 @@ fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
 
 pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judge>) -> Result<Vec<Thread>, TrialError> {
     let shared = Arc::new(Shared::new(spec)?);
-    let names = Arc::new(KeyNames::new(&spec.key_prefix, spec.keys));
+    let names = KeyNames::new(&spec.key_prefix, spec.keys);
     let mut chances = Chance::streams(spec.seed);
     let lock_spec = Arc::new(spec.lock);
     let mut threads = Vec::new();
@@ -121,7 +121,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             encoders: spec
                 .servers
                 .iter()
-                .map(|s| Encoder::new(Arc::clone(&names), s.compare_and_delete))
+                .map(|s| Encoder::new(&names, s.compare_and_delete))
                 .collect(),
             poller: Poller::new().map_err(|error| TrialError::Load(LoadError::Poll(error)))?,
             arrivals: arrivals(spec, index)?,

@@ -326,7 +326,7 @@ impl Thread {
         if self.shared.after_lease == AfterLease::Stop && now >= client.until {
             self.judge.tell(
                 now,
-                Judged::LeaseLost {
+                Judged::Stopped {
                     client: self.first_client + index,
                 },
             );

@@ -76,6 +76,7 @@ impl Thread {
     /// The whole trial of this thread. On an error the other threads are stopped too.
     pub(crate) fn run(mut self) -> Result<Self, LoadError> {
         let ended = self.periods();
+        self.judge.reached(Nanos::NEVER);
         if ended.is_err() {
             self.control.stop();
         }

@@ -143,7 +143,7 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
     let since = |point: Nanos| point.since(measured.began).0;
     let dict = PyDict::new(py);
     dict.set_item("kind", kind(violation.kind))?;
-    dict.set_item("key", String::from_utf8_lossy(measured.names.name(violation.key)))?;
+    dict.set_item("key", String::from_utf8_lossy(&measured.names.name(violation.key)))?;
     dict.set_item("at_ns", since(violation.at))?;
     dict.set_item("overlap_ns", violation.overlap.0)?;
     let span = |names: [&str; 4], span: &GrantSpan| -> PyResult<()> {
