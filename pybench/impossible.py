@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pybench.cells import Cell
-from pybench.durations import MS, format_duration, format_lease
+from pybench.durations import MS, US, format_duration, format_lease
 from pybench.matrix import Matrix
 from pybench.strategies import CATALOGUE
 from pybench.values import OpenLoop
@@ -69,7 +69,8 @@ def _hold_beyond_ttl(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     believed_ns = lease_ms * MS - drift_ns(lease_ms)
     if cell.hold.median() < believed_ns:
         return None
-    median = "" if cell.hold.kind == "fixed" else f", {format_duration(cell.hold.median())} at its median,"
+    median_us = cell.hold.median() // US
+    median = "" if cell.hold.kind == "fixed" else f", {format_duration(median_us * US)} at its median,"
     return (
         f"the hold of {cell.hold.text}{median} does not fit into the lease of {format_lease(lease_ms)}, of which "
         f"{format_duration(believed_ns)} are left after the drift allowance; lengthen ttl, shorten hold, or say "

@@ -12,7 +12,7 @@ from typing import Any
 
 from pybench.cells import Cell
 from pybench.errors import InputError
-from pybench.matrix.axes import AXES, OPEN_LOOP_AXES, OWN_COLUMNS
+from pybench.matrix.axes import AXES, OWN_COLUMNS
 from pybench.matrix.checks import given, named_axes
 from pybench.matrix.models import Matrix
 from pybench.values import ClosedLoop, OpenLoop
@@ -68,11 +68,7 @@ def _included(matrix: Matrix) -> Iterator[Point]:
 
 
 def _completed(named: Point) -> Point:
-    point = {name: named.get(name, axis.default) for name, axis in AXES.items()}
-    if point["rate"] is None:
-        # A closed loop has no arrivals: what is said of them elsewhere must not make two of one cell.
-        point |= {name: AXES[name].default for name in OPEN_LOOP_AXES}
-    return point
+    return {name: named.get(name, axis.default) for name, axis in AXES.items()}
 
 
 def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:
