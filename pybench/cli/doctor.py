@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
-from pybench.cli.options import AsJson, Redis, Servers
+import typer
+
+from pybench.cli.options import AsJson, Servers
 from pybench.cli.output import data, data_json, width
+from pybench.errors import InputError
 from pybench.exits import Exit
 
 if TYPE_CHECKING:
     from pybench.doctor import Finding
+    from pybench.servers.binaries import Source
 
 
-def doctor(*, redis: Redis = None, servers: Servers = "auto", as_json: AsJson = False) -> int:
+def doctor(
+    *,
+    redis: Annotated[
+        str | None,
+        typer.Option(metavar="URL", rich_help_panel="Servers", help="A server to ask; else PYBENCH_REDIS_URL."),
+    ] = None,
+    servers: Servers = "auto",
+    as_json: AsJson = False,
+) -> int:
     """Say whether this machine is fit to measure on, and which servers are there.
 
     Ends what killed runs left behind. Exit code 41 when a server is the trouble, 40 for anything else that keeps a run
@@ -22,7 +34,7 @@ def doctor(*, redis: Redis = None, servers: Servers = "auto", as_json: AsJson = 
     from pybench.doctor import Level, examine
     from pybench.servers.endpoint import ENVIRONMENT
 
-    findings = examine(_addresses(redis, ENVIRONMENT), servers)
+    findings = examine(_addresses(redis, ENVIRONMENT), _source(servers))
     if as_json:
         data_json([{"level": str(f.level), "subject": f.subject, "what": f.what, "hint": f.hint} for f in findings])
     else:
@@ -31,6 +43,15 @@ def doctor(*, redis: Redis = None, servers: Servers = "auto", as_json: AsJson = 
     if any(finding.subject.startswith("server") for finding in bad):
         return Exit.SERVER_UNREACHABLE
     return Exit.BAD_INPUT if bad else Exit.OK
+
+
+def _source(word: str) -> Source:
+    from pybench.servers.binaries import Source
+
+    for source in get_args(Source):
+        if word == source:
+            return cast("Source", source)
+    raise InputError(f"--servers: there is no {word!r}", hint=f"one of {', '.join(get_args(Source))}")
 
 
 def _addresses(option: str | None, variable: str) -> list[str]:

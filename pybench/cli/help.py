@@ -18,10 +18,13 @@ class SectionedCommand(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
-                heading = getattr(parameter, "rich_help_panel", None)
-                other = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                sections.setdefault(heading or other, []).append(record)
+            if record is None:
+                continue
+            heading = getattr(parameter, "rich_help_panel", None) or "Options"
+            if parameter.param_type_name == "argument":
+                # Its name says what it is; the type that follows it would be Python's.
+                heading, record = "Arguments", (record[0].partition(" <")[0], record[1])
+            sections.setdefault(heading, []).append(record)
         for heading, records in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(records, col_max=26)

@@ -13,7 +13,7 @@ from pybench.errors import InputError
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("matrix.yaml"),
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")] = Path("matrix.yaml"),
     *,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> int:

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -53,13 +53,13 @@ AXES = (
 )
 
 MatrixArgument = Annotated[Path | None, typer.Argument(metavar="MATRIX", help="The matrix, a YAML file.")]
-Trials = Annotated[int | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Trials a cell.")]
+Trials = Annotated[str | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Trials a cell.")]
 Duration = Annotated[
     str | None, typer.Option(metavar="TIME", rich_help_panel="Schedule", help="Measured time of a trial.")
 ]
 Warmup = Annotated[str | None, typer.Option(metavar="TIME", rich_help_panel="Schedule", help="Time before it.")]
 Seed = Annotated[
-    int | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Same seed: same keys, holds, order.")
+    str | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Same seed: same keys, holds, order.")
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", rich_help_panel="Schedule", help="Shorter and fewer trials: a look, not a proof.")
@@ -85,7 +85,7 @@ Redis = Annotated[
     ),
 ]
 Servers = Annotated[
-    Literal["auto", "wheel", "path"],
+    str,
     typer.Option(
         metavar="auto|wheel|path",
         rich_help_panel="Servers",

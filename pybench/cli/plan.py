@@ -91,11 +91,10 @@ def _lines(plan: Plan) -> list[str]:
         "cells:",
         *(f"  {cell.id}" for cell in plan.cells),
     ]
-    if plan.refused:
-        lines.append("refused:")
+    by_reason: dict[str, list[str]] = {}
     for refused in plan.refused:
-        lines += [
-            f"  {refused.cell.id}",
-            *textwrap.wrap(refused.reason, width(), initial_indent="    ", subsequent_indent="    "),
-        ]
+        by_reason.setdefault(refused.reason, []).append(refused.cell.id)
+    for reason, cells in by_reason.items():
+        lines += textwrap.wrap(f"refused: {reason}", width(), subsequent_indent="  ", break_on_hyphens=False)
+        lines += [f"  {cell}" for cell in cells]
     return lines

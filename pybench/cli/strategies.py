@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def strategies(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One of them, in full.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, in full.")] = None,
     *,
     as_json: AsJson = False,
 ) -> int:

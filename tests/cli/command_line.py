@@ -1,0 +1,54 @@
+"""The command as users meet it: a process of its own, in an empty folder, 80 columns wide."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.servers.supervisor import SupervisedServer
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-W", "error", "-m", "pybench"]
+PASSWORD = "s3cret-pass"
+QUICK = ["--trials", "1", "--warmup", "20ms", "--duration", "200ms"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYBENCH_", "DISPLAY", "WAYLAND"))
+    }
+    return {**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "LC_ALL": "C.UTF-8", **more}
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+Pybench = Callable[..., Answer]
+
+
+@dataclass(frozen=True)
+class GivenServer:
+    """A server that a user has running: on loopback, with a password."""
+
+    process: SupervisedServer
+
+    @property
+    def url(self) -> str:
+        endpoint = self.process.endpoint
+        return f"redis://:{PASSWORD}@{endpoint.host}:{endpoint.port}/0"
+
+
+def masked(text: str) -> str:
+    """`text` without what differs from machine to machine and from run to run."""
+    text = re.sub(r"\d{8}-\d{6}", "<time>", text)
+    text = re.sub(r"(valkey|redis) \d+\.\d+\.\d+", r"\1 <version>", text)
+    text = re.sub(r"\((wheel \S+ \S+|path \S+)\)", "(<source>)", text)
+    return re.sub(r"(pybench|core) \d+\.\d+\.\d+", r"\1 <version>", text)

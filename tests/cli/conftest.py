@@ -1,0 +1,58 @@
+"""Fixtures of the command line: the command itself, and a server that is there already."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, PASSWORD, Answer, GivenServer, Pybench, environment
+from pydantic import SecretStr
+
+from pybench.cli import answer
+from pybench.servers import binaries, supervisor
+
+
+@pytest.fixture
+def pybench(tmp_path: Path) -> Pybench:
+    """Runs one command line and gives its exit code and what it said."""
+
+    def run(*arguments: str, **variables: str) -> Answer:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=tmp_path,
+            env=environment(**variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def pybench_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Answer]:
+    """The same inside of this process: quicker, for command lines that only say something."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("PYBENCH_REDIS_URL", raising=False)
+
+    def run(*arguments: str) -> Answer:
+        code = answer(list(arguments))
+        said = capsys.readouterr()
+        return Answer(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def given_server() -> Iterator[GivenServer]:
+    process, _ = supervisor.start(binaries.find("auto"), transport="tcp", password=SecretStr(PASSWORD))
+    yield GivenServer(process)
+    process.stop()

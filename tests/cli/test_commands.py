@@ -1,0 +1,145 @@
+"""What commands do that measure nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, ROOT, GivenServer, Pybench, environment
+
+from pybench.cli.options import AXES as OPTIONS
+from pybench.matrix.axes import AXES
+
+
+def test_init_writes_a_matrix_that_can_be_planned_and_its_schema(pybench_inside: Pybench, tmp_path: Path):
+    assert pybench_inside("init").out == "matrix.yaml\n"
+    assert pybench_inside("plan", "matrix.yaml").code == 0
+    assert json.loads((tmp_path / "pybench.schema.json").read_text())["title"] == "pybench matrix"
+
+
+def test_init_overwrites_only_when_told_to(pybench_inside: Pybench, tmp_path: Path):
+    (tmp_path / "matrix.yaml").write_text("mine")
+    refused = pybench_inside("init")
+    assert refused.code == 40
+    assert "--force" in refused.err
+    assert (tmp_path / "matrix.yaml").read_text() == "mine"
+    assert pybench_inside("init", "--force").code == 0
+    assert "axes:" in (tmp_path / "matrix.yaml").read_text()
+
+
+def test_an_option_takes_the_place_of_what_the_file_says_of_that_axis(pybench_inside: Pybench, tmp_path: Path):
+    (tmp_path / "m.yaml").write_text("axes: {strategy: [naive, mutex], concurrency: [1, 64], keys: [1, 10]}")
+    plan = json.loads(pybench_inside("plan", "m.yaml", "-s", "mutex", "--concurrency", "2,4", "--json").out)
+    assert [cell["id"] for cell in plan["cells"]] == [
+        "mutex concurrency=2",
+        "mutex concurrency=2 keys=10",
+        "mutex concurrency=4",
+        "mutex concurrency=4 keys=10",
+    ]
+
+
+def test_axes_are_repeated_or_separated_by_commas_outside_of_parentheses(pybench_inside: Pybench):
+    line = ["plan", "-s", "naive,mutex", "-s", "none", "--hold", "lognormal(2ms, 0.8),1ms", "--json"]
+    assert len(json.loads(pybench_inside(*line).out)["cells"]) == 6
+
+
+def test_each_axis_of_a_matrix_but_the_backend_is_an_option():
+    assert {option.name for option in OPTIONS} == set(AXES) - {"backend"}
+
+
+def test_a_plan_of_nothing_but_refused_cells_shows_them_and_is_bad_input(pybench_inside: Pybench):
+    answer = pybench_inside("plan", "-s", "mutex", "--hold", "20s")
+    assert answer.code == 40
+    assert "refused: the hold of 20s" in answer.out
+
+
+def test_the_schema_is_json_on_stdout(pybench_inside: Pybench):
+    assert json.loads(pybench_inside("schema").out)["$schema"].startswith("https://json-schema.org/")
+
+
+def test_the_strategies_as_json_have_the_catalogues_fields(pybench_inside: Pybench):
+    rows = json.loads(pybench_inside("strategies", "--json").out)
+    assert [row["strategy"] for row in rows] == ["none", "naive", "mutex"]
+    assert rows[2]["commands_per_grant"] == 2
+
+
+def test_the_doctor_asks_the_given_server_and_never_prints_its_password(pybench: Pybench, given_server: GivenServer):
+    answer = pybench("doctor", "--json", PYBENCH_REDIS_URL=given_server.url)
+    findings = json.loads(answer.out)
+    assert answer.code == 0
+    assert any(finding["subject"] == "server" and "on this machine" in finding["what"] for finding in findings)
+    assert "s3cret" not in answer.out + answer.err
+
+
+def test_the_doctor_says_41_when_a_given_server_does_not_answer(pybench: Pybench):
+    answer = pybench("doctor", "--redis", "redis://127.0.0.1:1")
+    assert answer.code == 41
+    assert "bad   server" in answer.out
+
+
+def test_a_reader_that_leaves_early_ends_nothing(tmp_path: Path):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        done = subprocess.run(
+            [*COMMAND, "schema"], cwd=tmp_path, env=environment(), stdout=pipe, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_importing_the_package_is_quick_and_starts_no_thread():
+    script = (
+        "import threading, time; t = time.process_time(); import pybench; "
+        "assert threading.active_count() == 1; print(time.process_time() - t)"
+    )
+    fastest = min(
+        float(
+            subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+        )
+        for _ in range(3)
+    )
+    assert fastest < 0.15
+
+
+def test_the_help_is_there_in_less_than_a_third_of_a_second(tmp_path: Path):
+    def cpu_seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([*COMMAND, "--help"], cwd=tmp_path, env=environment(), capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    # It waits for nothing, so that its CPU time is what it takes on a machine that does nothing else.
+    assert min(cpu_seconds() for _ in range(5)) < 0.3
+
+
+def test_windows_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    from pybench.cli import answer
+
+    monkeypatch.setattr("sys.platform", "win32")
+    assert answer(["doctor"]) == 40
+    assert "WSL" in capsys.readouterr().err
+
+
+def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    from pybench.cli import answer
+
+    monkeypatch.setattr("pybench.matrix.json_schema", lambda: 1 / 0)
+    assert answer(["schema"]) == 1
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError" in said
+    assert "Please report it" in said
+
+
+def test_a_fault_of_ours_never_shows_a_password(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    from pybench.cli import answer
+
+    monkeypatch.setattr("pybench.job.read_matrix", lambda *_, **__: 1 / 0)
+    assert answer(["plan", "-s", "mutex", "--redis", "redis://user:s3cret@host"]) == 1
+    assert "s3cret" not in capsys.readouterr().err

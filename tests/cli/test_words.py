@@ -1,0 +1,85 @@
+"""What the commands say, word for word; `pytest --snapshot-update` after a change that is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Pybench, masked
+from syrupy.assertion import SnapshotAssertion
+
+COMMANDS = ["demo", "init", "run", "plan", "report", "doctor", "strategies", "schema"]
+
+MATRIX = """\
+name: shop
+seed: 7
+trials: 3
+axes:
+  strategy: [naive, mutex]
+  concurrency: [1, 64]
+  hold: [1ms, 20s]
+"""
+
+
+def test_the_help_lists_every_command_and_exit_code(pybench_inside: Pybench, snapshot: SnapshotAssertion):
+    assert pybench_inside("--help").out == snapshot
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself_in_80_columns(pybench_inside: Pybench, snapshot: SnapshotAssertion, command: str):
+    answer = pybench_inside(command, "--help")
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert answer.out == snapshot
+
+
+def test_a_plan_names_cells_time_servers_and_what_it_refuses(
+    pybench_inside: Pybench, snapshot: SnapshotAssertion, tmp_path: Path
+):
+    (tmp_path / "shop.yaml").write_text(MATRIX)
+    answer = pybench_inside("plan", "shop.yaml")
+    assert answer.code == 0
+    assert answer.out == snapshot
+
+
+def test_a_plan_as_json_holds_the_same(pybench_inside: Pybench, snapshot: SnapshotAssertion, tmp_path: Path):
+    (tmp_path / "shop.yaml").write_text(MATRIX)
+    assert pybench_inside("plan", "shop.yaml", "--json").out == snapshot
+
+
+def test_the_strategies_are_listed_in_brief_and_told_in_full(pybench_inside: Pybench, snapshot: SnapshotAssertion):
+    assert pybench_inside("strategies").out == snapshot
+    assert pybench_inside("strategies", "mutex").out == snapshot
+
+
+def test_the_version_names_the_core_too(pybench_inside: Pybench, snapshot: SnapshotAssertion):
+    assert masked(pybench_inside("--version").out) == snapshot
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "frobnicate",
+        "run",
+        "run --concurency 4",
+        "run -s mutx",
+        "run -s mutex --trials many",
+        "run missing.yaml",
+        "run -s mutex --hold 20s",
+        "run --resume nowhere",
+        "run --resume nowhere --keys 5",
+        "run -s mutex --redis rediss://example.org",
+        "plan -s mutex(",
+        "strategies mutx",
+        "report nowhere",
+        "doctor --servers docker",
+    ],
+)
+def test_a_users_fault_is_told_in_a_sentence_with_a_hint_and_exit_code_40(
+    pybench_inside: Pybench, snapshot: SnapshotAssertion, line: str, tmp_path: Path
+):
+    answer = pybench_inside(*line.split())
+    assert answer.code == 40
+    assert answer.out == ""
+    assert "Traceback" not in answer.err
+    assert "\nhint: " in answer.err
+    assert answer.err.replace(str(tmp_path), "<here>") == snapshot
