@@ -1,5 +1,5 @@
-//! The catalogue: a strategy by its name, and one machine type for all of them, so that a driver can keep its clients in
-//! one flat vector.
+//! The catalogue: a strategy by its name, and one machine type for all of them, so that a driver can keep its clients
+//! in one flat vector.
 
 use std::sync::Arc;
 

@@ -48,8 +48,8 @@ impl Lease {
     /// Counted from before the send, since the server starts counting when the command reaches it, which is later: a
     /// reply that is delayed, or a holder that was stopped while it waited, must not lengthen the lease.
     pub const fn until(self, sent: Nanos) -> Nanos {
-        // In u128: 2^53 ms are 500 times what u64 holds in nanoseconds, and its allowance alone is 5 times as much. Sums
-        // that stop at the end of u64 would take the one from the other and leave nothing of the longest leases.
+        // In u128: 2^53 ms are 500 times what u64 holds in nanoseconds, and the allowance alone is 5 times as much.
+        // Sums that stop at the end of u64 would take the one from the other and leave nothing of the longest leases.
         let end = sent.0 as u128 + self.ttl.0 as u128 * 1_000_000;
         clamp(end.saturating_sub(self.drift_wide()))
     }

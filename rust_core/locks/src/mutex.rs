@@ -1,14 +1,12 @@
 //! `mutex`: `SET key token NX PX ttl`, and compare-and-delete to give it back.
 //!
 //! ```text
-//!           Acquire             OK in time          Release, Cancel
-//!    Idle ──────────▶ Asking ──────────────▶ Held ──────────────────▶ GivingBack ──▶ Idle
-//!                     │ │ ▲ │                                           ▲ │ ▲
-//!                 Nil │ │ │ │ OK too late                               │ │ │
-//!                     ▼ │ │ └───────────────────────────────────────────┘ │ │
-//!               Pausing │ │ Woke                                          │ │ OK
-//!                     └─┼─┘◀── too late, and the policy allows another ───┘ │
-//!                       └─ Cancel ──▶ Withdrawing ──────────────────────────┘
+//!          Acquire            OK in time        Release, Cancel
+//!    Idle ─────────▶ Asking ────────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!                    │ ▲ │ └── OK too late ───────────────────────▶ ▲ │
+//!                Nil │ │ └── Cancel ──▶ Withdrawing ── OK ──────────┘ │ was too late, and the
+//!                    ▼ │ Woke                                         │ policy allows another
+//!                   Pausing ◀─────────────────────────────────────────┘
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
 //!

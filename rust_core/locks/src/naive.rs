@@ -1,14 +1,12 @@
 //! `naive`: `SETNX key 1`, then `EXPIRE key s`; `DEL key` to give it back. What many programs do, faithfully.
 //!
 //! ```text
-//!          Acquire             1                1, 0         Release, Cancel
-//!    Idle ─────────▶ Asking ─────▶ Leasing ──────────▶ Held ────────────────▶ GivingBack ──▶ Idle
-//!                    │ │ ▲           │ Cancel, or too late                      ▲ │   ▲
-//!                  0 │ │ │           └──────────────────────────────────────────┘ │   │
-//!                    ▼ │ │ Woke                                                   │   │ 1
-//!              Pausing │ │◀─── too late, and the policy allows another ───────────┘   │
-//!                    └─┼─┘                                                            │
-//!                      └─ Cancel ──▶ Withdrawing ─────────────────────────────────────┘
+//!          Acquire           1           1, 0 in time        Release, Cancel
+//!    Idle ─────────▶ Asking ───▶ Leasing ─────────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!                    │ ▲ │        └── Cancel; 1, 0 too late ───────────────────▶ ▲ │
+//!                  0 │ │ └── Cancel ──▶ Withdrawing ── 1 ────────────────────────┘ │ was too late, and the
+//!                    ▼ │ Woke                                                      │ policy allows another
+//!                   Pausing ◀──────────────────────────────────────────────────────┘
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
 //!

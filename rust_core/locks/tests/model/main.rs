@@ -4,7 +4,9 @@
 //! Property: no two clients believe at once that they hold the same key. Promised by `mutex` under all these faults;
 //! not by `naive` and `none`, and not by a `mutex` with a mistake put in, which is how the model itself is tested.
 
+mod client;
 mod redis;
+mod setting;
 mod world;
 
 use std::collections::BTreeMap;
@@ -12,7 +14,8 @@ use std::collections::BTreeMap;
 use locks::Strategy;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use world::{Mistake, World};
+use setting::Mistake;
+use world::World;
 
 /// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
 fn config() -> ProptestConfig {

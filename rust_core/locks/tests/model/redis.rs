@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use locks::{Command, ErrorKind, Key, Nanos, Reply, ScriptForm, Token};
 
-use crate::world::Mistake;
+use crate::setting::Mistake;
 
 pub(crate) struct Redis {
     keys: BTreeMap<Key, Entry>,

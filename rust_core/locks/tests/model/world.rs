@@ -6,19 +6,12 @@ use std::sync::Arc;
 
 use locks::{
     Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lasts, Lease, LockMachine, Nanos, Outcome, Refusal,
-    Reply, Retry, RetryKind, ScriptForm, Spec, Strategy,
+    Reply, ScriptForm, Strategy,
 };
 
+use crate::client::{Belief, Client, Phase};
 use crate::redis::Redis;
-
-/// What is put in on purpose, to see the property fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
-    None,
-    DeleteWithoutCompare,
-    LeaseFromReply,
-    ReusedCallIds,
-}
+use crate::setting::{Faults, Mistake, Setting};
 
 /// How long after the end of the faults each client must have been served again.
 const BOUND: Nanos = Nanos::from_secs(6);
@@ -52,18 +45,6 @@ impl World {
             trace: run.trace.finish(),
         }
     }
-}
-
-/// How fierce each fault is in this world. Some are off: a little of all would hide what each does alone.
-struct Faults {
-    delay: Nanos,
-    close_percent: u64,
-    stop_percent: u64,
-    forget_percent: u64,
-    cancel_percent: u64,
-    hold: Nanos,
-    /// From here on there are only short delays.
-    end: Nanos,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,57 +81,6 @@ enum Happening {
     },
 }
 
-struct Client {
-    lock: AnyLock,
-    clock: Clock,
-    phase: Phase,
-    /// Counts settlements, so that what was meant for an earlier turn is known.
-    turn: u64,
-    belief: Option<Belief>,
-    connection: u64,
-    /// When the last command arrives, and the last answer: neither direction of a connection is out of order.
-    up: Nanos,
-    down: Nanos,
-    unanswered: Vec<CallId>,
-    /// All calls since the `Acquire`: what `ReusedCallIds` numbers.
-    present: Vec<CallId>,
-    point: u64,
-    stopped_until: Nanos,
-    served: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Idle,
-    Waiting,
-    Held,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Belief {
-    key: Key,
-    end: Nanos,
-}
-
-/// A clock that is fast or slow by less than the 1 % that the drift allowance covers.
-#[derive(Clone, Copy)]
-struct Clock {
-    offset: u64,
-    per_mille: u64,
-}
-
-impl Clock {
-    fn reads(self, now: Nanos) -> Nanos {
-        Nanos(self.offset + now.0 * self.per_mille / 1_000)
-    }
-
-    /// The first moment at which it reads `local`.
-    fn shows(self, local: Nanos) -> Nanos {
-        let wide = u128::from(local.0 - self.offset) * 1_000;
-        Nanos(wide.div_ceil(u128::from(self.per_mille)) as u64)
-    }
-}
-
 struct Run {
     now: Nanos,
     agenda: BTreeMap<(Nanos, u64), Happening>,
@@ -172,34 +102,15 @@ impl Run {
     fn new(strategy: Strategy, mistake: Mistake, seed: u64) -> Self {
         let mut streams = Chance::streams(seed);
         let mut chance = streams.next().expect("streams do not end");
-        let mut one_of = |values: &[u64]| values[chance.below(values.len() as u64) as usize];
-        let lease = Lease::new(one_of(&[20, 100, 1_000]).cast_signed()).expect("a good lease");
-        let spec = Spec {
-            lease,
-            patience: Nanos::from_millis(one_of(&[2, 20, 200])),
-            retry: Retry {
-                kind: RetryKind::ALL[one_of(&[0, 1, 2, 3, 4, 5]) as usize],
-                base: Nanos::from_millis(1),
-                factor: 2.0,
-                cap: Nanos::from_millis(10),
-                max_attempts: None,
-                max_wait: Nanos::from_millis(one_of(&[20, 1_000])),
-            },
-        };
-        let hold = Nanos::from_millis(one_of(&[1, 10, 10, 200, 200, 1_500]));
-        let faults = Faults {
-            delay: Nanos::from_millis(one_of(&[1, 5, 50])),
-            close_percent: one_of(&[0, 0, 2, 20]),
-            stop_percent: one_of(&[0, 0, 2, 20]),
-            forget_percent: one_of(&[0, 0, 10]),
-            cancel_percent: one_of(&[0, 0, 10, 50]),
-            hold,
-            end: Nanos(hold.0 * 4).max(Nanos::from_millis(300)),
-        };
-        let (clients, keys) = (one_of(&[2, 3, 6]), one_of(&[1, 2]));
-        let spec = Arc::new(spec);
+        let Setting {
+            spec,
+            faults,
+            clients,
+            keys,
+        } = Setting::draw(&mut chance);
+        let (lease, spec) = (spec.lease, Arc::new(spec));
         let clients: Vec<Client> = streams
-            .take(clients as usize)
+            .take(clients)
             .map(|stream| Client::new(AnyLock::new(strategy, Arc::clone(&spec), stream), &mut chance))
             .collect();
         let mut run = Self {
@@ -481,28 +392,5 @@ impl Run {
 
     fn up_to(&mut self, longest: Nanos) -> Nanos {
         Nanos(self.chance.below(longest.0 + 1))
-    }
-}
-
-impl Client {
-    fn new(lock: AnyLock, chance: &mut Chance) -> Self {
-        Self {
-            lock,
-            clock: Clock {
-                offset: chance.below(1 << 40),
-                per_mille: 991 + chance.below(19),
-            },
-            phase: Phase::Idle,
-            turn: 0,
-            belief: None,
-            connection: 0,
-            up: Nanos::ZERO,
-            down: Nanos::ZERO,
-            unanswered: Vec::new(),
-            present: Vec::new(),
-            point: 0,
-            stopped_until: Nanos::ZERO,
-            served: false,
-        }
     }
 }

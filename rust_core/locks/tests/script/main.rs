@@ -4,6 +4,7 @@
 
 mod every_lock;
 mod mutex;
+mod mutex_cancel;
 mod naive;
 mod none;
 mod words;

@@ -4,12 +4,12 @@ use locks::{ErrorKind, Outcome, Refusal, Reply, ScriptForm, Spec, Strategy};
 
 use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
 
-fn script(spec: Spec) -> Script {
+pub(crate) fn script(spec: Spec) -> Script {
     crate::words::script(Strategy::Mutex, spec)
 }
 
 /// Held since 5 ms by a `SET` labelled `set`, sent at 0.
-fn held() -> Script {
+pub(crate) fn held() -> Script {
     script(one_attempt())
         .at(0)
         .acquire()
@@ -335,78 +335,6 @@ fn a_grant_that_came_too_late_is_tried_again_where_the_policy_allows_it() {
         .cancel()
         .expect_nothing()
         .reply("back", Reply::Int(0))
-        .expect(Outcome::Released);
-}
-
-#[test]
-fn a_cancel_while_asking_waits_for_the_answer_and_gives_back_what_it_granted() {
-    let cancelled = || {
-        script(every_10_ms())
-            .at(0)
-            .acquire()
-            .expect_set("set")
-            .at(1)
-            .cancel()
-            .expect_nothing()
-    };
-    let back = || {
-        cancelled()
-            .reply("set", Reply::Ok)
-            .expect_give_back("back", "set", ScriptForm::Sha)
-    };
-    back().reply("back", Reply::Int(1)).expect(Outcome::Released);
-    back().reply("back", Reply::Int(0)).expect(Outcome::Released);
-    back().cancel().expect_nothing().lose("back").expect(Outcome::Unknown);
-
-    cancelled().reply("set", Reply::Nil).expect(Outcome::Released);
-    cancelled()
-        .reply("set", Reply::Error(ErrorKind::Loading))
-        .expect(Outcome::Released);
-    cancelled()
-        .reply("set", Reply::Error(ErrorKind::Other))
-        .expect_give_back("back", "set", ScriptForm::Sha)
-        .lose("back")
-        .expect(Outcome::Unknown);
-    cancelled()
-        .lose("set")
-        .expect_last_word("back", "set")
-        .expect(Outcome::Unknown);
-    cancelled()
-        .cancel()
-        .expect_nothing()
-        .sleep()
-        .expect_last_word("back", "set")
-        .expect(Outcome::Unknown);
-}
-
-#[test]
-fn a_cancel_during_the_pause_settles_at_once() {
-    script(every_10_ms())
-        .acquire()
-        .expect_set("set")
-        .reply("set", Reply::Nil)
-        .expect_pause(0..=10)
-        .cancel()
-        .expect(Outcome::Released)
-        .sleep()
-        .expect_nothing();
-}
-
-#[test]
-fn a_cancel_while_held_is_a_release() {
-    let back = || held().at(50).cancel().expect_give_back("back", "set", ScriptForm::Sha);
-    back().reply("back", Reply::Int(1)).expect(Outcome::Released);
-    back().reply("back", Reply::Int(0)).expect(Outcome::Expired);
-}
-
-#[test]
-fn a_cancel_during_the_release_adds_nothing() {
-    held()
-        .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
-        .cancel()
-        .expect_nothing()
-        .reply("back", Reply::Int(1))
         .expect(Outcome::Released);
 }
 

@@ -1,0 +1,77 @@
+//! One client of a world: its lock, its clock, its connection, and what it believes.
+
+use locks::{AnyLock, CallId, Chance, Key, Nanos};
+
+pub(crate) struct Client {
+    pub(crate) lock: AnyLock,
+    pub(crate) clock: Clock,
+    pub(crate) phase: Phase,
+    /// Counts settlements, so that what was meant for an earlier turn is known.
+    pub(crate) turn: u64,
+    pub(crate) belief: Option<Belief>,
+    pub(crate) connection: u64,
+    /// When the last command arrives, and the last answer: neither direction of a connection is out of order.
+    pub(crate) up: Nanos,
+    pub(crate) down: Nanos,
+    pub(crate) unanswered: Vec<CallId>,
+    /// All calls since the `Acquire`: what `ReusedCallIds` numbers.
+    pub(crate) present: Vec<CallId>,
+    pub(crate) point: u64,
+    pub(crate) stopped_until: Nanos,
+    pub(crate) served: bool,
+}
+
+impl Client {
+    pub(crate) fn new(lock: AnyLock, chance: &mut Chance) -> Self {
+        Self {
+            lock,
+            clock: Clock {
+                offset: chance.below(1 << 40),
+                per_mille: 991 + chance.below(19),
+            },
+            phase: Phase::Idle,
+            turn: 0,
+            belief: None,
+            connection: 0,
+            up: Nanos::ZERO,
+            down: Nanos::ZERO,
+            unanswered: Vec::new(),
+            present: Vec::new(),
+            point: 0,
+            stopped_until: Nanos::ZERO,
+            served: false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Idle,
+    Waiting,
+    Held,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Belief {
+    pub(crate) key: Key,
+    pub(crate) end: Nanos,
+}
+
+/// A clock that is fast or slow by less than the 1 % that the drift allowance covers.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock {
+    offset: u64,
+    per_mille: u64,
+}
+
+impl Clock {
+    pub(crate) fn reads(self, now: Nanos) -> Nanos {
+        Nanos(self.offset + now.0 * self.per_mille / 1_000)
+    }
+
+    /// The first moment at which it reads `local`.
+    pub(crate) fn shows(self, local: Nanos) -> Nanos {
+        let wide = u128::from(local.0 - self.offset) * 1_000;
+        Nanos(wide.div_ceil(u128::from(self.per_mille)) as u64)
+    }
+}

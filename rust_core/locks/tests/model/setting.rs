@@ -1,0 +1,65 @@
+//! What a world is like, drawn from its seed, and the mistakes that are put into one on purpose.
+
+use locks::{Chance, Lease, Nanos, Retry, RetryKind, Spec};
+
+/// What is put in on purpose, to see the property fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    None,
+    DeleteWithoutCompare,
+    LeaseFromReply,
+    ReusedCallIds,
+}
+
+pub(crate) struct Setting {
+    pub(crate) spec: Spec,
+    pub(crate) faults: Faults,
+    pub(crate) clients: usize,
+    pub(crate) keys: u64,
+}
+
+/// How fierce each fault is. Some are off: a little of all would hide what each does alone.
+pub(crate) struct Faults {
+    pub(crate) delay: Nanos,
+    pub(crate) close_percent: u64,
+    pub(crate) stop_percent: u64,
+    pub(crate) forget_percent: u64,
+    pub(crate) cancel_percent: u64,
+    pub(crate) hold: Nanos,
+    /// From here on there are only short delays.
+    pub(crate) end: Nanos,
+}
+
+impl Setting {
+    pub(crate) fn draw(chance: &mut Chance) -> Self {
+        let mut one_of = |values: &[u64]| values[chance.below(values.len() as u64) as usize];
+        let spec = Spec {
+            lease: Lease::new(one_of(&[20, 100, 1_000]).cast_signed()).expect("a good lease"),
+            patience: Nanos::from_millis(one_of(&[2, 20, 200])),
+            retry: Retry {
+                kind: RetryKind::ALL[one_of(&[0, 1, 2, 3, 4, 5]) as usize],
+                base: Nanos::from_millis(1),
+                factor: 2.0,
+                cap: Nanos::from_millis(10),
+                max_attempts: None,
+                max_wait: Nanos::from_millis(one_of(&[20, 1_000])),
+            },
+        };
+        let hold = Nanos::from_millis(one_of(&[1, 10, 10, 200, 200, 1_500]));
+        let faults = Faults {
+            delay: Nanos::from_millis(one_of(&[1, 5, 50])),
+            close_percent: one_of(&[0, 0, 2, 20]),
+            stop_percent: one_of(&[0, 0, 2, 20]),
+            forget_percent: one_of(&[0, 0, 10]),
+            cancel_percent: one_of(&[0, 0, 10, 50]),
+            hold,
+            end: Nanos(hold.0 * 4).max(Nanos::from_millis(300)),
+        };
+        Self {
+            spec,
+            faults,
+            clients: one_of(&[2, 3, 6]) as usize,
+            keys: one_of(&[1, 2]),
+        }
+    }
+}
