@@ -62,7 +62,7 @@ def log_axis(values: Iterable[float], title: str, text: Text) -> Axis:
         low, high = low / 1.5, high * 1.5
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < 150 else (1,)
-    every = 1 if high / low < 1e6 else 2
+    every = 1 if high / low < 1e7 else 2
     ticks = [step * 10.0**decade for decade in decades if decade % every == 0 for step in steps]
     return Axis("log", low, high, [tick for tick in ticks if low <= tick <= high], title, text)
 

@@ -56,8 +56,8 @@ def _late(view: View) -> Sequence[Caution]:
     late = late_cells(view.run.trials) if not view.run.trials.empty else {}
     if not late:
         return []
-    first = next(iter(late.items()))
-    text = f"{plural(len(late), 'cell')} {_has(len(late))} figures of the generator and not of the servers: {': '.join(first)}."
+    cell, reason = next(iter(late.items()))
+    text = f"{plural(len(late), 'cell')} {_has(len(late))} figures of the generator, not of the lock. {cell}: {reason}."
     return [Caution("Generator late", text, grave=True)]
 
 

@@ -9,34 +9,38 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from pybench.report.axes import Axis, Text, linear_axis, load_axis, log_axis
+from pybench.report.format import format_count
 from pybench.report.section import Figure
 from pybench.report.view import CellView, Series, View, say_condition
 
 AXIS_TITLES = {"concurrency": "clients", "keys": "keys"}
-SYMBOLS = {"SAFE": "circle", "UNSAFE": "circle-x-open", "UNDECIDED": "circle-open", "VOID": "circle-open-dot"}
+SYMBOL_SUFFIXES = {"SAFE": "", "UNSAFE": "-x-open", "UNDECIDED": "-open", "VOID": "-open-dot"}
 # How far above the safe strategies an unsafe one may reach before it is cut off, as a factor.
 UNSAFE_HEADROOM = 1.6
-HEIGHT = 250
-MARGIN = {"l": 52, "r": 14, "t": 10, "b": 42}
+HEIGHT = 260
+MARGIN = {"l": 54, "r": 14, "t": 28, "b": 42}
 LABEL_LEADING = 14
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of the summary to be drawn. `title` names it with its unit, `key` is its part of the figure's id."""
+    """A column of the summary to be drawn. `title` names it, `axis` is what its axis counts, `key` a part of an id."""
 
     key: str
     column: str
     title: str
+    axis: str
     text: Text
     scale: str = "linear"
     low: str | None = None
     high: str | None = None
     top: float | None = None
     """The highest value there can be, where there is one."""
+    ticks: Text = format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +51,35 @@ class _Point:
 
 
 def drawn_values(cells: Sequence[CellView], measure: Measure) -> list[float]:
-    """The values that an axis for `cells` must hold, ends of intervals included."""
+    """The values that an axis for `cells` must hold, ends of intervals included; a logarithmic one has no zero."""
     columns = [measure.column, measure.low, measure.high]
     values = [cell.number(column) for cell in cells for column in columns if column]
-    return [value for value in values if value is not None]
+    return [value for value in values if value is not None and (value > 0 or measure.scale == "linear")]
 
 
 def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
     """The axis that suits `cells`; unsafe strategies count only as far as they do not flatten the others."""
     if measure.scale == "log":
-        return log_axis(drawn_values(cells, measure), measure.title, measure.text)
+        return log_axis(drawn_values(cells, measure), measure.axis, measure.text)
     if measure.top is not None:
-        return linear_axis([measure.top], measure.title, measure.text)
+        return linear_axis([measure.top], measure.axis, measure.ticks)
     values = drawn_values(cells, measure)
-    usable = drawn_values([cell for cell in cells if cell.series.label not in view.unsafe_series], measure)
+    usable = drawn_values([cell for cell in cells if view.may_be_used(cell.series)], measure)
     if usable and max(values) > UNSAFE_HEADROOM * max(usable):
         values = usable
-    return linear_axis(values, measure.title, measure.text)
+    return linear_axis(values, measure.axis, measure.ticks)
 
 
 def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, *, id_: str, title: str) -> Figure:
     """`measure` of `cells`, which differ in strategy and load only, against the run's load axis."""
     load = view.load_axis
     assert load is not None, "a run without a load axis is drawn as bars"
-    x = load_axis([float(cell.condition(load)) for cell in cells], AXIS_TITLES.get(load, load))
+    x = load_axis([cell.at(load) for cell in cells], AXIS_TITLES.get(load, load))
     data: list[dict[str, Any]] = []
     ends: list[tuple[Series, _Point]] = []
     for series in view.series:
         points = [
-            _Point(cell, float(cell.condition(load)), value)
+            _Point(cell, cell.at(load), value)
             for cell in cells
             if cell.series == series and (value := cell.number(measure.column)) is not None
         ]
@@ -92,15 +96,15 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
 def _lines(series: Series, points: Sequence[_Point]) -> list[dict[str, Any]]:
     """The points joined: solid between safe ones, dashed where either end is unsafe."""
     traces = []
-    for dash in ("solid", "dot"):
+    for dash in (series.dash, "dot"):
         xs: list[float | None] = []
         ys: list[float | None] = []
-        for before, after in zip(points, points[1:], strict=False):
+        for before, after in pairwise(points):
             if (before.cell.unsafe or after.cell.unsafe) == (dash == "dot"):
                 xs += [before.x, after.x, None]
                 ys += [_short(before.y), _short(after.y), None]
         if xs:
-            line = {"color": series.colour, "width": 2 if dash == "solid" else 1.5, "dash": dash}
+            line = {"color": series.colour, "width": 1.5 if dash == "dot" else 2, "dash": dash}
             traces.append(_trace(series) | {"x": xs, "y": ys, "mode": "lines", "line": line, "hoverinfo": "skip"})
     return traces
 
@@ -118,10 +122,9 @@ def _markers(series: Series, points: Sequence[_Point], measure: Measure, y: Axis
             "color": series.colour,
             "size": 8,
             "symbol": [
-                SYMBOLS[p.cell.verdict] if within else "triangle-up-open"
-                for p, within in zip(points, inside, strict=True)
+                symbol(p.cell) if within else "triangle-up-open" for p, within in zip(points, inside, strict=True)
             ],
-            "line": {"width": 1.5},
+            "line": {"width": 1.5, "color": "var(--paper)"},
         },
     }
     if measure.low and measure.high:
@@ -148,27 +151,32 @@ def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], 
     }
 
 
+def symbol(cell: CellView) -> str:
+    """The marker of a cell: the shape of its strategy, filled when safe, hollow with a cross when unsafe."""
+    return cell.series.shape + SYMBOL_SUFFIXES[cell.verdict]
+
+
 def hover_text(cell: CellView, measure: Measure) -> str:
     """The figure of `cell` in words, with its interval, and its verdict where it is not SAFE."""
     value = cell.number(measure.column)
     text = "n/a" if value is None else measure.text(value)
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
     if low is not None and high is not None:
-        text += f" ({measure.text(low)} – {measure.text(high)})"
+        text += f" ({measure.text(low)} to {measure.text(high)})"
     return text if cell.verdict == "SAFE" else f"{text} {cell.verdict}"
 
 
 def _end_labels(ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[dict[str, Any]], int]:
     """Names at the ends of the lines, moved apart; none where they would be many or long. And the right margin."""
+    names = {series.label: _end_label(series, point, y) for series, point in ends}
     longest = max((len(series.label) for series, _ in ends), default=0)
-    if longest > 14 or len(ends) > 7:
+    if not ends or longest > 14 or len(ends) > 7:
         return [], MARGIN["r"]
     room = HEIGHT - MARGIN["t"] - MARGIN["b"]
     placed = sorted((min(max(y.place(point.y), 0.0), 1.0) * room, series, point) for series, point in ends)
     heights = _apart([height for height, _, _ in placed], room)
     labels = [
         {
-            # The axis is logarithmic, and plotly wants the logarithm there.
             "x": 1,
             "xref": "paper",
             "y": round(moved / room, 4),
@@ -178,11 +186,15 @@ def _end_labels(ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[di
             "xshift": 6,
             "showarrow": False,
             "name": series.label,
-            "text": plot_text(series.label if point.y <= y.high else f"{series.label} ↑"),
+            "text": plot_text(names[series.label]),
         }
-        for moved, (_, series, point) in zip(heights, placed, strict=True)
+        for moved, (_, series, _point) in zip(heights, placed, strict=True)
     ]
-    return labels, 20 + round(6.6 * (longest + 1))
+    return labels, 20 + round(6.7 * max(len(name) for name in names.values()))
+
+
+def _end_label(series: Series, point: _Point, y: Axis) -> str:
+    return series.label if point.y <= y.high else f"{series.label} {y.text(point.y)} ↑"
 
 
 def _apart(heights: Sequence[float], room: float) -> list[float]:
@@ -202,7 +214,7 @@ def _alt(view: View, cells: Sequence[CellView], measure: Measure, title: str, lo
         mine = [cell for cell in cells if cell.series == series]
         values = [
             f"{hover_text(cell, measure)} at {say_condition(load, cell.condition(load))}"
-            for cell in sorted(mine, key=lambda cell: float(cell.condition(load)))
+            for cell in sorted(mine, key=lambda cell: cell.at(load))
         ]
         if values:
             parts.append(f"{series.label}: {', '.join(values)}")

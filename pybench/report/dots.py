@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybench.report.axes import Axis
-from pybench.report.curves import SYMBOLS, Measure, hover_text, plot_text
+from pybench.report.curves import Measure, hover_text, plot_text, symbol
 from pybench.report.section import Figure
 from pybench.report.view import CellView
 
@@ -19,14 +19,19 @@ def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: s
     shown = [(cell, value) for cell in cells if (value := cell.number(measure.column)) is not None]
     rows = {cell.series.label: len(shown) - place for place, (cell, _) in enumerate(shown)}
     data = [_dot(cell, value, rows[cell.series.label], measure, axis) for cell, value in shown]
-    longest = max((len(label) for label in rows), default=0)
+    # What is cut off at the right edge has its figure beside its name.
+    names = [
+        plot_text(cell.series.label if value <= axis.high else f"{cell.series.label} {measure.text(value)} →")
+        for cell, value in shown
+    ]
+    longest = max((len(name) for name in names), default=0)
     layout = {
         "xaxis": axis.layout(),
         "yaxis": {
             "type": "linear",
             "range": [0.4, len(shown) + 0.6],
             "tickvals": list(rows.values()),
-            "ticktext": [plot_text(label) for label in rows],
+            "ticktext": names,
             "showgrid": False,
         },
         "margin": MARGIN | {"l": MARGIN["l"] + min(round(7 * longest), 190)},
@@ -43,7 +48,7 @@ def _dot(cell: CellView, value: float, row: int, measure: Measure, axis: Axis) -
         "mode": "markers",
         "name": plot_text(cell.series.label),
         "meta": cell.series.label,
-        "x": [min(value, axis.high)],
+        "x": [value if within else axis.high * 0.995],
         "y": [row],
         "cliponaxis": False,
         "customdata": [hover_text(cell, measure)],
@@ -51,8 +56,8 @@ def _dot(cell: CellView, value: float, row: int, measure: Measure, axis: Axis) -
         "marker": {
             "color": cell.series.colour,
             "size": 10,
-            "symbol": SYMBOLS[cell.verdict] if within else "triangle-right-open",
-            "line": {"width": 1.5},
+            "symbol": symbol(cell) if within else "triangle-right-open",
+            "line": {"width": 1.5, "color": "var(--paper)"},
         },
     }
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))

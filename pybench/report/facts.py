@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from pybench.durations import format_duration
 from pybench.report.format import format_count, format_exact
 
 Rows = list[tuple[str, str]]
@@ -45,7 +46,9 @@ def server_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for server in manifest.get("servers", []):
         source = str(server.get("source") or "")
         where = f"{source}, {server['address']}" if server.get("address") else source
-        settings = ", ".join(f"{name} {say(value)}" for name, value in (server.get("settings") or {}).items())
+        # Product and version are in the label.
+        named = {name: value for name, value in (server.get("settings") or {}).items() if name not in server}
+        settings = ", ".join(f"{name} {say(value)}" for name, value in named.items())
         rows.append((str(server.get("label", "server")), where, settings))
     return rows
 
@@ -91,7 +94,10 @@ def shared_settings(manifest: Mapping[str, Any]) -> Rows:
     for name in names:
         values = {say(cell.get(name)) for cell in cells}
         if len(values) == 1:
-            rows.append((name.replace("_", " "), values.pop()))
+            value = values.pop()
+            if name.endswith("_ms") and value.isdecimal():
+                value = format_duration(int(value) * 1_000_000)
+            rows.append((name.removesuffix("_ms").replace("_", " "), value))
     return rows
 
 
@@ -115,6 +121,8 @@ def say(value: object) -> str:
     """A value of a record in words."""
     if value is None:
         return "none"
+    if value == "":
+        return '""'
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

@@ -76,9 +76,11 @@ def format_ratio(value: float | None) -> str:
     """A ratio or an index: 0.997, 1.53, 12.4, 1.2 k."""
     if value is None or missing(value):
         return NOT_AVAILABLE
-    if abs(value) < 1:
+    if value == 0:
+        return "0"
+    if abs(value) < 0.9995:
         return f"{value:.3f}"
-    return f"{value:.2f}" if abs(value) < 10 else format_count(value)
+    return f"{value:.2f}" if abs(value) < 9.995 else format_count(value)
 
 
 def format_percent(share: float | None) -> str:

@@ -31,6 +31,8 @@ class Charts:
     tables: Sequence[DataTable]
     nav: str = ""
     note: str = ""
+    columns: int = 0
+    """Panels that belong side by side where there is room; 0 as many as fit."""
 
 
 def charts_section(view: View, charts: Charts) -> Section:
@@ -52,10 +54,11 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
     figures = []
     for place, (conditions, cells) in enumerate(facets):
         for measure in measures:
-            if not drawn_values(cells, measure):
+            # What no cell of the run has is left out; what only these lack keeps its place, so that rows stay rows.
+            if not drawn_values(view.cells, measure):
                 continue
             axis = _scale(view, [cells for _, cells in facets], place, measure)
-            words = [measure.title.split(",")[0]] if len(measures) > 1 else []
+            words = [measure.title] if len(measures) > 1 else []
             title = " · ".join(words + [say_condition(*pair) for pair in conditions])
             name = f"{id_}-{measure.key}-{place}"
             if load:
@@ -68,7 +71,7 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
 def measure_table(view: View, measures: Sequence[Measure], caption: str) -> DataTable:
     """The figures of `measures`, a row a cell."""
     columns = [Column("strategy", numeric=False)]
-    columns += [Column("conditions", numeric=False)] if view.axes else []
+    columns += [Column("load", numeric=False)] if view.axes else []
     columns += [Column(measure.title) for measure in measures] + [Column("verdict", numeric=False)]
     rows = []
     for conditions, cells in view.facets():

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pybench.records import Run
 from pybench.report import facts
 from pybench.report.cautions import cautions
-from pybench.report.findings import contests
 from pybench.report.format import format_count, format_ratio, format_us, plural
 from pybench.report.html import VERDICT_SYMBOLS
-from pybench.report.sections.answer import headline, unsafe_sentences
+from pybench.report.sections.answer import clauses, unsafe_reasons
 from pybench.report.sections.ranking import Entry, entries
 from pybench.report.view import View, make_view
 
@@ -24,11 +23,13 @@ def build(run: Run) -> str:
     view = make_view(run)
     manifest = run.manifest
     about = ", ".join(filter(None, [facts.server_labels(manifest), facts.when(manifest)]))
-    parts = [f"### {_plain(facts.run_name(manifest))}: {_plain(headline(view, contests(view)))}"]
+    headline, others = clauses(view)
+    parts = [f"### {_plain(facts.run_name(manifest))}: {_plain(headline)}"]
     parts += [f"> **{caution.title}** {_plain(caution.text)}" for caution in cautions(view)]
-    unsafe = unsafe_sentences(view)
-    if unsafe:
-        parts.append("\n".join(f"- ✕ **UNSAFE** {_plain(label)}: {why}" for label, why in unsafe))
+    points = [f"- {_plain(clause)}" for clause in others]
+    points += [f"- ✕ **UNSAFE** {_plain(label)}: {_plain(why)}" for label, why in unsafe_reasons(view)]
+    if points:
+        parts.append("\n".join(points))
     if view.cells:
         parts.append(_ranking(view, entries(view)))
     parts.append(_method(run, about))

@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from pybench.records import Run
 from pybench.report import facts
-from pybench.report.cautions import cautions
 from pybench.report.html import asset, fill
 from pybench.report.section import Section
 from pybench.report.sections import (
@@ -50,11 +49,13 @@ AFTER_CHARTS: tuple[Render, ...] = (violations.render, method.render)
 def build(run: Run) -> str:
     """The whole of `report.html`."""
     view = make_view(run)
-    measured = any(cell.number("trials") for cell in view.cells)
-    renders = (*BEFORE_CHARTS, *(CHARTS if measured else ()), *AFTER_CHARTS)
+    renders = (*BEFORE_CHARTS, *(CHARTS if view.measured else ()), *AFTER_CHARTS)
     sections = [section for render in renders if (section := render(view)) is not None]
     figures = {
-        figure.id: {"data": figure.data, "layout": figure.layout} for section in sections for figure in section.figures
+        figure.id: {"data": figure.data, "layout": figure.layout}
+        for section in sections
+        for figure in section.figures
+        if figure.data
     }
     scripts = {"boot": asset("assets/boot.js"), "plotly": asset(PLOTLY), "page": asset("assets/page.js")}
     manifest = run.manifest
@@ -63,12 +64,11 @@ def build(run: Run) -> str:
         name=facts.run_name(manifest),
         when=facts.when(manifest),
         servers=facts.server_labels(manifest),
-        cautions=cautions(view),
         answer=sections[0],
         sections=sections[1:],
         figures=figures,
-        style=Markup(asset("assets/page.css")),  # noqa: S704 - a file of this package
-        scripts={name: Markup(text) for name, text in scripts.items()},  # noqa: S704 - files of this package
+        style=Markup(asset("assets/page.css")),
+        scripts={name: Markup(text) for name, text in scripts.items()},
         policy=policy(list(scripts.values()) if figures else [scripts["boot"], scripts["page"]]),
         version=str((manifest.get("versions") or {}).get("pybench") or ""),
     )

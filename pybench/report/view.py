@@ -17,7 +17,10 @@ import pandas as pd
 from pybench.records import Run
 from pybench.report.format import missing, plural
 
+BASE_LINE = "none"
 SERIES_COLOURS = 7
+SHAPES = ("circle", "square", "diamond")
+DASHES = ("solid", "longdash", "longdashdot")
 # Figures of a trial that the summary has no room for: the median over complete trials, or their sum.
 TRIAL_MEDIANS = (
     "service_p50_us",
@@ -53,11 +56,16 @@ Conditions = tuple[tuple[str, AxisValue], ...]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A strategy with its arguments. `colour` is a CSS variable that both themes define."""
+    """A strategy with its arguments. `colour` is a CSS variable that both themes define.
+
+    Where there are more strategies than colours, `shape` and `dash` tell those of one colour apart.
+    """
 
     label: str
     strategy: str
     colour: str
+    shape: str
+    dash: str
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -83,6 +91,7 @@ class CellView:
 
     @property
     def unsafe(self) -> bool:
+        """Whether something was seen that must not be."""
         return self.verdict == "UNSAFE"
 
     @property
@@ -93,6 +102,12 @@ class CellView:
     def condition(self, axis: str) -> AxisValue:
         """The value of a varied axis."""
         return dict(self.conditions)[axis]
+
+    def at(self, axis: str) -> float:
+        """The value of a varied axis that is a number."""
+        value = self.condition(axis)
+        assert isinstance(value, int | float), "an axis of load is one whose values are all numbers"
+        return float(value)
 
     def without(self, *axes: str) -> Conditions:
         """The conditions apart from `axes`."""
@@ -110,6 +125,11 @@ class View:
     """The axes with more than one value, the strategy and its arguments left out."""
 
     @cached_property
+    def measured(self) -> bool:
+        """Whether any trial was completed."""
+        return any(cell.number("trials") for cell in self.cells)
+
+    @cached_property
     def load_axis(self) -> str | None:
         """The axis that charts against load have below: concurrency, otherwise another that is a number."""
         if "concurrency" in self.axes:
@@ -121,6 +141,10 @@ class View:
     def unsafe_series(self) -> frozenset[str]:
         """The labels of the strategies that were unsafe in any cell."""
         return frozenset(cell.series.label for cell in self.cells if cell.unsafe)
+
+    def may_be_used(self, series: Series) -> bool:
+        """Whether charts are scaled for `series`: a lock that was unsafe nowhere in the run."""
+        return series.strategy != BASE_LINE and series.label not in self.unsafe_series
 
     def facets(self, *inside: str) -> list[tuple[Conditions, list[CellView]]]:
         """The cells grouped by their conditions apart from the axes `inside`, in order of the conditions."""
@@ -182,10 +206,10 @@ def say_condition(axis: str, value: AxisValue) -> str:
     """One condition in words: "64 clients", "hold exp(2ms)"."""
     if missing(value):
         return f"no {axis}"
-    if axis == "concurrency":
-        return plural(int(value), "client")
-    if axis == "keys":
-        return plural(int(value), "key")
+    if axis == "concurrency" and isinstance(value, int):
+        return plural(value, "client")
+    if axis == "keys" and isinstance(value, int):
+        return plural(value, "key")
     return f"{axis.replace('_', ' ')} {value}"
 
 
@@ -216,17 +240,19 @@ def _label(row: Mapping[str, Any]) -> str:
 def _series(rows: Sequence[Mapping[str, Any]]) -> dict[str, Series]:
     series: dict[str, Series] = {}
     coloured = 0
+    rounds = len(SHAPES)
     for row in rows:
         label = _label(row)
         if label in series:
             continue
         # No lock at all is the base line of every run, so it is drawn in ink.
-        if row["strategy"] == "none":
-            colour = "var(--series-none)"
-        else:
-            colour = f"var(--series-{coloured % SERIES_COLOURS})"
-            coloured += 1
-        series[label] = Series(label, str(row["strategy"]), colour)
+        if row["strategy"] == BASE_LINE:
+            series[label] = Series(label, BASE_LINE, "var(--series-none)", SHAPES[0], DASHES[0])
+            continue
+        turn, colour = divmod(coloured, SERIES_COLOURS)
+        shape, dash = SHAPES[turn % rounds], DASHES[turn % rounds]
+        series[label] = Series(label, str(row["strategy"]), f"var(--series-{colour})", shape, dash)
+        coloured += 1
     return series
 
 

@@ -46,7 +46,13 @@ def the_usual_points() -> list[Point]:
     """none, naive and mutex x concurrency 1, 16, 64 x keys 1, 1,000."""
     costs = {"none": 1.6, "naive": 62.0, "mutex": 47.0}
     return [
-        Point(name, clients, keys, cost=costs[name], broken=name != "mutex" and clients > 1 and (name, keys) != ("naive", 1000))
+        Point(
+            name,
+            clients,
+            keys,
+            cost=costs[name],
+            broken=name != "mutex" and clients > 1 and (name, keys) != ("naive", 1000),
+        )
         for name in costs
         for keys in (1, 1000)
         for clients in (1, 16, 64)
@@ -93,7 +99,9 @@ def make_run(
         timeline=pa.Table.from_pylist(timeline, schema=schema.TIMELINE),
         violations=pa.Table.from_pylist(violations, schema=schema.VIOLATIONS),
     )
-    return Run.of(Path("results/quickstart"), manifest(points, name=name, status=status, caught=caught, trials=trials), tables)
+    return Run.of(
+        Path("results/quickstart"), manifest(points, name=name, status=status, caught=caught, trials=trials), tables
+    )
 
 
 def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, trials: int) -> dict[str, Any]:
@@ -148,10 +156,15 @@ def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, t
 class _Trial:
     """One trial of a point: a lock's rate falls with rivals for a key, its tail grows."""
 
-    def __init__(self, point: Point, number: int, rng: np.random.Generator, *, caught: bool, status: str, steps: int):
-        self.point, self.number, self.rng, self.caught, self.status, self.steps = point, number, rng, caught, status, steps
+    def __init__(
+        self, point: Point, number: int, rng: np.random.Generator, *, caught: bool, status: str, steps: int
+    ) -> None:
+        self.point, self.number, self.rng = point, number, rng
+        self.caught, self.status, self.steps = caught, status, steps
         rivals = max(point.concurrency / point.keys, 0.0)
-        self.contention = 0.0 if point.concurrency == 1 or point.strategy == "none" else min(0.97, rivals / (rivals + 3))
+        self.contention = (
+            0.0 if point.concurrency == 1 or point.strategy == "none" else min(0.97, rivals / (rivals + 3))
+        )
         parallel = min(point.concurrency, 14)
         crowd = 1.0 if point.keys > 1 or point.strategy == "none" else 1 / (parallel * (1 + 0.012 * point.concurrency))
         self.rate = 1e6 / point.cost * parallel * crowd * rng.lognormal(0, 0.03)
@@ -166,9 +179,10 @@ class _Trial:
         doubles = int(self.grants * (0.31 if self.point.strategy == "none" else 0.0004)) if self.point.broken else 0
         contended = 0 if self.point.concurrency == 1 else int(self.grants * max(self.contention, 0.02))
         return {
-            "grants": self.grants, "contended_grants": contended, "refused": int(self.rng.integers(0, 4)), "timeouts": 0,
-            "errors": 0, "lost": 0, "unknown": 0, "unfinished": min(self.point.concurrency, 3), "violations": doubles,
-            "double_grants": doubles, "double_grants_after_overrun": 0, "lease_overruns": 0, "outlived": 0,
+            "grants": self.grants, "contended_grants": contended, "refused": int(self.rng.integers(0, 4)),
+            "timeouts": 0, "errors": 0, "lost": 0, "unknown": 0, "unfinished": min(self.point.concurrency, 3),
+            "violations": doubles, "double_grants": doubles, "double_grants_after_overrun": 0,
+            "lease_overruns": 0, "outlived": 0,
         }  # fmt: skip
 
     def row(self) -> dict[str, Any]:
@@ -179,10 +193,11 @@ class _Trial:
         commands = {"none": 0.0, "naive": attempts + 2, "mutex": attempts + 1}.get(point.strategy, 5 * attempts)
         rivals = point.concurrency > 1 and point.keys == 1
         return {
-            "cell": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend, "server": SERVER,
-            "concurrency": point.concurrency, "keys": point.keys, "hold": "0",
-            "retry": "full-jitter(base=1ms, cap=50ms, max_wait=10s)", "exclusion": exclusion.value, "trial": self.number,
-            "block": self.number, "started_at": f"2026-03-14T09:27:{self.number:02}.000+00:00", "status": self.status,
+            "cell": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend,
+            "server": SERVER, "concurrency": point.concurrency, "keys": point.keys, "hold": "0",
+            "retry": "full-jitter(base=1ms, cap=50ms, max_wait=10s)", "exclusion": exclusion.value,
+            "trial": self.number, "block": self.number,
+            "started_at": f"2026-03-14T09:27:{self.number:02}.000+00:00", "status": self.status,
             "grants_per_s": self.rate, **judgement_columns(judgement, self.rate),
             "acquire_p50_us": q(self.samples, 0.5), "acquire_p99_us": q(self.samples, 0.99),
             "acquire_p999_us": q(self.samples, 0.999) if self.grants > 10_000 else None,
@@ -225,7 +240,7 @@ class _Trial:
         return [violation(self.point.id, self.number, at_ms=600 + 7 * n, leased=leased) for n in range(4)]
 
 
-def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: Any) -> dict[str, Any]:
+def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: int | str | None) -> dict[str, Any]:
     """A row of `violations.jsonl`: client 7 is granted what client 3 still holds."""
     at = int(at_ms * 1e6)
     fields: dict[str, Any] = {

@@ -49,7 +49,17 @@ def test_what_is_not_there_is_na(show, nothing):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1.0, "1.00"), (0.9973, "0.997"), (0.0, "0.000"), (1.534, "1.53"), (12.44, "12.4")]
+    ("value", "text"),
+    [
+        (1.0, "1.00"),
+        (0.9996, "1.00"),
+        (9.996, "10"),
+        (0.9973, "0.997"),
+        (0.0, "0"),
+        (0.0004, "0.000"),
+        (1.534, "1.53"),
+        (12.44, "12.4"),
+    ],
 )
 def test_a_ratio_keeps_its_places(value, text):
     assert format_ratio(value) == text

@@ -35,16 +35,33 @@
     ...given,
     title: given.title && { ...given.title, standoff: 8, font: { size: 12 } },
   });
+  /* What the vertical axis shows stands above it, to be read without turning the head. */
+  const above = (title, left) => ({
+    text: title,
+    x: 0,
+    y: 1,
+    xref: "paper",
+    yref: "paper",
+    xanchor: "left",
+    yanchor: "bottom",
+    xshift: -left,
+    yshift: 7,
+    showarrow: false,
+    font: { size: 12 },
+  });
   const layoutOf = (figure) => {
     const { xaxis, yaxis, annotations = [], ...rest } = figure.layout;
     const ink = resolve("var(--ink-soft)");
     return {
       ...rest,
       xaxis: { ...axis(xaxis), showgrid: false },
-      yaxis: axis(yaxis),
-      annotations: annotations
-        .filter((one) => !hiddenSeries.has(one.name))
-        .map((one) => ({ ...one, font: { size: 12, color: resolve("var(--ink)") } })),
+      yaxis: { ...axis(yaxis), title: undefined },
+      annotations: [
+        ...(yaxis.title ? [above(yaxis.title.text, rest.margin.l)] : []),
+        ...annotations
+          .filter((one) => !hiddenSeries.has(one.name))
+          .map((one) => ({ ...one, font: { size: 12, color: resolve("var(--ink)") } })),
+      ],
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
@@ -125,7 +142,7 @@
 
   /* ---- ranking: sort, filter, open ---- */
   const table = $("#ranking-table");
-  const bodies = () => (table ? $$("tbody", table) : []);
+  const bodies = () => (table ? [...table.tBodies] : []);
   const keyOf = (body, column, kind) => {
     const text = body.rows[0].cells[column].dataset.sort;
     return kind === "number" ? (text === "" ? null : Number(text)) : text;
@@ -209,15 +226,19 @@
 
   /* ---- where the reader is ---- */
   const links = new Map($$("nav.side a").map((link) => [link.hash.slice(1), link]));
+  const sections = $$("main > section");
+  const inView = new Set();
   const spy = new IntersectionObserver(
-    (entries) =>
-      entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => {
-        links.forEach((link) => link.removeAttribute("aria-current"));
-        links.get(target.id)?.setAttribute("aria-current", "location");
-      }),
-    { rootMargin: "-20% 0px -70% 0px" },
+    (entries) => {
+      entries.forEach(({ target, isIntersecting }) => inView[isIntersecting ? "add" : "delete"](target));
+      const first = sections.find((section) => inView.has(section));
+      links.forEach((link, id) =>
+        first?.id === id ? link.setAttribute("aria-current", "location") : link.removeAttribute("aria-current"),
+      );
+    },
+    { rootMargin: "-20% 0px -60% 0px" },
   );
-  $$("main > section").forEach((section) => spy.observe(section));
+  sections.forEach((section) => spy.observe(section));
 
   /* ---- copy ---- */
   $$(".copy").forEach((button) =>

@@ -1,20 +1,27 @@
-"""The answer: which strategy wins, which are unsafe, and the figures that say so."""
+"""The answer: which strategy wins, which are unsafe, and the figures that say so; all of it on the first screen."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pybench.answer import answer
 from pybench.report import facts
-from pybench.report.findings import Contest, best_cell, contests
+from pybench.report.cautions import cautions
+from pybench.report.curves import drawn_values, load_panel, y_axis
+from pybench.report.dots import dot_panel
+from pybench.report.findings import best_cell, contests
 from pybench.report.format import format_count, format_exact, format_us, plural
 from pybench.report.html import fill
-from pybench.report.section import Section
+from pybench.report.reasons import series_reason
+from pybench.report.section import Figure, Section
+from pybench.report.sections.throughput import MEASURE as THROUGHPUT
 from pybench.report.view import CellView, View, say_condition, say_conditions
 
-# Rows of the overview that stand open: with more the ranking is the better table.
+# Rows of the overview; with more the ranking is the better table.
 OVERVIEW_ROWS = 12
+# Violations up to here are written in full.
+EXACT_BELOW = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,55 +36,49 @@ class Tile:
 
 def render(view: View) -> Section:
     """The first screen."""
+    headline, others = clauses(view)
+    known_first = cautions(view)
     held = contests(view)
+    chart = _chart(view)
     html = fill(
         "answer.html",
-        headline=headline(view, held),
-        unsafe=unsafe_sentences(view),
-        tiles=_tiles(view) if view.cells else [],
+        headline=headline,
+        others=others,
+        grave=[one for one in known_first if one.grave],
+        mild=[one for one in known_first if not one.grave],
+        unsafe=unsafe_reasons(view),
+        tiles=_tiles(view) if view.measured else [],
         axes=view.axes,
-        series=view.series,
-        contests=held[:OVERVIEW_ROWS],
+        # What may be used comes first, where a narrow screen shows it.
+        series=sorted(view.series, key=lambda one: not view.may_be_used(one)),
+        contests=held[:OVERVIEW_ROWS] if view.measured else [],
         left_out=len(held) - OVERVIEW_ROWS,
         by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in held[:OVERVIEW_ROWS]},
-        say=say_condition,
         unsafe_series=view.unsafe_series,
+        chart=chart,
     )
-    return Section("answer", "Answer", html)
+    return Section("answer", "Answer", html, [chart] if chart else [])
 
 
-def headline(view: View, held: Sequence[Contest]) -> str:
-    """Who wins, in one sentence."""
-    if not view.cells or not any(cell.number("trials") for cell in view.cells):
-        return "No trial was completed, so there is no answer yet."
-    if all(cell.verdict == "VOID" for cell in view.cells):
-        return "This run proves nothing: its control was not caught."
-    decided = [contest for contest in held if contest.winners]
-    if not decided:
-        return "No strategy of this run can be called safe."
-    wins = Counter(contest.winners[0].series.label for contest in decided)
-    (leader, count), *others = wins.most_common()
-    where = "" if len(held) == 1 else f" under {_share(count, len(held))}"
-    tied = [contest for contest in decided if contest.winners[0].series.label == leader and len(contest.winners) > 1]
-    rivals = {cell.series.label for cell in view.cells} - view.unsafe_series - {leader}
-    if not rivals:
-        return f"{leader} is the only strategy here that stayed safe."
-    rest = f"; {_list([f'{label} under {n}' for label, n in others])}" if others else ""
-    tie = f", tied in {len(tied)}" if tied and len(held) > 1 else " (tied)" if tied else ""
-    return f"{leader} is the fastest safe strategy{where}{tie}{rest}."
+def clauses(view: View) -> tuple[str, list[str]]:
+    """The answer: its first clause as a sentence, and those after it but for the unsafe, which are listed by reason."""
+    if not view.measured:
+        return "No trial was completed, so there is no answer yet.", []
+    first, *others = answer(view.run.summary).removesuffix(".").split("; ")
+    if view.unsafe_series:
+        others = others[:-1]
+    return f"{first}.", [f"{clause[0].upper()}{clause[1:]}." for clause in others]
 
 
-def unsafe_sentences(view: View) -> list[tuple[str, str]]:
-    """Each strategy that was unsafe, and how much so."""
-    sentences = []
+def unsafe_reasons(view: View) -> list[tuple[str, str]]:
+    """Each strategy that was unsafe, and what was seen of it over all its cells."""
+    reasons = []
     for series in view.series:
-        cells = [cell for cell in view.cells if cell.series == series]
-        unsafe = [cell for cell in cells if cell.unsafe]
-        if unsafe:
-            found = sum(int(cell.number("violations") or 0) for cell in unsafe)
-            where = f"under {_share(len(unsafe), len(cells))}" if len(cells) > 1 else ""
-            sentences.append((series.label, f"{plural(found, 'violation')} {where}".strip()))
-    return sentences
+        if series.label in view.unsafe_series:
+            cells = [cell for cell in view.cells if cell.series == series]
+            share = f"{sum(cell.unsafe for cell in cells)} of {plural(len(cells), 'cell')}"
+            reasons.append((series.label, f"{series_reason(view, series)} ({share})"))
+    return reasons
 
 
 def _tiles(view: View) -> list[Tile]:
@@ -91,30 +92,34 @@ def _tiles(view: View) -> list[Tile]:
         tiles.append(Tile("p99 response there", format_us(best.number("acquire_p99_us")), f"median {median}"))
     unsafe = [cell for cell in view.cells if cell.unsafe]
     found = sum(int(cell.number("violations") or 0) for cell in view.cells)
-    share = f"in {len(unsafe)} of {plural(len(view.cells), 'cell')}" if found else "in any cell"
-    tiles.append(Tile("Violations", format_exact(found) if found < 1e5 else format_count(found), share,
-                      "bad" if found else ""))
-    tiles.append(_proof(view))
-    return tiles
+    shown = format_exact(found) if found < EXACT_BELOW else format_count(found)
+    where = f"{len(unsafe)} of {plural(len(view.cells), 'cell')} unsafe" if found else "in any cell"
+    if found and not unsafe:
+        where = "seen all the same"
+    tiles.append(Tile("Violations", shown, where, "bad" if found else ""))
+    return [*tiles, _control(view)]
 
 
-def _proof(view: View) -> Tile:
+def _control(view: View) -> Tile:
     controls = facts.control_rows(view.run.manifest)
     if controls and all(caught for _, caught, _ in controls):
         return Tile("Control", "caught", controls[0][2])
     return Tile("Control", "not caught", "so nothing is proved", "bad")
 
 
-def _share(count: int, of: int) -> str:
-    if count == of:
-        return "both conditions" if of == 2 else f"all {of} conditions"
-    return f"{count} of {of} conditions"
+def _chart(view: View) -> Figure | None:
+    """Throughput where clients met most often: what a lock is for."""
+    facets = view.facets(view.load_axis) if view.load_axis else view.facets()
+    drawable = [(conditions, cells) for conditions, cells in facets if drawn_values(cells, THROUGHPUT)]
+    if not drawable:
+        return None
+    conditions, cells = max(drawable, key=lambda facet: _contention(facet[1]))
+    title = " · ".join(["Throughput", *(say_condition(*pair) for pair in conditions)])
+    axis = y_axis(view, cells, THROUGHPUT)
+    if view.load_axis:
+        return load_panel(view, cells, THROUGHPUT, axis, id_="answer-chart", title=title)
+    return dot_panel(cells, THROUGHPUT, axis, id_="answer-chart", title=title)
 
 
-def _list(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
-def verdict_note(cell: CellView) -> str:
-    """A word on a verdict that is weaker than it looks."""
-    return "uncontended" if cell.verdict == "SAFE" and cell.uncontended else ""
+def _contention(cells: Sequence[CellView]) -> float:
+    return max(cell.number("contention_rate") or 0.0 for cell in cells)

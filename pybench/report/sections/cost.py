@@ -9,13 +9,13 @@ from pybench.report.section import Section
 from pybench.report.view import View
 
 CHARTED = [
-    Measure("commands", "commands_per_grant", "commands per grant", format_ratio),
-    Measure("client", "client_cpu_us_per_grant", "client CPU per grant", format_us),
-    Measure("server", "server_cpu_us_per_grant", "server CPU per grant", format_us),
+    Measure("commands", "commands_per_grant", "commands per grant", "commands", format_ratio),
+    Measure("client", "client_cpu_us_per_grant", "client CPU per grant", "CPU time", format_us, ticks=format_us),
+    Measure("server", "server_cpu_us_per_grant", "server CPU per grant", "CPU time", format_us, ticks=format_us),
 ]
 TABLE_ONLY = [
-    Measure("attempts", "attempts_per_grant", "attempts per grant", format_ratio),
-    Measure("contention", "contention_rate", "refused attempts", format_percent),
+    Measure("attempts", "attempts_per_grant", "attempts per grant", "attempts", format_ratio),
+    Measure("contention", "contention_rate", "refused attempts", "share", format_percent),
 ]
 
 
@@ -28,6 +28,7 @@ def render(view: View) -> Section:
         lede="Commands sent and CPU time spent for each grant, with its release, its refused attempts and its share of "
         "the load generator.",
         figures=measure_figures(view, CHARTED, "cost"),
+        columns=3,
         tables=[measure_table(view, CHARTED[:1] + TABLE_ONLY + CHARTED[1:], "Cost of a grant")],
     )
     return charts_section(view, charts)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pybench.records.histograms import Buckets
-
 from pybench.report.axes import Axis, log_axis
 from pybench.report.curves import MARGIN, plot_text
 from pybench.report.format import format_count, format_ns, format_us
 from pybench.report.grid import Charts, charts_section
 from pybench.report.section import Column, DataTable, Figure, Section
+from pybench.report.sections.latency import ZERO_NOTE
 from pybench.report.view import CellView, Conditions, View, say_conditions
 from pybench.stats import SAMPLES_BEYOND, quantile
 
@@ -41,6 +41,7 @@ def render(view: View) -> Section | None:
         lede="How long the slowest share of grants took. Each step to the right leaves a tenth of the grants before; "
         f"a curve ends where fewer than {SAMPLES_BEYOND} grants are left.",
         figures=figures,
+        note=ZERO_NOTE if any(ys[0] == 0 for _, ys in curves.values()) else "",
         tables=[_table(view, buckets)],
     )
     return charts_section(view, charts)
@@ -78,7 +79,11 @@ def _panel(
                 "meta": cell.series.label,
                 "x": xs,
                 "y": ys,
-                "line": {"color": cell.series.colour, "width": 1.75, "dash": "dot" if cell.unsafe else "solid"},
+                "line": {
+                    "color": cell.series.colour,
+                    "width": 1.75,
+                    "dash": "dot" if cell.unsafe else cell.series.dash,
+                },
                 "customdata": [format_us(value) for value in ys],
                 "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
             }
@@ -90,7 +95,7 @@ def _panel(
 
 
 def _table(view: View, buckets: dict[str, Buckets]) -> DataTable:
-    columns = [Column("strategy", numeric=False), *([Column("conditions", numeric=False)] if view.axes else [])]
+    columns = [Column("strategy", numeric=False), *([Column("load", numeric=False)] if view.axes else [])]
     columns += [Column("grants"), *(Column(name) for name in QUANTILES), Column("highest")]
     rows = []
     for conditions, cells in view.facets():

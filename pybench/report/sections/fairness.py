@@ -8,12 +8,12 @@ from pybench.report.grid import Charts, charts_section, measure_figures, measure
 from pybench.report.section import Section
 from pybench.report.view import View, say_conditions
 
-JAIN = Measure("jain", "jain", "Jain's index", format_ratio, top=1.0)
-LONGEST_WAIT = Measure("wait", "longest_wait_us", "longest wait", format_us, scale="log")
+JAIN = Measure("jain", "jain", "Jain's index", "index", format_ratio, top=1.0)
+LONGEST_WAIT = Measure("wait", "longest_wait_us", "longest wait", "wait", format_us, scale="log")
 TABLE_ONLY = [
-    Measure("spread", "wait_std_us", "wait, standard deviation", format_us),
-    Measure("streak", "longest_streak", "longest streak of one client", format_count),
-    Measure("overtakes", "overtakes", "overtakes", format_count),
+    Measure("spread", "wait_std_us", "wait, standard deviation", "wait", format_us),
+    Measure("streak", "longest_streak", "longest streak of one client", "grants", format_count),
+    Measure("overtakes", "overtakes", "overtakes", "overtakes", format_count),
 ]
 
 
@@ -32,6 +32,7 @@ def render(view: View) -> Section:
         title="Fairness",
         lede=lede,
         figures=measure_figures(view, measures, "fairness"),
+        columns=2,
         tables=[measure_table(view, measures + TABLE_ONLY, "Fairness")],
     )
     return charts_section(view, charts)

@@ -9,10 +9,12 @@ from pybench.report.section import Section
 from pybench.report.view import View
 
 MEASURES = [
-    Measure("p50", "acquire_p50_us", "p50 response", format_us, scale="log"),
-    Measure("p99", "acquire_p99_us", "p99 response", format_us, scale="log"),
-    Measure("p999", "acquire_p999_us", "p99.9 response", format_us, scale="log"),
+    Measure("p50", "acquire_p50_us", "p50 response", "response", format_us, scale="log"),
+    Measure("p99", "acquire_p99_us", "p99 response", "response", format_us, scale="log"),
+    Measure("p999", "acquire_p999_us", "p99.9 response", "response", format_us, scale="log"),
 ]
+
+ZERO_NOTE = "A response of 0, of a strategy that sends nothing, has no place on a logarithmic scale."
 
 
 def render(view: View) -> Section:
@@ -24,6 +26,8 @@ def render(view: View) -> Section:
         lede="Response time of grants, from the moment a grant was due until it was held; logarithmic, one scale for "
         "each percentile. A percentile with fewer than ten samples beyond it is not drawn.",
         figures=measure_figures(view, MEASURES, "latency"),
+        columns=3,
+        note=ZERO_NOTE if any(cell.number("acquire_p50_us") == 0 for cell in view.cells) else "",
         tables=[measure_table(view, MEASURES, "Response time")],
     )
     return charts_section(view, charts)

@@ -70,7 +70,6 @@ def render(view: View) -> Section | None:
         axes=view.axes,
         shown=SHOWN_ROWS,
         columns=_columns(),
-        unsafe_series=view.unsafe_series,
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
     )
     return Section("ranking", "Ranking", html)
@@ -125,4 +124,3 @@ def _columns() -> list[tuple[str, str, Any]]:
         ("commands per grant", "commands_per_grant", format_ratio),
         ("Jain", "jain", format_ratio),
     ]
-

@@ -10,7 +10,9 @@ from pybench.report.grid import Charts, charts_section, measure_figures, measure
 from pybench.report.section import Figure, Section
 from pybench.report.view import View
 
-MEASURE = Measure("rate", "grants_per_s", "grants/s", format_count, low="grants_per_s_low", high="grants_per_s_high")
+MEASURE = Measure(
+    "rate", "grants_per_s", "grants/s", "grants/s", format_count, low="grants_per_s_low", high="grants_per_s_high"
+)
 
 
 def render(view: View) -> Section:
@@ -26,8 +28,8 @@ def render(view: View) -> Section:
     note = ""
     if _cut_off(figures):
         note = (
-            "△ at the edge of a panel: an unsafe strategy beyond its scale, which is made for the strategies that may "
-            "be used. The table has its figure."
+            "A triangle at the edge of a panel is beyond its scale, which is made for the strategies that may be used. "
+            "The table has its figure."
         )
     charts = Charts(
         id="throughput",

@@ -37,8 +37,8 @@ def render(view: View) -> Section | None:
     charts = Charts(
         id="timeline",
         title="Over time",
-        lede="Grants in each step of 100 ms of the measured window, a thin line a trial. A lock that holds up is level; "
-        f"a stall is a dip to the ground.{averaged}",
+        lede="Grants in each step of 100 ms of the measured window, a thin line a trial. A lock that holds up is "
+        f"level; a stall is a dip to the ground.{averaged}",
         figures=figures,
         tables=[_table(view, by_cell)],
     )
@@ -50,7 +50,9 @@ def _coarser(rows: pd.DataFrame, width: int) -> pd.DataFrame:
     if width == 1:
         return rows
     group = rows["start_ns"] // (STEP_NS * width)
-    means = rows.groupby([rows["trial"], group], sort=True).agg(start_ns=("start_ns", "first"), grants=("grants", "mean"))
+    means = rows.groupby([rows["trial"], group], sort=True).agg(
+        start_ns=("start_ns", "first"), grants=("grants", "mean")
+    )
     return means.reset_index(level=0)
 
 
@@ -64,7 +66,7 @@ def _panel(
     drawn = [cell for cell in cells if cell.id in by_cell]
     data = [_lines(cell, by_cell[cell.id]) for cell in drawn]
     end = max(float(by_cell[cell.id]["start_ns"].max()) + STEP_NS for cell in drawn) / 1e9
-    x = linear_axis([end], "s since the window began", lambda value: f"{value:g}")
+    x = linear_axis([end], "seconds into the window", lambda value: f"{value:g}")
     x = Axis("linear", 0.0, end, x.ticks, x.title, x.text)
     title = say_conditions(conditions)
     ranges = "; ".join(f"{cell.series.label}: {_spread(by_cell[cell.id])}" for cell in drawn)
@@ -76,7 +78,7 @@ def _panel(
 def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFrame]) -> Axis:
     """As high as the strategies that may be used need."""
     tops = {cell.id: float(by_cell[cell.id]["grants"].max()) for cell in cells}
-    usable = [tops[cell.id] for cell in cells if cell.series.label not in view.unsafe_series]
+    usable = [tops[cell.id] for cell in cells if view.may_be_used(cell.series)]
     top = max(tops.values())
     if usable and max(usable) > 0 and top > UNSAFE_HEADROOM * max(usable):
         top = max(usable)
@@ -92,13 +94,14 @@ def _lines(cell: CellView, rows: pd.DataFrame) -> dict[str, Any]:
         ys += [float(f"{grants:.4g}") for grants in trial["grants"]] + [None]
     return {
         "type": "scatter",
-        "mode": "lines",
+        # A line of one step is a point.
+        "mode": "lines" if rows["start_ns"].nunique() > 1 else "markers",
         "name": plot_text(cell.series.label),
         "meta": cell.series.label,
         "x": xs,
         "y": ys,
         "opacity": 0.85,
-        "line": {"color": cell.series.colour, "width": 1, "dash": "dot" if cell.unsafe else "solid"},
+        "line": {"color": cell.series.colour, "width": 1, "dash": "dot" if cell.unsafe else cell.series.dash},
         "hovertemplate": "%{fullData.name}: %{y:.3~s}<extra></extra>",
     }
 
@@ -109,7 +112,7 @@ def _spread(rows: pd.DataFrame) -> str:
 
 
 def _table(view: View, by_cell: dict[str, pd.DataFrame]) -> DataTable:
-    columns = [Column("strategy", numeric=False), *([Column("conditions", numeric=False)] if view.axes else [])]
+    columns = [Column("strategy", numeric=False), *([Column("load", numeric=False)] if view.axes else [])]
     columns += [Column("fewest"), Column("median"), Column("most"), Column("steps without a grant")]
     rows = []
     for conditions, cells in view.facets():

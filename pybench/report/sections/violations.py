@@ -13,7 +13,7 @@ from pybench.report.view import CellView, View, say_conditions
 
 SHOWN_PER_CELL = 3
 # Cells that stand open, and cells that are shown at all: the rest is in `violations.jsonl`.
-OPEN_CELLS = 2
+OPEN_CELLS = 1
 SHOWN_CELLS = 40
 
 
@@ -60,7 +60,10 @@ def groups(view: View) -> list[Group]:
         total = int(cell.number("violations") or 0)
         if not total:
             continue
-        rows = recorded[recorded["cell"] == cell.id].to_dict("records")
-        shown = [Shown(int(row["trial"]), str(row["sentence"]), Markup(draw(row))) for row in rows[:SHOWN_PER_CELL]]  # noqa: S704
+        rows = [
+            {str(name): value for name, value in row.items()}
+            for row in recorded[recorded["cell"] == cell.id].to_dict("records")
+        ]
+        shown = [Shown(int(row["trial"]), str(row["sentence"]), Markup(draw(row))) for row in rows[:SHOWN_PER_CELL]]
         found.append(Group(cell, say_conditions(cell.conditions), total, len(rows), shown))
     return found
