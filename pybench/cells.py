@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pybench.strategies import Arguments
 from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
-
-Scalar = int | float | str | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +16,7 @@ class Cell:
     id: str
     """Stable over matrices and runs: the strategy with its arguments, then each axis off its default, by name."""
     strategy: str
-    args: tuple[tuple[str, Scalar], ...]
-    """Every argument off its default, sorted by name."""
+    args: Arguments
     backend: str
     """The name of one of the matrix's backends."""
     concurrency: int

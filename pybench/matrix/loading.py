@@ -6,6 +6,7 @@ instead`, or the name of the option in place of the line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
@@ -43,7 +44,7 @@ def load_matrix(path: str | FilePath, **options: object) -> Matrix:
     server replaces all backends. Raises InputError that tells every problem with its place.
     """
     document = Document.read(FilePath(path))
-    raw: dict[str, Any] = {"name": FilePath(path).stem, **document.values}
+    raw: dict[str, Any] = {"name": _name_from(FilePath(path)), **document.values}
     flags = _overlay(raw, options)
 
     def line(problem: Problem) -> str:
@@ -90,6 +91,10 @@ def _checked(
     except ValidationError as error:
         raise_all(sorted(_problems(error), key=place), line, hint=hint)
         raise AssertionError("a validation error holds at least one problem") from error
+
+
+def _name_from(path: FilePath) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "run"
 
 
 def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> Flags:
@@ -167,6 +172,8 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
         path, context = found["loc"], found.get("ctx", {})
         if found["type"] == ERROR_TYPE and "problems" in context:
             yield from context["problems"]
+        elif isinstance(found["input"], list) and path[0] in ("fixed", "include"):
+            yield Problem(path, "a list, where one value is meant", "put lists under axes")
         elif found["type"] == ERROR_TYPE:
             at = context["at"]
             # Where the path ends with the name of a part, the sentence need not begin with it again.

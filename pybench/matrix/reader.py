@@ -23,7 +23,7 @@ from pybench.matrix.problems import Path, Problem, raise_all
 from pybench.notation import shown
 
 MOST_BYTES = 1024 * 1024
-MOST_VALUES = 10_000
+MOST_VALUES = 5_000
 MOST_NESTED = 50
 HINT = "`pybench init` writes a matrix to start from"
 

@@ -138,6 +138,8 @@ def test_what_init_writes_is_a_matrix(tmp_path):
 
 def test_a_matrix_without_a_name_is_called_as_its_file(tmp_path):
     assert load_matrix(written(tmp_path, "axes: {strategy: mutex}\n")).name == "matrix"
+    spaced = written(tmp_path, "axes: {strategy: mutex}\n").rename(tmp_path / "-my old matrix (2).yaml")
+    assert load_matrix(spaced).name == "my-old-matrix-2"
 
 
 def test_anchors_and_merges_are_followed(tmp_path):

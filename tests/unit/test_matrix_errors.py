@@ -13,14 +13,14 @@ from pybench.matrix import load_matrix, matrix_from_options
 
 
 def errors(folder: Path, text: str | bytes) -> list[str]:
-    """The lines of the error that `text` raises, the file called m.yaml, after no more than a second."""
+    """The lines of the error that `text` raises, the file called m.yaml."""
     path = folder / "m.yaml"
     path.write_bytes(text if isinstance(text, bytes) else textwrap.dedent(text).encode())
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(InputError) as caught:
         load_matrix(path)
-    # Twice what it takes on a machine with six other jobs: a file that is refused must not keep its author waiting.
-    assert time.monotonic() - began < 3
+    # Its own CPU time, whatever else the machine does: a file that is refused must not keep its author waiting.
+    assert time.process_time() - began < 1
     assert caught.value.hint
     return caught.value.message.replace(str(path), "m.yaml").splitlines()
 
@@ -105,11 +105,11 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
         (b"#" * 10_000_000, "m.yaml is larger than 1 MiB"),
         ("seed: " + "9" * 100_000, f'm.yaml:1:7: seed: "{"9" * 60}..." cannot be read as a number'),
         ("a: " + "[" * 100_000, "m.yaml:1:54: it is nested too deeply"),
-        ("a: [" + "1, " * 300_000 + "1]", "m.yaml:1:29996: it has more than 10,000 values"),
+        ("a: [" + "1, " * 300_000 + "1]", "m.yaml:1:14996: it has more than 5,000 values"),
         (
             "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
             + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(9)),
-            "m.yaml:1:26: it has more than 10,000 values, those of an alias counted each time",
+            "m.yaml:1:24: it has more than 5,000 values, those of an alias counted each time",
         ),
     ],
     ids=[
@@ -164,6 +164,10 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
         (
             "axes: {strategy: mutex, hold: 1ms}\nfixed: {hold: 2ms}\n",
             "m.yaml:2:9: hold is in axes too; keep one of them",
+        ),
+        (
+            "axes: {strategy: mutex}\nfixed:\n  hold: [1ms, 2ms]\n",
+            "m.yaml:3:9: fixed.hold: a list, where one value is meant; put lists under axes",
         ),
         (
             "axes: {strategy: mutex, arrivals: poisson}\n",
