@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 Setting = tuple[str, str, str]
 """Backend, `appendfsync` and `poll`: what an idle call depends on."""
 
+NEWS_S = 0.2
+"""How long the end of a server may take to be known."""
+
 
 class Ending(Enum):
     """How a run came to its end."""
@@ -103,6 +106,11 @@ class Runner:
             if self.interrupts.insisted:
                 raise
             return Ending.INTERRUPTED
+        except ServerError:
+            # One that we started and that ended says why in its log, once its end has come through.
+            time.sleep(NEWS_S)
+            self.pool.check()
+            raise
         finally:
             self.watch.run_ends()
         return Ending.COMPLETE
@@ -199,13 +207,9 @@ class Runner:
         before = [read_figures(server) for server in servers]
         started_at, started = datetime.now(UTC), time.monotonic()
         self.watch.trial_begins(slot, trial)
-        try:
-            result = self._run_trial(trial)
-            wall_s = time.monotonic() - started
-            after = [read_figures(server) for server in servers]
-        finally:
-            # Says it more clearly than whatever a dead server made go wrong.
-            self.pool.check()
+        result = self._run_trial(trial)
+        wall_s = time.monotonic() - started
+        after = [read_figures(server) for server in servers]
         cpu_us = sum(difference(*pair).cpu_us for pair in zip(before, after, strict=True))
         for server in servers:
             remove_keys(server, prefix)

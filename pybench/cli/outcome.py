@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.cli.output import complain, data, data_json, say, shown_path, stderr_console, stdout_console
 from pybench.cli.table import render
-from pybench.exits import Exit
 from pybench.report.format import missing, plural
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ def show(outcome: Outcome, *, as_json: bool) -> int:
     say(f"report: {shown_path(outcome.write_report())}")
     if outcome.error is not None:
         complain(outcome.error.message, hint=outcome.error.hint)
-    elif outcome.exit is Exit.INTERRUPTED:
-        say(f"interrupted; what was measured is kept. To go on: pybench run --resume {shown_path(outcome.run.path)}")
+    if outcome.run.manifest["status"] == "interrupted":
+        say(f"what was measured is kept; to go on: pybench run --resume {shown_path(outcome.run.path)}")
     return outcome.exit
 
 

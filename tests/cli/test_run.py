@@ -1,0 +1,270 @@
+"""`pybench run` on real servers, from options to exit code and folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, environment
+
+from pybench.records import load
+
+SMALL = ["-s", "none,mutex", "--concurrency", "8", "--hold", "200us", *QUICK]
+LONG = [
+    "-s",
+    "mutex",
+    "--concurrency",
+    "1,2,4,8",
+    "--hold",
+    "200us",
+    "--trials",
+    "2",
+    "--warmup",
+    "0",
+    "--duration",
+    "3s",
+]
+
+
+def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A run that goes on while the test does something to it."""
+    return subprocess.Popen(
+        [*COMMAND, "run", *arguments, "--out", "folder"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    """Until `process` says `text` on stderr."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    pytest.fail(f"it ended without saying {text!r}")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A run that is complete, for the tests that only look at one: its folder, and what it said."""
+    here = tmp_path_factory.mktemp("finished")
+    done = subprocess.run(
+        [*COMMAND, "run", *SMALL, "--out", "folder"],
+        cwd=here,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return here / "folder", done
+
+
+def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, subprocess.CompletedProcess[str]]):
+    folder, done = finished
+    assert done.returncode == 0
+    table = done.stdout.splitlines()
+    mutex, none = (next(i for i, line in enumerate(table) if f"  {name} " in line) for name in ("mutex", "none"))
+    assert table[mutex].split()[0] == "1"
+    assert table[none].split()[0] == "x"
+    assert table[none].rstrip().endswith("UNSAFE")
+    assert mutex < none
+    assert "[control] control of redis: caught" in done.stderr
+    assert done.stderr.rstrip().endswith("report: folder/report.html")
+    assert {"manifest.json", "summary.csv", "report.html", "report.md", "trials.parquet"} <= {
+        path.name for path in folder.iterdir()
+    }
+
+
+def test_json_is_the_rows_of_the_summary_and_nothing_else_is_on_stdout(pybench: Pybench, tmp_path: Path):
+    answer = pybench("run", *SMALL, "--out", "folder", "--json")
+    rows = json.loads(answer.out)
+    assert [(row["strategy"], row["verdict"]) for row in rows] == [("mutex", "SAFE"), ("none", "UNSAFE")]
+    header = (tmp_path / "folder" / "summary.csv").read_text().splitlines()[0].split(",")
+    assert list(rows[0]) == header
+    assert rows[1]["safe_grants_per_s"] == 0
+    assert rows[1]["bound_per_million"] is None
+
+
+def test_the_name_and_the_time_make_the_folder_when_none_is_given(pybench: Pybench, tmp_path: Path):
+    pybench("run", *SMALL, "--name", "shop")
+    (folder,) = (tmp_path / "results").iterdir()
+    assert re.fullmatch(r"shop-\d{8}-\d{6}", folder.name)
+
+
+def test_a_folder_that_holds_something_is_refused_before_anything_is_measured(pybench: Pybench, tmp_path: Path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "mine").touch()
+    answer = pybench("run", *SMALL, "--out", "folder")
+    assert answer.code == 40
+    assert "is not empty" in answer.err
+    assert "[1/2]" not in answer.err
+
+
+def test_a_missed_threshold_is_named_and_exits_10(pybench: Pybench):
+    answer = pybench("run", *SMALL, "--threshold", "violations == 0", "--threshold", "grants_per_s > 1")
+    assert answer.code == 10
+    assert answer.err.count("threshold missed") == 1
+    assert "violations == 0" in answer.err
+
+
+def test_a_server_that_does_not_answer_exits_41(pybench: Pybench):
+    answer = pybench("run", *SMALL, "--redis", "redis://127.0.0.1:1")
+    assert answer.code == 41
+    assert "hint: " in answer.err
+
+
+def test_a_given_server_keeps_nothing_of_the_run_and_its_password_is_nowhere(
+    pybench: Pybench, given_server: GivenServer, tmp_path: Path
+):
+    with given_server.process.endpoint.client() as client:
+        client.set("mine", "1")
+    answer = pybench("run", *SMALL, "--out", "folder", PYBENCH_REDIS_URL=given_server.url)
+    assert answer.code == 0
+    assert "(given)" in answer.out
+    with given_server.process.endpoint.client() as client:
+        assert client.keys("*") == [b"mine"]
+    assert PASSWORD not in answer.out + answer.err
+    assert not any(PASSWORD.encode() in path.read_bytes() for path in (tmp_path / "folder").iterdir())
+
+
+def test_the_servers_of_a_file_are_used_before_those_of_the_environment(pybench: Pybench, tmp_path: Path):
+    (tmp_path / "m.yaml").write_text("backends: {own: {source: auto}}\naxes: {strategy: mutex}")
+    answer = pybench("run", "m.yaml", *QUICK, PYBENCH_REDIS_URL="redis://127.0.0.1:1")
+    assert answer.code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(
+    pybench: Pybench, tmp_path: Path, number: signal.Signals
+):
+    process = start(tmp_path, *LONG, "--duration", "700ms")
+    wait_for(process, "[1/8]")
+    time.sleep(0.3)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "mutex" in out
+    assert "pybench run --resume folder" in err
+    run = load(tmp_path / "folder")
+    assert run.manifest["status"] == "interrupted"
+    assert list(run.trials["status"]) == ["complete", "interrupted"]
+    assert (tmp_path / "folder" / "report.html").exists()
+
+    resumed = pybench("run", "--resume", "folder")
+    assert resumed.code == 0
+    assert "run: 7 trials" in resumed.err
+    after = load(tmp_path / "folder")
+    assert after.manifest["status"] == "complete"
+    assert list(after.trials["status"]) == ["complete"] * 8
+    kept = run.trials.iloc[0]
+    again = after.trials[(after.trials["cell"] == kept["cell"]) & (after.trials["trial"] == kept["trial"])].iloc[0]
+    assert again["started_at"] == kept["started_at"]
+    order = json.loads((tmp_path / "folder" / "manifest.json").read_text())["order"]
+    cells = [cell["id"] for cell in after.manifest["cells"]]
+    assert list(after.trials.sort_values("started_at")["cell"]) == [cells[i] for block in order for i in block]
+
+
+def test_a_second_interrupt_leaves_at_once_and_still_ends_the_servers(tmp_path: Path):
+    process = start(tmp_path, *LONG)
+    wait_for(process, "[1/8]")
+    ours = _servers_below(process.pid)
+    assert ours
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    deadline = time.monotonic() + 5
+    while any(map(_runs, ours)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_runs, ours))
+
+
+def test_a_server_that_dies_in_the_middle_ends_the_run_with_41_and_leaves_what_was_measured(
+    given_server: GivenServer, tmp_path: Path
+):
+    process = start(tmp_path, *LONG, "--duration", "700ms", "--redis", given_server.url)
+    wait_for(process, "[2/8]")
+    given_server.process.stop()
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 41
+    assert "\nerror: " in err
+    assert "Traceback" not in err
+    run = load(tmp_path / "folder")
+    assert run.manifest["status"] == "interrupted"
+    assert (run.trials["status"] == "complete").sum() >= 2
+
+
+def test_a_started_server_that_is_killed_is_named_with_41(tmp_path: Path):
+    process = start(tmp_path, *LONG, "--duration", "700ms")
+    wait_for(process, "[1/8]")
+    for pid in _servers_below(process.pid):
+        os.kill(pid, signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 41
+    assert "ended in the middle of the run" in err
+    assert "--resume" in err
+
+
+def test_a_complete_run_has_nothing_to_resume(
+    pybench_inside: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]]
+):
+    answer = pybench_inside("run", "--resume", str(finished[0]))
+    assert answer.code == 40
+    assert "nothing is left to run" in answer.err
+
+
+def test_a_run_of_another_version_is_not_resumed(
+    pybench: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+):
+    shutil.copytree(finished[0], tmp_path / "folder")
+    path = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest |= {"status": "interrupted", "versions": manifest["versions"] | {"core": "0.0.1"}}
+    path.write_text(json.dumps(manifest))
+    answer = pybench("run", "--resume", "folder")
+    assert answer.code == 40
+    assert "begun by core 0.0.1" in answer.err
+
+
+def test_quick_shortens_trials_and_their_number(pybench_inside: Pybench):
+    plan = json.loads(pybench_inside("plan", "-s", "mutex", "--quick", "--json").out)
+    assert plan["trials"] == 3
+    assert plan["seconds"] < 10
+
+
+def test_reports_are_written_again_from_the_folder_alone(
+    pybench_inside: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+):
+    shutil.copytree(finished[0], tmp_path / "folder", ignore=shutil.ignore_patterns("report.*"))
+    answer = pybench_inside("report", "folder")
+    assert answer.out == "folder/report.html\n"
+    assert (tmp_path / "folder" / "report.html").exists()
+
+
+def _servers_below(pid: int) -> list[int]:
+    """The processes of servers that the process `pid` keeps, through their keepers."""
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    below = [server for child in children for server in _servers_below(child)]
+    name = Path(f"/proc/{pid}/comm").read_text()
+    return [*below, pid] if "server" in name else below
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
