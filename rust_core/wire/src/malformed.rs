@@ -51,8 +51,9 @@ impl Excerpt {
 
     /// Who talks like this, for the wrong ports that people really give.
     fn speaker(&self) -> &'static str {
-        const SPEAKERS: [(&[u8], &str); 5] = [
+        const SPEAKERS: [(&[u8], &str); 6] = [
             (b"HTTP/", ", which is how an HTTP server answers"),
+            (b"<", ", which is how an HTTP server answers"),
             (b"\x15\x03", ", which is how a TLS server answers"),
             (b"SSH-", ", which is how an SSH server answers"),
             (b"ERROR\r\n", ", which is how a memcached server answers"),

@@ -178,8 +178,8 @@ fn a_reply_may_be_as_long_as_the_limit_and_no_longer() {
 
 #[test]
 fn many_short_elements_are_too_long_as_well() {
-    let mut bytes = b"*100000\r\n".to_vec();
-    bytes.extend(b"$5\r\nhello\r\n".repeat(100_000));
+    let mut bytes = b"*300000\r\n".to_vec();
+    bytes.extend(b":1\r\n".repeat(300_000));
     assert!(matches!(malformed(&bytes), Malformed::TooLong { .. }));
     assert_eq!(parse_frame(&bytes[..MAX_REPLY - 1]), Ok(None));
     assert!(matches!(malformed(&bytes[..MAX_REPLY]), Malformed::TooLong { .. }));
@@ -221,6 +221,18 @@ fn the_words_name_the_server_that_really_answered() {
         malformed(b"J\0\0").to_string(),
         "not a Redis reply: received \"J\\x00\\x00\""
     );
+    for (bytes, speaker) in [
+        (&b"<!DOCTYPE HTML>"[..], "an HTTP"),
+        (b"SSH-2.0-x\r\n", "an SSH"),
+        (b"ERROR\r\n", "a memcached"),
+        (b"220 hello\r\n", "an FTP or a mail"),
+    ] {
+        let words = malformed(bytes).to_string();
+        assert!(
+            words.ends_with(&format!("which is how {speaker} server answers")),
+            "{words}"
+        );
+    }
 }
 
 #[test]
