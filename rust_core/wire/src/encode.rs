@@ -56,7 +56,7 @@ impl Encoder {
     /// Appends `command` to `out`; allocates nothing but the growth of `out`.
     ///
     /// # Panics
-    /// When the command's key is not one of those names'.
+    /// When the command's key has no name.
     #[inline]
     pub fn encode(&self, command: &Command, out: &mut Vec<u8>) {
         match *command {

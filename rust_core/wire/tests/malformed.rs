@@ -239,7 +239,8 @@ fn the_words_name_the_server_that_really_answered() {
 fn the_words_name_the_part_that_is_wrong() {
     assert_eq!(
         malformed(b"$abc\r\n").to_string(),
-        "not a Redis reply: the length of a bulk string must be a number from 0, or -1 for null; received \"$abc\\r\\n\""
+        "not a Redis reply: the length of a bulk string must be a number from 0, or -1 for null; \
+         received \"$abc\\r\\n\""
     );
     assert_eq!(
         malformed(b"+PONG\nmore").to_string(),
