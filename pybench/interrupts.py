@@ -22,6 +22,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._asked = 0
         self._stoppable = False
+        self._shielded = False
         self._before: dict[int, signal.Handlers] = {}
 
     def __enter__(self) -> Self:
@@ -57,7 +58,19 @@ class Interrupts:
         finally:
             self._stoppable = False
 
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Inside, no signal raises; leaving it raises KeyboardInterrupt when the user insisted meanwhile."""
+        asked = self._asked
+        self._shielded = True
+        try:
+            yield
+        finally:
+            self._shielded = False
+        if self.insisted and self._asked > asked:
+            raise KeyboardInterrupt
+
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._asked += 1
-        if self._stoppable or self._asked > 1:
+        if not self._shielded and (self._stoppable or self.insisted):
             raise KeyboardInterrupt

@@ -133,8 +133,9 @@ def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None =
     watch = watch or Silent()
     error: PybenchError | None = None
     status: Literal["complete", "interrupted"] = "interrupted"
+    pool = ServerPool()
     with Interrupts() as interrupts:
-        with ServerPool() as pool:
+        try:
             with interrupts.stoppable():
                 for leftover in clear_leftovers():
                     watch.note(f"left by a run that was killed: {leftover}")
@@ -147,6 +148,10 @@ def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None =
                 status = "complete" if ending is Ending.COMPLETE else "interrupted"
             except PybenchError as caught:
                 error = caught
+        finally:
+            # A user who insists waits for this, too: some milliseconds for servers that end in good order.
+            with interrupts.shielded():
+                pool.close()
         return _outcome(plan, folder, status, error)
 
 

@@ -31,7 +31,7 @@ def answer(arguments: list[str]) -> int:
     except TyperException as error:
         return _refuse(error.format_message(), hint=_help_of(error))
     except (Abort, KeyboardInterrupt):
-        return _refuse("interrupted", hint="trials saved before are kept in the run's folder", code=Exit.INTERRUPTED)
+        return Exit.INTERRUPTED
     except Exception:
         return _our_fault(arguments)
     return Exit.OK if code is None else int(code)

@@ -8,14 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.cli.output import complain, data, data_json, say, shown_path, stderr_console, stdout_console
 from pybench.cli.table import render
+from pybench.exits import Exit
 from pybench.report.format import missing, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pybench.job import Outcome
+    from pybench.job import Consent, Job, Outcome
     from pybench.records import Run
     from pybench.report.view import View
+
+
+def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> tuple[int, Outcome | None]:
+    """Carry out `job` before the user's eyes: its exit code, and what it came to unless the user left at once."""
+    from pybench.cli.live import watch
+    from pybench.job import carry_out
+
+    try:
+        outcome = carry_out(job, watch=watch(), consent=consent)
+        return show(outcome, as_json=as_json), outcome
+    except KeyboardInterrupt:
+        complain("interrupted", hint="trials saved before are kept: pybench run --resume DIR goes on after them")
+        return Exit.INTERRUPTED, None
 
 
 def show(outcome: Outcome, *, as_json: bool) -> int:

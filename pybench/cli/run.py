@@ -67,9 +67,7 @@ def run(
     leaves at once.
     """
     from pybench.cli.consent import asking
-    from pybench.cli.live import watch
-    from pybench.cli.outcome import show
-    from pybench.job import carry_out
+    from pybench.cli.outcome import carry_out_and_show
 
     options = {
         **axes,
@@ -88,7 +86,8 @@ def run(
             f"--{word}": value for word, value in options.items()
         }
         job = _resumed_job(resume, redis, [word for word, value in fixed.items() if value])
-    return show(carry_out(job, watch=watch(), consent=asking(yes=yes)), as_json=as_json)
+    code, _ = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
+    return code
 
 
 def _new_job(matrix: Path | None, options: dict[str, object], *, quick: bool, out: Path | None) -> Job:
