@@ -127,14 +127,9 @@ impl Checker {
             State::Waiting => client.state = State::Holding,
             State::Idle | State::Holding | State::Stopped => refuse(id, client.state, "be granted a lock"),
         }
-        let sent = client.since;
-        client.since = at;
-        client.until = until;
-        client.believes_until = until;
-        let record = &mut self.keys[client.key as usize];
-
-        let longest_waiter = record.waiters.head;
-        let overtakes = longest_waiter != id && self.clients[longest_waiter as usize].since < sent;
+        let (key, sent) = (client.key as usize, client.since);
+        let record = &mut self.keys[key];
+        let overtakes = self.clients[record.waiters.head as usize].since < sent;
         record.waiters.unlink(&mut self.clients, id);
         let handoff = (record.handed_off != Nanos::NEVER).then(|| at.since(record.handed_off));
         record.handed_off = Nanos::NEVER;
@@ -145,10 +140,14 @@ impl Checker {
         }
         won(record, self.window, &mut self.figures, id, at, hold);
 
+        let client = &mut self.clients[id as usize];
+        client.since = at;
+        client.until = until;
+        client.believes_until = until;
         if !record.holders.is_empty() {
             self.judge(at, id);
         }
-        let record = &mut self.keys[self.clients[id as usize].key as usize];
+        let record = &mut self.keys[key];
         record.believed_at_most = if record.holders.is_empty() {
             until
         } else {

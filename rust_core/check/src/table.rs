@@ -88,17 +88,15 @@ impl KeyRecord {
         if self.believed_at_most <= at {
             return None;
         }
-        let mut latest = Nanos::ZERO;
         let mut holder = self.holders.head;
         while holder != NOBODY {
             let client = &clients[holder as usize];
             if client.believes_until > at {
                 return Some(holder);
             }
-            latest = latest.max(client.believes_until);
             holder = client.next;
         }
-        self.believed_at_most = latest;
+        self.believed_at_most = at;
         None
     }
 }

@@ -205,6 +205,12 @@ fn being_told_after_the_lease_does_not_end_the_work() {
 }
 
 #[test]
+fn being_told_after_the_lease_does_not_lengthen_it() {
+    let report = script().takes(A, 100).at(120).loses_lease(A).releases(A).ends();
+    assert_eq!(report.counts, ViolationCounts { outlived: 1, ..NONE });
+}
+
+#[test]
 fn a_holder_that_stopped_at_the_end_of_its_lease_is_out_of_the_way() {
     let report = script()
         .takes(A, 100)
