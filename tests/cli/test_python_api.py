@@ -1,0 +1,63 @@
+"""`pybench.run` and `pybench.load`: the same as the command, without its talk."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+import pybench
+from pybench.exits import Exit
+from pybench.matrix import matrix_from_options
+
+QUICK = {"trials": 1, "warmup": "20ms", "duration": "200ms"}
+
+
+def test_a_file_is_measured_and_its_record_returned(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    (tmp_path / "shop.yaml").write_text("axes: {strategy: [none, mutex], concurrency: [8]}\nfixed: {hold: 200us}")
+    before = signal.getsignal(signal.SIGINT)
+    run = pybench.run(tmp_path / "shop.yaml", out=tmp_path / "folder", **QUICK)
+    assert dict(zip(run.summary["strategy"], run.summary["verdict"], strict=True)) == {
+        "none": "UNSAFE",
+        "mutex": "SAFE",
+    }
+    assert run.manifest["name"] == "shop"
+    assert run.manifest["matrix"]["given"].startswith("axes:")
+    assert (tmp_path / "folder" / "report.html").exists()
+    assert pybench.load(tmp_path / "folder").summary.equals(run.summary)
+    assert capfd.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_options_alone_or_a_parsed_matrix_do_as_well(tmp_path: Path):
+    by_options = pybench.run(strategy="mutex", concurrency=["2"], out=tmp_path / "a", **QUICK)
+    by_matrix = pybench.run(matrix_from_options(strategy="mutex", concurrency="2", **QUICK), out=tmp_path / "b")
+    assert list(by_options.trials["cell"]) == list(by_matrix.trials["cell"]) == ["mutex concurrency=2"]
+
+
+def test_it_runs_in_a_thread_that_gets_no_signals(tmp_path: Path):
+    runs: list[pybench.Run] = []
+    thread = threading.Thread(target=lambda: runs.append(pybench.run(strategy="mutex", out=tmp_path / "f", **QUICK)))
+    thread.start()
+    thread.join()
+    assert len(runs[0].trials) == 1
+
+
+def test_options_over_a_parsed_matrix_are_a_mistake_of_the_program(tmp_path: Path):
+    with pytest.raises(TypeError):
+        pybench.run(matrix_from_options(strategy="mutex"), keys="5", out=tmp_path)
+
+
+def test_what_cannot_be_used_is_raised_with_its_hint_and_exit_code(tmp_path: Path):
+    with pytest.raises(pybench.PybenchError) as caught:
+        pybench.run(tmp_path / "missing.yaml")
+    assert caught.value.exit is Exit.BAD_INPUT
+    assert caught.value.hint
+
+
+def test_the_package_names_what_it_offers():
+    assert {"run", "load", "Run", "PybenchError", "__version__"} <= set(dir(pybench))
+    with pytest.raises(AttributeError, match="no attribute 'walk'"):
+        _ = pybench.walk  # type: ignore[attr-defined]
