@@ -59,7 +59,7 @@ def build(run: Run) -> str:
     }
     scripts = {"boot": asset("assets/boot.js"), "plotly": asset(PLOTLY), "page": asset("assets/page.js")}
     manifest = run.manifest
-    return fill(
+    page = fill(
         "page.html",
         name=facts.run_name(manifest),
         when=facts.when(manifest),
@@ -72,6 +72,8 @@ def build(run: Run) -> str:
         policy=policy(list(scripts.values()) if figures else [scripts["boot"], scripts["page"]]),
         version=str((manifest.get("versions") or {}).get("pybench") or ""),
     )
+    # Plain text from here on: as markup it would escape whatever it is joined with.
+    return str(page)
 
 
 def policy(scripts: list[str]) -> str:

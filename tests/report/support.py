@@ -21,6 +21,8 @@ from pybench.strategies import Exclusion
 EXCLUSION = {"none": Exclusion.NOTHING, "naive": Exclusion.WHILE_NOBODY_OUTLIVES}
 SERVER = "valkey 9.1.0"
 WINDOW_S = 2.0
+# Drawn a trial; each stands for as many grants as it takes to make the trial's.
+SAMPLES = 300
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ class _Trial:
         self.grants = int(self.rate * WINDOW_S)
         shape = 0.22 + 0.9 * self.contention
         middle = point.cost * max(point.concurrency / parallel, 1) * (1 + 60 * self.contention * (point.keys == 1))
-        self.samples = middle * rng.lognormal(0, shape, min(self.grants, 4000))
+        self.samples = middle * rng.lognormal(0, shape, SAMPLES)
 
     def counts(self) -> dict[str, int]:
         doubles = int(self.grants * (0.31 if self.point.strategy == "none" else 0.0004)) if self.point.broken else 0
@@ -214,13 +216,14 @@ class _Trial:
         }  # fmt: skip
 
     def latency(self) -> dict[str, Any]:
+        count = max(self.grants // SAMPLES, 1)
         histogram = HdrHistogram(1, 3_600_000_000_000, 3)
         for sample in self.samples:
-            histogram.record_value(int(sample * 1e3))
+            histogram.record_value(int(sample * 1e3), count)
         hdr = base64.b64decode(histogram.encode())
         return {
             "cell": self.point.id, "trial": self.number, "phase": "response", "outcome": "granted",
-            "count": len(self.samples), "hdr": hdr,
+            "count": count * SAMPLES, "hdr": hdr,
         }  # fmt: skip
 
     def timeline(self) -> list[dict[str, Any]]:

@@ -174,7 +174,7 @@
     const room = unlimited || words.length ? Infinity : Number(table.dataset.shown);
     let found = 0;
     for (const body of bodies()) {
-      const text = body.rows[0].textContent.toLowerCase();
+      const text = body.dataset.find.toLowerCase();
       body.hidden = !words.every((word) => text.includes(word)) || ++found > room;
     }
     const total = bodies().length;
@@ -222,7 +222,8 @@
     if (target.matches("details")) target.open = true;
   };
   addEventListener("hashchange", follow);
-  follow();
+  /* After the browser's own jump to the place, which takes the focus away. */
+  addEventListener("load", () => setTimeout(follow));
 
   /* ---- where the reader is ---- */
   const links = new Map($$("nav.side a").map((link) => [link.hash.slice(1), link]));

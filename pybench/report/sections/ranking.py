@@ -9,7 +9,7 @@ from pybench.report.format import format_count, format_exact, format_ratio, form
 from pybench.report.html import fill
 from pybench.report.reasons import reasons
 from pybench.report.section import Section
-from pybench.report.view import CellView, View
+from pybench.report.view import CellView, View, say_conditions
 from pybench.summary import rank
 
 # Rows that stand open; the page has a button for the rest.
@@ -68,6 +68,7 @@ def render(view: View) -> Section | None:
         "ranking.html",
         entries=entries(view),
         axes=view.axes,
+        say_conditions=say_conditions,
         shown=SHOWN_ROWS,
         columns=_columns(),
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),

@@ -1,0 +1,163 @@
+"""The page in a real browser: it asks for nothing, complains of nothing, and works by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from pybench.report.page import build
+from tests.report.support import Point, make_run, the_usual_points
+
+CHROMIUM = os.environ.get("PYBENCH_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run",
+]  # fmt: skip
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, or PYBENCH_CHROMIUM naming one")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(build(make_run()), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(browser):
+    """A page that fails the test when it asked for anything else than itself, or complained."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    page = context.new_page()
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    context.close()
+    assert [url for url in asked if not url.endswith("/report.html")] == []
+    assert complaints == []
+
+
+def strategies(page):
+    return page.locator("#ranking-table > tbody:visible button.open").all_text_contents()
+
+
+def rates(page):
+    return page.eval_on_selector_all(
+        "#ranking-table > tbody .rate", "cells => cells.map(cell => cell.dataset.sort).filter(text => text).map(Number)"
+    )
+
+
+def test_every_chart_is_drawn_and_nothing_is_asked_for(page, address):
+    page.goto(address)
+    room = page.evaluate("document.querySelector('.plot').getBoundingClientRect().height")
+    page.evaluate("dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))")
+    page.wait_for_function("[...document.querySelectorAll('.plot')].every(one => one.querySelector('svg.main-svg'))")
+    assert page.evaluate("document.querySelector('.plot').getBoundingClientRect().height") == room
+
+
+def test_an_injected_script_does_not_run(browser, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(build(make_run([], status="interrupted")).replace("<h1>", "<script>window.bad = 1</script><h1>"))
+    page = browser.new_page()
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(path.as_uri())
+    assert page.evaluate("window.bad") is None
+    assert any("Content Security Policy" in text for text in complaints)
+    assert page.locator("h1").count() == 1
+    page.close()
+
+
+def test_a_click_on_a_heading_sorts_and_another_turns_it_round(page, address):
+    page.goto(address)
+    heading = page.locator("#ranking-table thead th", has_text="safe grants/s")
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert rates(page) == sorted(rates(page), reverse=True)
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert rates(page) == sorted(rates(page))
+    # What does not rank stays below, either way.
+    assert strategies(page)[-1] in {"none", "naive"}
+    assert page.locator("#ranking-table thead th[aria-sort]").count() == 1
+
+
+def test_the_keyboard_sorts_and_opens_too(page, address):
+    page.goto(address)
+    page.locator("#ranking-table thead button", has_text="strategy").focus()
+    page.keyboard.press("Enter")
+    assert strategies(page) == sorted(strategies(page))
+    row = page.locator("#ranking-table > tbody button.open").first
+    row.focus()
+    page.keyboard.press("Space")
+    assert row.get_attribute("aria-expanded") == "true"
+    assert page.locator(".cell-details:visible").count() == 1
+
+
+def test_a_link_to_a_cell_opens_it(page, address):
+    page.goto(f"{address}#cell-naive-concurrency-64-keys-1")
+    body = page.locator("#cell-naive-concurrency-64-keys-1")
+    assert body.locator(".cell-details").is_visible()
+    page.wait_for_function("document.activeElement !== document.body")
+    assert page.evaluate("document.activeElement.closest('tbody').id") == "cell-naive-concurrency-64-keys-1"
+    page.locator("#cell-naive-concurrency-64-keys-1 a", has_text="its violations").click()
+    assert page.locator("#violations-cell-naive-concurrency-64-keys-1").get_attribute("open") is not None
+
+
+def test_the_filter_leaves_what_was_asked_for(page, address):
+    page.goto(address)
+    page.get_by_label("Filter", exact=True).fill("mutex 64")
+    assert strategies(page) == ["mutex", "mutex"]
+    assert page.locator("#ranking-count").text_content() == "2 of 18 cells"
+
+
+def test_the_legend_hides_a_strategy_in_all_charts(page, address):
+    page.goto(address)
+    page.locator("#throughput .chip", has_text="none").click()
+    assert page.locator("#latency .chip", has_text="none").get_attribute("aria-pressed") == "false"
+    page.wait_for_selector("#answer-chart svg.main-svg")
+    traces = page.evaluate("document.getElementById('answer-chart').data.map(one => [one.meta, one.visible])")
+    assert dict(traces) == {"none": False, "naive": True, "mutex": True}
+
+
+def test_charts_follow_the_theme(page, address):
+    page.goto(address)
+    page.wait_for_selector("#answer-chart svg.main-svg")
+    ink = "document.getElementById('answer-chart').layout.font.color"
+    light = page.evaluate(ink)
+    page.get_by_role("button", name="Dark").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 20, 24)"
+    assert page.evaluate(ink) != light
+    page.reload()
+    assert page.get_by_role("button", name="Dark").get_attribute("aria-pressed") == "true"
+
+
+@pytest.mark.parametrize("width", [400, 800, 1280])
+def test_the_page_never_scrolls_sideways(page, address, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{address}#cell-mutex-concurrency-16-keys-1")
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_many_cells_are_shown_when_asked_for(page, tmp_path):
+    path = tmp_path / "report.html"
+    points = [*the_usual_points(), *(Point("mutex", clients, 10) for clients in range(1, 20))]
+    path.write_text(build(make_run(points, trials=1)), encoding="utf-8")
+    page.goto(path.as_uri())
+    assert len(strategies(page)) == 24
+    page.get_by_role("button", name="Show all 37 cells").click()
+    assert len(strategies(page)) == 37

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import re
+
+from pybench.report.markdown import build
+from tests.report.support import Point, make_run, many_points
+
+
+def test_it_is_the_answer_the_table_and_how_to_repeat_it():
+    text = build(make_run())
+    lines = text.splitlines()
+    assert lines[0].startswith("### quickstart: mutex gives the most safe grants")
+    assert "- ✕ **UNSAFE** naive: " in text
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) == 2 + 18
+    assert len({row.count(" | ") for row in rows}) == 1
+    assert text.endswith("```sh\npybench run examples/quickstart.yaml --seed 20260314\n```\n")
+    assert "valkey 9.1.0" in text
+    assert "seed 20260314" in text
+
+
+def test_unsafe_cells_are_struck_out():
+    rows = [line for line in build(make_run()).splitlines() if "✕ UNSAFE" in line and line.startswith("|")]
+    assert len(rows) == 6
+    assert all(re.match(r"\| ~~\w+~~ \|", row) for row in rows)
+
+
+def test_text_of_a_run_does_not_break_the_table_or_the_page():
+    text = build(make_run([Point("mu|tex<b>", 1, 1, args="a=`x`"), Point("mutex", 16, 1)], name="a\n# b", trials=2))
+    assert r"mu\|tex\<b\>" in text
+    assert text.splitlines()[0].startswith("### a \\# b: ")
+
+
+def test_a_large_run_stays_short():
+    text = build(make_run(many_points(), trials=1))
+    assert len([line for line in text.splitlines() if line.startswith("|")]) == 32
+    assert "170 further cells in the report." in text
+    assert "**One trial**" in text
+
+
+def test_a_void_run_and_an_empty_one_say_so():
+    assert "> **VOID** " in build(make_run(caught=False, trials=1))
+    assert "No trial was completed" in build(make_run([], status="interrupted"))

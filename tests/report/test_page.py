@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import plotly.graph_objects as go
+import pytest
+
+from pybench.report.page import build
+from pybench.report.sections import throughput
+from pybench.report.view import make_view
+from tests.report.support import Point, make_run, many_points, violation
+
+MEGABYTE = 1_000_000
+HOSTILE = '<script>alert(1)</script> "&amp; <b>%{x}</b>'
+
+
+class Page(HTMLParser):
+    """The page as a browser would cut it up: tags with attributes, and the text of scripts apart."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+        self._inside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag in {"script", "style"}:
+            self._inside.append(tag)
+            if tag == "script":
+                self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        if tag in {"script", "style"}:
+            self._inside.pop()
+
+    def handle_data(self, data):
+        if not self._inside:
+            self.words.append(data)
+        elif self._inside[-1] == "script":
+            self.scripts[-1] += data
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words)).replace("\u00a0", " ")
+
+    def figures(self) -> dict:
+        at = [
+            i for i, (tag, attrs) in enumerate(t for t in self.tags if t[0] == "script") if attrs.get("id") == "figures"
+        ]
+        return json.loads(self.scripts[at[0]])
+
+
+@pytest.fixture(scope="module")
+def usual() -> Page:
+    return Page(build(make_run()))
+
+
+def test_sections_come_in_order_with_the_answer_first(usual):
+    ids = [attrs["id"] for tag, attrs in usual.tags if tag == "section"]
+    assert ids == [
+        "answer", "ranking", "throughput", "latency", "distribution", "timeline", "fairness", "cost", "violations",
+        "method",
+    ]  # fmt: skip
+
+
+def test_the_first_heading_is_the_answer(usual):
+    assert "mutex gives the most safe grants" in usual.text
+    assert usual.text.index("mutex gives the most safe grants") < usual.text.index("Ranking Safe grants")
+
+
+def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):
+    assert re.search(r"✕ UNSAFE none : [\d,]+ double grants; it promises nothing \(4 of 6 cells\)", usual.text)
+    assert re.search(
+        r"✕ UNSAFE naive : [\d,]+ double grants; this breaks what it promises \(2 of 6 cells\)", usual.text
+    )
+    assert "per million at 95 %" in usual.text
+
+
+def test_the_page_names_no_address_but_those_inside_it(usual):
+    for tag, attrs in usual.tags:
+        for name in ("src", "href", "action", "data", "poster", "srcset"):
+            assert (attrs.get(name) or "#").startswith("#"), (tag, attrs)
+    style = next(attrs for tag, attrs in usual.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert style["content"].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-inline" not in style["content"].split("style-src")[0]
+
+
+def test_every_figure_is_one_that_plotly_accepts_and_names_its_units(usual):
+    figures = usual.figures()
+    assert len(figures) > 20
+    for name, figure in figures.items():
+        resolved = json.loads(re.sub(r"var\(--[a-z0-9-]+\)", "#123456", json.dumps(figure)))
+        go.Figure(resolved)
+        assert figure["layout"]["xaxis"]["title"]["text"], name
+        assert figure["layout"]["yaxis"].get("title", {}).get("text"), name
+
+
+def test_every_chart_has_a_text_alternative_and_its_room(usual):
+    plots = [attrs for tag, attrs in usual.tags if attrs.get("class") == "plot"]
+    assert {attrs["id"] for attrs in plots} == set(usual.figures())
+    for attrs in plots:
+        assert attrs["role"] == "img"
+        assert len(attrs["aria-label"]) > 40
+        assert re.fullmatch(r"height:\d+px", attrs["style"])
+
+
+def test_a_strategy_has_one_colour_in_all_charts(usual):
+    colours: dict[str, set[str]] = {}
+    for figure in usual.figures().values():
+        for trace in figure["data"]:
+            colours.setdefault(trace["meta"], set()).add((trace.get("marker") or trace["line"])["color"])
+    assert {name: len(found) for name, found in colours.items()} == {"none": 1, "naive": 1, "mutex": 1}
+    assert len(set.union(*colours.values())) == 3
+
+
+def test_unsafe_cells_are_drawn_hollow_with_a_cross_and_dashed():
+    view = make_view(make_run())
+    traces = [trace for figure in throughput.render(view).figures for trace in figure.data if trace["meta"] == "naive"]
+    crosses = [symbol for trace in traces for symbol in trace.get("marker", {}).get("symbol", [])]
+    assert crosses.count("circle-x-open") == 2
+    assert {trace["line"]["dash"] for trace in traces if "line" in trace} == {"dot", "solid"}
+
+
+def test_what_cannot_be_used_does_not_flatten_what_can():
+    figure = throughput.render(make_view(make_run())).figures[0]
+    none = next(trace for trace in figure.data if trace["meta"] == "none" and trace["mode"] == "markers")
+    assert set(none["marker"]["symbol"]) == {"triangle-up-open"}
+    assert max(none["y"]) <= figure.layout["yaxis"]["range"][1] < 50_000
+    assert "40" in none["customdata"][1]  # 40x k: the figure itself is not cut
+
+
+def test_every_cell_can_be_linked_to(usual):
+    anchors = [attrs["id"] for tag, attrs in usual.tags if tag == "tbody" and "id" in attrs]
+    assert len(anchors) == len(set(anchors)) == 18
+    assert "cell-mutex-concurrency-16-keys-1" in anchors
+    ids = {attrs.get("id") for _, attrs in usual.tags}
+    assert {attrs["href"][1:] for tag, attrs in usual.tags if tag == "a"} <= ids
+
+
+def test_text_of_a_run_is_never_markup():
+    points = [Point(HOSTILE, 16, 1, args=HOSTILE, broken=True), Point("mutex", 16, 1, backend=HOSTILE)]
+    run = make_run(points, name=HOSTILE, trials=2)
+    run.manifest["command"] = ["pybench", HOSTILE]
+    run.manifest["servers"][0]["label"] = HOSTILE
+    html = build(run)
+    assert "<script>alert" not in html
+    assert "<b>%{x}" not in html
+    page = Page(html)
+    assert len(page.scripts) == 4
+    assert HOSTILE.replace("&amp;", "&") in page.text or HOSTILE in page.text
+    names = {trace["name"] for figure in page.figures().values() for trace in figure["data"]}
+    assert all("<" not in name for name in names)
+
+
+def test_a_void_run_says_so_before_anything_else():
+    page = Page(build(make_run(caught=False)))
+    assert page.text.index("VOID The control of this run") < page.text.index("This run proves nothing")
+    assert "✓ SAFE" not in page.text
+
+
+def test_an_interrupted_run_says_so():
+    assert "Interrupted. The run ended early." in Page(build(make_run(status="interrupted", trials=1))).text
+
+
+def test_one_trial_is_said_to_be_one():
+    page = Page(build(make_run(trials=1)))
+    assert "One trial. Nothing was repeated" in page.text
+    assert "A point is a single trial, so there is no interval." in page.text
+
+
+@pytest.mark.parametrize("points", [[], None])
+def test_a_run_without_a_complete_trial_has_no_answer_and_no_chart(points):
+    page = Page(build(make_run(points, status="interrupted", trial_status="interrupted", trials=1)))
+    assert "No trial was completed, so there is no answer yet." in page.text
+    assert not [tag for tag, attrs in page.tags if attrs.get("class") == "plot"]
+    assert "How it was measured" in page.text
+
+
+def test_without_a_load_axis_strategies_are_rows():
+    run = make_run([Point("mutex", 16, 1), Point("naive", 16, 1, cost=60, broken=True)], trials=3)
+    figure = Page(build(run)).figures()["throughput-rate-0"]
+    assert figure["layout"]["yaxis"]["ticktext"] == ["mutex", "naive"]
+
+
+def test_a_backend_is_a_panel_of_its_own():
+    points = [Point("mutex", clients, 1, backend=name) for clients in (1, 16) for name in ("redis", "valkey")]
+    page = Page(build(make_run(points, trials=2)))
+    assert "backend redis" in page.text
+    assert {"throughput-rate-0", "throughput-rate-1"} <= set(page.figures())
+
+
+def test_a_violation_is_a_sentence_and_a_drawing_with_its_overlap(usual):
+    assert 'client 7 was granted "stock:1" at 0.600 s while client 3 still held it' in usual.text
+    assert "overlap 640 µs" in usual.text
+    assert "lease ends 9.4 s later" in usual.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"overlap_ns": 0, "first_ended_ns": None}, "overlap until the trial ended"),
+        ({"kind": "lease-overrun", "first_until_ns": 600_100_000, "first_ended_ns": 600_700_000}, "lease ends"),
+        ({"first_until_ns": None}, "no lease"),
+    ],
+)
+def test_a_drawing_tells_what_ended_and_what_did_not(changed, said):
+    run = make_run([Point("mutex", 16, 1, broken=True), Point("mutex", 1, 1)], trials=1)
+    row = violation("mutex concurrency=16 keys=1", 1, at_ms=600, leased=True, **changed)
+    for name in run.violations.columns:
+        run.violations[name] = [row[name]] * len(run.violations)
+    text = Page(build(run)).text
+    assert said in text
+
+
+def test_two_hundred_cells_stay_small_and_folded():
+    html = build(make_run(many_points(), trials=2, steps=600))
+    assert len(html.encode()) < 5 * MEGABYTE
+    page = Page(html)
+    assert "14 further charts" in page.text
+    assert "averaged into one point" in page.text
+    assert len([1 for tag, attrs in page.tags if tag == "tbody" and "id" in attrs]) == 200
+
+
+def test_the_same_run_gives_the_same_page():
+    points = [Point("mutex", 1, 1), Point("mutex", 16, 1)]
+    assert build(make_run(points, trials=2)) == build(make_run(points, trials=2))
