@@ -5,6 +5,7 @@ A user's fault is told in one sentence with a hint; only a fault of ours shows a
 
 from __future__ import annotations
 
+import io
 import sys
 
 from pybench.errors import PybenchError
@@ -13,6 +14,10 @@ from pybench.exits import Exit
 
 def main() -> None:
     """Run the command line of this process and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal without µ and ± still gets its figures.
+            stream.reconfigure(errors="replace")
     sys.exit(answer(sys.argv[1:]))
 
 

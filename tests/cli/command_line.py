@@ -49,6 +49,8 @@ class GivenServer:
 def masked(text: str) -> str:
     """`text` without what differs from machine to machine and from run to run."""
     text = re.sub(r"\d{8}-\d{6}", "<time>", text)
+    # How long a trial takes beside its window is tuned, and says nothing of the plan.
+    text = re.sub(r"about [\d. mins]+\b|(?<=seconds\": )[\d.]+|(?<=seconds_per_trial\": )[\d.]+", "<seconds>", text)
     text = re.sub(r"(valkey|redis) \d+\.\d+\.\d+", r"\1 <version>", text)
     text = re.sub(r"\((wheel \S+ \S+|path \S+)\)", "(<source>)", text)
     return re.sub(r"(pybench|core) \d+\.\d+\.\d+", r"\1 <version>", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -9,12 +10,16 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, environment
 
+from pybench.cells import Cell
+from pybench.control import control_cell
 from pybench.records import load
+from pybench.strategies import CATALOGUE, Exclusion
 
 SMALL = ["-s", "none,mutex", "--concurrency", "8", "--hold", "200us", *QUICK]
 LONG = [
@@ -117,6 +122,35 @@ def test_a_missed_threshold_is_named_and_exits_10(pybench: Pybench):
     assert answer.code == 10
     assert answer.err.count("threshold missed") == 1
     assert "violations == 0" in answer.err
+
+
+def test_a_control_that_is_not_caught_makes_the_run_void_and_exits_22(
+    pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch
+):
+    def alone(cells: Iterable[Cell], backend: str) -> Cell:
+        return dataclasses.replace(control_cell(cells, backend), concurrency=1)
+
+    monkeypatch.setattr("pybench.control.control_cell", alone)
+    answer = pybench_inside("run", *SMALL)
+    assert answer.code == 22
+    assert "NOT CAUGHT" in answer.err
+    assert "proves nothing" in answer.out
+    assert "VOID" in answer.out
+    assert " SAFE" not in answer.out
+
+
+def test_a_strategy_that_breaks_what_it_promises_exits_20(pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch):
+    boasting = dataclasses.replace(CATALOGUE["none"], exclusion=Exclusion.ALWAYS)
+    monkeypatch.setitem(CATALOGUE, "none", boasting)
+    answer = pybench_inside("run", *SMALL, "--threshold", "violations == 0")
+    assert answer.code == 20
+    assert "this breaks what it promises" in " ".join(answer.out.split())
+
+
+def test_a_terminal_that_knows_no_greek_gets_its_figures_all_the_same(pybench: Pybench):
+    answer = pybench("run", *SMALL, PYTHONIOENCODING="ascii")
+    assert answer.code == 0
+    assert "mutex" in answer.out
 
 
 def test_a_server_that_does_not_answer_exits_41(pybench: Pybench):
