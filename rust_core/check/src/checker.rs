@@ -56,6 +56,7 @@ impl Checker {
 
     /// Takes one event. On a grant it returns the hand-off, inside a window or not: the time since the key's last
     /// release, if nobody was granted the key in between and somebody waited for it all the while.
+    #[inline] // Where the event is known, so is what follows from it.
     pub fn on(&mut self, at: Nanos, event: Event) -> Option<Nanos> {
         assert!(
             at >= self.now,

@@ -103,8 +103,8 @@ fn a_client_that_holds_for_no_time_keeps_its_order() {
 fn an_old_watermark_is_no_news() {
     let mut merge = Merge::new(1, 8);
     merge.push(0, Nanos(5), waits(0));
+    merge.watermark(0, Nanos(6));
     merge.watermark(0, Nanos(3));
-    merge.push(0, Nanos(6), granted(0));
     assert_eq!(drained(&mut merge), [(5, waits(0))]);
 }
 
