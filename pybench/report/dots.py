@@ -26,7 +26,7 @@ def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: s
     ]
     longest = max((len(name) for name in names), default=0)
     layout = {
-        "xaxis": axis.layout(),
+        "xaxis": axis.layout() | {"showgrid": True},
         "yaxis": {
             "type": "linear",
             "range": [0.4, len(shown) + 0.6],

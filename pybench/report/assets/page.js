@@ -54,7 +54,7 @@
     const ink = resolve("var(--ink-soft)");
     return {
       ...rest,
-      xaxis: { ...axis(xaxis), showgrid: false },
+      xaxis: axis({ showgrid: false, ...xaxis }),
       yaxis: { ...axis(yaxis), title: undefined },
       annotations: [
         ...(yaxis.title ? [above(yaxis.title.text, rest.margin.l)] : []),

@@ -76,8 +76,8 @@ def unsafe_reasons(view: View) -> list[tuple[str, str]]:
     for series in view.series:
         if series.label in view.unsafe_series:
             cells = [cell for cell in view.cells if cell.series == series]
-            share = f"{sum(cell.unsafe for cell in cells)} of {plural(len(cells), 'cell')}"
-            reasons.append((series.label, f"{series_reason(view, series)} ({share})"))
+            share = f" ({sum(cell.unsafe for cell in cells)} of {len(cells)} cells)" if len(cells) > 1 else ""
+            reasons.append((series.label, series_reason(view, series) + share))
     return reasons
 
 
