@@ -210,6 +210,21 @@ def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(
     assert list(after.trials.sort_values("started_at")["cell"]) == [cells[i] for block in order for i in block]
 
 
+def test_locks_that_an_interrupt_left_held_are_removed_from_a_given_server(given_server: GivenServer, tmp_path: Path):
+    process = start(tmp_path, "-s", "mutex", "--hold", "5s", *QUICK, "--duration", "9s", "--redis", given_server.url)
+    wait_for(process, "[control]")
+    with given_server.process.endpoint.client() as client:
+        deadline = time.monotonic() + 20
+        while not client.keys("pybench:*") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        # The baseline takes locks, too, but none for long: this one is the trial's.
+        time.sleep(1.5)
+        assert client.keys("pybench:*")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert client.keys("*") == []
+
+
 def test_a_second_interrupt_leaves_at_once_and_still_ends_the_servers(tmp_path: Path):
     process = start(tmp_path, *LONG)
     wait_for(process, "[1/8]")
