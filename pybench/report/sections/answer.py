@@ -88,8 +88,11 @@ def _tiles(view: View) -> list[Tile]:
         at = say_conditions(best.conditions)
         who = f"{best.series.label}{', ' + at if at else ''}"
         tiles.append(Tile("Most safe grants", f"{format_count(best.number('safe_grants_per_s'))}/s", who))
-        median = format_us(best.number("acquire_p50_us"))
-        tiles.append(Tile("p99 response there", format_us(best.number("acquire_p99_us")), f"median {median}"))
+        median, p99 = format_us(best.number("acquire_p50_us")), best.number("acquire_p99_us")
+        if p99 is None:
+            tiles.append(Tile("Median response there", median, "p99 n/a: too few samples"))
+        else:
+            tiles.append(Tile("p99 response there", format_us(p99), f"median {median}"))
     unsafe = [cell for cell in view.cells if cell.unsafe]
     found = sum(int(cell.number("violations") or 0) for cell in view.cells)
     shown = format_exact(found) if found < EXACT_BELOW else format_count(found)
