@@ -94,7 +94,7 @@ class Violation(TypedDict):
     key: str
     at_ns: int
     overlap_ns: int
-    """How long both went on; 0 when the trial ended before either did."""
+    """How long both went on; up to the end of the trial when it ended before either did."""
     first_client: int
     first_granted_ns: int
     first_until_ns: int | None
@@ -157,7 +157,7 @@ class Trial:
         """Parse `spec`. Raises ValueError naming the field, RuntimeError when the core was built for debugging."""
 
     def run(self) -> TrialResult:
-        """Run it, the interpreter detached. Signal handlers are called at least every 50 ms.
+        """Run it, the interpreter detached. Signal handlers are called at least every 20 ms.
 
         When a handler raises, the trial is stopped within 100 ms, what it measured is kept in `result`, and the
         exception goes on. Raises ConnectError, RuntimeError when run twice or after a fork.

@@ -1,7 +1,7 @@
 //! Bytes in and out: what a lock wants sent, what came back, and what is done about connections that break.
 
 use locks::{Action, CallId, Command, Event, LockMachine, Nanos, ServerId};
-use wire::{Parsed, error_text, parse, parse_frame};
+use wire::{Frame, Parsed, error_text, parse, parse_frame};
 
 use crate::LoadError;
 use crate::client::Doing;
@@ -186,9 +186,12 @@ impl Thread {
         let Some((frame, used)) = parse_frame(bytes)? else {
             return Ok(None);
         };
+        if matches!(frame, Frame::Push(_)) {
+            return Ok(Some(used)); // Said unasked: it answers no step.
+        }
         let step = greeting.step(answered);
-        if step.is_required()
-            && let Some(text) = error_text(&frame)
+        if let Some(text) = error_text(&frame)
+            && (step.is_required() || text.starts_with("NOAUTH"))
         {
             return Err(Broken::Refused(format!("{}: {text}", step.command())));
         }

@@ -76,7 +76,8 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
-        None => Ok(()),
+        // What is drawn from is made once for nothing, so that a bad distribution is refused before anything starts.
+        None => Shared::new(spec).and(arrivals(spec, 0)).map(|_| ()),
     }
 }
 

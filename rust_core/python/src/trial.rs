@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use load::{LoadError, TrialError};
+use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ use crate::spec::trial_spec;
 create_exception!(pybench._core, ConnectError, PyException);
 
 /// How long Python may be kept from its signals.
-const SIGNALS: Duration = Duration::from_millis(50);
+const SIGNALS: Duration = Duration::from_millis(20);
 
 #[pyclass(frozen, module = "pybench._core")]
 pub(crate) struct Trial {
@@ -39,6 +40,8 @@ impl Trial {
         if cfg!(debug_assertions) {
             return Err(PyRuntimeError::new_err("a core built for debugging does not measure"));
         }
+        // The first array of a process imports NumPy, which takes 100 ms: not at the moment when Ctrl-C wants an end.
+        PyArray1::<u64>::zeros(spec.py(), 0, false);
         let inner = load::Trial::new(trial_spec(spec)?).map_err(|error| to_python(&error))?;
         Ok(Self {
             inner,
@@ -53,13 +56,12 @@ impl Trial {
                 "this trial was made before a fork: make it in the process that runs it",
             ));
         }
-        match std::mem::replace(&mut *self.state(), State::Running) {
-            State::New => {}
-            other => {
-                *self.state() = other;
-                return Err(PyRuntimeError::new_err("a trial runs once"));
-            }
+        let mut state = self.state();
+        if !matches!(*state, State::New) {
+            return Err(PyRuntimeError::new_err("a trial runs once"));
         }
+        *state = State::Running;
+        drop(state);
         let mut running = self.inner.start();
         let mut raised = None;
         while !py.detach(|| running.wait(SIGNALS)) {

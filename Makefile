@@ -1,0 +1,64 @@
+# `make help` lists the targets. `make run` and `make test` do all their own set-up and can be repeated.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := embedded,dev
+CORE_SOURCES := Cargo.toml Cargo.lock $(shell find rust_core -name '*.rs' -o -name '*.lua' -o -name Cargo.toml | grep -v /fuzz/)
+
+.PHONY: help run test lint format build test-rust test-python proof fuzz clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+run: build ## build, start servers, measure examples/quickstart.yaml and say where the report is
+	$(BIN)/pybench run examples/quickstart.yaml
+
+test: build test-rust test-python ## every test that takes seconds: Rust, Python, real servers, a browser
+
+build: $(VENV)/.built ## the release core and all extras in .venv
+
+lint: build ## format, clippy, ruff, mypy and the core's stub, all strict
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest pybench._core --ignore-disjoint-bases
+
+format: build ## write the code in its one format
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix --quiet .
+
+test-rust: ## the tests of the core, without servers
+	cargo test --workspace --locked --quiet
+
+# The debug core is built to see that it refuses to measure.
+test-python: build ## the tests of the package, with real servers and a browser
+	cargo build --locked --quiet -p pybench-core
+	$(BIN)/python -m pytest -q -m 'not slow'
+
+proof: build ## the slow proofs: long property tests and many fault trials
+	PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet
+	$(BIN)/python -m pytest -q -m slow
+
+fuzz: ## the reply parser under cargo-fuzz, for a minute (needs a nightly toolchain)
+	cd rust_core/wire && cargo +nightly fuzz run replies -- -max_total_time=60
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) target pybench/*.so
+
+$(VENV)/.made: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "pybench needs Python 3.11 or later: make PYTHON=python3.12")'
+	command -v cargo >/dev/null || { echo 'pybench builds its core with Rust: https://rustup.rs' >&2; exit 1; }
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
+	touch $@
+
+$(VENV)/.built: $(VENV)/.made $(CORE_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet --extras $(EXTRAS)
+	touch $@

@@ -1,0 +1,152 @@
+"""What a trial of the core measures on a real server."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from pybench import _core
+from tests.boundary.conftest import MS, fixed
+
+
+def run(spec):
+    return _core.Trial(spec).run()
+
+
+def test_a_mutex_is_granted_again_and_again_and_never_twice(make_spec):
+    result = run(make_spec(hold=fixed(1)))
+    totals = result.totals
+    assert 20 < totals["grants"] <= 100, "one key, held for 1 ms at a time"
+    assert totals["contended_grants"] > 0
+    assert totals["double_grants"] == totals["lease_overruns"] == 0
+    assert not result.violations
+    assert not result.stopped
+
+
+def test_no_lock_at_all_is_caught(make_spec):
+    result = run(make_spec(strategy="none", hold=fixed(1)))
+    assert result.totals["double_grants"] > 100
+    assert len(result.violations) == 100, "the first hundred are told in full"
+    first = result.violations[0]
+    assert first["kind"] == "double-grant"
+    assert first["first_granted_ns"] <= first["second_granted_ns"] == first["at_ns"]
+    assert 0 < first["overlap_ns"] <= 2 * MS
+    assert first["key"] == f"{make_spec()['key_prefix']}{{0}}"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_threads_share_clients_keys_and_the_checker(make_spec, threads):
+    caught = run(make_spec(strategy="none", hold=fixed(1), threads=threads))
+    assert caught.totals["double_grants"] > 100
+    kept = run(make_spec(hold=fixed(1), threads=threads))
+    assert kept.totals["double_grants"] == 0
+    assert kept.totals["contended_grants"] > 0
+    assert len(kept.clients["grants"]) == 8
+    assert kept.clients["grants"].sum() == kept.totals["grants"]
+
+
+def test_a_hold_beyond_the_lease_is_an_overrun_and_no_double_grant(make_spec):
+    result = run(make_spec(ttl_ms=20, hold=fixed(35), duration_ns=400 * MS))
+    assert result.totals["lease_overruns"] > 0
+    assert result.totals["double_grants"] == result.totals["double_grants_after_overrun"] == 0
+    assert result.totals["outlived"] >= result.totals["lost"] > 0
+    violation = result.violations[0]
+    assert violation["kind"] == "lease-overrun"
+    assert violation["first_until_ns"] <= violation["second_granted_ns"]
+
+
+def test_a_holder_that_stops_with_its_lease_overruns_nothing(make_spec):
+    result = run(make_spec(ttl_ms=20, hold=fixed(35), duration_ns=400 * MS, after_lease="stop"))
+    assert result.totals["grants"] > 5
+    assert result.totals["lease_overruns"] == 0
+
+
+def test_a_naive_lock_that_is_outlived_is_deleted_by_the_wrong_hand(make_spec):
+    result = run(make_spec(strategy="naive", ttl_ms=1_000, hold=fixed(1_400), duration_ns=5_000 * MS, warmup_ns=0))
+    assert result.totals["double_grants_after_overrun"] > 0
+    assert result.totals["double_grants"] == 0, "what naive promises, while nobody outlives the lease, it keeps"
+
+
+def test_an_open_loop_keeps_its_rate_and_counts_from_the_due_time(make_spec):
+    loop = {"kind": "open", "arrivals": "constant", "rate_per_s": 2_000.0, "max_in_flight": 100}
+    result = run(make_spec(loop=loop, keys=1_000, duration_ns=500 * MS))
+    assert result.totals["arrivals"] == pytest.approx(1_000, abs=2)
+    assert result.totals["grants"] + result.totals["unfinished"] >= 990
+    phases = {row.phase for row in result.histograms}
+    assert {"queue", "service", "response", "lag"} <= phases
+
+
+def test_an_open_loop_beyond_what_the_lock_can_do_drops_and_says_so(make_spec):
+    loop = {"kind": "open", "arrivals": "poisson", "rate_per_s": 5_000.0, "max_in_flight": 20}
+    result = run(make_spec(loop=loop, hold=fixed(2), duration_ns=300 * MS))
+    assert result.totals["drops"] > 500
+    assert result.totals["grants"] <= 150
+
+
+def test_a_refusal_is_no_grant_and_an_attempt_no_acquisition(make_spec):
+    retry = {**make_spec()["retry"], "kind": "none"}
+    result = run(make_spec(retry=retry, hold=fixed(5), think=fixed(1)))
+    totals = result.totals
+    assert totals["refused"] > totals["grants"]
+    assert totals["attempts"] - totals["refused_attempts"] == pytest.approx(totals["grants"], abs=8)
+    outcomes = {row.outcome: row.count for row in result.histograms if row.phase == "response"}
+    assert outcomes == {"granted": totals["grants"], "refused": totals["refused"]}
+
+
+def test_waiting_too_long_is_a_timeout(make_spec):
+    retry = {**make_spec()["retry"], "max_wait_ns": 10 * MS}
+    result = run(make_spec(retry=retry, hold=fixed(50), duration_ns=300 * MS))
+    assert result.totals["timeouts"] > 10
+    assert result.totals["refused"] == 0
+
+
+def test_histograms_are_read_alike_by_an_independent_decoder(make_spec):
+    result = run(make_spec(keys=100))
+    rows = [row for row in result.histograms if row.phase == "response"]
+    for row in rows:
+        values, counts = _core.histogram_buckets(row.hdr)
+        other = HdrHistogram.decode(base64.b64encode(row.hdr))
+        assert counts.sum() == row.count == other.get_total_count()
+        assert np.all(np.diff(values.astype(np.int64)) > 0)
+        assert values[-1] == pytest.approx(other.get_max_value(), rel=0.002)
+    merged = _core.merge_histograms([row.hdr for row in rows] * 2)
+    assert _core.histogram_buckets(merged)[1].sum() == 2 * sum(row.count for row in rows)
+    with pytest.raises(ValueError, match="HdrHistogram"):
+        _core.histogram_buckets(b"not a histogram")
+    with pytest.raises(ValueError, match="nothing"):
+        _core.merge_histograms([])
+
+
+def test_the_time_line_adds_up_to_the_grants(make_spec):
+    result = run(make_spec(duration_ns=500 * MS, keys=100))
+    assert list(result.timeline["start_ns"]) == [step * 100 * MS for step in range(5)]
+    assert result.timeline["grants"].sum() == pytest.approx(result.totals["grants"], rel=0.01)
+    assert np.all(result.timeline["p50_ns"] <= result.timeline["p99_ns"])
+
+
+def test_warm_up_is_not_measured_but_its_violations_count(make_spec):
+    result = run(make_spec(strategy="none", hold=fixed(1), warmup_ns=300 * MS, duration_ns=50 * MS))
+    assert result.totals["double_grants"] > 4 * result.totals["grants"]
+    assert result.totals["all_grants"] > 4 * result.totals["grants"]
+
+
+def test_the_same_seed_gives_the_same_holds_and_keys(make_spec):
+    """One client alone: its holds and keys come from the seed, whatever the server's speed."""
+
+    def keys_and_holds(seed):
+        hold = {"kind": "uniform", "low_ns": MS, "high_ns": 4 * MS}
+        result = run(make_spec(seed=seed, concurrency=1, keys=50, hold=hold, duration_ns=200 * MS, warmup_ns=0))
+        return result.totals["nominal_hold_ns"] / result.totals["grants"]
+
+    # The number of grants varies by a few with the machine; the sequence they are drawn from does not.
+    assert keys_and_holds(5) == pytest.approx(keys_and_holds(5), rel=0.03)
+
+
+def test_nothing_is_left_on_the_server_by_a_lock_that_gives_back(make_spec, server):
+    spec = make_spec(keys=20, hold=fixed(1))
+    assert run(spec).totals["abandoned"] == 0
+    with server.client() as client:
+        assert list(client.scan_iter(match=spec["key_prefix"] + "*")) == []
