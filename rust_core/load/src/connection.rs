@@ -22,6 +22,8 @@ use crate::spec::Address;
 /// First pause before a connection is opened again; doubled up to `RETRY_MAX`.
 const RETRY_MIN: Nanos = Nanos::from_millis(10);
 const RETRY_MAX: Nanos = Nanos::from_millis(500);
+/// Until a full backlog is tried again.
+const BACKLOG_PAUSE: Nanos = Nanos::from_millis(2);
 /// How long opening a connection and logging in may take.
 const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
 
@@ -132,7 +134,13 @@ impl Connection {
         };
         match connecting {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
-            // A Unix socket whose backlog is full says so at once; the next try comes with the retry.
+            // A Unix socket whose backlog is full says so at once: the server has more to accept than it could yet.
+            Err(rustix::io::Errno::AGAIN) => {
+                self.state = State::Down {
+                    retry_at: now.after(BACKLOG_PAUSE),
+                };
+                return Ok(());
+            }
             Err(error) => return Err(io::Error::from(error).into()),
         }
         poller.add(&socket, index, Interest::ReadAndWrite)?;

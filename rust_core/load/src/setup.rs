@@ -141,7 +141,6 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             counters: Counters::default(),
             histograms: Histograms::new(),
             timeline: Timeline::new(spec.duration),
-            window_start: Nanos::ZERO,
             window_end: Nanos::ZERO,
         });
     }

@@ -1,7 +1,7 @@
 //! One thread of a trial: its clients, its connections, and the loop that serves them.
 //!
 //! A round: wait, fire the timers that are due, read each connection that has answers and let the clients act on them,
-//! write each connection once. `steps.rs` has what a client does next, `io.rs` how bytes go in and out.
+//! write each connection once. `starts.rs` and `steps.rs` have what a client does next, `io.rs` how bytes go in and out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::workload::Arrivals;
 
 /// The longest sleep, so that a stop is seen in time.
 const LONGEST_WAIT: Nanos = Nanos::from_millis(20);
+/// How long all connections together may take; 10,000 take a second.
+const CONNECT_WITHIN: Nanos = Nanos::from_secs(15);
 /// How long a stopped trial may take to give its locks back.
 const STOP_WITHIN: Nanos = Nanos::from_millis(100);
 
@@ -68,7 +70,7 @@ pub(crate) struct Thread {
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
-    pub(crate) window_start: Nanos,
+    /// Half-open: what happens at this point or later is not counted.
     pub(crate) window_end: Nanos,
 }
 
@@ -99,7 +101,7 @@ impl Thread {
         let end = start.after(self.shared.duration);
         self.control.set_window(start, end);
         self.control.enter(Stage::Measuring, start);
-        self.begin_window(start);
+        self.begin_window(start, end);
         let ended = self.period(start, end);
         self.end_window(clock::now().min(end));
         ended?;
@@ -109,11 +111,21 @@ impl Thread {
 
     /// Opens all connections; each must stand once before the trial begins.
     fn connect(&mut self) -> Result<(), LoadError> {
-        while !self.connections.iter().all(Connection::is_ready) {
+        let began = clock::now();
+        while let Some(waiting) = self.connections.iter().find(|connection| !connection.is_ready()) {
             if self.control.stopped() {
                 return Ok(());
             }
-            self.round(LONGEST_WAIT)?;
+            let now = clock::now();
+            if now.since(began) >= CONNECT_WITHIN {
+                let address = self.targets[usize::from(waiting.server)].address.to_string();
+                let reason = format!(
+                    "not all connections stood within {} s",
+                    CONNECT_WITHIN.0 / 1_000_000_000
+                );
+                return Err(LoadError::Connect { address, reason });
+            }
+            self.round(self.next_upkeep.since(now).min(LONGEST_WAIT))?;
         }
         self.connecting = false;
         Ok(())
@@ -196,9 +208,9 @@ impl Thread {
         self.flush_all()
     }
 
-    fn begin_window(&mut self, start: Nanos) {
+    fn begin_window(&mut self, start: Nanos, end: Nanos) {
         self.counting = true;
-        self.window_start = start;
+        self.window_end = end;
         self.timeline.begin(start);
         self.counters.client_cpu_ns = clock::thread_cpu().0;
     }
@@ -209,6 +221,11 @@ impl Thread {
         self.count_unfinished(end);
         self.counting = false;
         self.window_end = end;
+    }
+
+    #[inline]
+    pub(crate) fn in_window(&self, now: Nanos) -> bool {
+        self.counting && now < self.window_end
     }
 
     /// Says where this thread stands, for whoever looks.

@@ -1,0 +1,66 @@
+//! What is counted of a client's steps within the window.
+
+use locks::{LockMachine, Nanos};
+
+use crate::client::Doing;
+use crate::stats::{Ended, Phase};
+use crate::thread::Thread;
+
+impl Thread {
+    pub(crate) fn count_grant(&mut self, index: u32, now: Nanos, attempts: u64) {
+        let client = &self.clients[index as usize];
+        let (response, service) = (now.since(client.due), now.since(client.sent));
+        self.counters.grants += 1;
+        self.counters.refused_attempts += attempts.saturating_sub(1);
+        self.counters.nominal_hold_ns += client.hold.0;
+        self.histograms.record(Phase::Response, Ended::Granted, response);
+        if self.arrivals.is_some() {
+            self.histograms.record(Phase::Service, Ended::Granted, service);
+        }
+        self.timeline.grant(response);
+        let figures = &mut self.figures[index as usize];
+        figures.grants += 1;
+        figures.wait_sum_ns += response.0;
+        figures.wait_max_ns = figures.wait_max_ns.max(response.0);
+    }
+
+    pub(crate) fn count_ungranted(&mut self, index: u32, now: Nanos, ended: Ended, attempts: u64) {
+        let client = &self.clients[index as usize];
+        let (response, service) = (now.since(client.due), now.since(client.sent));
+        self.histograms.record(Phase::Response, ended, response);
+        if self.arrivals.is_some() {
+            self.histograms.record(Phase::Service, ended, service);
+        }
+        match ended {
+            Ended::Refused | Ended::Timeout => {
+                self.counters.refused_attempts += attempts;
+                self.counters.refused += u64::from(ended == Ended::Refused);
+                self.counters.timeouts += u64::from(ended == Ended::Timeout);
+                self.timeline.refusal();
+            }
+            Ended::Error | Ended::Unknown => {
+                self.counters.refused_attempts += attempts.saturating_sub(1);
+                self.counters.errors += u64::from(ended == Ended::Error);
+                self.counters.unknown += u64::from(ended == Ended::Unknown);
+                self.timeline.error();
+            }
+            Ended::Granted | Ended::Lost => unreachable!("a grant is counted where it is granted"),
+        }
+        let figures = &mut self.figures[index as usize];
+        figures.wait_max_ns = figures.wait_max_ns.max(response.0);
+    }
+
+    /// Those who still wait when the window ends have waited all the same.
+    pub(crate) fn count_unfinished(&mut self, end: Nanos) {
+        self.counters.unfinished += self.queue.len() as u64;
+        for (client, figures) in self.clients.iter().zip(&mut self.figures) {
+            if client.doing == Doing::Acquiring {
+                self.counters.unfinished += 1;
+                self.counters.attempts += u64::from(client.lock.attempts());
+                self.counters.refused_attempts += u64::from(client.lock.attempts().saturating_sub(1));
+                figures.attempts += u64::from(client.lock.attempts());
+                figures.wait_max_ns = figures.wait_max_ns.max(end.since(client.due).0);
+            }
+        }
+    }
+}
