@@ -133,16 +133,24 @@ def test_warm_up_is_not_measured_but_its_violations_count(make_spec):
     assert result.totals["all_grants"] > 4 * result.totals["grants"]
 
 
-def test_the_same_seed_gives_the_same_holds_and_keys(make_spec):
-    """One client alone: its holds and keys come from the seed, whatever the server's speed."""
+def test_the_same_seed_gives_the_same_keys_and_tokens(make_spec, server):
+    """Seen from the server: one client alone, so that nothing but the seed decides what it sends."""
 
-    def keys_and_holds(seed):
-        hold = {"kind": "uniform", "low_ns": MS, "high_ns": 4 * MS}
-        result = run(make_spec(seed=seed, concurrency=1, keys=50, hold=hold, duration_ns=200 * MS, warmup_ns=0))
-        return result.totals["nominal_hold_ns"] / result.totals["grants"]
+    def commands(seed):
+        spec = make_spec(seed=seed, concurrency=1, keys=50, hold=fixed(1), warmup_ns=0)
+        with server.client() as client, client.monitor() as monitor:
+            run(spec)
+            sent = []
+            while len(sent) < 20:
+                words = monitor.next_command()["command"].split()
+                if words[0] == "SET":
+                    sent.append((words[1], words[2]))
+        return sent
 
-    # The number of grants varies by a few with the machine; the sequence they are drawn from does not.
-    assert keys_and_holds(5) == pytest.approx(keys_and_holds(5), rel=0.03)
+    first = commands(5)
+    assert commands(5) == first
+    assert commands(6) != first
+    assert len(set(first)) == 20, "a fresh token for every attempt"
 
 
 def test_nothing_is_left_on_the_server_by_a_lock_that_gives_back(make_spec, server):
