@@ -9,6 +9,7 @@ belief, and answers that were lost make no cell undecided. They will where a gua
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pybench import exits
 from pybench.exits import Exit
 from pybench.lateness import late_cells
+from pybench.numbers import format_ns, significant
 from pybench.stats import bound_per_million
 from pybench.strategies import Exclusion
 
@@ -148,7 +150,10 @@ def _verdict(totals: Mapping[str, int], exclusion: Exclusion, *, control_caught:
     bound = bound_per_million(contended)
     if bound is None:
         return Verdict.SAFE, f"0 violations in {totals['grants']:,} grants, none of them contended"
-    return Verdict.SAFE, f"0 violations in {contended:,} contended grants, at most {bound:,.3g} per million at 95 %"
+    return (
+        Verdict.SAFE,
+        f"0 violations in {contended:,} contended grants, at most {significant(bound)} per million at 95 %",
+    )
 
 
 def _what_broke(totals: Mapping[str, int]) -> str:
@@ -173,8 +178,8 @@ def _plural(name: str) -> str:
 
 def sentence(violation: Violation) -> str:
     """One violation in one sentence, as `violations.jsonl` keeps it."""
-    first, second, key = violation["first_client"], violation["second_client"], violation["key"]
-    granted = f'client {second} was granted "{key}" at {violation["at_ns"] / 1e9:.3f} s'
+    first, second, key = violation["first_client"], violation["second_client"], _key_name(violation["key"])
+    granted = f"client {second} was granted {key} at {violation['at_ns'] / 1e9:.3f} s"
     if violation["kind"] == "lease-overrun":
         return f"{granted} while client {first} was still at work{_past_lease(violation)}; {_overlap(violation)}"
     after = ", after an earlier holder had outlived its lease"
@@ -184,9 +189,15 @@ def sentence(violation: Violation) -> str:
     )
 
 
+def _key_name(key: str) -> str:
+    """The key's number in its trial: what stands before it on the server says only which trial that was."""
+    numbered = re.search(r"\{(\d+)\}$", key)
+    return f"key {numbered[1]}" if numbered else f'"{key}"'
+
+
 def _lease_left(violation: Violation) -> str:
     until = violation["first_until_ns"]
-    return "no lease" if until is None else f"lease good for another {span(until - violation['at_ns'])}"
+    return "no lease" if until is None else f"lease good for another {format_ns(until - violation['at_ns'])}"
 
 
 def _past_lease(violation: Violation) -> str:
@@ -194,46 +205,10 @@ def _past_lease(violation: Violation) -> str:
     if until is None or until > at:
         # Its belief ended before its lease did: it was told that the lock was lost.
         return ", though it knew that its lock was lost"
-    return f", {span(at - until)} past the end of its lease"
+    return f", {format_ns(at - until)} past the end of its lease"
 
 
 def _overlap(violation: Violation) -> str:
     if violation["overlap_ns"] == 0:
-        return "both still were when the trial ended"
-    return f"both went on for {violation['overlap_ns'] / 1e6:,.3g} ms"
-
-
-def timeline_text(violation: Violation) -> str:
-    """The operations that matter, one a line, in the order of time; seconds from the start of the trial."""
-    first, second = violation["first_client"], violation["second_client"]
-    events = [
-        (violation["first_granted_ns"], first, f"granted, {_lease(violation['first_until_ns'])}"),
-        (violation["second_granted_ns"], second, f"granted, {_lease(violation['second_until_ns'])}"),
-    ]
-    lease_end = violation["first_until_ns"]
-    if violation["kind"] == "lease-overrun" and lease_end is not None:
-        events.append((lease_end, first, "lease ends, works on"))
-    ends = ((violation["first_ended_ns"], first), (violation["second_ended_ns"], second))
-    events += [(ended, client, "release sent") for ended, client in ends if ended is not None]
-    lines = [
-        _line(f"{at / 1e9:.6f} s", client, what) for at, client, what in sorted(events, key=lambda event: event[0])
-    ]
-    lines += [_line("", client, "not released when the trial ended") for ended, client in ends if ended is None]
-    return "\n".join(lines)
-
-
-def _lease(until_ns: int | None) -> str:
-    return "no lease" if until_ns is None else f"lease until {until_ns / 1e9:.6f} s"
-
-
-def _line(at: str, client: int, what: str) -> str:
-    return f"{at:>14}  client {client:<4}  {what}"
-
-
-def span(ns: int) -> str:
-    """A length of time in words: three digits and the unit that fits."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        # Of what would be rounded to 1000 of the smaller unit, one of this is said.
-        if ns >= 0.9995 * size:
-            return f"{ns / size:.3g} {unit}" if ns < 999.5 * size else f"{ns / size:,.0f} {unit}"
-    return f"{ns} ns"
+        return "both were still at work when the trial ended"
+    return f"they overlapped for {format_ns(violation['overlap_ns'])}"

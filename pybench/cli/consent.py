@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pybench.cli.figures import wall_time
 from pybench.cli.output import say
 from pybench.errors import InputError
-from pybench.report.format import plural
+from pybench.numbers import plural
 
 if TYPE_CHECKING:
     from pybench.job import Consent

@@ -1,8 +1,8 @@
-"""Figures that only the terminal shows; the others are formatted by `pybench.report.format`, as everywhere."""
+"""Figures that only the terminal shows; the others are formatted by `pybench.numbers`, as everywhere."""
 
 from __future__ import annotations
 
-from pybench.report.format import NOT_AVAILABLE, missing
+from pybench.numbers import NOT_AVAILABLE, missing
 
 
 def spread(middle: float | None, low: float | None, high: float | None) -> str:

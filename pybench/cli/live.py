@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pybench.cli.figures import wall_time
 from pybench.cli.output import say, shown_path, stderr_console
-from pybench.report.format import format_count, format_us, plural
+from pybench.numbers import format_count, format_us, plural
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pybench.cli.output import complain, data, data_json, say, shown_path, stderr_console, stdout_console
 from pybench.cli.table import render
 from pybench.exits import Exit
-from pybench.report.format import missing, plural
+from pybench.numbers import missing, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,8 +72,8 @@ def rows_of(run: Run) -> list[dict[str, Any]]:
 def _head(run: Run) -> Iterator[str]:
     """What was measured on what, what every figure holds of the client and the wire, and the answer."""
     from pybench.answer import answer
+    from pybench.numbers import format_us
     from pybench.report import facts
-    from pybench.report.format import format_us
 
     servers = dict.fromkeys(f"{server['label']} ({server['source']})" for server in run.manifest["servers"])
     shared = [(name, value) for name, value in facts.shared_settings(run.manifest) if name in SHOWN_SETTINGS]

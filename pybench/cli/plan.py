@@ -75,7 +75,7 @@ def plan(
 def _lines(plan: Plan) -> list[str]:
     from pybench.cli.figures import wall_time
     from pybench.durations import format_duration
-    from pybench.report.format import plural
+    from pybench.numbers import plural
 
     matrix = plan.matrix
     times = f"{format_duration(matrix.duration_ns)} after {format_duration(matrix.warmup_ns)} of warm-up"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.cli.figures import spread
-from pybench.report.format import format_exact, format_ratio, format_us, missing
+from pybench.numbers import format_exact, format_ratio, format_us, missing
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.report.format import format_count
+from pybench.numbers import format_count
 
 Text = Callable[[float], str]
 

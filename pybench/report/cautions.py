@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybench.lateness import late_cells
-from pybench.report.format import plural
+from pybench.numbers import plural
 from pybench.report.view import View
 from pybench.verdicts import controls_caught
 

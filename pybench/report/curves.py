@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from pybench.numbers import format_count
 from pybench.report.axes import Axis, Text, linear_axis, load_axis, log_axis
-from pybench.report.format import format_count
 from pybench.report.section import Figure
 from pybench.report.view import CellView, Series, View, say_condition
 

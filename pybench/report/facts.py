@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pybench.durations import format_duration
-from pybench.report.format import format_count, format_exact
+from pybench.numbers import format_count, format_exact
 
 Rows = list[tuple[str, str]]
 

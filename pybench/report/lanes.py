@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pybench.report.format import format_ns, missing
+from pybench.numbers import format_ns, missing
 from pybench.report.html import fill
 
 # The picture's ends in per cent of its width.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pybench.numbers import format_count, format_ratio, format_us, plural
 from pybench.records import Run
 from pybench.report import facts
 from pybench.report.cautions import cautions
-from pybench.report.format import format_count, format_ratio, format_us, plural
 from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.sections.answer import clauses, unsafe_reasons
 from pybench.report.sections.ranking import Entry, entries

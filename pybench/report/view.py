@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.numbers import missing, plural
 from pybench.records import Run
-from pybench.report.format import missing, plural
 
 BASE_LINE = "none"
 SERIES_COLOURS = 7

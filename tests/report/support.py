@@ -247,7 +247,7 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
     """A row of `violations.jsonl`: client 7 is granted what client 3 still holds."""
     at = int(at_ms * 1e6)
     fields: dict[str, Any] = {
-        "kind": "double-grant", "key": "stock:1", "at_ns": at, "overlap_ns": 640_000, "first_client": 3,
+        "kind": "double-grant", "key": "pybench:669f8291:18:{1}", "at_ns": at, "overlap_ns": 640_000, "first_client": 3,
         "first_granted_ns": at - 510_000, "first_until_ns": at + 9_400_000_000 if leased else None,
         "first_ended_ns": at + 640_000, "second_client": 7, "second_granted_ns": at,
         "second_until_ns": at + 10_000_000_000 if leased else None, "second_ended_ns": at + 1_020_000, **changed,

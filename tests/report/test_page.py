@@ -195,7 +195,7 @@ def test_a_backend_is_a_panel_of_its_own():
 
 
 def test_a_violation_is_a_sentence_and_a_drawing_with_its_overlap(usual):
-    assert 'client 7 was granted "stock:1" at 0.600 s while client 3 still held it' in usual.text
+    assert "client 7 was granted key 1 at 0.600 s while client 3 still held it" in usual.text
     assert "overlap 640 µs" in usual.text
     assert "lease ends 9.4 s later" in usual.text
 

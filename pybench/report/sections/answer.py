@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybench.answer import answer
+from pybench.numbers import format_count, format_exact, format_us, plural
 from pybench.report import facts
 from pybench.report.cautions import cautions
 from pybench.report.curves import drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
 from pybench.report.findings import best_cell, contests
-from pybench.report.format import format_count, format_exact, format_us, plural
 from pybench.report.html import fill
 from pybench.report.reasons import series_reason
 from pybench.report.section import Figure, Section

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pybench.numbers import format_count, format_ns, format_us
 from pybench.records.histograms import Buckets
 from pybench.report.axes import Axis, log_axis
 from pybench.report.curves import MARGIN, plot_text
-from pybench.report.format import format_count, format_ns, format_us
 from pybench.report.grid import Charts, charts_section
 from pybench.report.section import Column, DataTable, Figure, Section
 from pybench.report.sections.latency import ZERO_NOTE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pybench.numbers import format_us
 from pybench.report.curves import Measure
-from pybench.report.format import format_us
 from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
 from pybench.report.view import View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.report.format import format_count, format_exact, format_ratio, format_us
+from pybench.numbers import format_count, format_exact, format_ratio, format_us
 from pybench.report.html import fill
 from pybench.report.reasons import reasons
 from pybench.report.section import Section

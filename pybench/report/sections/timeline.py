@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.numbers import format_count
 from pybench.report.axes import Axis, linear_axis
 from pybench.report.curves import MARGIN, UNSAFE_HEADROOM, plot_text
-from pybench.report.format import format_count
 from pybench.report.grid import Charts, charts_section
 from pybench.report.section import Column, DataTable, Figure, Section
 from pybench.report.view import CellView, Conditions, View, say_conditions

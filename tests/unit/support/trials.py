@@ -93,7 +93,7 @@ class FakeResult:
 def violation(**fields: object) -> dict[str, Any]:
     usual = {
         "kind": "double-grant",
-        "key": "stock:1",
+        "key": "pybench:669f8291:18:{1}",
         "at_ns": 12_031_000_000,
         "overlap_ns": 35_200_000,
         "first_client": 3,

@@ -1,4 +1,4 @@
-"""Numbers as people read them, for the report, its Markdown and the terminal: pure functions from a number to text.
+"""Numbers as people read them, wherever they are shown: pure functions from a number to text.
 
 A figure shows three significant digits and its unit; None and NaN are "n/a". Spaces are plain; who sets type makes
 them unbreakable.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 NOT_AVAILABLE = "n/a"
+SHOWN_DIGITS = 3
 
 _COUNT_UNITS = ((1e9, " G"), (1e6, " M"), (1e3, " k"))
 _TIME_UNITS = ((3.6e9, " h"), (6e7, " min"), (1e6, " s"), (1e3, " ms"), (1.0, " µs"))
@@ -24,21 +25,27 @@ def missing(value: object) -> bool:
         return not isinstance(value, str)
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """`value` to `digits` significant digits, without an exponent and without trailing zeros: 12.3, 0.0457, 120."""
-    if value == 0:
-        return "0"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    text = f"{round(value, places):.{max(places, 0)}f}"
+def significant(value: float, digits: int = SHOWN_DIGITS) -> str:
+    """`value` to `digits` significant digits, without an exponent and trailing zeros: 12.3, 0.0457, 120, 2,030."""
+    places = _places(value, digits)
+    text = f"{round(value, places):,.{max(places, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _rounded(value: float) -> float:
+    """`value` to the digits that are shown, to choose the unit by: 999,950 is 1 M and not 1,000 k."""
+    return round(value, _places(value, SHOWN_DIGITS))
+
+
+def _places(value: float, digits: int) -> int:
+    return digits - 1 - math.floor(math.log10(abs(value))) if value else 0
 
 
 def format_count(value: float | None) -> str:
     """A plain number: 7, 0.42, 12.3 k, 4.1 M."""
     if value is None or missing(value):
         return NOT_AVAILABLE
-    # Compared after rounding, so that 999,950 becomes 1 M and not 1000 k.
-    rounded = float(significant(value))
+    rounded = _rounded(value)
     for size, unit in _COUNT_UNITS:
         if abs(rounded) >= size:
             return significant(value / size) + unit
@@ -59,7 +66,7 @@ def format_us(value: float | None) -> str:
     """Microseconds in the unit that suits: 850 ns, 85 µs, 1.2 ms, 2.5 s, 3.1 min."""
     if value is None or missing(value):
         return NOT_AVAILABLE
-    rounded = float(significant(value))
+    rounded = _rounded(value)
     for size, unit in _TIME_UNITS:
         # Seconds read better than minutes up to two of them, and so on.
         if abs(rounded) >= size * (2 if size > 1e6 else 1):

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from pybench.report.format import (
+from pybench.numbers import (
     format_count,
     format_exact,
     format_ns,
@@ -73,4 +73,4 @@ def test_the_rest_reads_as_it_should():
     assert plural(1, "client") == "1 client"
     assert plural(1000, "key") == "1,000 keys"
     assert plural(2, "lease overrun", "lease overruns") == "2 lease overruns"
-    assert significant(123_456) == "123000"
+    assert significant(123_456) == "123,000"
