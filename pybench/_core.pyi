@@ -1,13 +1,29 @@
-"""The Rust core: one call a trial, never one an operation. Times are nanoseconds, points are CLOCK_MONOTONIC."""
+"""The Rust core: one call a trial, never one an operation. Times are nanoseconds, points are CLOCK_MONOTONIC.
 
-from typing import Literal, NotRequired, TypedDict, final
+The typed dictionaries are shapes for the type checker alone: import them under `TYPE_CHECKING`.
+"""
+
+from typing import Literal, NotRequired, Self, TypedDict, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "ConnectError",
+    "HistogramRow",
+    "Progress",
+    "Trial",
+    "TrialResult",
+    "build_profile",
+    "histogram_buckets",
+    "merge_histograms",
+    "version",
+]
+
 version: str
 build_profile: Literal["release", "debug"]
 
+@type_check_only
 class ServerSpec(TypedDict):
     """One server. Either `unix` (a socket's path) or `host` (a numeric address) and `port`."""
 
@@ -20,6 +36,7 @@ class ServerSpec(TypedDict):
     protocol: Literal[2, 3]
     compare_and_delete: Literal["script", "delifeq", "delex"]
 
+@type_check_only
 class DistributionSpec(TypedDict):
     """`fixed` value_ns; `exp` mean_ns; `lognormal` median_ns, sigma; `uniform` low_ns, high_ns."""
 
@@ -31,12 +48,14 @@ class DistributionSpec(TypedDict):
     low_ns: NotRequired[int]
     high_ns: NotRequired[int]
 
+@type_check_only
 class KeyChoiceSpec(TypedDict):
     """`uniform` over all keys, `zipf` with exponent `s` > 0, or always the `single` first key."""
 
     kind: Literal["uniform", "zipf", "single"]
     s: NotRequired[float]
 
+@type_check_only
 class RetrySpec(TypedDict):
     """When to try again. `max_attempts` None: as often as `max_wait_ns` allows."""
 
@@ -47,6 +66,7 @@ class RetrySpec(TypedDict):
     max_attempts: int | None
     max_wait_ns: int
 
+@type_check_only
 class LoopSpec(TypedDict):
     """`closed`, or `open` with `arrivals` at `rate_per_s`; at most `max_in_flight` arrivals wait or run at a time."""
 
@@ -55,12 +75,14 @@ class LoopSpec(TypedDict):
     rate_per_s: NotRequired[float]
     max_in_flight: NotRequired[int]
 
+@type_check_only
 class ConnectionsSpec(TypedDict):
     """`shared` by all clients, `count` to each server; or `per-client`."""
 
     kind: Literal["shared", "per-client"]
     count: NotRequired[int]
 
+@type_check_only
 class TrialSpec(TypedDict):
     """Everything one trial needs. The same spec gives the same keys, holds, backoffs and arrivals."""
 
@@ -87,6 +109,7 @@ class TrialSpec(TypedDict):
     threads: int
     poll: Literal["block", "spin"]
 
+@type_check_only
 class Violation(TypedDict):
     """Two grants of one key that should not have stood beside each other. Points count from the start of the trial."""
 
@@ -153,7 +176,7 @@ class ConnectError(Exception):
 class Trial:
     """One trial of one cell."""
 
-    def __init__(self, spec: TrialSpec) -> None:
+    def __new__(cls, spec: TrialSpec) -> Self:
         """Parse `spec`. Raises ValueError naming the field, RuntimeError when the core was built for debugging."""
 
     def run(self) -> TrialResult:
@@ -181,4 +204,3 @@ def histogram_buckets(hdr: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64
 
 def merge_histograms(parts: list[bytes]) -> bytes:
     """All of `parts` added up, encoded again. Raises ValueError as `histogram_buckets`, or when `parts` is empty."""
-
