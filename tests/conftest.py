@@ -1,0 +1,101 @@
+"""What holds for a whole session: nothing is left behind, and in CI nothing is skipped.
+
+Everything that the tests start carries a mark in its environment, and everything temporary goes into one folder, so
+that the search at the end finds what is ours, however far from us it was started, and nothing of anybody else's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+MARK = "PYTEST_SESSION_FOLDER"
+PATIENCE_S = 3.0
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+class Session:
+    """The folder of this session, and what must be gone when it ends."""
+
+    def __init__(self) -> None:
+        # pytest keeps the folders of its last sessions for us to look at: these stay where they were.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        # Short: the sockets of servers lie below it.
+        self.folder = Path(tempfile.mkdtemp(prefix="pytest-"))
+        self.threads = set(threading.enumerate())
+        self.left: list[str] = []
+        os.environ[MARK] = os.environ["TMPDIR"] = tempfile.tempdir = str(self.folder)
+
+    def end(self) -> None:
+        """Look for what is left, with some patience: what was told to go may be on its way."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (found := [*self._processes(), *self._folders(), *self._threads()]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.left = found
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _processes(self) -> Iterator[str]:
+        mark = f"{MARK}={self.folder}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                is_ours = mark in (process / "environ").read_bytes().split(b"\0")
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue  # It ended meanwhile, or belongs to somebody else.
+            if is_ours and command and int(process.name) != os.getpid():
+                yield f"process {process.name}: {command.strip()}"
+
+    def _folders(self) -> Iterator[str]:
+        yield from (f"file or folder {path}" for path in sorted(self.folder.iterdir()))
+
+    def _threads(self) -> Iterator[str]:
+        yield from (f"thread {thread.name}" for thread in threading.enumerate() if thread not in self.threads)
+
+
+SESSION = pytest.StashKey[Session]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[SESSION] = Session()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    ours = session.config.stash[SESSION]
+    ours.end()
+    if ours.left and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if left := config.stash[SESSION].left:
+        terminalreporter.section("left behind by the tests", red=True)
+        for found in left:
+            terminalreporter.line(found)
+
+
+def _failed_if_skipped(report: Report) -> Report:
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.longrepr = f"skipped in CI, where nothing may be: {reason}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _failed_if_skipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _failed_if_skipped((yield))
