@@ -1,6 +1,7 @@
 """The answer first: one sentence that says which lock wins, at which load, and which are unsafe.
 
-Promises: locks are compared at the same load only, and a lead that lies inside the intervals is not called one.
+Promises: locks are compared at the same load only, and a lead that lies inside the intervals is not called one. Where
+speed decides nothing, the lock that promises more is preferred.
 Does not do: measuring how different two locks are; that takes trials that were paired.
 """
 
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.records.schema import SUMMARY_FIGURES
+from pybench.numbers import plural, significant
 from pybench.stats import Interval, number
+from pybench.strategies import CATALOGUE, Exclusion
 from pybench.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -21,12 +24,33 @@ if TYPE_CHECKING:
 # A load is everything but the lock: its strategy and arguments, and the backend that it runs on.
 _LOCK_COLUMNS = ("cell", "strategy", "args", "backend", "server")
 
+_PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
+"""The least first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a run found, in clauses that begin in lower case where no name begins them, and end without a stop."""
+
+    headline: str
+    further: tuple[str, ...] = ()
+    """What qualifies the headline."""
+    unsafe: str | None = None
+    """Every lock that was unsafe anywhere, and in how many of its cells; None when all were safe."""
+
+    @property
+    def text(self) -> str:
+        """All of it as one sentence."""
+        return "; ".join([self.headline, *self.further, *([self.unsafe] if self.unsafe else [])]) + "."
+
 
 @dataclass(frozen=True, slots=True)
 class Contender:
     """One safe lock at one load."""
 
     lock: str
+    promise: int
+    """The higher, the more it promises."""
     safe_grants_per_s: float
     interval: Interval | None
     """Of the median over trials; None with one trial."""
@@ -55,44 +79,52 @@ class Load:
         return first if won else None
 
 
-def answer(summary: pd.DataFrame) -> str:
-    """What a run found, in one plain sentence. `summary` as in `summary.csv`."""
+def answer(summary: pd.DataFrame) -> Answer:
+    """What a run found. `summary` as in `summary.csv`."""
     rows = summary.to_dict("records")
     if not rows:
-        return "Nothing was measured."
+        return Answer("Nothing was measured")
     if any(row["verdict"] == Verdict.VOID for row in rows):
-        return "This run proves nothing: its control was not caught."
+        return Answer("This run proves nothing: its control was not caught")
     several_backends = summary["backend"].nunique() > 1
     locks = {str(row["cell"]): _lock(row, named_backend=several_backends) for row in rows}
-    loads = _loads(rows, locks)
-    clauses = [_who_wins(loads, set(locks.values())), *_unsafe(rows, locks)]
-    return "; ".join(clauses) + "."
+    headline, *further = _who_wins(_loads(rows, locks), set(locks.values()))
+    return Answer(headline, tuple(further), _unsafe(rows, locks))
 
 
-def _who_wins(loads: Sequence[Load], locks: set[str]) -> str:
+def _who_wins(loads: Sequence[Load], locks: set[str]) -> list[str]:
     safe = {contender.lock for load in loads for contender in load.contenders}
     if not safe:
-        return "No lock of this run can be called safe"
+        return ["No lock of this run can be called safe"]
     if len(safe) == 1:
-        return _alone(loads, alone_in_run=len(locks) == 1)
+        return [_alone(loads, alone_in_run=len(locks) == 1)]
     contested = [load for load in loads if len(load.contenders) > 1]
     if not contested:
-        return "No two locks are safe at the same load, so that none can be compared"
+        return ["No two locks are safe at the same load, so that none can be compared"]
     wins = Counter(load.winner.lock for load in contested if load.winner is not None)
-    if not wins:
-        return _tied(contested)
+    return _led(contested, wins) if wins else [_tied(contested)]
+
+
+def _led(contested: Sequence[Load], wins: Counter[str]) -> list[str]:
+    """The lock that wins at most loads, where its win counts most, and what its win does not say."""
     champion, won = wins.most_common(1)[0]
     shown = max((load for load in contested if load.winner and load.winner.lock == champion), key=_pressure)
     first, second = shown.contenders[:2]
-    ratio = first.safe_grants_per_s / second.safe_grants_per_s
-    figures = f"{_rate(first.safe_grants_per_s)}, {ratio:.3g} times {second.lock}'s{_at(shown)}"
+    ratio = significant(first.safe_grants_per_s / second.safe_grants_per_s)
+    figures = f"{_rate(first.safe_grants_per_s)}, {ratio} times {second.lock}'s{_at(shown)}"
+    promises = {contender.lock: contender.promise for load in contested for contender in load.contenders}
+    more = sorted(lock for lock, promise in promises.items() if promise > promises[champion])
+    promising = [f"but {_listed(more)} {_verb(more, 'promises', 'promise')} more than {champion}"] if more else []
     if len(contested) == 1:
-        return f"{champion} gives the most safe grants: {figures}"
+        return [f"{champion} gives the most safe grants: {figures}", *promising]
     others = [f"{lock} at {count}" for lock, count in wins.items() if lock != champion]
     untold = len(contested) - wins.total()
-    rest = f"; ahead elsewhere: {', '.join(others)}" if others else ""
-    rest += f"; at {untold} the first can't be told apart" if untold else ""
-    return f"{champion} gives the most safe grants at {won} of {len(contested)} loads: {figures}{rest}"
+    return [
+        f"{champion} gives the most safe grants at {won} of {len(contested)} loads: {figures}",
+        *([f"ahead elsewhere: {', '.join(others)}"] if others else []),
+        *([f"at {untold} the first can't be told apart"] if untold else []),
+        *promising,
+    ]
 
 
 def _alone(loads: Iterable[Load], *, alone_in_run: bool) -> str:
@@ -104,26 +136,33 @@ def _alone(loads: Iterable[Load], *, alone_in_run: bool) -> str:
 
 
 def _tied(contested: Sequence[Load]) -> str:
-    pairs = [
-        (load.contenders[0], other)
-        for load in contested
-        for other in load.contenders[1:]
-        if not load.contenders[0].is_told_apart_from(other)
-    ]
-    names = _listed(sorted({contender.lock for pair in pairs for contender in pair}))
-    without = any(contender.interval is None for pair in pairs for contender in pair)
+    """No load has a winner: the lock that promises more than the others, if it is among the first at every load."""
+    tied = [_first_ones(load) for load in contested]
+    without = any(contender.interval is None for group in tied for contender in group)
     where = " at every load" if len(contested) > 1 else ""
     why = "one trial each gives no interval" if without else f"their intervals overlap{where}"
-    return f"{names} can't be told apart by safe grants/s: {why}"
+    promises = {contender.lock: contender.promise for group in tied for contender in group}
+    preferred = max(promises, key=promises.__getitem__)
+    others = sorted(promises.keys() - {preferred})
+    always_there = all(any(contender.lock == preferred for contender in group) for group in tied)
+    if always_there and all(promises[lock] < promises[preferred] for lock in others):
+        isnt, less = _verb(others, "is not", "are not"), _verb(others, "promises", "promise")
+        return f"Prefer {preferred}: {_listed(others)} {isnt} measurably faster ({why}) and {less} less"
+    return f"{_listed(sorted(promises))} can't be told apart by safe grants/s: {why}"
 
 
-def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> list[str]:
-    """A clause with every lock that was unsafe anywhere; none when all were safe."""
+def _first_ones(load: Load) -> list[Contender]:
+    """The first at `load`, and those that it cannot be told apart from."""
+    first, *others = load.contenders
+    return [first, *(other for other in others if not first.is_told_apart_from(other))]
+
+
+def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> str | None:
     cells, unsafe = Counter(locks.values()), Counter[str]()
     for row in rows:
         unsafe[locks[str(row["cell"])]] += row["verdict"] == Verdict.UNSAFE
-    named = [f"{lock} is unsafe in {count} of {_cells(cells[lock])}" for lock, count in unsafe.items() if count]
-    return [_listed(named)] if named else []
+    named = [f"{lock} is unsafe in {count} of {plural(cells[lock], 'cell')}" for lock, count in unsafe.items() if count]
+    return _listed(named) if named else None
 
 
 def _loads(rows: Sequence[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> list[Load]:
@@ -150,13 +189,19 @@ def _contenders(group: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str
         # Without a grant a second there is nothing to be ahead of.
         if row["verdict"] == Verdict.SAFE and rate:
             interval = Interval(low, high) if low is not None and high is not None else None
-            contenders.append(Contender(locks[str(row["cell"])], rate, interval))
+            contenders.append(Contender(locks[str(row["cell"])], _promise(str(row["strategy"])), rate, interval))
     return tuple(sorted(contenders, key=lambda contender: -contender.safe_grants_per_s))
 
 
 def _lock(row: Mapping[Hashable, Any], *, named_backend: bool) -> str:
     name = f"{row['strategy']}({row['args']})" if row["args"] else str(row["strategy"])
     return f"{name} on {row['backend']}" if named_backend else name
+
+
+def _promise(strategy: str) -> int:
+    # A record may name a strategy that this version does not know: nothing is claimed of it.
+    known = CATALOGUE.get(strategy)
+    return _PROMISES.index(known.exclusion if known else Exclusion.NOTHING)
 
 
 def _pressure(load: Load) -> tuple[int, int]:
@@ -172,11 +217,11 @@ def _axis_text(value: object) -> str:
 
 
 def _rate(per_s: float) -> str:
-    return f"{per_s:,.0f}/s" if per_s >= 100 else f"{per_s:.3g}/s"
+    return f"{per_s:,.0f}/s" if per_s >= 100 else f"{significant(per_s)}/s"
 
 
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
+def _verb(names: Sequence[str], of_one: str, of_several: str) -> str:
+    return of_one if len(names) == 1 else of_several
 
 
 def _listed(names: Sequence[str]) -> str:

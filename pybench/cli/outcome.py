@@ -84,7 +84,7 @@ def _head(run: Run) -> Iterator[str]:
             f"one idle call takes {format_us(entry['round_trip_us'])}, the client's own work "
             f"{format_us(entry['client_cpu_us_per_grant'])} a grant ({entry['backend']}, poll {entry['poll']})"
         )
-    yield answer(run.summary)
+    yield answer(run.summary).text
     yield ""
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pybench.answer import answer
+from pybench.answer import answer as answered
 from pybench.records import schema
 
 
@@ -19,6 +19,10 @@ def summary(*rows: dict):
     }
     frame = pd.DataFrame([{**usual, "cell": str(n), **row} for n, row in enumerate(rows)])
     return frame.reindex(columns=[*schema.CELL_COLUMNS, *schema.SUMMARY_FIGURES])
+
+
+def answer(frame):
+    return answered(frame).text
 
 
 def lock(name, rate, *, spread=0.01, **fields: object):
@@ -62,12 +66,34 @@ def test_loads_are_not_compared_with_each_other():
 
 def test_overlapping_intervals_tell_nothing_apart():
     found = answer(summary(lock("naive", 1_000, spread=0.1), lock("mutex", 1_050, spread=0.1)))
-    assert found == "mutex and naive can't be told apart by safe grants/s: their intervals overlap."
+    assert found == "Prefer mutex: naive is not measurably faster (their intervals overlap) and promises less."
 
 
 def test_one_trial_tells_nothing_apart():
     found = answer(summary(lock("naive", 1_000, spread=None), lock("mutex", 2_000, spread=None)))
-    assert found == "mutex and naive can't be told apart by safe grants/s: one trial each gives no interval."
+    assert found == "Prefer mutex: naive is not measurably faster (one trial each gives no interval) and promises less."
+
+
+def test_locks_that_promise_as_much_are_left_side_by_side():
+    found = answer(summary(lock("mutex", 1_000, spread=0.1, args="a=1"), lock("mutex", 1_050, spread=0.1)))
+    assert found == "mutex and mutex(a=1) can't be told apart by safe grants/s: their intervals overlap."
+
+
+def test_a_promise_counts_only_where_its_lock_is_among_the_first_everywhere():
+    rows = []
+    for keys, mutex in ((1, 1_000), (1_000, 500)):
+        rows += [lock("naive", 1_000, spread=0.1, keys=keys), lock("naive", 990, spread=0.1, keys=keys, args="b=1")]
+        rows.append(lock("mutex", mutex, spread=0.1, keys=keys))
+    assert answer(summary(*rows)) == (
+        "mutex, naive and naive(b=1) can't be told apart by safe grants/s: their intervals overlap at every load."
+    )
+
+
+def test_a_faster_lock_is_not_praised_without_saying_that_another_promises_more():
+    found = answered(summary(lock("naive", 2_000), lock("mutex", 1_000), unsafe("none")))
+    assert found.headline == "naive gives the most safe grants: 2,000/s, 2 times mutex's"
+    assert found.further == ("but mutex promises more than naive",)
+    assert found.unsafe == "none is unsafe in 1 of 1 cell"
 
 
 def test_a_lead_over_the_second_needs_to_be_one_over_all():

@@ -61,13 +61,11 @@ def render(view: View) -> Section:
 
 
 def clauses(view: View) -> tuple[str, list[str]]:
-    """The answer: its first clause as a sentence, and those after it but for the unsafe, which are listed by reason."""
+    """The answer: its headline and what qualifies it, as sentences; the unsafe are listed by reason."""
     if not view.measured:
         return "No trial was completed, so there is no answer yet.", []
-    first, *others = answer(view.run.summary).removesuffix(".").split("; ")
-    if view.unsafe_series:
-        others = others[:-1]
-    return f"{first}.", [f"{clause[0].upper()}{clause[1:]}." for clause in others]
+    found = answer(view.run.summary)
+    return f"{found.headline}.", [f"{clause[0].upper()}{clause[1:]}." for clause in found.further]
 
 
 def unsafe_reasons(view: View) -> list[tuple[str, str]]:
