@@ -46,7 +46,9 @@ impl Client {
     };
 }
 
+/// A million keys do not fit into a processor's cache; aligned, each costs one miss instead of two.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct KeyRecord {
     /// In order of arrival, which is that of `sent`.
     pub(crate) waiters: List,
