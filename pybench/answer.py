@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pybench.records.schema import SUMMARY_FIGURES
 from pybench.numbers import plural, significant
+from pybench.records.schema import SUMMARY_FIGURES
 from pybench.stats import Interval, number
 from pybench.strategies import CATALOGUE, Exclusion
 from pybench.verdicts import Verdict

@@ -6,7 +6,7 @@ that it started are ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,7 @@ class Job:
     matrix: Matrix
     """With the times that are meant, shortened already for a quick run."""
     command: Sequence[str]
+    """The command line that repeats it, into a folder of its own; empty where there is none."""
     given: str | None = None
     out: Path | None = None
     resume: RunFolder | None = None
@@ -88,7 +89,8 @@ def run(
     outcome = carry_out(
         Job(
             quickened(parsed) if quick else parsed,
-            command=["pybench", "run", str(path or parsed.name), *(["--quick"] if quick else [])],
+            # A matrix that is a Python object has no command line.
+            command=[] if isinstance(matrix, Matrix) else _command(path, options, quick=quick),
             given=path.read_text(encoding="utf-8") if path is not None else None,
             out=None if out is None else Path(out),
         )
@@ -99,6 +101,16 @@ def run(
     if outcome.exit is Exit.INTERRUPTED:
         raise KeyboardInterrupt
     return outcome.run
+
+
+def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -> list[str]:
+    """The command line that does what `run` was called for."""
+    words = ["pybench", "run", *([str(path)] if path is not None else [])]
+    for name, given in options.items():
+        if given is not None:
+            texts = given if isinstance(given, list | tuple) else [given]
+            words += [word for text in texts for word in (f"--{name.replace('_', '-')}", str(text))]
+    return [*words, *(["--quick"] if quick else [])]
 
 
 def read_matrix(path: Path | None, **options: object) -> Matrix:

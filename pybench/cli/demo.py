@@ -25,13 +25,14 @@ def demo(
     as_json: AsJson = False,
 ) -> int:
     """Compare the locks on a server that it starts itself: one minute, a table and a report."""
+    from pybench.cli.command import repeating
     from pybench.cli.outcome import carry_out_and_show
     from pybench.demo import MATRIX
     from pybench.job import Job
     from pybench.matrix import matrix_from_mapping
 
     matrix = matrix_from_mapping({**MATRIX, "backends": {"redis": {"source": servers}}})
-    job = Job(matrix, command=["pybench", *sys.argv[1:]], out=out)
+    job = Job(matrix, command=repeating(sys.argv[1:]), out=out)
     code, outcome = carry_out_and_show(job, consent=None, as_json=as_json)
     if open_report and outcome is not None:
         _open(outcome)

@@ -91,6 +91,7 @@ def run(
 
 
 def _new_job(matrix: Path | None, options: dict[str, object], *, quick: bool, out: Path | None) -> Job:
+    from pybench.cli.command import repeating
     from pybench.job import Job, read_matrix
     from pybench.plan import quickened
 
@@ -102,7 +103,7 @@ def _new_job(matrix: Path | None, options: dict[str, object], *, quick: bool, ou
     parsed = read_matrix(matrix, **options)
     return Job(
         quickened(parsed) if quick else parsed,
-        command=["pybench", *sys.argv[1:]],
+        command=repeating(sys.argv[1:]),
         given=None if matrix is None else matrix.read_text(encoding="utf-8"),
         out=out,
     )

@@ -34,6 +34,11 @@ def test_a_file_is_measured_and_its_record_returned(tmp_path: Path, capfd: pytes
 def test_options_alone_or_a_parsed_matrix_do_as_well(tmp_path: Path):
     by_options = pybench.run(strategy="mutex", concurrency=["2"], out=tmp_path / "a", **QUICK)
     by_matrix = pybench.run(matrix_from_options(strategy="mutex", concurrency="2", **QUICK), out=tmp_path / "b")
+    assert by_options.manifest["command"] == [
+        *("pybench", "run", "--strategy", "mutex", "--concurrency", "2"),
+        *("--trials", "1", "--warmup", "20ms", "--duration", "200ms"),
+    ]
+    assert by_matrix.manifest["command"] == []
     assert list(by_options.trials["cell"]) == list(by_matrix.trials["cell"]) == ["mutex concurrency=2"]
 
 

@@ -102,6 +102,14 @@ def test_json_is_the_rows_of_the_summary_and_nothing_else_is_on_stdout(pybench: 
     assert rows[1]["bound_per_million"] is None
 
 
+def test_the_command_that_repeats_a_run_is_not_in_the_way_of_its_folder(
+    pybench: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]]
+):
+    command = load(finished[0]).manifest["command"]
+    assert command == ["pybench", "run", *SMALL]
+    assert pybench(*command[1:]).code == 0
+
+
 def test_the_name_and_the_time_make_the_folder_when_none_is_given(pybench: Pybench, tmp_path: Path):
     pybench("run", *SMALL, "--name", "shop")
     (folder,) = (tmp_path / "results").iterdir()
