@@ -70,7 +70,7 @@ pub enum Outcome {
     Held { lasts: Lasts },
     /// Given back, or nothing was taken.
     Released,
-    /// The lock was not taken, and nothing of ours is left on a server.
+    /// The lock was not taken, and nothing of ours is left on a server; but see `Refusal::TooLate`.
     Refused(Refusal),
     /// The release found that the lock was no longer ours.
     Expired,
@@ -95,7 +95,7 @@ pub enum Refusal {
     Busy,
     /// The longest wait of the retry policy passed.
     TimedOut,
-    /// It was granted, but too late for any of the lease to be left; it was given back.
+    /// It was granted, but too late for any of the lease to be left; it was given back, or left to end by itself.
     TooLate,
 }
 

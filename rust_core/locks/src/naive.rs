@@ -3,15 +3,16 @@
 //! ```text
 //!          Acquire           1           1, 0 in time        Release, Cancel
 //!    Idle ─────────▶ Asking ───▶ Leasing ─────────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
-//!                    │ ▲ │        └── Cancel; 1, 0 too late ───────────────────▶ ▲ │
-//!                  0 │ │ └── Cancel ──▶ Withdrawing ── 1 ────────────────────────┘ │ was too late, and the
-//!                    ▼ │ Woke                                                      │ policy allows another
-//!                   Pausing ◀──────────────────────────────────────────────────────┘
+//!                    │ ▲ │        │ └── Cancel ──────────────────────────────────▶ ▲
+//!                  0 │ │ └────────│── Cancel ──▶ Withdrawing ── 1 ─────────────────┘
+//!                    ▼ │ Woke     │ 1, 0 too late, and the policy allows another
+//!                   Pausing ◀─────┘
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
 //!
 //! Promises exclusion only while nobody crashes, no answer is lost and no work outlives the lease: a key whose `EXPIRE`
-//! was never sent stays for ever, and `DEL` does not ask whose the lock is. These are its flaws, kept on purpose.
+//! was never sent stays for ever, and `DEL` does not ask whose the lock is. These are its flaws, kept on purpose, but
+//! shown by holders only: a grant that nobody held is not deleted once its lease may be over, for nobody would see it.
 
 use std::sync::Arc;
 
@@ -62,8 +63,6 @@ enum Why {
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
-    /// The lease was set, but its confirmation came when it was as good as over.
-    TooLate,
 }
 
 impl Naive {
@@ -111,11 +110,13 @@ impl Naive {
             // bounds the wait for it.
             State::Asking(asking) => self.state = State::Withdrawing(asking),
             // Taken for certain, and on one connection the DEL arrives behind the EXPIRE: no need to wait.
-            State::Leasing(leasing) => self.give_back(now, leasing.key, Why::Cancel, out),
+            State::Leasing(leasing) if now < self.until(leasing) => {
+                self.give_back(now, leasing.key, Why::Cancel, out);
+            }
+            State::Leasing(_) => self.settle(Outcome::Unknown, out),
             State::Held(key) => self.give_back(now, key, Why::Release, out),
-            State::GivingBack(back, Why::TooLate) => self.state = State::GivingBack(back, Why::Cancel),
             // On its way already; the one settlement to come answers both requests.
-            State::GivingBack(_, Why::Release | Why::Cancel) | State::Withdrawing(_) => {}
+            State::GivingBack(..) | State::Withdrawing(_) => {}
         }
     }
 
@@ -124,7 +125,7 @@ impl Naive {
             State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
             State::Withdrawing(asking) if asking.call == call => self.withdrawn(now, asking, reply, out),
             State::Leasing(leasing) if leasing.call == call => self.leased(now, leasing, reply, out),
-            State::GivingBack(back, why) if back.call == call => self.given_back(now, back, why, reply, out),
+            State::GivingBack(back, why) if back.call == call => self.given_back(why, reply, out),
             // An answer to a call that was given up: it says nothing about the present one.
             State::Idle
             | State::Asking(_)
@@ -136,14 +137,14 @@ impl Naive {
         }
     }
 
-    fn lost(&mut self, call: CallId, out: &mut Actions) {
+    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
         match self.state {
             State::Asking(waiting) | State::Withdrawing(waiting) | State::GivingBack(waiting, _)
                 if waiting.call == call =>
             {
                 self.settle(Outcome::Unknown, out);
             }
-            State::Leasing(leasing) if leasing.call == call => self.abandon(leasing.key, Outcome::Unknown, out),
+            State::Leasing(leasing) if leasing.call == call => self.abandon(now, leasing, Outcome::Unknown, out),
             // The connection of a call that was given up. A lock that is held is not tied to a connection.
             State::Idle
             | State::Asking(_)
@@ -167,7 +168,7 @@ impl Naive {
             }
             State::Leasing(leasing) => match wait(now, leasing.sent.after(self.spec.patience), out) {
                 Wait::GoesOn => {}
-                Wait::Over => self.abandon(leasing.key, Outcome::Unknown, out),
+                Wait::Over => self.abandon(now, leasing, Outcome::Unknown, out),
             },
             State::Pausing(pausing) if now >= pausing.until => self.attempt(now, pausing.key, out),
             State::Pausing(pausing) => out.wake_at(pausing.until),
@@ -216,42 +217,44 @@ impl Naive {
             // 0 says that the key is gone: somebody's unchecked DEL took it. Naive code does not look at this answer,
             // and neither does this machine: it believes, and the checker sees what comes of it.
             Reply::Int(0 | 1) => {
-                let until = self.spec.lease.in_whole_seconds().until(leasing.sent);
+                let until = self.until(leasing);
                 if until > now {
                     self.state = State::Held(leasing.key);
                     out.settle(Outcome::Held {
                         lasts: Lasts::Until(until),
                     });
                 } else {
-                    self.give_back(now, leasing.key, Why::TooLate, out);
+                    let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
+                    self.go_on(leasing.key, next, out);
                 }
             }
-            Reply::Error(kind) => self.abandon(leasing.key, Outcome::Failed(kind), out),
+            Reply::Error(kind) => self.abandon(now, leasing, Outcome::Failed(kind), out),
             Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => {
-                self.abandon(leasing.key, Outcome::Failed(ErrorKind::Unexpected), out);
+                self.abandon(now, leasing, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
+    }
+
+    /// The end of belief of the lease that is being set.
+    fn until(&self, leasing: Unanswered) -> Nanos {
+        self.spec.lease.in_whole_seconds().until(leasing.sent)
     }
 
     fn give_back(&mut self, now: Nanos, key: Key, why: Why, out: &mut Actions) {
         self.state = State::GivingBack(self.send(now, key, Command::Del { key }, out), why);
     }
 
-    fn given_back(&mut self, now: Nanos, back: Unanswered, why: Why, reply: Reply, out: &mut Actions) {
-        match (reply, why) {
-            (Reply::Int(0), Why::Release) => self.settle(Outcome::Expired, out),
-            (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => self.settle(Outcome::Released, out),
-            (Reply::Int(0 | 1), Why::TooLate) => {
-                let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
-                self.go_on(back.key, next, out);
-            }
-            (Reply::Error(kind), Why::Release | Why::Cancel | Why::TooLate) => {
-                self.settle(Outcome::Failed(kind), out);
-            }
-            (Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other, Why::Release | Why::Cancel | Why::TooLate) => {
-                self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
-            }
-        }
+    fn given_back(&mut self, why: Why, reply: Reply, out: &mut Actions) {
+        let outcome = match reply {
+            Reply::Int(1) => Outcome::Released,
+            Reply::Int(0) => match why {
+                Why::Release => Outcome::Expired,
+                Why::Cancel => Outcome::Released,
+            },
+            Reply::Error(kind) => Outcome::Failed(kind),
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => Outcome::Failed(ErrorKind::Unexpected),
+        };
+        self.settle(outcome, out);
     }
 
     fn go_on(&mut self, key: Key, next: Next, out: &mut Actions) {
@@ -271,9 +274,12 @@ impl Naive {
         Unanswered { key, call, sent: now }
     }
 
-    /// Settles now, with a `DEL` behind that nobody waits for: the `SETNX` was granted, so the key was ours.
-    fn abandon(&mut self, key: Key, outcome: Outcome, out: &mut Actions) {
-        out.send(self.calls.fresh(), SERVER, Command::Del { key });
+    /// Settles now, with a `DEL` behind that nobody waits for: the `SETNX` was granted, so the key is ours until the
+    /// lease that the `EXPIRE` may have set is over.
+    fn abandon(&mut self, now: Nanos, leasing: Unanswered, outcome: Outcome, out: &mut Actions) {
+        if now < self.until(leasing) {
+            out.send(self.calls.fresh(), SERVER, Command::Del { key: leasing.key });
+        }
         self.settle(outcome, out);
     }
 
@@ -290,7 +296,7 @@ impl LockMachine for Naive {
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),
             Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(call, out),
+            Event::Lost { call } => self.lost(now, call, out),
             Event::Woke => self.woke(now, out),
         }
     }

@@ -177,39 +177,43 @@ fn an_error_is_an_outcome_at_each_step() {
     }
 }
 
+/// A lease of one second: less 1 % and 2 ms, and counted from the `EXPIRE` at 4 ms, it is believed until 992 ms.
+fn leasing_for_a_second(spec: Spec) -> Script {
+    script(Spec {
+        lease: lease(1),
+        ..spec
+    })
+    .acquire()
+    .expect_command("setnx", SET_NX)
+    .at(4)
+    .reply("setnx", Reply::Int(1))
+    .expect_command("expire", Command::Expire { key: KEY, seconds: 1 })
+}
+
 #[test]
-fn a_lease_confirmed_at_its_very_end_is_given_back() {
-    // One second less 1 % and 2 ms, from the EXPIRE at 4 ms: believed until 992 ms.
-    let leasing = |spec: Spec| {
-        script(Spec {
-            lease: lease(1),
-            ..spec
-        })
-        .acquire()
-        .expect_command("setnx", SET_NX)
-        .at(4)
-        .reply("setnx", Reply::Int(1))
-        .expect_command("expire", Command::Expire { key: KEY, seconds: 1 })
-    };
-    let late = |spec: Spec| {
-        leasing(spec)
-            .at(992)
-            .reply("expire", Reply::Int(1))
-            .expect_command("del", DEL)
-    };
-    leasing(one_attempt())
+fn a_lease_confirmed_when_it_is_over_is_left_to_end_by_itself() {
+    leasing_for_a_second(one_attempt())
         .at(991)
         .reply("expire", Reply::Int(1))
         .expect_held_until(992);
-    late(one_attempt())
-        .reply("del", Reply::Int(1))
-        .expect(Outcome::Refused(Refusal::TooLate));
-    late(every_10_ms()).reply("del", Reply::Int(0)).expect_pause(0..=10);
+    let late = |spec: Spec| leasing_for_a_second(spec).at(992).reply("expire", Reply::Int(1));
+    late(one_attempt()).expect(Outcome::Refused(Refusal::TooLate));
     late(every_10_ms())
-        .cancel()
-        .expect_nothing()
-        .reply("del", Reply::Int(0))
-        .expect(Outcome::Released);
+        .expect_pause(0..=10)
+        .sleep()
+        .expect_command("again", SET_NX);
+}
+
+#[test]
+fn no_delete_is_sent_for_a_grant_that_nobody_held_once_its_lease_may_be_over() {
+    let over = || leasing_for_a_second(one_attempt()).at(992);
+    over().sleep().expect(Outcome::Unknown);
+    over().lose("expire").expect(Outcome::Unknown);
+    over().cancel().expect(Outcome::Unknown);
+    let refused = Reply::Error(ErrorKind::Other);
+    over()
+        .reply("expire", refused)
+        .expect(Outcome::Failed(ErrorKind::Other));
 }
 
 #[test]
