@@ -1,7 +1,7 @@
 """The summary: one row a cell over its trials, as `summary.csv` has it, and the order in which locks are ranked.
 
-Promises: figures are medians over complete trials; counts, violations and the verdict are over all of them, for what
-was seen in an interrupted trial was seen.
+Promises: figures are medians over complete trials, a quantile only where most of them have it; counts, violations and
+the verdict are over all of them, for what was seen in an interrupted trial was seen.
 Does not do: saying what it means; see `pybench.answer`.
 """
 
@@ -16,11 +16,10 @@ from pybench import stats
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
 from pybench.verdicts import Verdict, cell_verdict, safe_rate
 
+QUANTILES = (("acquire_p50_us", "acquire_p99_us", "acquire_p999_us"), ("handoff_p50_us",))
+"""Those of one phase together, the lowest first."""
+
 MEDIANS = (
-    "acquire_p50_us",
-    "acquire_p99_us",
-    "acquire_p999_us",
-    "handoff_p50_us",
     "attempts_per_grant",
     "commands_per_grant",
     "contention_rate",
@@ -59,6 +58,17 @@ def rank(summary: pd.DataFrame) -> pd.DataFrame:
     return summary.iloc[places].reset_index(drop=True)
 
 
+def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:
+    """The medians of the quantiles `names` of one phase, the lowest first, over a cell's `complete` trials.
+
+    One that not more than half of them have is n/a. The others are medians over the same trials, those that have the
+    highest of them, so that none comes out below a lower one.
+    """
+    shown = [name for name in names if 2 * complete[name].notna().sum() > len(complete)]
+    same = complete[complete[shown[-1]].notna()] if shown else complete
+    return {name: stats.median(same[name]) if name in shown else None for name in names}
+
+
 def _figures(group: pd.DataFrame) -> dict[str, Any]:
     complete = group[group["status"] == "complete"]
     verdict = cell_verdict(group)
@@ -72,6 +82,7 @@ def _figures(group: pd.DataFrame) -> dict[str, Any]:
         "grants_per_s_low": interval.low if interval else None,
         "grants_per_s_high": interval.high if interval else None,
         "safe_grants_per_s": safe_rate(verdict, grants_per_s),
+        **{name: figure for names in QUANTILES for name, figure in quantile_medians(complete, names).items()},
         **{name: stats.median(complete[name]) for name in MEDIANS},
         **sums,
         "bound_per_million": bound,

@@ -16,25 +16,22 @@ import pandas as pd
 
 from pybench.numbers import missing, plural
 from pybench.records import Run
+from pybench.stats import median
+from pybench.summary import quantile_medians
 
 BASE_LINE = "none"
 SERIES_COLOURS = 7
 SHAPES = ("circle", "square", "diamond")
 DASHES = ("solid", "longdash", "longdashdot")
 # Figures of a trial that the summary has no room for: the median over complete trials, or their sum.
-TRIAL_MEDIANS = (
-    "service_p50_us",
-    "service_p99_us",
-    "queue_p99_us",
-    "hold_p50_us",
-    "release_p50_us",
-    "release_p99_us",
-    "lag_p99_us",
-    "wait_std_us",
-    "longest_wait_us",
-    "longest_streak",
-    "overtakes",
+TRIAL_QUANTILES = (
+    ("service_p50_us", "service_p99_us"),
+    ("queue_p99_us",),
+    ("hold_p50_us",),
+    ("release_p50_us", "release_p99_us"),
+    ("lag_p99_us",),
 )
+TRIAL_MEDIANS = ("wait_std_us", "longest_wait_us", "longest_streak", "overtakes")
 TRIAL_SUMS = (
     "refused",
     "timeouts",
@@ -223,13 +220,17 @@ def _axes(summary: pd.DataFrame) -> list[str]:
 def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Of each cell, the figures that only its trials have."""
     complete = trials[trials["status"] == "complete"] if "status" in trials else trials
-    if complete.empty:
-        return {}
-    groups = complete.groupby("cell", sort=False)
-    medians = groups[[name for name in TRIAL_MEDIANS if name in complete]].median()
-    sums = groups[[name for name in TRIAL_SUMS if name in complete]].sum()
-    joined = medians.join(sums)
-    return {str(cell): {str(k): v for k, v in row.items()} for cell, row in joined.to_dict("index").items()}
+    return {str(cell): _further(rows) for cell, rows in complete.groupby("cell", sort=False)}
+
+
+def _further(complete: pd.DataFrame) -> dict[str, Any]:
+    """Of one cell's `complete` trials; what an older record lacks is left out."""
+    had = [[name for name in names if name in complete] for names in TRIAL_QUANTILES]
+    return {
+        **{name: figure for names in had for name, figure in quantile_medians(complete, names).items()},
+        **{name: median(complete[name]) for name in TRIAL_MEDIANS if name in complete},
+        **{name: int(complete[name].sum()) for name in TRIAL_SUMS if name in complete},
+    }
 
 
 def _label(row: Mapping[str, Any]) -> str:

@@ -52,6 +52,27 @@ def test_a_cell_with_interrupted_trials_only_has_no_figures():
     assert pd.isna(row["grants_per_s"])
 
 
+def quantiles(*of_trials: tuple[float, float | None]):
+    """A cell whose trials have these p50 and p99.9, and what the summary makes of them."""
+    frame = trials(*(record(trial=n) for n in range(1, len(of_trials) + 1)))
+    frame[["acquire_p50_us", "acquire_p999_us"]] = pd.DataFrame(of_trials, dtype="float64").to_numpy()
+    frame["acquire_p99_us"] = frame["acquire_p50_us"]
+    (row,) = summarise(frame, ()).to_dict("records")
+    return row["acquire_p50_us"], row["acquire_p999_us"]
+
+
+def test_a_quantile_needs_more_than_half_of_the_trials():
+    assert quantiles((10, 100), (20, None), (30, 300))[1] == 200
+    p50, p999 = quantiles((10, 100), (20, None))
+    assert p50 == 15
+    assert pd.isna(p999)
+
+
+def test_quantiles_shown_beside_each_other_are_of_the_same_trials():
+    # Two quick trials have enough grants for the p99.9; the slow one would lift the p50 above it.
+    assert quantiles((10, 40), (50, None), (12, 44)) == (11, 42)
+
+
 def test_one_unsafe_trial_makes_a_cell_unsafe():
     unsafe = FakeResult(totals=totals(lease_overruns=1))
     (row,) = summarise(trials(record(trial=1), record(trial=2, result=unsafe)), ()).to_dict("records")
