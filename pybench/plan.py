@@ -20,8 +20,7 @@ from pybench.matrix import Matrix, expand
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
 
 TRIAL_OVERHEAD_NS = 70 * MS
-"""Connecting, coming to rest, reading the server's figures, removing keys and saving, beside one hold: as measured on
-two busy cores."""
+"""Connecting, coming to rest, reading the server's figures, removing keys and saving: as measured on two busy cores."""
 
 SERVER_START_NS = 300 * MS
 REPORT_NS = 5 * S
@@ -57,8 +56,8 @@ class Plan:
     order: list[list[int]]
     """One block a trial: every index into `cells` once, in an order of its own drawn from the seed."""
     servers: list[ServerNeed]
-    seconds_per_trial: list[float]
-    """Cell by cell: warm-up, window, and what surrounds them."""
+    seconds_per_trial: float
+    """Of any cell: warm-up, window, and what surrounds them."""
     seconds: float
     """The whole run, with its controls, the start of servers and the report."""
 
@@ -79,10 +78,7 @@ class Plan:
             "name": self.matrix.name,
             "seed": self.matrix.seed,
             "trials": self.matrix.trials,
-            "cells": [
-                {"id": cell.id, "seconds_per_trial": seconds}
-                for cell, seconds in zip(self.cells, self.seconds_per_trial, strict=True)
-            ],
+            "cells": [{"id": cell.id} for cell in self.cells],
             "refused": [{"id": refused.cell.id, "reason": refused.reason} for refused in self.refused],
             "order": self.order,
             "servers": [
@@ -94,6 +90,7 @@ class Plan:
                 }
                 for need in self.servers
             ],
+            "seconds_per_trial": self.seconds_per_trial,
             "seconds": self.seconds,
         }
 
@@ -133,15 +130,15 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
 
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     servers = _servers(matrix, cells)
-    per_trial = [matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS + cell.hold.median() for cell in cells]
-    total = sum(per_trial) * matrix.trials + _surroundings_ns(cells, servers)
+    per_trial = matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS
+    total = per_trial * len(cells) * matrix.trials + _surroundings_ns(cells, servers)
     return Plan(
         matrix=matrix,
         cells=cells,
         refused=refused,
         order=[block_order(matrix.seed, block, cells) for block in range(1, matrix.trials + 1)] if cells else [],
         servers=servers,
-        seconds_per_trial=[ns / S for ns in per_trial],
+        seconds_per_trial=per_trial / S,
         seconds=total / S,
     )
 

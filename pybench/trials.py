@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pybench._core import ServerSpec, TrialSpec
     from pybench.cells import Cell
-    from pybench.values import Distribution
 
 PATIENCE_NS = 1_000_000_000
 """How long a client waits for the answer to one command before it counts the command as lost."""
 
 REST_NS = 2_000_000_000
-"""What clients may take to come to rest beside the longest of their holds: a lost answer, and the release after it."""
-
-RARE = 0.9999
-"""Random holds up to this quantile come to their end; longer ones may be cut off, and are counted as abandoned."""
+"""What clients may take to come to rest: an answer that is lost, and the release after it. Holds are cut off."""
 
 
 def trial_spec(
@@ -52,7 +47,7 @@ def trial_spec(
         "patience_ns": PATIENCE_NS,
         "warmup_ns": warmup_ns,
         "duration_ns": duration_ns,
-        "drain_ns": REST_NS + longest_ns(cell.hold),
+        "drain_ns": REST_NS,
         "seed": seed,
         "threads": cell.threads,
         "poll": cell.poll,
@@ -62,19 +57,3 @@ def trial_spec(
 def trial_seed(seed: int, trial: int) -> int:
     """The seed of trial number `trial`, the same for each cell: all of a block meet the same keys and holds."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{trial}".encode()).digest()[:8], "big")
-
-
-def longest_ns(hold: Distribution) -> int:
-    """The longest hold worth waiting for: the longest there is, or the one that is reached once in ten thousand."""
-    first = hold.parameters[0]
-    match hold.kind:
-        case "fixed":
-            return round(first)
-        case "uniform":
-            return round(hold.parameters[1])
-        case "exp":
-            return round(-first * math.log(1 - RARE))
-        case "lognormal":
-            from statistics import NormalDist
-
-            return round(first * math.exp(hold.parameters[1] * NormalDist().inv_cdf(RARE)))

@@ -170,8 +170,8 @@ def test_servers_are_needed_once_for_each_backend_and_persistence():
 
 def test_the_time_of_a_plan_is_that_of_its_trials_and_what_surrounds_them():
     plan = planned(strategy="mutex", hold="100ms,200ms", trials=3, duration="2s", warmup="500ms")
-    assert plan.seconds_per_trial == pytest.approx([2.67, 2.77])
-    trials = 3 * sum(plan.seconds_per_trial)
+    assert plan.seconds_per_trial == pytest.approx(2.57)
+    trials = 2 * 3 * plan.seconds_per_trial
     assert trials < plan.seconds < trials + 8
 
 
@@ -188,7 +188,7 @@ def test_a_quick_plan_shortens_and_never_lengthens():
 def test_a_plan_can_be_said_in_json():
     plan = planned(strategy="mutex", ttl="1ms,1s", trials=2)
     told = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
-    assert told["cells"] == [{"id": "mutex ttl=1s", "seconds_per_trial": 2.57}]
+    assert (told["cells"], told["seconds_per_trial"]) == ([{"id": "mutex ttl=1s"}], 2.57)
     assert [refused["id"] for refused in told["refused"]] == ["mutex ttl=1ms"]
     assert told["order"] == [[0], [0]]
     assert told["servers"] == [{"backend": "redis", "appendfsync": "off", "given": None, "connections": 1}]
