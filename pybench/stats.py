@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 SAMPLES_BEYOND = 10
@@ -94,13 +94,6 @@ def bound_per_million(chances: int) -> float | None:
     None without a chance. Never above a million, for a rate ends at always.
     """
     return min(3e6 / chances, 1e6) if chances > 0 else None
-
-
-def jain(shares: ArrayLike) -> float | None:
-    """Jain's index of what each client got: 1 when all got the same, 1/n when one got all. None for nothing."""
-    got = np.asarray(shares, dtype=np.float64)
-    squares = float(np.sum(got**2))
-    return float(np.sum(got)) ** 2 / (len(got) * squares) if squares > 0 else None
 
 
 def number(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's row

@@ -82,7 +82,7 @@ def trial_record(
         **judgement_columns(judgement, grants_per_s),
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
-        **_fairness(totals, result.clients),
+        **_fairness(totals, result),
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),
     }
@@ -168,12 +168,13 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
     }
 
 
-def _fairness(totals: Mapping[str, int], clients: Mapping[str, NDArray[np.uint64]]) -> dict[str, Any]:
+def _fairness(totals: Mapping[str, int], result: TrialResult) -> dict[str, Any]:
+    clients = result.clients
     served = clients["grants"] > 0
     waits_ns = clients["wait_sum_ns"][served] / clients["grants"][served]
     granted = totals["grants"] > 0
     return {
-        "jain": stats.jain(clients["grants"]),
+        "jain": result.jain,
         "wait_std_us": float(np.std(waits_ns)) / 1e3 if len(waits_ns) else None,
         "longest_wait_us": totals["longest_wait_ns"] / 1e3 if granted else None,
         "longest_streak": totals["longest_streak"],

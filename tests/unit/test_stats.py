@@ -90,18 +90,3 @@ def test_the_bound_covers_what_it_says(chances):
     assert 0 < rate <= 1
     # Were the rate as high as the bound, nothing would be seen in at most about one run of twenty.
     assert rate == 1 or (1 - rate) ** chances < 0.0502
-
-
-@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=50))
-def test_jains_index_lies_between_one_of_all_and_all(shares):
-    index = stats.jain(shares)
-    if sum(shares) == 0:
-        assert index is None
-    else:
-        assert 1 / len(shares) - 1e-9 <= index <= 1 + 1e-9
-
-
-def test_jains_index_of_known_shares():
-    assert stats.jain([5, 5, 5, 5]) == 1
-    assert stats.jain([9, 0, 0]) == pytest.approx(1 / 3)
-    assert stats.jain([]) is None

@@ -68,6 +68,7 @@ class FakeResult:
 
     totals: dict[str, int] = field(default_factory=totals)
     stopped: bool = False
+    jain: float | None = 1.0
     histograms: list[Any] = field(default_factory=lambda: ROWS)
     timeline: dict[str, Any] = field(
         default_factory=lambda: {
