@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 EXTRAS := embedded,dev
 CORE_SOURCES := Cargo.toml Cargo.lock $(shell find rust_core -name '*.rs' -o -name '*.lua' -o -name Cargo.toml | grep -v /fuzz/)
 
-.PHONY: help run test lint format build test-rust test-python proof fuzz clean
+.PHONY: help run test lint format build test-rust test-python proof perf fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -45,6 +45,9 @@ test-python: build ## the tests of the package, with real servers and a browser
 proof: build ## the slow proofs: long property tests and many fault trials
 	PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet
 	$(BIN)/python -m pytest -q -m slow
+
+perf: build ## pybench beside its references on one server, interleaved: a table and perf.json
+	$(BIN)/python -m tests.benchmarks.perf
 
 fuzz: ## the reply parser under cargo-fuzz, for a minute (needs a nightly toolchain)
 	cd rust_core/wire && cargo +nightly fuzz run replies -- -max_total_time=60

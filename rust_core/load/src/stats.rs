@@ -124,6 +124,9 @@ impl Histograms {
 
     #[inline]
     pub(crate) fn record(&mut self, phase: Phase, ended: Ended, length: Nanos) {
+        if cfg!(feature = "bare") {
+            return;
+        }
         self.table[phase as usize][ended as usize]
             .get_or_insert_with(histogram)
             .saturating_record(length.0);

@@ -1,0 +1,151 @@
+"""The cases of `make perf`: what is measured beside what, and what must be reached."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pybench.servers import Server
+from tests.benchmarks import references as ref
+from tests.benchmarks.references import BARE, EXAMPLES, MS, trial
+
+Bound = Literal["at least", "at most"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One row in one round. With a reference the goal is of the ratio, otherwise of the figure."""
+
+    name: str
+    figure: float
+    reference: float | None
+    goal: tuple[Bound, float] | None
+    unit: str = "grants/s"
+
+
+Case = Callable[[Server], Iterator[Sample]]
+
+
+def shallow(server: Server) -> Iterator[Sample]:
+    """64 clients over 4 connections beside a pump with 8 pairs in flight on each of 4."""
+    pump = ref.pump(server, 4, 8)
+    ours = trial(server)
+    yield Sample("64 clients, 4 connections, 1,000 keys / pump 4 x 8", ours.per_s, pump.per_s, ("at least", 0.9))
+    yield Sample("  client CPU a grant, 64 clients", ours.cpu_us, None, ("at most", 2.0), "us")
+    spin = trial(server, poll="spin")
+    yield Sample("  the same with poll: spin / pump 4 x 8", spin.per_s, pump.per_s, ("at least", 1.0))
+    if other := ref.redis_benchmark(server, clients=50, pipeline=64):
+        yield Sample("  redis-benchmark -c 50 -P 64, two commands a pair", other.per_s, None, None)
+        yield Sample("  redis-benchmark CPU for two commands", other.cpu_us, None, None, "us")
+
+
+def deep(server: Server) -> Iterator[Sample]:
+    """1,024 clients, and then 100,000, beside a pump with 32 pairs in flight on each of 50 connections."""
+    pump = ref.pump(server, 50, 32)
+    ours = trial(server, concurrency=1_024, keys=100_000)
+    yield Sample(
+        "1,024 clients, 4 connections, 100,000 keys / pump 50 x 32", ours.per_s, pump.per_s, ("at least", 0.95)
+    )
+    yield Sample("  client CPU a grant, 1,024 clients", ours.cpu_us, None, ("at most", 0.5), "us")
+    connections = {"kind": "shared", "count": 10}
+    most = trial(server, concurrency=100_000, keys=1_000_000, connections=connections, warmup_ns=1_000 * MS)
+    yield Sample(
+        "100,000 clients, 10 connections, a million keys / pump 50 x 32", most.per_s, pump.per_s, ("at least", 0.75)
+    )
+
+
+def per_client(server: Server) -> Iterator[Sample]:
+    """A connection for each of 50 clients, as redis-benchmark has it without pipelining."""
+    other = ref.redis_benchmark(server, clients=50, pipeline=1)
+    ours = trial(server, concurrency=50, connections={"kind": "per-client"})
+    if other:
+        yield Sample("50 clients, a connection each / redis-benchmark -P 1", ours.per_s, other.per_s, ("at least", 1.3))
+
+
+def native_release(server: Server) -> Iterator[Sample]:
+    """The server's own compare-and-delete beside the script."""
+    script, native = trial(server), trial(server, release="delifeq")
+    yield Sample("release by DELIFEQ / EVALSHA, 64 clients", native.per_s, script.per_s, ("at least", 1.6))
+
+
+def timers(server: Server) -> Iterator[Sample]:
+    """How late timers fire, at half and at a tenth of the load that the server bears."""
+    most = trial(server).per_s
+    for share, name in ((0.5, "half"), (0.1, "10 %")):
+        loop = {"kind": "open", "arrivals": "poisson", "rate_per_s": most * share, "max_in_flight": 10_000}
+        late = ref.lag_p99_us(server, loop=loop)
+        yield Sample(f"lateness of arrivals at {name} load, p99", late, None, ("at most", 60.0), "us")
+    for clients, name in ((64, "64 clients"), (8, "8 clients")):
+        late = ref.lag_p99_us(server, concurrency=clients, hold={"kind": "fixed", "value_ns": MS})
+        yield Sample(f"lateness of holds of 1 ms, {name}, p99", late, None, ("at most", 60.0), "us")
+
+
+def hot_key(server: Server) -> Iterator[Sample]:
+    """Everybody wants one key."""
+    ours, theirs = trial(server, keys=1), ref.redis_py(server)
+    yield Sample(
+        "one hot key, 64 clients / 64 threads of redis-py's Lock", ours.per_s, theirs.per_s, ("at least", 20.0)
+    )
+
+
+def checker(server: Server) -> Iterator[Sample]:
+    """What the checker and the histograms cost."""
+    on = ref.drive(server, EXAMPLES, clients=64, keys=1_000)
+    off = ref.drive(server, BARE, clients=64, keys=1_000)
+    yield Sample("CPU of checker and histograms a grant", (on.cpu_us - off.cpu_us) * 1e3, None, ("at most", 50.0), "ns")
+    yield Sample("  grants/s with / without", on.per_s, off.per_s, ("at least", 0.97))
+
+
+def start_up(_server: Server) -> Iterator[Sample]:
+    """What a user waits for before anything happens."""
+    for name, arguments, most in (
+        ("python -c 'import pybench'", ["-c", "import pybench"], 150.0),
+        ("pybench --help", ["-m", "pybench", "--help"], 300.0),
+    ):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        yield Sample(name, (time.perf_counter() - began) * 1e3, None, ("at most", most), "ms")
+
+
+def memory(server: Server) -> Iterator[Sample]:
+    """What a client takes beyond the tables of keys."""
+    # Not ru_maxrss, which begins with that of the process that forked.
+    script = (
+        "import re, sys, json; from pybench import _core; _core.Trial(json.loads(sys.argv[1])).run();"
+        "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    )
+
+    def peak_kib(clients: int) -> int:
+        asked = json.dumps(ref.spec(server, concurrency=clients, keys=1_000_000, duration_ns=500 * MS))
+        ended = subprocess.run([sys.executable, "-c", script, asked], check=True, capture_output=True, text=True)
+        return int(ended.stdout)
+
+    each = (peak_kib(100_000) - peak_kib(1_000)) * 1024 / 99_000
+    yield Sample("memory a client, of 100,000", each, None, ("at most", 512.0), "bytes")
+
+
+def threads(server: Server) -> Iterator[Sample]:
+    """Two threads beside one, where there is a core for each and one for the server."""
+    if (os.cpu_count() or 1) >= 3:
+        one, two = trial(server), trial(server, threads=2)
+        yield Sample("two threads / one", two.per_s, one.per_s, ("at least", 0.95))
+
+
+CASES: tuple[Case, ...] = (
+    shallow,
+    deep,
+    per_client,
+    native_release,
+    timers,
+    hot_key,
+    checker,
+    memory,
+    threads,
+    start_up,
+)

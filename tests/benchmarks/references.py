@@ -1,0 +1,160 @@
+"""What pybench is measured beside: the pump, redis-benchmark, redis-py's Lock; and pybench itself, one short trial."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybench import _core
+from pybench.servers import Server
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "target" / "release" / "examples"
+BARE = ROOT / "target" / "bare" / "release" / "examples"
+SECONDS = 1.0
+MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Pairs (grants) per second, and the client's CPU for each in microseconds."""
+
+    per_s: float
+    cpu_us: float
+
+
+def build() -> None:
+    """The pump and the bare driver; a minute the first time."""
+    for extra in ([], ["--features", "bare", "--target-dir", "target/bare"]):
+        command = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "load", "--examples", *extra]
+        subprocess.run(command, cwd=ROOT, check=True)
+
+
+def address(server: Server) -> str:
+    """As the Rust programs take it."""
+    endpoint = server.endpoint
+    return endpoint.unix or f"{endpoint.host}:{endpoint.port}"
+
+
+def _json_of(command: list[str]) -> dict[str, float]:
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    figures: dict[str, float] = json.loads(ended.stdout)
+    return figures
+
+
+def pump(server: Server, connections: int, pairs: int, release: str = "script") -> Figure:
+    """A bare loop with `pairs` pairs in flight on each of `connections` connections."""
+    command = [str(EXAMPLES / "pump"), address(server), str(connections), str(pairs), str(SECONDS), release]
+    said = _json_of(command)
+    return Figure(said["pairs_per_s"], said["cpu_us_per_pair"])
+
+
+def drive(server: Server, folder: Path, *, clients: int, keys: int) -> Figure:
+    """The driver without Python: `folder` says whether with or without checker and histograms."""
+    command = [str(folder / "drive"), address(server), str(clients), "4", str(keys), str(SECONDS), "script"]
+    said = _json_of(command)
+    return Figure(said["grants_per_s"], said["cpu_us_per_grant"])
+
+
+def redis_benchmark(server: Server, *, clients: int, pipeline: int) -> Figure | None:
+    """Two commands count as a pair, though most of its `SET NX` are refused and nothing is deleted; None without it."""
+    if shutil.which("redis-benchmark") is None:
+        return None
+    endpoint = server.endpoint
+    where = ["-s", endpoint.unix] if endpoint.unix else ["-h", str(endpoint.host), "-p", str(endpoint.port)]
+    requests = 60_000 if pipeline == 1 else 600_000
+    keyed = ["SET", "bench:__rand_int__", "0123456789abcdef0123456789abcdef", "NX", "PX", "10000"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    load = ["-c", str(clients), "-P", str(pipeline), "-n", str(requests), "-r", "100000", "--csv"]
+    ended = subprocess.run(["redis-benchmark", *where, *load, *keyed], check=True, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    per_s = float(ended.stdout.strip().splitlines()[-1].split(",")[1].strip('"'))
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Figure(per_s / 2, cpu_s * 1e6 / requests * 2)
+
+
+REDIS_PY = """
+import redis, sys, threading, time
+end, counts = time.monotonic() + 2.0, []
+def work():
+    client = redis.Redis.from_url(sys.argv[1])
+    done = 0
+    while time.monotonic() < end:
+        lock = client.lock("bench:hot", timeout=10, sleep=0.001, blocking_timeout=2)
+        if lock.acquire():
+            lock.release()
+            done += 1
+    counts.append(done)
+threads = [threading.Thread(target=work) for _ in range(64)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sum(counts) / 2.0)
+"""
+
+
+def redis_py(server: Server) -> Figure:
+    """64 threads of redis-py's Lock on one key."""
+    endpoint = server.endpoint
+    url = f"unix://{endpoint.unix}" if endpoint.unix else f"redis://{endpoint.host}:{endpoint.port}"
+    ended = subprocess.run([sys.executable, "-c", REDIS_PY, url], check=True, capture_output=True, text=True)
+    return Figure(float(ended.stdout), float("nan"))
+
+
+def trial(server: Server, **fields: Any) -> Figure:  # noqa: ANN401 - any field of a TrialSpec
+    """One trial of `mutex` by the core: 64 clients, 4 connections, 1,000 keys, no hold; any field can be said anew."""
+    result = _core.Trial(spec(server, **fields)).run()  # type: ignore[arg-type]
+    totals = result.totals
+    grants = max(totals["grants"], 1)
+    return Figure(grants / (totals["window_ns"] / 1e9), totals["client_cpu_ns"] / 1e3 / grants)
+
+
+def lag_p99_us(server: Server, **fields: Any) -> float:  # noqa: ANN401 - any field of a TrialSpec
+    """How late the timers of a trial fired, at the 99th percentile, in microseconds."""
+    result = _core.Trial(spec(server, **fields)).run()  # type: ignore[arg-type]
+    row = next(row for row in result.histograms if row.phase == "lag")
+    values, counts = _core.histogram_buckets(row.hdr)
+    return float(values[(counts.cumsum() >= 0.99 * counts.sum()).argmax()]) / 1e3
+
+
+def spec(server: Server, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - any field of a TrialSpec
+    """What `trial` asks of the core."""
+    release = fields.pop("release", "script")
+    return {
+        "strategy": "mutex",
+        "args": {},
+        "servers": [{**server.core_spec(), "compare_and_delete": release}],
+        "connections": {"kind": "shared", "count": 4},
+        "client_name": "pybench-perf",
+        "key_prefix": f"perf:{os.getpid()}:",
+        "keys": 1_000,
+        "key_choice": {"kind": "uniform"},
+        "hold": {"kind": "fixed", "value_ns": 0},
+        "think": {"kind": "fixed", "value_ns": 0},
+        "after_lease": "continue",
+        "loop": {"kind": "closed"},
+        "concurrency": 64,
+        "retry": {
+            "kind": "full-jitter",
+            "base_ns": MS,
+            "factor": 2.0,
+            "cap_ns": 50 * MS,
+            "max_attempts": None,
+            "max_wait_ns": 10_000 * MS,
+        },
+        "ttl_ms": 10_000,
+        "patience_ns": 1_000 * MS,
+        "warmup_ns": 200 * MS,
+        "duration_ns": round(SECONDS * 1e9),
+        "drain_ns": 1_000 * MS,
+        "seed": 1,
+        "threads": 1,
+        "poll": "block",
+        **fields,
+    }
