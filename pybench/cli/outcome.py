@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pybench.cli.output import complain, data, data_json, say, shown_path, stderr_console, stdout_console
-from pybench.cli.table import render
+from pybench.cli.table import Note, render
 from pybench.exits import Exit
 from pybench.numbers import missing, plural
 
@@ -92,11 +92,10 @@ SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "conne
 
 
 def _print_table(run: Run, view: View, console: Console) -> None:
-    from pybench.report.reasons import reasons
+    from pybench.report.reasons import remarks
 
-    unsafe = {cell.id for cell in view.cells if cell.verdict != "SAFE"}
-    why = {cell: reason for cell, reason in reasons(view).items() if cell in unsafe}
-    for line in render(rows_of(run), why, console.width):
+    notes = [Note(remark.verdict, f"{remark.subject}: {remark.reason}") for remark in remarks(view)]
+    for line in render(rows_of(run), notes, console.width):
         # Neither wrapped nor cut: a number that is not whole is wrong.
         console.print(line, soft_wrap=True)
 

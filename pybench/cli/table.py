@@ -1,4 +1,4 @@
-"""The ranked table: one row a cell, best safe grants/s first, unsafe cells struck at the end with their reason.
+"""The ranked table: one row a cell, best safe grants/s first, unsafe cells struck at the end; below it why they are.
 
 It fits the width it is given: what does not tell rows apart is dropped, least important first, and named below the
 table; numbers are never wrapped or cut. The same layout serves a terminal (styled) and a pipe (plain).
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 AXES_OF_EVERY_MATRIX = ("concurrency", "keys", "hold", "retry")
 GAP = 2
-REASONS_SHOWN = 8
+NOTES_SHOWN = 8
 KEEP = 0
 """The `drop` of a column that is never dropped."""
 
@@ -62,8 +62,16 @@ MEASURES = (
 )
 
 
-def render(rows: Sequence[Row], reasons: Mapping[str, str], width: int) -> list[Text]:
-    """The lines of the table. `rows` come in rank order; `reasons` says of an unsafe cell what broke."""
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Why rows have a verdict other than SAFE: which, and what was seen of them."""
+
+    verdict: str
+    text: str
+
+
+def render(rows: Sequence[Row], notes: Sequence[Note], width: int) -> list[Text]:
+    """The lines of the table, for `rows` in rank order, and below them those of `notes`."""
     from rich.text import Text
 
     columns, dropped = _fit(rows, width)
@@ -80,14 +88,11 @@ def render(rows: Sequence[Row], reasons: Mapping[str, str], width: int) -> list[
         )
         for row in rows
     ]
-    # What is unsafe first: rows that are only undecided stand before it in rank order.
-    told = sorted((row for row in rows if str(row["cell"]) in reasons), key=lambda row: row["verdict"] != "UNSAFE")
-    for row in told[:REASONS_SHOWN]:
-        reason = reasons[str(row["cell"])]
-        style = "red" if row["verdict"] == "UNSAFE" else "yellow"
-        lines += [Text(line, style=style) for line in _wrapped(f"{row['verdict']} {row['cell']}: {reason}", width)]
-    if len(told) > REASONS_SHOWN:
-        lines.append(Text(f"  and {len(told) - REASONS_SHOWN} more: see the report"))
+    for note in notes[:NOTES_SHOWN]:
+        style = "red" if note.verdict == "UNSAFE" else "yellow"
+        lines += [Text(line, style=style) for line in _wrapped(f"{note.verdict} {note.text}", width)]
+    if len(notes) > NOTES_SHOWN:
+        lines.append(Text(f"  and {len(notes) - NOTES_SHOWN} more: see the report"))
     if dropped:
         more = f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)"
         lines += [Text(line, style="dim") for line in _wrapped(more, width)]

@@ -10,9 +10,11 @@ from pybench.records import Run
 from pybench.report import facts
 from pybench.report.cautions import cautions
 from pybench.report.html import VERDICT_SYMBOLS
-from pybench.report.sections.answer import clauses, unsafe_reasons
+from pybench.report.reasons import remarks
+from pybench.report.sections.answer import clauses
 from pybench.report.sections.ranking import Entry, entries
 from pybench.report.view import View, make_view
+from pybench.verdicts import Verdict
 
 # Rows of the table: with more, the report itself is the place to look.
 SHOWN_ROWS = 30
@@ -27,7 +29,11 @@ def build(run: Run) -> str:
     parts = [f"### {_plain(facts.run_name(manifest))}: {_plain(headline)}"]
     parts += [f"> **{caution.title}** {_plain(caution.text)}" for caution in cautions(view)]
     points = [f"- {_plain(clause)}" for clause in others]
-    points += [f"- ✕ **UNSAFE** {_plain(label)}: {_plain(why)}" for label, why in unsafe_reasons(view)]
+    points += [
+        f"- ✕ **UNSAFE** {_plain(remark.subject)}: {_plain(remark.reason)}"
+        for remark in remarks(view)
+        if remark.verdict == Verdict.UNSAFE
+    ]
     if points:
         parts.append("\n".join(points))
     if view.cells:

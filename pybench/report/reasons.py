@@ -1,10 +1,12 @@
-"""Why a cell, or a strategy over all its cells, has its verdict: in words, from what its trials counted."""
+"""Why a cell, or the cells of a strategy, have their verdict: in words, from what their trials counted."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pandas as pd
 
-from pybench.report.view import CellView, Series, View
+from pybench.report.view import CellView, View, say_conditions
 from pybench.strategies import Exclusion
 from pybench.verdicts import Verdict, controls_caught, judge
 
@@ -18,14 +20,51 @@ def reasons(view: View) -> dict[str, str]:
     return {cell.id: _reason(groups[cell.id], caught=caught) + _elsewhere(view, cell) for cell in view.cells}
 
 
-def series_reason(view: View, series: Series) -> str:
-    """What was seen of a strategy over all its cells."""
-    cells = [cell.id for cell in view.cells if cell.series == series]
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Why cells of one strategy are not safe. `where` is empty when the strategy has no other cell."""
+
+    verdict: str
+    label: str
+    where: str
+    """Which cells: "in 4 of 6 cells", "at 16 clients, 1 key"."""
+    reason: str
+
+    @property
+    def subject(self) -> str:
+        """The strategy and where: "none in 4 of 6 cells"."""
+        return f"{self.label} {self.where}" if self.where else self.label
+
+
+def remarks(view: View) -> list[Remark]:
+    """One for all cells of a strategy that are unsafe, or undecided, for the same reason; what is unsafe first."""
+    alike: dict[tuple[str, str, str], list[CellView]] = {}
+    for cell in view.cells:
+        if cell.verdict in (Verdict.UNSAFE, Verdict.UNDECIDED):
+            reason = _reason(_trials(view, [cell]))
+            # Cells differ in what was counted, and are alike in what it means.
+            meaning = reason.partition("; ")[2] if cell.unsafe else reason
+            alike.setdefault((cell.verdict, cell.series.label, meaning), []).append(cell)
+    found = [
+        Remark(verdict, label, _where(view, cells), _reason(_trials(view, cells)) + _elsewhere(view, cells[0]))
+        for (verdict, label, _), cells in alike.items()
+    ]
+    return sorted(found, key=lambda remark: remark.verdict != Verdict.UNSAFE)
+
+
+def _where(view: View, cells: list[CellView]) -> str:
+    of = sum(cell.series == cells[0].series for cell in view.cells)
+    if of == 1:
+        return ""
+    return f"at {say_conditions(cells[0].conditions)}" if len(cells) == 1 else f"in {len(cells)} of {of} cells"
+
+
+def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:
     trials = view.run.trials
-    return _reason(trials[trials["cell"].isin(cells)], caught=controls_caught(view.run.manifest["control"]))
+    return trials[trials["cell"].isin([cell.id for cell in cells])]
 
 
-def _reason(trials: pd.DataFrame, *, caught: bool) -> str:
+def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     totals = {column: int(trials[column].sum()) for column in _COUNTS}
     exclusion = Exclusion(str(trials["exclusion"].iloc[0]))
     judgement = judge(totals, exclusion, control_caught=caught)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pybench.cli.table import render, varying
+from pybench.cli.table import Note, render, varying
 
 
 def row(strategy: str, **figures: object) -> dict[str, Any]:
@@ -53,8 +53,8 @@ ROWS = [
 ]
 
 
-def lines(rows: list[dict[str, Any]], width: int, **reasons: str) -> list[str]:
-    return [line.plain for line in render(rows, reasons, width)]
+def lines(rows: list[dict[str, Any]], width: int, *notes: Note) -> list[str]:
+    return [line.plain for line in render(rows, notes, width)]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -78,12 +78,18 @@ def test_everything_is_shown_where_there_is_room():
 
 
 def test_an_unsafe_cell_has_no_rank_and_says_what_broke():
-    table = render(ROWS, {"none concurrency=16": "214,000 double grants"}, 120)
+    table = render(ROWS, [Note("UNSAFE", "none in 1 of 2 cells: 214,000 double grants")], 120)
     plain = [line.plain for line in table]
     unsafe = next(line for line in table if line.plain.lstrip().startswith("x"))
     assert "strike" in str(unsafe.style)
-    assert any("UNSAFE none concurrency=16: 214,000 double grants" in line for line in plain)
+    assert any("UNSAFE none in 1 of 2 cells: 214,000 double grants" in line for line in plain)
     assert [line.split()[0] for line in plain[3:6]] == ["1", "2", "x"]
+
+
+def test_of_many_notes_the_first_are_shown_and_the_others_counted():
+    told = lines(ROWS, 120, *(Note("UNSAFE", f"number {n}") for n in range(12)))
+    assert sum("UNSAFE number" in line for line in told) == 8
+    assert "  and 4 more: see the report" in told
 
 
 def test_an_undecided_cell_has_no_rank():

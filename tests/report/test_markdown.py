@@ -10,7 +10,7 @@ def test_it_is_the_answer_the_table_and_how_to_repeat_it():
     text = build(make_run())
     lines = text.splitlines()
     assert lines[0].startswith("### quickstart: mutex gives the most safe grants")
-    assert "- ✕ **UNSAFE** naive: " in text
+    assert "- ✕ **UNSAFE** naive in 2 of 6 cells: " in text
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) == 2 + 18
     assert len({row.count(" | ") for row in rows}) == 1

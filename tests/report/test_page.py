@@ -74,10 +74,8 @@ def test_the_first_heading_is_the_answer(usual):
 
 
 def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):
-    assert re.search(r"✕ UNSAFE none : [\d,]+ double grants; it promises nothing \(4 of 6 cells\)", usual.text)
-    assert re.search(
-        r"✕ UNSAFE naive : [\d,]+ double grants; this breaks what it promises \(2 of 6 cells\)", usual.text
-    )
+    assert re.search(r"✕ UNSAFE none in 4 of 6 cells: [\d,]+ double grants; it promises nothing", usual.text)
+    assert re.search(r"✕ UNSAFE naive in 2 of 6 cells: [\d,]+ double grants; this breaks what it promises", usual.text)
     assert "per million at 95 %" in usual.text
 
 

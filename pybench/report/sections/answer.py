@@ -13,10 +13,11 @@ from pybench.report.curves import drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
 from pybench.report.findings import best_cell, contests
 from pybench.report.html import fill
-from pybench.report.reasons import series_reason
+from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
 from pybench.report.view import CellView, View, say_condition, say_conditions
+from pybench.verdicts import Verdict
 
 # Rows of the overview; with more the ranking is the better table.
 OVERVIEW_ROWS = 12
@@ -46,7 +47,7 @@ def render(view: View) -> Section:
         others=others,
         grave=[one for one in known_first if one.grave],
         mild=[one for one in known_first if not one.grave],
-        unsafe=unsafe_reasons(view),
+        unsafe=[remark for remark in remarks(view) if remark.verdict == Verdict.UNSAFE],
         tiles=_tiles(view) if view.measured else [],
         axes=view.axes,
         # What may be used comes first, where a narrow screen shows it.
@@ -66,17 +67,6 @@ def clauses(view: View) -> tuple[str, list[str]]:
         return "No trial was completed, so there is no answer yet.", []
     found = answer(view.run.summary)
     return f"{found.headline}.", [f"{clause[0].upper()}{clause[1:]}." for clause in found.further]
-
-
-def unsafe_reasons(view: View) -> list[tuple[str, str]]:
-    """Each strategy that was unsafe, and what was seen of it over all its cells."""
-    reasons = []
-    for series in view.series:
-        if series.label in view.unsafe_series:
-            cells = [cell for cell in view.cells if cell.series == series]
-            share = f" ({sum(cell.unsafe for cell in cells)} of {len(cells)} cells)" if len(cells) > 1 else ""
-            reasons.append((series.label, series_reason(view, series) + share))
-    return reasons
 
 
 def _tiles(view: View) -> list[Tile]:
