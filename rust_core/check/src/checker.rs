@@ -137,7 +137,6 @@ impl Checker {
         if self.window != OUTSIDE {
             self.figures.grants += 1;
             self.figures.overtakes += u64::from(overtakes);
-            self.figures.handoffs += u64::from(handoff.is_some());
         }
         won(record, self.window, &mut self.figures, id, at, hold);
 

@@ -22,7 +22,7 @@ mod violations;
 
 pub use checker::Checker;
 pub use event::{ClientId, Event};
-pub use fairness::{Spread, jain};
+pub use fairness::jain;
 pub use lost_updates::{LostUpdates, UpdateVerdict};
 pub use merge::Merge;
 pub use report::{Figures, GrantSpan, Report, Violation, ViolationCounts, ViolationKind};

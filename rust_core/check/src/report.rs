@@ -21,8 +21,6 @@ pub struct Figures {
     pub contended_grants: u64,
     /// Grants made while somebody still waited for the key whose first attempt was sent strictly earlier.
     pub overtakes: u64,
-    /// Grants for which `Checker::on` gave a hand-off.
-    pub handoffs: u64,
     /// The longest run of consecutive grants of one key to one client with somebody else waiting for it at each of
     /// them. A grant that nobody else waited for ends the run: keeping what nobody wants is not unfair.
     pub longest_streak: u64,
@@ -43,13 +41,6 @@ pub struct ViolationCounts {
     pub lease_overruns: u64,
     /// Holders that worked past their belief and then released. A holder that stopped is none.
     pub outlived: u64,
-}
-
-impl ViolationCounts {
-    /// All violations; `outlived` alone is none.
-    pub const fn total(self) -> u64 {
-        self.double_grants + self.double_grants_after_overrun + self.lease_overruns
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

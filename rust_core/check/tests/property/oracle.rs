@@ -135,7 +135,6 @@ impl<'a> Oracle<'a> {
             figures.grants += 1;
             figures.contended_grants += u64::from(self.contended_from(grant) < self.history.window.end);
             figures.overtakes += u64::from(self.waiters(grant.key, grant.index).any(|wait| wait.sent < grant.sent));
-            figures.handoffs += u64::from(self.handoff(grant.index).is_some());
             figures.longest_streak = figures.longest_streak.max(self.streak_at(grant));
         }
         figures

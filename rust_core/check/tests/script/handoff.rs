@@ -12,7 +12,7 @@ fn a_waiter_that_is_granted_after_a_release_gives_the_hand_off() {
         .releases(A)
         .at(57)
         .granted(B, 157);
-    assert_eq!(story.expect_handoff(Some(7)).ends().figures.handoffs, 1);
+    story.expect_handoff(Some(7));
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_key_that_nobody_waited_for_gives_none() {
         .waits(B)
         .at(57)
         .granted(B, 157);
-    assert_eq!(story.expect_handoff(None).ends().figures.handoffs, 0);
+    story.expect_handoff(None);
 }
 
 #[test]
