@@ -22,29 +22,8 @@ impl Actions {
         self.list.push(Action::Settle(outcome));
     }
 
-    pub fn as_slice(&self) -> &[Action] {
-        &self.list
-    }
-
     /// Hands the wishes over in order and leaves the list empty, its memory kept.
     pub fn drain(&mut self) -> impl Iterator<Item = Action> {
         self.list.drain(..)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// The wish at `index`; `Action` is `Copy`, so a driver can walk the list by index while it works on itself.
-    pub fn get(&self, index: usize) -> Option<Action> {
-        self.list.get(index).copied()
-    }
-
-    pub fn clear(&mut self) {
-        self.list.clear();
     }
 }

@@ -83,15 +83,6 @@ impl Strategy {
             Self::Mutex => &[Script::CompareAndDelete],
         }
     }
-
-    /// How long a lock lives on the server: `naive` counts in whole seconds. `None` for a lock without a lease.
-    pub fn effective_lease(self, spec: &Spec) -> Option<Nanos> {
-        match self {
-            Self::None => None,
-            Self::Naive => Some(spec.lease.in_whole_seconds().ttl().into()),
-            Self::Mutex => Some(spec.lease.ttl().into()),
-        }
-    }
 }
 
 /// Any lock of the catalogue.

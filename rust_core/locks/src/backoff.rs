@@ -151,8 +151,8 @@ impl Backoff {
         Next::TryAt(at)
     }
 
-    /// After an attempt that was granted too late to be believed. Giving up then says so: nobody else had the lock, what
-    /// the attempt met was a slow answer.
+    /// After an attempt that was granted too late to be believed. Giving up then says so: nobody else had the lock, and
+    /// what the attempt met was a slow answer.
     pub fn after_late_grant(&mut self, now: Nanos, retry: &Retry, chance: &mut Chance) -> Next {
         match self.after_refusal(now, retry, chance) {
             Next::TryAt(at) => Next::TryAt(at),

@@ -23,14 +23,9 @@ impl Chance {
         let mut next = Self::seeded(seed);
         std::iter::repeat_with(move || {
             let stream = next.clone();
-            next.jump();
+            next.0.jump();
             stream
         })
-    }
-
-    /// Goes 2^64 draws ahead.
-    pub fn jump(&mut self) {
-        self.0.jump();
     }
 
     pub fn bits(&mut self) -> u64 {

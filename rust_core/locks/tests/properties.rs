@@ -182,15 +182,15 @@ impl Watcher {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
+        let wishes: Vec<Action> = out.drain().collect();
         if matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke) {
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
-                !at_rest || out.is_empty(),
-                "{event:?} at rest ({before:?}) led to {:?}",
-                out.as_slice()
+                !at_rest || wishes.is_empty(),
+                "{event:?} at rest ({before:?}) led to {wishes:?}"
             );
         }
-        for action in out.drain() {
+        for action in wishes {
             match action {
                 Action::Send { call, command, .. } => self.sent(call, command),
                 Action::WakeAt(point) => self.wake = Some(point),

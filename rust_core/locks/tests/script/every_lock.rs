@@ -121,14 +121,7 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
 }
 
 #[test]
-fn the_record_can_say_which_lease_and_scripts_a_strategy_uses() {
-    let spec = locks::Spec {
-        lease: lease(1_500),
-        ..one_attempt()
-    };
-    assert_eq!(Strategy::None.effective_lease(&spec), None);
-    assert_eq!(Strategy::Naive.effective_lease(&spec), Some(Nanos::from_secs(2)));
-    assert_eq!(Strategy::Mutex.effective_lease(&spec), Some(Nanos::from_millis(1_500)));
+fn a_strategy_says_which_scripts_it_sends() {
     assert_eq!(Strategy::Naive.scripts(), []);
     assert_eq!(Strategy::Mutex.scripts(), [Script::CompareAndDelete]);
 }
