@@ -63,11 +63,6 @@ impl<'a> Children<'a> {
         self.count == 0
     }
 
-    /// The elements on the wire.
-    pub fn body(&self) -> &'a [u8] {
-        self.body
-    }
-
     pub fn iter(&self) -> ChildIter<'a> {
         ChildIter {
             left: self.count,

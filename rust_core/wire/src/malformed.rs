@@ -45,10 +45,6 @@ impl Excerpt {
         }
     }
 
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// Who talks like this, for the wrong ports that people really give.
     fn speaker(&self) -> &'static str {
         const SPEAKERS: [(&[u8], &str); 6] = [

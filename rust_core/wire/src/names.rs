@@ -51,15 +51,6 @@ impl KeyNames {
         name
     }
 
-    /// How many names there are.
-    pub fn len(&self) -> usize {
-        self.index.count as usize
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.index.count == 0
-    }
-
     /// A name to make the others of: `index` writes what differs.
     pub(crate) fn first(&self) -> &[u8] {
         &self.first

@@ -8,7 +8,6 @@ fn a_name_is_the_prefix_and_the_index_in_braces() {
     let names = KeyNames::new(b"pybench:3f9a:t7:", 10);
     assert_eq!(names.name(Key(0)), b"pybench:3f9a:t7:{0}");
     assert_eq!(names.name(Key(9)), b"pybench:3f9a:t7:{9}");
-    assert_eq!(names.len(), 10);
 }
 
 #[test]
@@ -63,13 +62,6 @@ fn a_longer_prefix_is_a_mistake_of_the_caller() {
 #[should_panic(expected = "key 10 of 10")]
 fn a_key_beyond_the_last_is_a_mistake_of_the_caller() {
     KeyNames::new(b"p", 10).name(Key(10));
-}
-
-#[test]
-fn a_set_may_be_empty() {
-    let names = KeyNames::new(b"p", 0);
-    assert!(names.is_empty());
-    assert_eq!(names.len(), 0);
 }
 
 #[test]
