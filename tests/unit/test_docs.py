@@ -174,6 +174,13 @@ def test_every_figure_of_a_summary_is_explained_and_every_explained_one_is_recor
     assert set(SUMMARY_FIGURES) - told - explained_elsewhere == {"bound_per_million", "verdict"}
 
 
+def test_every_message_that_troubleshooting_explains_is_one_that_pybench_says():
+    sources = "".join(path.read_text() for path in ROOT.glob("pybench/**/*.py"))
+    explained = re.findall(r"^\*\*`([^`]+)`", MANUAL["troubleshooting.md"].read_text(), re.MULTILINE)
+    assert len(explained) > 10
+    assert [message for message in explained if message not in sources] == []
+
+
 def test_the_readme_fits_into_three_screens_and_begins_with_the_two_commands():
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 160
