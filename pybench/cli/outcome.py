@@ -72,18 +72,13 @@ def rows_of(run: Run) -> list[dict[str, Any]]:
 def _head(run: Run) -> Iterator[str]:
     """What was measured on what, what every figure holds of the client and the wire, and the answer."""
     from pybench.answer import answer
-    from pybench.numbers import format_us
     from pybench.report import facts
 
     servers = dict.fromkeys(f"{server['label']} ({server['source']})" for server in run.manifest["servers"])
     shared = [(name, value) for name, value in facts.shared_settings(run.manifest) if name in SHOWN_SETTINGS]
     yield f"{run.manifest['name']} on {', '.join(servers)}"
     yield ", ".join(f"{name} {value}" for name, value in [*facts.plan_rows(run.manifest), *shared])
-    for entry in run.manifest.get("baseline", []):
-        yield (
-            f"one idle call takes {format_us(entry['round_trip_us'])}, the client's own work "
-            f"{format_us(entry['client_cpu_us_per_grant'])} a grant ({entry['backend']}, poll {entry['poll']})"
-        )
+    yield from facts.baseline_sentences(run.manifest)
     yield answer(run.summary).text
     yield ""
 

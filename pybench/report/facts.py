@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pybench.durations import format_duration
-from pybench.numbers import format_count, format_exact
+from pybench.numbers import format_count, format_exact, format_us
 
 Rows = list[tuple[str, str]]
 
@@ -115,6 +115,21 @@ def control_rows(manifest: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
         found = f"{format_exact(control.get('violations'))} violations in {format_count(control.get('grants'))} grants"
         rows.append((str(control.get("backend", "")), bool(control.get("caught")), found))
     return rows
+
+
+def baseline_sentences(manifest: Mapping[str, Any]) -> list[str]:
+    """What of every figure is the wire's and the client's, not the lock's; one sentence for each setting measured."""
+    entries = manifest.get("baseline") or []
+    varied = [name for name in ("backend", "appendfsync", "poll") if len({entry.get(name) for entry in entries}) > 1]
+    sentences = []
+    for entry in entries:
+        call, work = entry.get("round_trip_us"), entry.get("client_cpu_us_per_grant")
+        which = ", ".join(f"{name} {entry.get(name)}" for name in varied)
+        of_call = f"one idle call takes {format_us(call)}" if call is not None else "an idle call was not measured"
+        of_client = f", and the client's own work takes {format_us(work)} a grant" if work is not None else ""
+        sentence = f"{f'with {which}, ' if which else ''}{of_call}{of_client}."
+        sentences.append(f"{sentence[0].upper()}{sentence[1:]}")
+    return sentences
 
 
 def say(value: object) -> str:

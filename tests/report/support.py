@@ -137,6 +137,12 @@ def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, t
                 "settings": {"appendonly": "no", "save": "", "io-threads": "1", "maxmemory-policy": "noeviction"},
             }
         ],
+        "baseline": [
+            {
+                "backend": "default", "appendfsync": "off", "poll": "block", "round_trip_us": 18.6,
+                "client_cpu_us_per_grant": 0.409,
+            }
+        ],
         "control": [
             {
                 "backend": "default", "grants": 15_304, "violations": 14_822 if caught else 0, "caught": caught,

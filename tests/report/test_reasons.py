@@ -6,7 +6,6 @@ import re
 
 from pybench.report.reasons import remarks
 from pybench.report.view import make_view
-
 from tests.report.support import Point, make_run, the_usual_points
 
 

@@ -9,7 +9,7 @@ from pybench.report.view import View
 
 
 def render(view: View) -> Section:
-    """The command, the servers, the machine, settings, versions and the control."""
+    """The command, the servers, the control and the baseline, the machine, settings and versions."""
     manifest = view.run.manifest
     matrix = manifest.get("matrix") or {}
     html = fill(
@@ -17,6 +17,7 @@ def render(view: View) -> Section:
         command=facts.command_line(manifest),
         servers=facts.server_rows(manifest),
         controls=facts.control_rows(manifest),
+        baseline=facts.baseline_sentences(manifest),
         groups=[
             ("Run", [("seed", facts.say(manifest.get("seed"))), *facts.plan_rows(manifest)]),
             ("In every cell", facts.shared_settings(manifest)),

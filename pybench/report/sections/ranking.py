@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.numbers import format_count, format_exact, format_ratio, format_us
+from pybench.report import facts
 from pybench.report.html import fill
 from pybench.report.reasons import reasons
 from pybench.report.section import Section
@@ -71,6 +72,7 @@ def render(view: View) -> Section | None:
         say_conditions=say_conditions,
         shown=SHOWN_ROWS,
         columns=_columns(),
+        baseline=facts.baseline_sentences(view.run.manifest),
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
     )
     return Section("ranking", "Ranking", html)
