@@ -1,7 +1,9 @@
 //! The clocks of the driver: the monotonic clock that all processes of a host share, and this thread's CPU time.
 
+use std::num::NonZeroU64;
+
 use locks::Nanos;
-use rustix::thread::ClockId;
+use rustix::thread::{ClockId, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 
 /// Now, on `CLOCK_MONOTONIC`.
@@ -13,6 +15,12 @@ pub(crate) fn now() -> Nanos {
 /// User and system time that the calling thread has used.
 pub(crate) fn thread_cpu() -> Nanos {
     nanos(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// Lets this thread's timeouts end when they are due: by default the kernel may put them off by 50 us, to save wake-ups.
+pub(crate) fn sharpen_timeouts() {
+    // Refused only where the kernel knows no such thing; timers are then as exact as it makes them.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
 }
 
 #[inline]

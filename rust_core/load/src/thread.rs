@@ -77,6 +77,7 @@ pub(crate) struct Thread {
 impl Thread {
     /// The whole trial of this thread. On an error the other threads are stopped too.
     pub(crate) fn run(mut self) -> Result<Self, LoadError> {
+        clock::sharpen_timeouts();
         let ended = self.periods();
         self.judge.reached(Nanos::NEVER);
         if ended.is_err() {
