@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -76,10 +77,13 @@ class RunFolder:
             write_atomically(self.path / tables.PARTS / name, data)
 
     def done(self) -> set[tuple[str, int]]:
-        """The cell and number of every trial that is complete; an interrupted one is to be run again."""
+        """The cell and number of every trial that need not be run again.
+
+        An interrupted one is run again, and replaced by it, unless it saw a violation: that must not be lost.
+        """
         trials = tables.gather(self.path, self._manifest["control"]).trials
-        rows = trials.select(["cell", "trial", "status"]).to_pylist()
-        return {(row["cell"], row["trial"]) for row in rows if row["status"] == "complete"}
+        rows = trials.select(["cell", "trial", "status", "violations"]).to_pylist()
+        return {(row["cell"], row["trial"]) for row in rows if row["status"] == "complete" or row["violations"]}
 
     def finish(self, status: Literal["complete", "interrupted"]) -> Run:
         """Gather the trials into the folder's files and remove the parts; harmless when done before.
@@ -100,7 +104,7 @@ class RunFolder:
             remove_temporaries(self.path)
             if (self.path / tables.PARTS).exists():
                 shutil.rmtree(self.path / tables.PARTS)
-        return Run.of(self.path, self._manifest, gathered)
+        return replace(run, manifest=dict(self._manifest))
 
 
 def _parquet(table: pa.Table) -> bytes:

@@ -92,7 +92,7 @@ def test_a_kill_between_the_files_and_the_removal_of_parts_doubles_nothing(folde
 
 def test_a_trial_that_is_run_again_replaces_the_interrupted_one(folder):
     folder.add_trial(record(trial=1))
-    folder.add_trial(record(trial=2, result=FakeResult(stopped=True, violations=[violation()])))
+    folder.add_trial(record(trial=2, result=FakeResult(stopped=True)))
     folder.finish("interrupted")
     resumed = RunFolder.open(folder.path)
     assert resumed.done() == {(cell().id, 1)}
@@ -101,7 +101,16 @@ def test_a_trial_that_is_run_again_replaces_the_interrupted_one(folder):
     run = resumed.finish("complete")
     assert list(run.trials["grants"]) == [2_000, 4_000]
     assert len(run.latency) == 14
-    assert len(run.violations) == 0
+
+
+def test_an_interrupted_trial_that_saw_a_violation_is_kept(folder):
+    seen = totals(double_grants=1)
+    folder.add_trial(record(trial=1, result=FakeResult(stopped=True, totals=seen, violations=[violation()])))
+    folder.finish("interrupted")
+    resumed = RunFolder.open(folder.path)
+    assert resumed.done() == {(cell().id, 1)}
+    run = resumed.finish("complete")
+    assert (list(run.summary["verdict"]), len(run.violations)) == (["UNSAFE"], 1)
 
 
 def test_cells_of_any_name_keep_their_own_trials(folder):
