@@ -30,11 +30,12 @@ def answer(arguments: list[str]) -> int:
     from pybench.cli.app import app
 
     try:
-        code = app(args=arguments, prog_name="pybench", standalone_mode=False)
+        code = app(args=arguments or ["--help"], prog_name="pybench", standalone_mode=False)
     except PybenchError as error:
         return _refuse(error.message, hint=error.hint, code=error.exit)
     except TyperException as error:
-        return _refuse(error.format_message(), hint=_help_of(error))
+        message = error.format_message()
+        return _refuse(f"{message[:1].lower()}{message[1:].removesuffix('.')}", hint=_help_of(error))
     except (Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except Exception:

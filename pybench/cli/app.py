@@ -12,13 +12,15 @@ from pybench.cli.options import takes_axes
 
 app = typer.Typer(
     name="pybench",
-    help="Is a distributed lock safe, how fast is it, and what does it cost? Measured on your own servers.",
+    help=(
+        "Is a distributed lock safe, how fast is it, and what does it cost? Measured on your own servers. "
+        "To see it work: pybench demo."
+    ),
     epilog=(
         "Exit codes, the first that applies: 130 interrupted, partial results kept; 40 bad input; 41 a server is not "
         "reachable; 20 a strategy broke what it promises; 22 a control was not caught, so the run proves nothing; 30 "
         "the generator could not keep its schedule; 21 undecided; 11 regression; 10 a threshold missed; 0 ok."
     ),
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -44,4 +46,4 @@ def root(
 
         data(versions())
         raise typer.Exit
-    assert context.invoked_subcommand, "without a command the help is shown"
+    assert context.invoked_subcommand, "an empty command line was made --help"

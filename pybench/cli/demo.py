@@ -24,7 +24,10 @@ def demo(
     ] = True,
     as_json: AsJson = False,
 ) -> int:
-    """Compare the locks on a server that it starts itself: one minute, a table and a report."""
+    """Compare the locks on a server of its own, in one minute.
+
+    Prints a ranked table and writes a report.
+    """
     from pybench.cli.command import repeating
     from pybench.cli.outcome import carry_out_and_show
     from pybench.demo import MATRIX

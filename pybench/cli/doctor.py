@@ -26,7 +26,9 @@ def doctor(
     servers: Servers = "auto",
     as_json: AsJson = False,
 ) -> int:
-    """Say whether this machine is fit to measure on, and which servers are there.
+    """Say whether this machine is fit to measure on.
+
+    Examines the machine, the core and the servers that are there or can be started.
 
     Ends what killed runs left behind. Exit code 41 when a server is the trouble, 40 for anything else that keeps a run
     from being measured, otherwise 0.

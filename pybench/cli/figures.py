@@ -19,4 +19,4 @@ def wall_time(seconds: float) -> str:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 3600:,} h {whole % 3600 // 60:02} min"

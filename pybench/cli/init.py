@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,10 @@ def init(
     *,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> int:
-    """Write a commented matrix to start from, and beside it the schema by which editors complete and check it."""
+    """Write a commented matrix to start from.
+
+    Beside it comes the schema by which editors complete and check it.
+    """
     from pybench.matrix import INIT_TEXT, json_schema
     from pybench.matrix.template import SCHEMA_FILE
 
@@ -32,7 +36,8 @@ def init(
     except FileExistsError as error:
         raise InputError(f"{path} exists", hint=f"pybench init {path} --force overwrites it") from error
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}", hint="pybench init PATH") from error
+        hint = f"mkdir -p {shlex.quote(str(path.parent))}" if not path.parent.exists() else "pybench init PATH"
+        raise InputError(f"{path} cannot be written: {error.strerror}", hint=hint) from error
     data(str(path))
     say(f"next: pybench plan {path}, then pybench run {path} --quick")
     return 0

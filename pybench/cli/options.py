@@ -23,6 +23,7 @@ class AxisOption:
     name: str
     example: str
     help: str
+    default: str | None = None
     short: str | None = None
 
     @property
@@ -33,34 +34,45 @@ class AxisOption:
 
 AXES = (
     AxisOption("strategy", "NAME[(ARGS)]", "The lock: see `pybench strategies`.", short="-s"),
-    AxisOption("concurrency", "N,...", "Clients at a time."),
-    AxisOption("keys", "N,...", "Locks they contend for."),
-    AxisOption("key_choice", "KIND,...", "uniform, zipf(S) or single."),
+    AxisOption("concurrency", "N,...", "Clients at a time.", "1"),
+    AxisOption("keys", "N,...", "Locks they contend for.", "1"),
+    AxisOption("key_choice", "KIND,...", "uniform, zipf(S) or single.", "uniform"),
     AxisOption(
-        "hold", "TIME,...", "How long a lock is held: 0, 2ms, exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms)."
+        "hold", "TIME,...", "How long a lock is held: 2ms, exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms).", "0"
     ),
-    AxisOption("think", "TIME,...", "Pause of a client after its release; as --hold."),
-    AxisOption("ttl", "TIME,...", "The lease."),
-    AxisOption("retry", "POLICY,...", "none, fixed, exponential, full-jitter, equal-jitter, decorrelated-jitter."),
-    AxisOption("connections", "KIND,...", "shared(N) or per-client."),
-    AxisOption("threads", "N,...", "Threads that make the load."),
-    AxisOption("poll", "KIND,...", "How they wait: block or spin."),
+    AxisOption("think", "TIME,...", "Pause of a client after its release; as --hold.", "0"),
+    AxisOption("ttl", "TIME,...", "The lease.", "10s"),
+    AxisOption(
+        "retry",
+        "POLICY,...",
+        "none, fixed, exponential, full-jitter, equal-jitter, decorrelated-jitter; fixed(base=1ms, max_wait=5s).",
+        "full-jitter",
+    ),
+    AxisOption("connections", "KIND,...", "shared(N) or per-client.", "shared(4)"),
+    AxisOption("threads", "N,...", "Threads that make the load.", "1"),
+    AxisOption("poll", "KIND,...", "How they wait: block or spin.", "block"),
     AxisOption("rate", "PER_S,...", "Open loop: arrivals a second."),
-    AxisOption("arrivals", "KIND,...", "Open loop: constant or poisson."),
-    AxisOption("max_in_flight", "N,...", "Open loop: arrivals that wait or run; more are dropped."),
-    AxisOption("after_lease", "KIND,...", "A holder whose lease ended: continue or stop."),
-    AxisOption("appendfsync", "KIND,...", "Persistence of the servers: off, everysec or always."),
+    AxisOption("arrivals", "KIND,...", "Open loop: constant or poisson.", "constant"),
+    AxisOption("max_in_flight", "N,...", "Open loop: arrivals that wait or run; more are dropped.", "10000"),
+    AxisOption("after_lease", "KIND,...", "A holder whose lease ended: continue or stop.", "continue"),
+    AxisOption("appendfsync", "KIND,...", "Persistence of the servers: off, everysec or always.", "off"),
 )
 
+
+def _with_default(help_: str, default: str | None) -> str:
+    # As the parser would write it; the option itself has none, for a file may say it.
+    return help_ if default is None else f"{help_}  [default: {default}]"
+
+
+def _scheduled(metavar: str, help_: str, default: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
+    return typer.Option(metavar=metavar, rich_help_panel="Schedule", help=_with_default(help_, default))
+
+
 MatrixArgument = Annotated[Path | None, typer.Argument(metavar="MATRIX", help="The matrix, a YAML file.")]
-Trials = Annotated[str | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Trials a cell.")]
-Duration = Annotated[
-    str | None, typer.Option(metavar="TIME", rich_help_panel="Schedule", help="Measured time of a trial.")
-]
-Warmup = Annotated[str | None, typer.Option(metavar="TIME", rich_help_panel="Schedule", help="Time before it.")]
-Seed = Annotated[
-    str | None, typer.Option(metavar="N", rich_help_panel="Schedule", help="Same seed: same keys, holds, order.")
-]
+Trials = Annotated[str | None, _scheduled("N", "Trials a cell.", "5")]
+Duration = Annotated[str | None, _scheduled("TIME", "Measured time of a trial.", "2s")]
+Warmup = Annotated[str | None, _scheduled("TIME", "Time before it.", "500ms")]
+Seed = Annotated[str | None, _scheduled("N", "Same seed: same keys, holds, order.", "1")]
 Quick = Annotated[
     bool, typer.Option("--quick", rich_help_panel="Schedule", help="Shorter and fewer trials: a look, not a proof.")
 ]
@@ -118,7 +130,8 @@ def takes_axes(command: Callable[..., int]) -> Callable[..., int]:
 
 def _parameter(axis: AxisOption) -> inspect.Parameter:
     flags = [axis.flag, *([axis.short] if axis.short else [])]
-    option = typer.Option(*flags, metavar=axis.example, rich_help_panel="Axes", help=axis.help)
+    shown = _with_default(axis.help, axis.default)
+    option = typer.Option(*flags, metavar=axis.example, rich_help_panel="Axes", help=shown)
     return inspect.Parameter(
         axis.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, option]
     )

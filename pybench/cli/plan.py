@@ -41,9 +41,9 @@ def plan(
     servers: Servers = "auto",
     as_json: AsJson = False,
 ) -> int:
-    """Say what `run` would do with the same arguments: cells, time, servers, and the cells refused and why.
+    """Say what `run` would do: cells, time, servers.
 
-    Runs nothing and connects to nothing.
+    It takes the arguments of `run`, tells which cells are refused and why, runs nothing and connects to nothing.
     """
     from pybench.impossible import Limits
     from pybench.job import read_matrix

@@ -14,7 +14,10 @@ from pybench.cli.output import data, data_json
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Run folders.")], *, as_json: AsJson = False
 ) -> int:
-    """Write the reports of runs again, from their folders alone; prints where they are."""
+    """Write the reports of runs again, from their folders.
+
+    Prints where they are.
+    """
     from pybench.report import write_html, write_markdown
 
     written = []

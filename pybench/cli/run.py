@@ -57,7 +57,9 @@ def run(
     resume: Resume = None,
     as_json: AsJson = False,
 ) -> int:
-    """Measure a matrix: every cell with progress, each trial saved as it ends, then the ranked table and the report.
+    """Measure a matrix: progress, ranked table, report.
+
+    Each trial is saved as it ends.
 
     The matrix is a file, options, or both: an option then takes the place of what the file says of that axis, and
     thresholds are added. An axis takes several values, again and again or with commas between them. Without --redis

@@ -13,7 +13,10 @@ def schema(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="The schema is JSON with or without it.")] = False,
 ) -> int:
-    """Print the JSON Schema of a matrix, for editors and checkers."""
+    """Print the JSON Schema of a matrix.
+
+    Editors complete and check a matrix by it.
+    """
     from pybench.matrix import json_schema
 
     data_json(json_schema())

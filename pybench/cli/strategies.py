@@ -20,11 +20,15 @@ def strategies(
     *,
     as_json: AsJson = False,
 ) -> int:
-    """List every strategy: its commands per grant, what it promises and under which faults."""
+    """List the locks: what they send, what they promise.
+
+    With a name: also under which faults its promise holds, when to use it, and when not.
+    """
+    from pybench.notation import shown, suggestion
     from pybench.strategies import CATALOGUE
 
     if name is not None and name not in CATALOGUE:
-        raise InputError(f"there is no strategy {name!r}", hint=f"one of {', '.join(CATALOGUE)}")
+        raise InputError(f"there is no strategy {shown(name)}", hint=suggestion(name, CATALOGUE))
     chosen = [CATALOGUE[name]] if name is not None else list(CATALOGUE.values())
     if as_json:
         data_json([_row(strategy) for strategy in chosen])

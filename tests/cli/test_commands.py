@@ -13,6 +13,7 @@ import pytest
 from command_line import COMMAND, ROOT, GivenServer, Pybench, environment
 
 from pybench.cli.options import AXES as OPTIONS
+from pybench.matrix import matrix_from_options
 from pybench.matrix.axes import AXES
 
 
@@ -48,8 +49,26 @@ def test_axes_are_repeated_or_separated_by_commas_outside_of_parentheses(pybench
     assert len(json.loads(pybench_inside(*line).out)["cells"]) == 6
 
 
-def test_each_axis_of_a_matrix_but_the_backend_is_an_option():
-    assert {option.name for option in OPTIONS} == set(AXES) - {"backend"}
+def test_each_axis_of_a_matrix_but_the_backend_is_an_option_with_its_default():
+    defaults = {name: None if axis.default is None else axis.text(axis.default) for name, axis in AXES.items()}
+    del defaults["backend"]
+    assert {option.name: option.default for option in OPTIONS} == defaults
+
+
+def test_the_defaults_of_the_schedule_are_those_of_a_matrix(pybench_inside: Pybench):
+    matrix = matrix_from_options(strategy="mutex").to_dict()
+    said = pybench_inside("run", "--help").out
+    for name in ("trials", "duration", "warmup", "seed"):
+        (line,) = (line for line in said.splitlines() if f"--{name} " in line)
+        assert line.endswith(f"[default: {matrix[name]}]")
+
+
+def test_without_arguments_the_help_is_shown(pybench_inside: Pybench):
+    assert pybench_inside() == pybench_inside("--help")
+
+
+def test_the_help_tells_what_each_command_does_without_cutting_it_off(pybench_inside: Pybench):
+    assert "..." not in pybench_inside("--help").out.partition("Commands:")[2]
 
 
 def test_a_plan_of_nothing_but_refused_cells_shows_them_and_is_bad_input(pybench_inside: Pybench):
