@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pybench.strategies import Arguments
+from pybench.strategies import Arguments, arguments_text
 from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
 
 
@@ -34,3 +34,16 @@ class Cell:
     appendfsync: Literal["off", "everysec", "always"]
     axes: tuple[tuple[str, str], ...]
     """The further axes that the matrix names (neither concurrency, keys, hold nor retry), as canonical text."""
+
+    def columns(self) -> dict[str, Any]:
+        """The cell's columns in every table, but for its id and its server."""
+        return {
+            "strategy": self.strategy,
+            "args": arguments_text(self.args),
+            "backend": self.backend,
+            "concurrency": self.concurrency,
+            "keys": self.keys,
+            "hold": self.hold.text,
+            "retry": self.retry.text,
+            **dict(self.axes),
+        }

@@ -152,6 +152,8 @@ def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None =
                 for leftover in clear_leftovers():
                     watch.note(f"left by a run that was killed: {leftover}")
                 plan, servers = _planned(job.matrix, pool)
+                for note in plan.notes:
+                    watch.note(note)
                 if consent is not None:
                     consent(plan, servers)
             folder = _folder(job, plan, servers)

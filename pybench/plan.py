@@ -15,7 +15,7 @@ from pybench.cells import Cell
 from pybench.durations import MS, S
 from pybench.errors import InputError
 from pybench.impossible import NO_LIMITS, Limits, why_impossible
-from pybench.matrix import Matrix, expand
+from pybench.matrix import Matrix, expand, idle_excludes
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
 
@@ -61,6 +61,19 @@ class Plan:
     seconds: float
     """The whole run, with its controls, the start of servers and the report."""
 
+    @property
+    def notes(self) -> list[str]:
+        """What of the matrix says nothing about any cell of this plan, a sentence each."""
+        rows = [cell.columns() for cell in self.cells]
+        return [
+            *(f"exclude matches no cell: {entry}" for entry in idle_excludes(self.matrix)),
+            *(
+                f"a threshold speaks of no cell, and will be missed: {threshold.text}"
+                for threshold in self.matrix.thresholds
+                if not any(threshold.selects(row) for row in rows)
+            ),
+        ]
+
     def require_cells(self) -> None:
         """Raise InputError when every cell is refused."""
         if not self.cells:
@@ -79,6 +92,7 @@ class Plan:
             "seed": self.matrix.seed,
             "trials": self.matrix.trials,
             "cells": [{"id": cell.id} for cell in self.cells],
+            "notes": self.notes,
             "refused": [{"id": refused.cell.id, "reason": refused.reason} for refused in self.refused],
             "order": self.order,
             "servers": [

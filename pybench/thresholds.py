@@ -44,7 +44,7 @@ def evaluate(thresholds: Iterable[Threshold], summary: pd.DataFrame) -> list[Thr
     rows = summary.to_dict("records")
     results = []
     for threshold in thresholds:
-        selected = [row for row in rows if _selects(threshold, row)]
+        selected = [row for row in rows if threshold.selects(row)]
         results += [_held(threshold, row) for row in selected] or [_unmet(threshold)]
     return results
 
@@ -57,13 +57,3 @@ def _held(threshold: Threshold, row: Mapping[Hashable, Any]) -> ThresholdResult:
 
 def _unmet(threshold: Threshold) -> ThresholdResult:
     return ThresholdResult(threshold, cell=None, figure=None, passed=False)
-
-
-def _selects(threshold: Threshold, row: Mapping[Hashable, Any]) -> bool:
-    return all(_text(row, axis) in texts for axis, texts in threshold.where)
-
-
-def _text(row: Mapping[Hashable, Any], axis: str) -> str | None:
-    if axis == "strategy":
-        return f"{row['strategy']}({row['args']})" if row["args"] else str(row["strategy"])
-    return str(row[axis]) if axis in row else None

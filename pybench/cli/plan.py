@@ -22,7 +22,7 @@ from pybench.cli.options import (
 from pybench.cli.output import data, data_json, width
 
 if TYPE_CHECKING:
-    from pybench.plan import Plan
+    from pybench.plan import Plan, ServerNeed
 
 
 def plan(
@@ -79,18 +79,17 @@ def _lines(plan: Plan) -> list[str]:
 
     matrix = plan.matrix
     times = f"{format_duration(matrix.duration_ns)} after {format_duration(matrix.warmup_ns)} of warm-up"
-    lines = [
-        f"{matrix.name}: {plural(len(plan.cells), 'cell')}, {plural(matrix.trials, 'trial')} each of {times}",
-        f"time: about {wall_time(plan.seconds)}",
-        *(
-            f"server: {need.backend}, {need.given or 'started by pybench'}, appendfsync {need.appendfsync}, "
-            f"up to {plural(need.connections, 'connection')}"
-            for need in plan.servers
-        ),
-        f"order: {plural(len(plan.order), 'block')}, shuffled by seed {matrix.seed}",
-        "cells:",
-        *(f"  {cell.id}" for cell in plan.cells),
-    ]
+    lines = [f"{matrix.name}: {plural(len(plan.cells), 'cell')}, {plural(matrix.trials, 'trial')} each of {times}"]
+    if plan.cells:
+        lines += [
+            f"time: about {wall_time(plan.seconds)}",
+            *(_server_line(need) for need in plan.servers),
+            f"order: {plural(len(plan.order), 'block')}, shuffled by seed {matrix.seed}",
+            "cells:",
+            *(f"  {cell.id}" for cell in plan.cells),
+        ]
+    for note in plan.notes:
+        lines += textwrap.wrap(f"note: {note}", width(), subsequent_indent="  ", break_on_hyphens=False)
     by_reason: dict[str, list[str]] = {}
     for refused in plan.refused:
         by_reason.setdefault(refused.reason, []).append(refused.cell.id)
@@ -98,3 +97,10 @@ def _lines(plan: Plan) -> list[str]:
         lines += textwrap.wrap(f"refused: {reason}", width(), subsequent_indent="  ", break_on_hyphens=False)
         lines += [f"  {cell}" for cell in cells]
     return lines
+
+
+def _server_line(need: ServerNeed) -> str:
+    from pybench.numbers import plural
+
+    what, most = need.given or "started by pybench", plural(need.connections, "connection")
+    return f"server: {need.backend}, {what}, appendfsync {need.appendfsync}, up to {most}"

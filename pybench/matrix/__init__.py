@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybench.matrix.backends import Backend
-from pybench.matrix.expand import expand
+from pybench.matrix.expand import expand, idle_excludes
 from pybench.matrix.loading import load_matrix, matrix_from_mapping, matrix_from_options
 from pybench.matrix.models import Matrix
 from pybench.matrix.schema import json_schema
@@ -16,6 +16,7 @@ __all__ = [
     "Matrix",
     "Threshold",
     "expand",
+    "idle_excludes",
     "json_schema",
     "load_matrix",
     "matrix_from_mapping",

@@ -7,7 +7,7 @@ and a cell's id depends on the cell alone, so that it names the same thing in ev
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pybench.cells import Cell
@@ -25,13 +25,24 @@ def expand(matrix: Matrix) -> list[Cell]:
     """Every cell of `matrix`. Raises InputError when `exclude` leaves none."""
     further = [name for name in AXES if name in named_axes(matrix) - set(OWN_COLUMNS)]
     cells: dict[str, Cell] = {}
-    for point in itertools.chain(_product(matrix), _included(matrix)):
+    excluded = [given(part) for part in matrix.exclude]
+    for point in itertools.chain(_product(matrix, excluded), _included(matrix)):
         cell = _cell(point, further)
         # An include that repeats a cell of the product adds nothing.
         cells.setdefault(cell.id, cell)
     if not cells:
         raise InputError("exclude leaves no cell", hint="drop one of its entries")
     return list(cells.values())
+
+
+def idle_excludes(matrix: Matrix) -> list[str]:
+    """The entries of `exclude`, as one would write them, that match no cell: most likely a slip."""
+    points = list(_product(matrix, excluded=()))
+    return [
+        ", ".join(f"{name} {' or '.join(AXES[name].text(value) for value in values)}" for name, values in part.items())
+        for part in map(given, matrix.exclude)
+        if not any(_matches(point, part) for point in points)
+    ]
 
 
 def cell_id(point: Point) -> str:
@@ -44,14 +55,13 @@ def cell_id(point: Point) -> str:
     return " ".join([AXES["strategy"].text(point["strategy"]), *texts])
 
 
-def _product(matrix: Matrix) -> Iterator[Point]:
+def _product(matrix: Matrix, excluded: Sequence[dict[str, tuple[Any, ...]]]) -> Iterator[Point]:
     axes, fixed = given(matrix.axes), given(matrix.fixed)
     if "strategy" not in {*axes, *fixed}:
         return
     if "backend" not in {*axes, *fixed}:
         axes["backend"] = tuple(matrix.backends)
     names = [name for name in AXES if name in axes]
-    excluded = [given(part) for part in matrix.exclude]
     for values in itertools.product(*(axes[name] for name in names)):
         point = _completed({**fixed, **dict(zip(names, values, strict=True))})
         if not any(_matches(point, part) for part in excluded):

@@ -74,6 +74,10 @@ class Threshold:
         selections = [f"{axis} is {' or '.join(texts)}" for axis, texts in self.where]
         return f"{self.check} where {', '.join(selections)}"
 
+    def selects(self, row: Mapping[Any, Any]) -> bool:
+        """Whether the threshold speaks of the cell with the columns `row`, of a table or of `Cell.columns`."""
+        return all(_column_text(row, axis) in texts for axis, texts in self.where)
+
     def to_dict(self) -> dict[str, Any]:
         """What a matrix would say; `parse_threshold` reads it back to an equal threshold."""
         return {"where": {axis: list(texts) for axis, texts in self.where}, "check": self.check}
@@ -139,6 +143,12 @@ def parse_check(check: object, where: tuple[tuple[str, tuple[str, ...]], ...] = 
         raise BadValue(f"{metric}: {problem.message}", hint=problem.hint) from None
     text = f"{metric} {match['op']} {match['value']}"
     return Threshold(metric, column, cast("Comparison", match["op"]), value, where, text)
+
+
+def _column_text(row: Mapping[Any, Any], axis: str) -> str | None:
+    if axis == "strategy":
+        return f"{row['strategy']}({row['args']})" if row["args"] else str(row["strategy"])
+    return str(row[axis]) if axis in row else None
 
 
 def _selected(name: str, value: object) -> tuple[str, tuple[str, ...]]:

@@ -16,7 +16,6 @@ import numpy as np
 from pybench import stats, verdicts
 from pybench.records import histograms
 from pybench.records.schema import SCHEMA
-from pybench.strategies import arguments_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +71,9 @@ def trial_record(
     judgement = verdicts.judge(totals, strategy.exclusion, control_caught=True)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
     row = {
-        **cell_columns(cell, server.label),
+        "cell": cell.id,
+        "server": server.label,
+        **cell.columns(),
         "exclusion": strategy.exclusion.value,
         "trial": trial,
         "block": block,
@@ -99,22 +100,6 @@ def trial_record(
             {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation} for violation in result.violations
         ],
     )
-
-
-def cell_columns(cell: Cell, server: str) -> dict[str, Any]:
-    """The columns that say which cell a row is of."""
-    return {
-        "cell": cell.id,
-        "strategy": cell.strategy,
-        "args": arguments_text(cell.args),
-        "backend": cell.backend,
-        "server": server,
-        "concurrency": cell.concurrency,
-        "keys": cell.keys,
-        "hold": cell.hold.text,
-        "retry": cell.retry.text,
-        **dict(cell.axes),
-    }
 
 
 def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None) -> dict[str, Any]:

@@ -75,6 +75,12 @@ def test_a_plan_of_nothing_but_refused_cells_shows_them_and_is_bad_input(pybench
     answer = pybench_inside("plan", "-s", "mutex", "--hold", "20s")
     assert answer.code == 40
     assert "refused: the hold of 20s" in answer.out
+    assert "cells:" not in answer.out
+
+
+def test_a_plan_notes_what_speaks_of_no_cell(pybench_inside: Pybench, tmp_path: Path):
+    (tmp_path / "m.yaml").write_text("fixed: {strategy: mutex}\nexclude: [{strategy: none}]")
+    assert "note: exclude matches no cell: strategy none\n" in pybench_inside("plan", "m.yaml").out
 
 
 def test_the_schema_is_json_on_stdout(pybench_inside: Pybench):

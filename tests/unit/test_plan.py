@@ -194,6 +194,21 @@ def test_a_plan_can_be_said_in_json():
     assert told["servers"] == [{"backend": "redis", "appendfsync": "off", "given": None, "connections": 1}]
 
 
+def test_what_speaks_of_no_cell_is_noted():
+    mapping = {
+        "axes": {"strategy": ["naive", "mutex"], "hold": ["1ms", "20s"]},
+        "exclude": [{"strategy": "naive", "hold": "1ms"}, {"strategy": ["naive", "none"], "keys": 5}],
+        "thresholds": ["violations == 0", {"where": {"hold": "20s"}, "check": "violations == 0"}],
+    }
+    plan = make_plan(matrix_from_mapping(mapping))
+    assert plan.notes == [
+        "exclude matches no cell: strategy naive or none, keys 5",
+        "a threshold speaks of no cell, and will be missed: violations == 0 where hold is 20s",
+    ]
+    assert plan.to_dict()["notes"] == plan.notes
+    assert planned(strategy="mutex").notes == []
+
+
 @pytest.mark.parametrize(
     ("name", "cells", "at_most_s"), [("quickstart", 18, 60), ("smoke", 6, 12), ("open-loop", 6, 60), ("lease", 4, 60)]
 )
