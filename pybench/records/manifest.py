@@ -33,7 +33,7 @@ PACKAGES = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "redis", "ruamel
 # A user ends at the first colon, a password at the last @, be there a slash in between or not: rather mask too much
 # than leave a badly written password.
 _URL_PASSWORD = re.compile(r"(?P<front>\b[a-z][a-z0-9+.-]*://[^\s:/@]*):(?:[^\s/]*|[^\s,]*)@", re.IGNORECASE)
-_QUERY_PASSWORD = re.compile(r"(?P<front>[?&](?:password|sslpassword)=)[^&\s'\"]*", re.IGNORECASE)
+_QUERY_PASSWORD = re.compile(r"(?P<front>[?&](?:password|sslpassword)=)[^&\s]*", re.IGNORECASE)
 
 
 def build_manifest(

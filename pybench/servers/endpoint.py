@@ -129,10 +129,12 @@ def without_password(url: str) -> str:
 
 
 class _Dropped(ValueError):
-    """Something in a URL that the parser would pass over in silence."""
+    """Something in a URL that the parser would pass over in silence, or that would end the URL where it is quoted."""
 
 
 def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
+    if re.search(r"\s", url):
+        raise _Dropped("it holds white space")
     parts = urlsplit(url)
     if "@" in parts.query:
         raise _Dropped("it holds an unescaped '?'")

@@ -52,6 +52,8 @@ def test_special_characters_of_a_password_are_decoded_once():
         ("redis://:hu/sh@h", "not a number"),
         ("redis://:hu#sh@h", "'#'"),
         ("redis://:hu?sh@h", "'?'"),
+        ("redis://:hush hush@h", "white space"),
+        ("redis://:hush\thush@h", "white space"),
         ("redis://:hush@h/nine", "not a number"),
         ("redis://:hush@h?db=nine", "not a number"),
         ("redis://h?socket_timeout=1&password=hush", "unknown option 'socket_timeout'"),

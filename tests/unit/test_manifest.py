@@ -25,6 +25,7 @@ from pybench.records.manifest import encode_manifest, masked, working_commit
         ("a: redis://u:1@h, b: redis://v:2@i", "a: redis://u:***@h, b: redis://v:***@i"),
         ("[redis://u:1@h,redis://v:2@i]", "[redis://u:***@h,redis://v:***@i]"),
         ("redis://db:6379?password=s3cret&db=1", "redis://db:6379?password=***&db=1"),
+        ("redis://db?password=it's&db=1", "redis://db?password=***&db=1"),
         ("redis://db:6379/0", "redis://db:6379/0"),
         ("redis://ann@db:6379", "redis://ann@db:6379"),
         ("hold: 2ms  # see https://example.org/a:b", "hold: 2ms  # see https://example.org/a:b"),
