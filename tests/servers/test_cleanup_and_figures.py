@@ -87,11 +87,7 @@ def test_figures_count_what_happened_in_between(server: Server):
     assert spent.calls["set"] == 50
     assert spent.calls["eval"] == 1
     assert spent.calls["config|get"] == 1
-    assert spent.connections == 2
     assert spent.cpu_us > 1000
-    assert spent.main_thread_user_us is not None
-    assert spent.evicted_keys == 0
-    assert after.used_memory > 500_000
     assert "ping" not in spent.calls
 
 
@@ -109,6 +105,24 @@ def test_counters_that_were_reset_are_not_taken_for_a_figure(server: Server):
         client.config_resetstat()
     with pytest.raises(ServerError, match="reset"):
         difference(before, read_figures(server))
+
+
+def test_a_server_that_evicts_keys_cannot_be_measured():
+    full, facts = start(find("auto"))
+    server = Server(full.endpoint, facts, "given")
+    with server.client() as client:
+        client.config_set("maxmemory-policy", "volatile-ttl")
+        client.config_set("maxmemory", "3mb")
+        before = read_figures(server)
+        # As locks are: keys that end by themselves, which policies for caches take first.
+        with client.pipeline(transaction=False) as pipe:
+            for index in range(5_000):
+                pipe.set(f"lock:{index}", "x" * 1_000, px=60_000)
+            pipe.execute()
+    with pytest.raises(ServerError, match=r"evicted [\d,]+ keys") as raised:
+        difference(before, read_figures(server))
+    assert "noeviction" in (raised.value.hint or "")
+    full.stop()
 
 
 def test_a_server_that_is_gone_is_a_server_error_with_its_address():
