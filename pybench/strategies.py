@@ -129,11 +129,6 @@ class Strategy:
         """Commands that one uncontended grant sends, with default arguments."""
         return len(self.commands)
 
-    @property
-    def needs_lease(self) -> bool:
-        """Whether its locks end by themselves."""
-        return self.lease is not Lease.NONE
-
     def lease_ms(self, ttl_ms: int) -> int | None:
         """The lease that the server really gets for a `ttl` of the matrix; None when there is none."""
         match self.lease:

@@ -21,7 +21,7 @@ from pybench.errors import RecordError
 from pybench.records import schema
 from pybench.records.atomic import explained
 from pybench.records.machine import describe_machine
-from pybench.strategies import arguments_text
+from pybench.strategies import CATALOGUE, arguments_text
 
 if TYPE_CHECKING:
     from pybench._core import Violation
@@ -73,7 +73,7 @@ def build_manifest(
 
 
 def cell_entry(cell: Cell) -> dict[str, Any]:
-    """A cell as the manifest lists it: every axis resolved, in canonical text."""
+    """A cell as the manifest lists it: every axis resolved, in canonical text, and the lease that its server gets."""
     return {
         "id": cell.id,
         "strategy": cell.strategy,
@@ -85,6 +85,7 @@ def cell_entry(cell: Cell) -> dict[str, Any]:
         "hold": cell.hold.text,
         "think": cell.think.text,
         "ttl_ms": cell.ttl_ms,
+        "lease_ms": CATALOGUE[cell.strategy].lease_ms(cell.ttl_ms),
         "retry": cell.retry.text,
         "connections": cell.connections.text,
         "threads": cell.threads,

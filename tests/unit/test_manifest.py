@@ -41,7 +41,7 @@ def built(**fields: object):
         "seed": 7,
         "matrix_given": "backends:\n  main: redis://ann:s3cret@db\n",
         "matrix_expanded": {"backends": {"main": {"url": "redis://ann:s3cret@db"}}},
-        "cells": [cell(axes=(("ttl", "10s"),))],
+        "cells": [cell(axes=(("ttl", "10s"),)), cell("naive", ttl_ms=50)],
         "order": [[0], [0]],
         "servers": [{"backend": "main", "address": "redis://ann:s3cret@db", "label": "redis 8.0"}],
         "command": ["pybench", "run", "--redis", "redis://ann:s3cret@db"],
@@ -59,7 +59,8 @@ def test_a_manifest_says_what_is_needed_to_judge_and_repeat_a_run():
     manifest = json.loads(encode_manifest(built()))
     assert manifest["schema"] == 1
     assert (manifest["status"], manifest["seed"], manifest["order"]) == ("running", 7, [[0], [0]])
-    assert manifest["cells"][0]["ttl_ms"] == 10_000
+    leases = [(cell["ttl_ms"], cell["lease_ms"]) for cell in manifest["cells"]]
+    assert leases == [(10_000, 10_000), (50, 1_000)]
     assert manifest["control"] == []
     assert manifest["versions"]["python"] == platform.python_version()
     assert manifest["versions"]["packages"]["numpy"]

@@ -66,7 +66,6 @@ def test_each_strategy_promises_what_its_row_says():
 )
 def test_the_lease_that_a_server_gets_is_in_its_own_unit(name, ttl_ms, lease_ms):
     assert CATALOGUE[name].lease_ms(ttl_ms) == lease_ms
-    assert CATALOGUE[name].needs_lease == (lease_ms is not None)
 
 
 @pytest.mark.parametrize(
