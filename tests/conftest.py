@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -33,6 +34,8 @@ class Session:
         self.folder = Path(tempfile.mkdtemp(prefix="pytest-"))
         self.threads = set(threading.enumerate())
         self.left: list[str] = []
+        # A shell that runs us in the background has us ignore this signal, and with us all that we start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.environ[MARK] = os.environ["TMPDIR"] = tempfile.tempdir = str(self.folder)
 
     def end(self) -> None:
