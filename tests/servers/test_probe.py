@@ -95,7 +95,7 @@ def test_a_name_that_does_not_exist():
 
 
 def test_a_port_that_never_answers(listener):
-    assert "does not answer within 2 s" in refused(listener(lambda connection: time.sleep(2.5)))
+    assert "does not answer within 0.4 s" in refused(listener(lambda connection: time.sleep(0.6)), 0.4)
 
 
 def test_a_backlog_that_nobody_empties():

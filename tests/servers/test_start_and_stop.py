@@ -70,7 +70,6 @@ def test_it_keeps_nothing_on_disk_unless_asked_to(binary: Binary):
         server.stop()
         assert facts.appendfsync == appendfsync
         assert save == ""
-        # With everysec the file may still be on its way.
         assert written == (appendfsync != "off")
 
 
