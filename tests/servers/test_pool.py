@@ -100,11 +100,15 @@ def test_a_server_that_ends_in_the_middle_is_noticed_with_its_last_words():
         pool.check()
         assert server.pid is not None
         os.kill(server.pid, signal.SIGTERM)
-        deadline = time.monotonic() + 2
         with pytest.raises(ServerError, match=r"(?s)ended in the middle of the run; it said last:.*bye bye"):
-            while time.monotonic() < deadline:
-                time.sleep(0.01)
-                pool.check()
+            _check_for(2.0, pool)
+
+
+def _check_for(seconds: float, pool: ServerPool) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        pool.check()
+        time.sleep(0.01)
 
 
 def runs(pid: int) -> bool:
