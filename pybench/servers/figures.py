@@ -43,8 +43,8 @@ def read_figures(server: Server) -> ServerFigures:
 def difference(before: ServerFigures, after: ServerFigures) -> ServerFigures:
     """What came in between; commands that were not called are left out.
 
-    Raises ServerError when the server was restarted, its counters were reset, or it evicted keys in between: then a
-    lock may be gone of which no strategy promises anything.
+    Raises ServerError when the server was restarted, its counters were reset, or keys were evicted or flushed in
+    between: then a lock may be gone, against which no strategy promises anything.
     """
     if before.run_id != after.run_id:
         raise ServerError("the server was restarted while it was being measured", hint="run the trial again")
@@ -58,6 +58,11 @@ def difference(before: ServerFigures, after: ServerFigures) -> ServerFigures:
     )
     if result.commands < 0 or min(result.calls.values(), default=0) < 0:
         raise ServerError("the counters of the server were reset while it was being measured", hint="run it again")
+    if result.calls.keys() & {"flushall", "flushdb"}:
+        raise ServerError(
+            "somebody flushed the server while it was being measured: a lock may have vanished under its holder",
+            hint="give pybench a server of its own",
+        )
     if result.evicted_keys > 0:
         raise ServerError(
             f"the server was full and evicted {result.evicted_keys:,} keys while it was being measured: "

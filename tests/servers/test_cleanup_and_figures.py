@@ -125,6 +125,15 @@ def test_a_server_that_evicts_keys_cannot_be_measured():
     full.stop()
 
 
+@pytest.mark.parametrize("command", ["FLUSHALL", "FLUSHDB"])
+def test_a_server_that_somebody_flushes_cannot_be_measured(server: Server, command: str):
+    before = read_figures(server)
+    with server.client() as client:
+        client.execute_command(command)
+    with pytest.raises(ServerError, match="somebody flushed"):
+        difference(before, read_figures(server))
+
+
 def test_a_server_that_is_gone_is_a_server_error_with_its_address():
     gone, facts = start(find("auto"))
     server = Server(gone.endpoint, facts, "given")
