@@ -1,7 +1,7 @@
 """The values that a matrix speaks of, parsed once: distributions, key choice, connections, retry policies, loops.
 
 Each has `parse`, `.text` (its canonical form, which `parse` reads back to an equal value) and `.to_core()` (what the
-core takes). Durations, leases and rates are in `pybench.durations` and can be had from here.
+core takes). Durations, leases and rates, which are plain numbers once parsed, are in `pybench.durations`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
-from pybench.durations import (
-    MS,
-    S,
-    format_duration,
-    format_lease,
-    format_rate,
-    parse_duration,
-    parse_lease,
-    parse_rate,
-)
+from pybench.durations import MS, S, format_duration, format_rate, parse_duration
 from pybench.notation import (
     BadValue,
     Call,
@@ -35,21 +26,6 @@ from pybench.notation import (
 
 if TYPE_CHECKING:
     from pybench._core import ConnectionsSpec, DistributionSpec, KeyChoiceSpec, LoopSpec, RetrySpec
-
-__all__ = [
-    "ClosedLoop",
-    "Connections",
-    "Distribution",
-    "KeyChoice",
-    "OpenLoop",
-    "Retry",
-    "format_duration",
-    "format_lease",
-    "format_rate",
-    "parse_duration",
-    "parse_lease",
-    "parse_rate",
-]
 
 RetryKind = Literal["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
 

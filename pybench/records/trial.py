@@ -32,7 +32,7 @@ class Labelled(Protocol):
 
     @property
     def label(self) -> str:
-        """Its product, version and source."""
+        """Its product and version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybench import durations
+from pybench.durations import format_duration, format_lease, format_rate, parse_duration, parse_lease, parse_rate
 from pybench.notation import BadValue, parse_call, split_list
-from pybench.values import (
-    ClosedLoop,
-    Connections,
-    Distribution,
-    KeyChoice,
-    OpenLoop,
-    Retry,
-    format_duration,
-    format_lease,
-    format_rate,
-    parse_duration,
-    parse_lease,
-    parse_rate,
-)
+from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
 
 lengths = st.integers(0, durations.LONGEST_DURATION_NS)
 positive_lengths = st.integers(1, durations.LONGEST_DURATION_NS)
