@@ -1,7 +1,8 @@
 """The values that a matrix speaks of, parsed once: distributions, key choice, connections, retry policies, loops.
 
-Each has `parse`, `.text` (its canonical form, which `parse` reads back to an equal value) and `.to_core()` (what the
-core takes). Durations, leases and rates, which are plain numbers once parsed, are in `pybench.durations`.
+Each has `.text`, its canonical form, and `.to_core()`, what the core takes; all but the loops, which the axes of a rate
+make, have `parse`, which reads the text back to an equal value. Durations, leases and rates, which are plain numbers
+once parsed, are in `pybench.durations`.
 """
 
 from __future__ import annotations
