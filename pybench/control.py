@@ -7,7 +7,7 @@ client's own work for a grant (`none` sends nothing).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pybench.cells import Cell
@@ -38,9 +38,21 @@ def control_cell(cells: Iterable[Cell], backend: str) -> Cell:
     )
 
 
-def round_trip_cell(cell: Cell) -> Cell:
-    """One client that takes a free lock: its service time is one idle call, waited for as `cell` waits."""
-    return replace(_plain(cell), id=f"idle call to {cell.backend}", strategy="mutex", concurrency=1, threads=1)
+def round_trip_cell(cells: Sequence[Cell]) -> Cell:
+    """One client that takes a free lock: its service time is one idle call, waited for as the first of `cells` waits.
+
+    It holds as the cells do, though at most `HOLD_NS`: a call after a pause is not as fast as one of a tight loop,
+    and which of the two is the faster depends on how the machine sleeps.
+    """
+    shortest = min((cell.hold for cell in cells), key=lambda hold: hold.median())
+    return replace(
+        _plain(cells[0]),
+        id=f"idle call to {cells[0].backend}",
+        strategy="mutex",
+        concurrency=1,
+        threads=1,
+        hold=Distribution("fixed", (min(shortest.median(), HOLD_NS),)),
+    )
 
 
 def client_cost_cell(cell: Cell) -> Cell:

@@ -134,9 +134,12 @@ class Runner:
 
     def _run_baselines(self, cells: Iterable[Cell]) -> None:
         """What an idle call and the client cost, once for each setting in which cells run."""
-        for setting, cell in {_setting(cell): cell for cell in cells}.items():
-            call = self._measure_briefly(control.round_trip_cell(cell))
-            alone = self._measure_briefly(control.client_cost_cell(cell))
+        settings: dict[Setting, list[Cell]] = {}
+        for cell in cells:
+            settings.setdefault(_setting(cell), []).append(cell)
+        for setting, alike in settings.items():
+            call = self._measure_briefly(control.round_trip_cell(alike))
+            alone = self._measure_briefly(control.client_cost_cell(alike[0]))
             service = [row.hdr for row in call.histograms if (row.phase, row.outcome) == ("service", "granted")]
             round_trip_ns = quantile(*merged(service), 0.5)
             grants = alone.totals["grants"]
