@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 Setting = tuple[str, str, str]
 """Backend, `appendfsync` and `poll`: what an idle call depends on."""
 
+CLOCK_STEP_S = 0.1
+"""The least step of the wall clock that is not taken for a pause between two readings of clocks."""
+
 NEWS_S = 0.2
 """How long the end of a server may take to be known."""
 
@@ -56,6 +60,7 @@ class Measured:
     started_at: datetime
     wall_s: float
     server_cpu_us: float
+    server_calls: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,7 @@ class Runner:
             result=measured.result,
             server=self._servers(cell)[0],
             server_cpu_us=measured.server_cpu_us,
+            server_calls=measured.server_calls,
             strategy=CATALOGUE[cell.strategy],
             wall_s=measured.wall_s,
             round_trip_us=self.baselines[_setting(cell)].round_trip_us,
@@ -212,11 +218,14 @@ class Runner:
         self.watch.trial_begins(slot, trial)
         result = self._run_trial(trial)
         wall_s = time.monotonic() - started
+        jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
         after = [read_figures(server) for server in servers]
-        cpu_us = sum(difference(*pair).cpu_us for pair in zip(before, after, strict=True))
         for server in servers:
             remove_keys(server, prefix)
-        return Measured(result, started_at, wall_s, cpu_us)
+        _require_steady_clock(jumped_s, slot.cell.ttl_ms)
+        spent = [difference(*pair) for pair in zip(before, after, strict=True)]
+        calls = sum((Counter(figures.calls) for figures in spent), Counter())
+        return Measured(result, started_at, wall_s, sum(figures.cpu_us for figures in spent), calls)
 
     def _run_trial(self, trial: _core.Trial) -> _core.TrialResult:
         try:
@@ -232,6 +241,20 @@ class Runner:
 
     def _servers(self, cell: Cell) -> list[Server]:
         return self.pool.get(self.plan.matrix.backends[cell.backend], cell.appendfsync)
+
+
+def _require_steady_clock(jumped_s: float, ttl_ms: int) -> None:
+    """Raise ServerError when the wall clock moved against the monotonic one by `jumped_s` in a trial.
+
+    Servers end leases by the wall clock, holders believe by the monotonic one: after a step, or a laptop's sleep, a
+    lock would be blamed for what the clock did.
+    """
+    if abs(jumped_s) > max(CLOCK_STEP_S, ttl_ms / 1e3 / 100):
+        raise ServerError(
+            f"the clock of this machine was set by {jumped_s:+.2f} s during a trial: leases ended at another time "
+            "than their holders believed",
+            hint="pybench run --resume DIR, once the clock is steady",
+        )
 
 
 def _setting(cell: Cell) -> Setting:

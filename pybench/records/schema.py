@@ -82,6 +82,7 @@ _FIGURES = {
         ("utilisation", "efficiency", "client_cpu_us_per_grant", "server_cpu_us_per_grant", "server_cpu_share"),
         pa.float64(),
     ),
+    "commandstats": pa.string(),
     **dict.fromkeys(COUNT_COLUMNS, pa.int64()),
     "arrivals": pa.int64(),
     "drops": pa.int64(),

@@ -6,6 +6,7 @@ Does not do: writing; see `folder`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,13 +59,15 @@ def trial_record(
     server: Labelled,
     server_cpu_us: float | None,
     strategy: Strategy,
+    server_calls: Mapping[str, int] | None = None,
     wall_s: float | None = None,
     round_trip_us: float | None = None,
 ) -> TrialRecord:
     """The record of one trial.
 
     `server_cpu_us` is what the server's process used from before the trial to after it, and `wall_s` how long that was:
-    without either, the figures that need it are None. `round_trip_us` is that of one idle call, for the efficiency.
+    without either, the figures that need it are None. `server_calls` are the commands that the server counted in that
+    time, those of other clients too. `round_trip_us` is that of one idle call, for the efficiency.
     `started_at` knows its time zone.
     """
     totals = result.totals
@@ -83,6 +86,7 @@ def trial_record(
         **judgement_columns(judgement, grants_per_s),
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
+        "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
         **_fairness(totals, result),
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),

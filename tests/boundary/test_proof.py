@@ -58,7 +58,8 @@ def check(result: _core.TrialResult, seed: int) -> None:
     totals = result.totals
     assert totals["double_grants"] == totals["double_grants_after_overrun"] == 0, f"repeat: seed {seed}"
     # A holder that the machine kept from its timer past the end of its lease may overrun it; that is no double grant.
-    assert totals["grants"] > 0, f"repeat: seed {seed}"
+    # Unless an answer was lost: then the one key may be taken, by nobody, until its lease ends after the trial.
+    assert totals["grants"] > 0 or totals["unknown"] + totals["lost_calls"] > 0, f"repeat: seed {seed}"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -76,6 +76,11 @@ def test_costs_are_per_grant():
     assert found["server_cpu_share"] == 0.002
 
 
+def test_the_servers_own_count_of_commands_is_kept():
+    assert row(server_calls={"set": 7, "evalsha": 3})["commandstats"] == '{"evalsha": 3, "set": 7}'
+    assert row()["commandstats"] is None
+
+
 def test_without_a_reading_of_the_server_its_figures_are_n_a():
     found = row()
     assert found["server_cpu_us_per_grant"] is None

@@ -72,13 +72,14 @@ impl Trial {
                 raised = Some(error);
             }
         }
-        let measured = py.detach(|| running.finish()).map_err(|error| {
-            *self.state() = State::Failed;
-            to_python(&error)
-        })?;
-        let result = Py::new(py, TrialResult::new(py, measured)?)?;
-        *self.state() = State::Done(result.clone_ref(py));
-        raised.map_or(Ok(result), Err)
+        let ended = py.detach(|| running.finish()).map_err(|error| to_python(&error));
+        let ended = ended.and_then(|measured| Py::new(py, TrialResult::new(py, measured)?));
+        *self.state() = match &ended {
+            Ok(result) => State::Done(result.clone_ref(py)),
+            Err(_) => State::Failed,
+        };
+        // What a signal handler raised goes first: whoever asked for an end must not be told of its consequences.
+        raised.map_or(ended, Err)
     }
 
     fn stop(&self) {
