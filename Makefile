@@ -9,6 +9,11 @@ BIN := $(VENV)/bin
 EXTRAS := embedded,dev
 CORE_SOURCES := Cargo.toml Cargo.lock $(shell find rust_core -name '*.rs' -o -name '*.lua' -o -name Cargo.toml | grep -v /fuzz/)
 
+# For pip inside of maturin, too. Modules are compiled when they are first imported: most never are.
+export PIP_QUIET = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_COMPILE = false
+
 .PHONY: help run test lint format build test-rust test-python proof perf fuzz clean
 
 help: ## this list
@@ -27,7 +32,7 @@ lint: build ## format, clippy, ruff, mypy and the core's stub, all strict
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest pybench._core --ignore-disjoint-bases
+	$(BIN)/python -m mypy.stubtest pybench._core
 
 format: build ## write the code in its one format
 	cargo fmt --all
@@ -56,12 +61,13 @@ clean: ## remove what the targets above made
 	rm -rf $(VENV) target pybench/*.so
 
 $(VENV)/.made: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "pybench needs Python 3.11 or later: make PYTHON=python3.12")'
-	command -v cargo >/dev/null || { echo 'pybench builds its core with Rust: https://rustup.rs' >&2; exit 1; }
-	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "pybench needs Python 3.11 or later: make PYTHON=python3.12")'
+	@command -v cargo >/dev/null || { echo 'pybench builds its core with Rust: https://rustup.rs' >&2; exit 1; }
+	@echo 'making .venv: some minutes for the packages and the core, the first time'
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install 'maturin>=1.16,<2'
+	@touch $@
 
 $(VENV)/.built: $(VENV)/.made $(CORE_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet --extras $(EXTRAS)
-	touch $@
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --extras $(EXTRAS)
+	@touch $@

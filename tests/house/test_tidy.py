@@ -16,7 +16,8 @@ FUNCTION_LINES = 70
 
 def tracked(*patterns: str) -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        # The owner of a checkout in CI is often somebody else.
+        ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
         cwd=ROOT,
         check=True,
         capture_output=True,
