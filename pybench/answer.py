@@ -12,9 +12,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pybench.numbers import plural, significant
+from pybench.conditions import say_conditions
+from pybench.numbers import format_whole, plural, significant
 from pybench.records.schema import SUMMARY_FIGURES
-from pybench.stats import Interval, number
+from pybench.stats import ENOUGH_TRIALS, Interval, number, told_apart
 from pybench.strategies import CATALOGUE, Exclusion
 from pybench.verdicts import Verdict
 
@@ -54,10 +55,11 @@ class Contender:
     safe_grants_per_s: float
     interval: Interval | None
     """Of the median over trials; None with one trial."""
+    trials: int
 
     def is_told_apart_from(self, other: Contender) -> bool:
-        """Whether both have an interval and the two do not overlap."""
-        return self.interval is not None and other.interval is not None and not self.interval.overlaps(other.interval)
+        """Whether the two differ, and not by chance."""
+        return told_apart(self.interval, other.interval, trials=min(self.trials, other.trials))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Load:
     """One point of the matrix, the lock aside."""
 
     text: str
-    """The axes by which the loads of the run differ: `concurrency 64, keys 1,000`; empty when there is one load."""
+    """The axes by which the loads of the run differ: `64 clients, 1,000 keys`; empty when there is one load."""
     pressure: tuple[int, int]
     """Of two loads, the one with the higher has more clients, and of as many clients fewer keys."""
     contenders: tuple[Contender, ...]
@@ -111,7 +113,7 @@ def _led(contested: Sequence[Load], wins: Counter[str]) -> list[str]:
     shown = max((load for load in contested if load.winner and load.winner.lock == champion), key=_pressure)
     first, second = shown.contenders[:2]
     ratio = significant(first.safe_grants_per_s / second.safe_grants_per_s)
-    figures = f"{_rate(first.safe_grants_per_s)}, {ratio} times {second.lock}'s{_at(shown)}"
+    figures = f"{format_whole(first.safe_grants_per_s)}/s, {ratio} times {second.lock}'s{_at(shown)}"
     promises = {contender.lock: contender.promise for load in contested for contender in load.contenders}
     more = sorted(lock for lock, promise in promises.items() if promise > promises[champion])
     promising = [f"but {_listed(more)} {_verb(more, 'promises', 'promise')} more than {champion}"] if more else []
@@ -127,20 +129,22 @@ def _led(contested: Sequence[Load], wins: Counter[str]) -> list[str]:
     ]
 
 
-def _alone(loads: Iterable[Load], *, alone_in_run: bool) -> str:
+def _alone(loads: Sequence[Load], *, alone_in_run: bool) -> str:
     best = max((load for load in loads if load.contenders), key=lambda load: load.contenders[0].safe_grants_per_s)
     lock, rate = best.contenders[0].lock, best.contenders[0].safe_grants_per_s
+    most = f"{'' if len(loads) == 1 else 'up to '}{format_whole(rate)}/s"
     if alone_in_run:
-        return f"{lock} gives up to {_rate(rate)} of safe grants{_at(best)}, with no other lock to compare it with"
-    return f"{lock} is the only lock of this run that is safe, with up to {_rate(rate)}{_at(best)}"
+        return f"{lock} gives {most} of safe grants{_at(best)}; there is no other lock to compare it with"
+    return f"{lock} is the only lock of this run that is safe: {most}{_at(best)}"
 
 
 def _tied(contested: Sequence[Load]) -> str:
     """No load has a winner: the lock that promises more than the others, if it is among the first at every load."""
     tied = [_first_ones(load) for load in contested]
-    without = any(contender.interval is None for group in tied for contender in group)
+    fewest = min(contender.trials for group in tied for contender in group)
     where = " at every load" if len(contested) > 1 else ""
-    why = "one trial each gives no interval" if without else f"their intervals overlap{where}"
+    too_few = f"{plural(fewest, 'trial')} a cell {_verb(range(fewest), 'is', 'are')} too few to tell"
+    why = too_few if fewest < ENOUGH_TRIALS else f"their intervals overlap{where}"
     promises = {contender.lock: contender.promise for group in tied for contender in group}
     preferred = max(promises, key=promises.__getitem__)
     others = sorted(promises.keys() - {preferred})
@@ -173,7 +177,7 @@ def _loads(rows: Sequence[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> 
         grouped.setdefault(tuple(row[axis] for axis in axes), []).append(row)
     return [
         Load(
-            text=", ".join(f"{axis} {_axis_text(group[0][axis])}" for axis in varied),
+            text=say_conditions((axis, group[0][axis]) for axis in varied),
             pressure=(int(group[0]["concurrency"]), -int(group[0]["keys"])),
             contenders=_contenders(group, locks),
         )
@@ -189,7 +193,8 @@ def _contenders(group: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str
         # Without a grant a second there is nothing to be ahead of.
         if row["verdict"] == Verdict.SAFE and rate:
             interval = Interval(low, high) if low is not None and high is not None else None
-            contenders.append(Contender(locks[str(row["cell"])], _promise(str(row["strategy"])), rate, interval))
+            promise = _promise(str(row["strategy"]))
+            contenders.append(Contender(locks[str(row["cell"])], promise, rate, interval, int(row["trials"])))
     return tuple(sorted(contenders, key=lambda contender: -contender.safe_grants_per_s))
 
 
@@ -209,18 +214,10 @@ def _pressure(load: Load) -> tuple[int, int]:
 
 
 def _at(load: Load) -> str:
-    return f" at {load.text}" if load.text else ""
+    return f" with {load.text}" if load.text else ""
 
 
-def _axis_text(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _rate(per_s: float) -> str:
-    return f"{per_s:,.0f}/s" if per_s >= 100 else f"{significant(per_s)}/s"
-
-
-def _verb(names: Sequence[str], of_one: str, of_several: str) -> str:
+def _verb(names: Sequence[object], of_one: str, of_several: str) -> str:
     return of_one if len(names) == 1 else of_several
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 MATRIX: dict[str, Any] = {
     "name": "demo",
-    "trials": 3,
-    "duration": "500ms",
-    "warmup": "100ms",
+    "trials": 4,
+    "duration": "550ms",
+    "warmup": "50ms",
     "axes": {"strategy": ["none", "naive", "mutex"], "concurrency": [1, 16, 64], "keys": [1, 1000]},
     "fixed": {"hold": "200us"},
 }
-"""Under a minute: 18 cells, of which those with one client or many keys show a lock's cost, the others contention."""
+"""Just under a minute, in trials that are enough and long enough to tell locks apart: 18 cells, of which those with one client or many keys show a lock's cost, the others contention."""

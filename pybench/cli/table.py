@@ -1,18 +1,21 @@
 """The ranked table: one row a cell, best safe grants/s first, unsafe cells struck at the end; below it why they are.
 
 It fits the width it is given: what does not tell rows apart is dropped, least important first, and named below the
-table; numbers are never wrapped or cut. The same layout serves a terminal (styled) and a pipe (plain).
+table; where even the rest does not fit, each row becomes an entry of two lines. Numbers are never wrapped or cut. The
+same layout serves a terminal (styled) and a pipe (plain).
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.cli.figures import spread
-from pybench.numbers import format_exact, format_ratio, format_us, missing
+from pybench.conditions import axis_title, say_conditions
+from pybench.numbers import format_ratio, format_us, format_whole, missing
+from pybench.stats import confidence
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -42,13 +45,10 @@ class Column:
         return " ".join(part for part in self.heading if part).replace(" /", "/")
 
 
+INTERVAL = Column(("", "interval"), lambda row: _interval(row), drop=3)
 MEASURES = (
-    Column(("safe", "grants/s"), lambda row: format_exact(row["safe_grants_per_s"])),
-    Column(
-        ("", "95 %"),
-        lambda row: _interval(row),
-        drop=3,
-    ),
+    Column(("safe", "grants/s"), lambda row: format_whole(row["safe_grants_per_s"])),
+    INTERVAL,
     Column(("acquire", "p50"), lambda row: format_us(row["acquire_p50_us"]), drop=2),
     Column(("acquire", "p99"), lambda row: format_us(row["acquire_p99_us"]), drop=1),
     Column(("acquire", "p99.9"), lambda row: format_us(row["acquire_p999_us"]), drop=7),
@@ -75,19 +75,7 @@ def render(rows: Sequence[Row], notes: Sequence[Note], width: int) -> list[Text]
     from rich.text import Text
 
     columns, dropped = _fit(rows, width)
-    widths = [_width(column, rows) for column in columns]
-    lines = [
-        Text(_line([column.heading[i] for column in columns], columns, widths), style="bold")
-        for i in (0, 1)
-        if any(column.heading[i] for column in columns)
-    ]
-    lines.append(Text("-" * (sum(widths) + GAP * (len(widths) - 1)), style="dim"))
-    lines += [
-        Text(
-            _line([column.text(row) for column in columns], columns, widths), style=STYLES.get(str(row["verdict"]), "")
-        )
-        for row in rows
-    ]
+    lines = _table(rows, columns) if _whole_width(columns, rows) <= width else _entries(rows, width)
     for note in notes[:NOTES_SHOWN]:
         style = "red" if note.verdict == "UNSAFE" else "yellow"
         lines += [Text(line, style=style) for line in _wrapped(f"{note.verdict} {note.text}", width)]
@@ -96,6 +84,37 @@ def render(rows: Sequence[Row], notes: Sequence[Note], width: int) -> list[Text]
     if dropped:
         more = f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)"
         lines += [Text(line, style="dim") for line in _wrapped(more, width)]
+    return lines
+
+
+def _table(rows: Sequence[Row], columns: Sequence[Column]) -> list[Text]:
+    from rich.text import Text
+
+    widths = [_width(column, rows) for column in columns]
+    headings = [
+        Text(_line([column.heading[i] for column in columns], columns, widths), style="bold")
+        for i in (0, 1)
+        if any(column.heading[i] for column in columns)
+    ]
+    rule = Text("-" * _whole_width(columns, rows), style="dim")
+    lines = [(_line([column.text(row) for column in columns], columns, widths), row) for row in rows]
+    return [*headings, rule, *(Text(line, style=STYLES.get(str(row["verdict"]), "")) for line, row in lines)]
+
+
+def _entries(rows: Sequence[Row], width: int) -> list[Text]:
+    """Two lines a row: where there is no room for a table."""
+    from rich.text import Text
+
+    lines = []
+    axes = varying(rows)
+    rank, *names = _identity(rows)[: -len(axes) or None]
+    for row in rows:
+        parts = [*(name.text(row) for name in names), say_conditions((axis, row[axis]) for axis in axes)]
+        which = f"{rank.text(row)} {', '.join(filter(None, parts))}"
+        figures = f"    {format_whole(row['safe_grants_per_s'])} safe grants/s, {row['verdict']}"
+        style = STYLES.get(str(row["verdict"]), "")
+        lines += [Text(line, style=style) for line in textwrap.wrap(which, width, subsequent_indent="    ")]
+        lines.append(Text(figures, style=style))
     return lines
 
 
@@ -111,9 +130,9 @@ def varying(rows: Sequence[Row]) -> list[str]:
 
 def _fit(rows: Sequence[Row], width: int) -> tuple[list[Column], list[str]]:
     """The columns that fit, and the names of those that were dropped."""
-    columns = [*_identity(rows), *MEASURES]
+    columns = [*_identity(rows), *(_named(column, rows) for column in MEASURES)]
     dropped = []
-    while sum(_width(column, rows) + GAP for column in columns) - GAP > width:
+    while _whole_width(columns, rows) > width:
         worst = max(columns, key=lambda column: column.drop)
         if worst.drop == KEEP:
             break
@@ -131,7 +150,17 @@ def _identity(rows: Sequence[Row]) -> list[Column]:
     ]
     if len({row["backend"] for row in rows}) > 1:
         columns.append(Column(("", "backend"), lambda row: str(row["backend"]), left=True))
-    return columns + [Column(_heading(name), lambda row, name=name: _axis(row, name)) for name in varying(rows)]  # type: ignore[misc]
+    return columns + [Column(("", axis_title(name)), lambda row, name=name: _axis(row, name)) for name in varying(rows)]  # type: ignore[misc]
+
+
+def _named(column: Column, rows: Sequence[Row]) -> Column:
+    """The interval's column says how sure it is, which depends on the trials."""
+    sure = confidence(min((int(row["trials"]) for row in rows), default=0))
+    return replace(column, heading=("", f"{100 * sure:.0f} %")) if column is INTERVAL and sure else column
+
+
+def _whole_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
+    return sum(_width(column, rows) + GAP for column in columns) - GAP
 
 
 def _interval(row: Row) -> str:
@@ -150,10 +179,6 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
 
 def _strategy(row: Row) -> str:
     return f"{row['strategy']}({row['args']})" if not missing(row["args"]) and row["args"] else row["strategy"]
-
-
-def _heading(axis: str) -> tuple[str, str]:
-    return ("", axis)
 
 
 def _axis(row: Row, name: str) -> str:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from pybench.conditions import axis_title, say_condition
 from pybench.numbers import format_count
 from pybench.report.axes import Axis, Text, linear_axis, load_axis, log_axis
 from pybench.report.section import Figure
-from pybench.report.view import CellView, Series, View, say_condition
+from pybench.report.view import CellView, Series, View
 
-AXIS_TITLES = {"concurrency": "clients", "keys": "keys"}
 SYMBOL_SUFFIXES = {"SAFE": "", "UNSAFE": "-x-open", "UNDECIDED": "-open", "VOID": "-open-dot"}
 # How far above the safe strategies an unsafe one may reach before it is cut off, as a factor.
 UNSAFE_HEADROOM = 1.6
@@ -74,7 +74,7 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
     """`measure` of `cells`, which differ in strategy and load only, against the run's load axis."""
     load = view.load_axis
     assert load is not None, "a run without a load axis is drawn as bars"
-    x = load_axis([cell.at(load) for cell in cells], AXIS_TITLES.get(load, load))
+    x = load_axis([cell.at(load) for cell in cells], axis_title(load))
     data: list[dict[str, Any]] = []
     ends: list[tuple[Series, _Point]] = []
     for series in view.series:

@@ -97,7 +97,7 @@ def shared_settings(manifest: Mapping[str, Any]) -> Rows:
             value = values.pop()
             if name.endswith("_ms") and value.isdecimal():
                 value = format_duration(int(value) * 1_000_000)
-            rows.append((name.removesuffix("_ms").replace("_", " "), value))
+            rows.append((name.removesuffix("_ms"), value))
     return rows
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pybench.report.view import CellView, Conditions, View
+from pybench.conditions import Conditions
+from pybench.report.view import CellView, View
+from pybench.stats import Interval, told_apart
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -21,9 +23,10 @@ def contests(view: View) -> list[Contest]:
     return [Contest(conditions, tuple(cells), _winners(cells)) for conditions, cells in view.facets()]
 
 
-def best_cell(view: View) -> CellView | None:
-    """The cell with the most safe grants per second of the run; None when none is safe."""
-    return max((cell for cell in view.cells if _safe_rate(cell)), key=_safe_rate, default=None)
+def best_contest(view: View) -> Contest | None:
+    """The load with the most safe grants per second of the run; None when no cell is safe."""
+    held = [contest for contest in contests(view) if contest.winners]
+    return max(held, key=lambda contest: _safe_rate(contest.winners[0]), default=None)
 
 
 def _winners(cells: list[CellView]) -> tuple[CellView, ...]:
@@ -36,5 +39,10 @@ def _safe_rate(cell: CellView) -> float:
 
 
 def _told_apart(best: CellView, other: CellView) -> bool:
-    low, high = best.number("grants_per_s_low"), other.number("grants_per_s_high")
-    return low is not None and high is not None and high < low
+    trials = min(int(cell.number("trials") or 0) for cell in (best, other))
+    return told_apart(_interval(best), _interval(other), trials=trials)
+
+
+def _interval(cell: CellView) -> Interval | None:
+    low, high = cell.number("grants_per_s_low"), cell.number("grants_per_s_high")
+    return None if low is None or high is None else Interval(low, high)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pybench.conditions import say_condition, say_conditions
 from pybench.report.axes import Axis
 from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
 from pybench.report.html import fill
 from pybench.report.section import Column, DataTable, Figure, Section
-from pybench.report.view import CellView, View, say_condition, say_conditions
+from pybench.report.view import CellView, View
 
 # Panels that stand open; the rest of a large run is folded up.
 SHOWN_PANELS = 6

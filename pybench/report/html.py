@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pybench import numbers
+from pybench.conditions import axis_title
 
 HERE = Path(__file__).parent
 VERDICT_SYMBOLS = {"SAFE": "✓", "UNSAFE": "✕", "UNDECIDED": "?", "VOID": "∅"}
@@ -53,6 +54,7 @@ def _environment() -> Environment:
     environment.filters["tight"] = _tight
     environment.globals["verdict_symbols"] = VERDICT_SYMBOLS
     environment.globals["plural"] = numbers.plural
+    environment.globals["axis_title"] = axis_title
     return environment
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pybench.conditions import axis_title
 from pybench.numbers import format_count, format_ratio, format_us, plural
 from pybench.records import Run
 from pybench.report import facts
@@ -43,7 +44,7 @@ def build(run: Run) -> str:
 
 
 def _ranking(view: View, ranked: Sequence[Entry]) -> str:
-    axes = ["clients" if axis == "concurrency" else axis.replace("_", " ") for axis in view.axes]
+    axes = [_plain(axis_title(axis)) for axis in view.axes]
     titles = ["strategy", *axes, "safe grants/s", "p50", "p99", "p99.9", "commands/grant", "Jain", "verdict"]
     right = [False, *(True for _ in axes), *[True] * 6, False]
     lines = [_row(titles), _row(["--:" if numeric else ":--" for numeric in right])]

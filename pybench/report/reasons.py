@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pybench.report.view import CellView, View, say_conditions
+from pybench.conditions import say_conditions
+from pybench.report.view import CellView, View
 from pybench.strategies import Exclusion
 from pybench.verdicts import Verdict, controls_caught, judge
 
@@ -27,7 +28,7 @@ class Remark:
     verdict: str
     label: str
     where: str
-    """Which cells: "in 4 of 6 cells", "at 16 clients, 1 key"."""
+    """Which cells: "in 4 of 6 cells", "with 16 clients, 1 key"."""
     reason: str
 
     @property
@@ -56,7 +57,7 @@ def _where(view: View, cells: list[CellView]) -> str:
     of = sum(cell.series == cells[0].series for cell in view.cells)
     if of == 1:
         return ""
-    return f"at {say_conditions(cells[0].conditions)}" if len(cells) == 1 else f"in {len(cells)} of {of} cells"
+    return f"with {say_conditions(cells[0].conditions)}" if len(cells) == 1 else f"in {len(cells)} of {of} cells"
 
 
 def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:

@@ -14,9 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from pybench.numbers import missing, plural
+from pybench.conditions import AxisValue, Conditions
+from pybench.numbers import missing
 from pybench.records import Run
-from pybench.stats import median
+from pybench.stats import confidence, median
 from pybench.summary import quantile_medians
 
 BASE_LINE = "none"
@@ -46,9 +47,6 @@ TRIAL_SUMS = (
     "drops",
     "reconnects",
 )
-
-AxisValue = int | float | str | bool | None
-Conditions = tuple[tuple[str, AxisValue], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +125,13 @@ class View:
         return any(cell.number("trials") for cell in self.cells)
 
     @cached_property
+    def sureness(self) -> str | None:
+        """How sure the intervals over trials are, "95 %", where trials are fewest; None without any."""
+        trials = [int(cell.number("trials") or 0) for cell in self.cells]
+        sure = confidence(min(trials, default=0))
+        return f"{100 * sure:.0f} %" if sure is not None else None
+
+    @cached_property
     def load_axis(self) -> str | None:
         """The axis that charts against load have below: concurrency, otherwise another that is a number."""
         if "concurrency" in self.axes:
@@ -192,22 +197,6 @@ def make_view(run: Run) -> View:
         for row in rows
     )
     return View(run, cells, tuple(series.values()), axes)
-
-
-def say_conditions(conditions: Sequence[tuple[str, AxisValue]]) -> str:
-    """Conditions in words: "64 clients, 1,000 keys"."""
-    return ", ".join(say_condition(axis, value) for axis, value in conditions)
-
-
-def say_condition(axis: str, value: AxisValue) -> str:
-    """One condition in words: "64 clients", "hold exp(2ms)"."""
-    if missing(value):
-        return f"no {axis}"
-    if axis == "concurrency" and isinstance(value, int):
-        return plural(value, "client")
-    if axis == "keys" and isinstance(value, int):
-        return plural(value, "key")
-    return f"{axis.replace('_', ' ')} {value}"
 
 
 def _axes(summary: pd.DataFrame) -> list[str]:

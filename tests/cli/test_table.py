@@ -45,6 +45,7 @@ def row(strategy: str, **figures: object) -> dict[str, Any]:
 
 
 MINIMUM = 60
+NARROW = 34
 
 ROWS = [
     row("mutex"),
@@ -61,6 +62,27 @@ def lines(rows: list[dict[str, Any]], width: int, *notes: Note) -> list[str]:
 def test_no_line_of_the_table_is_wider_than_the_terminal(width: int):
     assert max(map(len, lines(ROWS, width))) <= max(width, MINIMUM)
     assert all("21,500" in line for line in lines(ROWS, width) if " mutex" in line)
+
+
+def test_where_no_table_fits_each_row_becomes_an_entry():
+    rows = [row("mutex"), row("mutex", concurrency=64, verdict="UNSAFE", safe_grants_per_s=0.0)]
+    told = lines(rows, NARROW)
+    assert max(map(len, told)) <= NARROW
+    assert told[:4] == [
+        "1 mutex, 16 clients",
+        "    21,500 safe grants/s, SAFE",
+        "x mutex, 64 clients",
+        "    0 safe grants/s, UNSAFE",
+    ]
+
+
+@pytest.mark.parametrize(("trials", "heading"), [(2, "50 %"), (4, "88 %"), (5, "94 %"), (6, "95 %"), (1, "interval")])
+def test_the_interval_says_how_sure_it_is(trials: int, heading: str):
+    assert f" {heading} " in lines([row("mutex", trials=trials)], 120)[1]
+
+
+def test_a_small_rate_keeps_its_digits():
+    assert " 21.4 " in lines([row("mutex", safe_grants_per_s=21.43)], 120)[3]
 
 
 def test_what_does_not_fit_is_dropped_and_named_and_the_verdict_stays():

@@ -79,6 +79,18 @@ def test_what_is_not_the_locks_stands_beside_the_latencies_and_in_the_method(usu
     assert sentence in usual.text.partition("Servers, control and baseline")[2]
 
 
+def test_a_lock_that_is_as_good_is_named_beside_the_best():
+    points = [Point(name, 64, 1, cost=47.0) for name in ("naive", "mutex")]
+    page = Page(build(make_run(points)))
+    assert "Prefer mutex: naive is not measurably faster" in page.text
+    assert re.search("(naive; not told apart from mutex)|(mutex; not told apart from naive)", page.text)
+
+
+def test_the_interval_is_as_sure_as_its_trials_make_it():
+    assert "with their 88 % interval" in Page(build(make_run(trials=4))).text
+    assert "interval of the median" not in Page(build(make_run(trials=1))).text
+
+
 def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):
     assert re.search(r"✕ UNSAFE none in 4 of 6 cells: [\d,]+ double grants; it promises nothing", usual.text)
     assert re.search(r"✕ UNSAFE naive in 2 of 6 cells: [\d,]+ double grants; this breaks what it promises", usual.text)

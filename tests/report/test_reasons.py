@@ -34,7 +34,7 @@ def test_counts_are_of_the_cells_that_are_told_of():
 def test_one_cell_of_several_is_named_and_an_only_one_needs_no_name():
     points = [Point("naive", 1, 1), Point("naive", 16, 1, broken=True), Point("none", 1, 1, broken=True)]
     assert told(points) == [
-        "UNSAFE naive at 16 clients: N double grants; this breaks what it promises",
+        "UNSAFE naive with 16 clients: N double grants; this breaks what it promises",
         "UNSAFE none: N double grants; it promises nothing",
     ]
 

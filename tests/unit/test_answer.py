@@ -15,6 +15,7 @@ def summary(*rows: dict):
         "keys": 1,
         "hold": "0",
         "retry": "full-jitter",
+        "trials": 5,
         "verdict": "SAFE",
     }
     frame = pd.DataFrame([{**usual, "cell": str(n), **row} for n, row in enumerate(rows)])
@@ -54,7 +55,7 @@ def test_the_winner_of_several_loads_is_shown_where_most_clients_share_fewest_ke
         at = {"concurrency": concurrency, "keys": keys}
         rows += [lock("naive", naive, **at), lock("mutex", mutex, **at), unsafe("none", **at)]
     assert answer(summary(*rows)) == (
-        "mutex gives the most safe grants at 2 of 4 loads: 150/s, 1.5 times naive's at concurrency 64, keys 1; "
+        "mutex gives the most safe grants at 2 of 4 loads: 150/s, 1.5 times naive's with 64 clients, 1 key; "
         "ahead elsewhere: naive at 1; at 1 the first can't be told apart; none is unsafe in 4 of 4 cells."
     )
 
@@ -70,8 +71,18 @@ def test_overlapping_intervals_tell_nothing_apart():
 
 
 def test_one_trial_tells_nothing_apart():
-    found = answer(summary(lock("naive", 1_000, spread=None), lock("mutex", 2_000, spread=None)))
-    assert found == "Prefer mutex: naive is not measurably faster (one trial each gives no interval) and promises less."
+    found = answer(summary(lock("naive", 1_000, spread=None, trials=1), lock("mutex", 2_000, spread=None, trials=1)))
+    assert found == (
+        "Prefer mutex: naive is not measurably faster (1 trial a cell is too few to tell) and promises less."
+    )
+
+
+def test_few_trials_come_apart_by_chance_and_tell_nothing():
+    three = summary(lock("mutex", 1_000, args="a=1", trials=3), lock("mutex", 2_000, trials=5))
+    assert answer(three) == (
+        "mutex and mutex(a=1) can't be told apart by safe grants/s: 3 trials a cell are too few to tell."
+    )
+    assert answer(three.assign(trials=4)).startswith("mutex gives the most safe grants: 2,000/s")
 
 
 def test_locks_that_promise_as_much_are_left_side_by_side():
@@ -103,13 +114,13 @@ def test_a_lead_over_the_second_needs_to_be_one_over_all():
 
 def test_the_only_lock_is_compared_with_none():
     found = answer(summary(lock("mutex", 50, keys=1), lock("mutex", 4_321, keys=10)))
-    assert found == "mutex gives up to 4,321/s of safe grants at keys 10, with no other lock to compare it with."
+    assert found == "mutex gives up to 4,321/s of safe grants with 10 keys; there is no other lock to compare it with."
 
 
 def test_the_only_safe_lock_wins():
     found = answer(summary(lock("mutex", 1_234), unsafe("none"), unsafe("naive")))
     assert found == (
-        "mutex is the only lock of this run that is safe, with up to 1,234/s; "
+        "mutex is the only lock of this run that is safe: 1,234/s; "
         "none is unsafe in 1 of 1 cell and naive is unsafe in 1 of 1 cell."
     )
 

@@ -90,3 +90,24 @@ def test_the_bound_covers_what_it_says(chances):
     assert 0 < rate <= 1
     # Were the rate as high as the bound, nothing would be seen in at most about one run of twenty.
     assert rate == 1 or (1 - rate) ** chances < 0.0502
+
+
+def test_the_range_of_a_few_trials_is_as_sure_as_coins_are():
+    assert [stats.confidence(trials) for trials in (0, 1, 2, 3, 4)] == [None, None, 0.5, 0.75, 0.875]
+    assert stats.confidence(5) == 0.9375
+    assert stats.confidence(6) == stats.confidence(50) == 0.95
+
+
+def test_a_range_of_trials_covers_the_median_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    draws = rng.exponential(size=(4_000, 4))
+    covered = np.mean((draws.min(axis=1) <= np.log(2)) & (np.log(2) <= draws.max(axis=1)))
+    assert covered == pytest.approx(stats.confidence(4), abs=0.02)
+
+
+def test_medians_differ_where_intervals_do_not_overlap_over_enough_trials():
+    low, high = stats.Interval(1, 2), stats.Interval(3, 4)
+    assert stats.told_apart(low, high, trials=4)
+    assert not stats.told_apart(low, high, trials=3)
+    assert not stats.told_apart(low, stats.Interval(2, 3), trials=9)
+    assert not stats.told_apart(low, None, trials=9)

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybench.answer import answer
+from pybench.conditions import say_condition, say_conditions
 from pybench.numbers import format_count, format_exact, format_us, plural
 from pybench.report import facts
 from pybench.report.cautions import cautions
 from pybench.report.curves import drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
-from pybench.report.findings import best_cell, contests
+from pybench.report.findings import best_contest, contests
 from pybench.report.html import fill
 from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
-from pybench.report.view import CellView, View, say_condition, say_conditions
+from pybench.report.view import CellView, View
 from pybench.verdicts import Verdict
 
 # Rows of the overview; with more the ranking is the better table.
@@ -71,10 +72,14 @@ def clauses(view: View) -> tuple[str, list[str]]:
 
 def _tiles(view: View) -> list[Tile]:
     tiles = []
-    best = best_cell(view)
-    if best is not None:
+    contest = best_contest(view)
+    if contest is not None:
+        best, *others = contest.winners
         at = say_conditions(best.conditions)
         who = f"{best.series.label}{', ' + at if at else ''}"
+        if others:
+            names = dict.fromkeys(other.series.label for other in others)
+            who += f"; not told apart from {' and '.join(names)}"
         tiles.append(Tile("Most safe grants", f"{format_count(best.number('safe_grants_per_s'))}/s", who))
         median, p99 = format_us(best.number("acquire_p50_us")), best.number("acquire_p99_us")
         if p99 is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pybench.conditions import Conditions, say_conditions
 from pybench.numbers import format_count, format_ns, format_us
 from pybench.records.histograms import Buckets
 from pybench.report.axes import Axis, log_axis
@@ -13,7 +14,7 @@ from pybench.report.curves import MARGIN, plot_text
 from pybench.report.grid import Charts, charts_section
 from pybench.report.section import Column, DataTable, Figure, Section
 from pybench.report.sections.latency import ZERO_NOTE
-from pybench.report.view import CellView, Conditions, View, say_conditions
+from pybench.report.view import CellView, View
 from pybench.stats import SAMPLES_BEYOND, quantile
 
 POINTS_PER_CURVE = 80

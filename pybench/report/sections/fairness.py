@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pybench.conditions import say_conditions
 from pybench.numbers import format_count, format_ratio, format_us
 from pybench.report.curves import Measure
 from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
-from pybench.report.view import View, say_conditions
+from pybench.report.view import View
 
 JAIN = Measure("jain", "jain", "Jain's index", "index", format_ratio, top=1.0)
 LONGEST_WAIT = Measure("wait", "longest_wait_us", "longest wait", "wait", format_us, scale="log")

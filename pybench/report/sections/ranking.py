@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pybench.conditions import say_conditions
 from pybench.numbers import format_count, format_exact, format_ratio, format_us
 from pybench.report import facts
 from pybench.report.html import fill
 from pybench.report.reasons import reasons
 from pybench.report.section import Section
-from pybench.report.view import CellView, View, say_conditions
+from pybench.report.view import CellView, View
 from pybench.summary import rank
 
 # Rows that stand open; the page has a button for the rest.
@@ -72,6 +73,7 @@ def render(view: View) -> Section | None:
         say_conditions=say_conditions,
         shown=SHOWN_ROWS,
         columns=_columns(),
+        sureness=view.sureness,
         baseline=facts.baseline_sentences(view.run.manifest),
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
     )

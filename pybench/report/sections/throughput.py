@@ -19,8 +19,10 @@ def render(view: View) -> Section:
     """Grants per second of every cell, a panel for each condition apart from the load."""
     figures = measure_figures(view, [MEASURE], "throughput")
     lede = ["Grants per second, from zero."]
-    if any((cell.number("trials") or 0) > 1 for cell in view.cells):
-        lede.append("A point is the median of its trials, its bar the 95 % interval of that median.")
+    if view.sureness is not None:
+        lede.append(f"A point is the median of its trials, its bar the {view.sureness} interval of that median.")
+    elif any((cell.number("trials") or 0) > 1 for cell in view.cells):
+        lede.append("A point is the median of its trials, its bar where that median lies.")
     else:
         lede.append("A point is a single trial, so there is no interval.")
     if len({str(figure.layout["yaxis"]["range"]) for figure in figures if view.load_axis}) > 1:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.conditions import Conditions, say_conditions
 from pybench.numbers import format_count
 from pybench.report.axes import Axis, linear_axis
 from pybench.report.curves import MARGIN, UNSAFE_HEADROOM, plot_text
 from pybench.report.grid import Charts, charts_section
 from pybench.report.section import Column, DataTable, Figure, Section
-from pybench.report.view import CellView, Conditions, View, say_conditions
+from pybench.report.view import CellView, View
 
 STEP_NS = 100_000_000
 # All points of the section together; beyond it steps are averaged, so that a report of any run stays small.

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pybench.conditions import say_conditions
 from pybench.report.html import fill
 from pybench.report.lanes import draw
 from pybench.report.section import Section
-from pybench.report.view import CellView, View, say_conditions
+from pybench.report.view import CellView, View
 
 SHOWN_PER_CELL = 3
 # Cells that stand open, and cells that are shown at all: the rest is in `violations.jsonl`.
