@@ -13,7 +13,8 @@ from typing import Literal
 
 from pybench.servers import Server
 from tests.benchmarks import references as ref
-from tests.benchmarks.references import BARE, EXAMPLES, MS, trial
+from tests.benchmarks.references import BARE, EXAMPLES, trial
+from tests.core_trials import MS
 
 Bound = Literal["at least", "at most"]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from pybench import _core
 from pybench.servers import Server
+from tests.core_trials import MS, trial_spec
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "target" / "release" / "examples"
 BARE = ROOT / "target" / "bare" / "release" / "examples"
 SECONDS = 1.0
-MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,37 +124,16 @@ def lag_p99_us(server: Server, **fields: Any) -> float:  # noqa: ANN401 - any fi
 
 
 def spec(server: Server, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - any field of a TrialSpec
-    """What `trial` asks of the core."""
+    """What `trial` asks of the core; `release` is the compare-and-delete."""
     release = fields.pop("release", "script")
-    return {
-        "strategy": "mutex",
-        "args": {},
+    asked = {
         "servers": [{**server.core_spec(), "compare_and_delete": release}],
         "connections": {"kind": "shared", "count": 4},
         "client_name": "pybench-perf",
         "key_prefix": f"perf:{os.getpid()}:",
         "keys": 1_000,
-        "key_choice": {"kind": "uniform"},
-        "hold": {"kind": "fixed", "value_ns": 0},
-        "think": {"kind": "fixed", "value_ns": 0},
-        "after_lease": "continue",
-        "loop": {"kind": "closed"},
         "concurrency": 64,
-        "retry": {
-            "kind": "full-jitter",
-            "base_ns": MS,
-            "factor": 2.0,
-            "cap_ns": 50 * MS,
-            "max_attempts": None,
-            "max_wait_ns": 10_000 * MS,
-        },
-        "ttl_ms": 10_000,
-        "patience_ns": 1_000 * MS,
         "warmup_ns": 200 * MS,
         "duration_ns": round(SECONDS * 1e9),
-        "drain_ns": 1_000 * MS,
-        "seed": 1,
-        "threads": 1,
-        "poll": "block",
-        **fields,
     }
+    return trial_spec(server, **{**asked, **fields})

@@ -7,7 +7,7 @@ import pytest
 from pybench import _core
 from pybench.impossible import drift_ns
 from pybench.strategies import CATALOGUE
-from tests.boundary.conftest import MS, fixed
+from tests.core_trials import MS, fixed
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

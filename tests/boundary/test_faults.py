@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from pybench import _core
 from pybench.servers import Server, binaries, supervisor
-from tests.boundary.conftest import MS, fixed
+from tests.core_trials import MS, fixed
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from pybench import _core
-from tests.boundary.conftest import MS, fixed
+from tests.core_trials import MS, fixed
 
 
 def interfere(server, chance: random.Random, until: threading.Event) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from pybench import _core
-from tests.boundary.conftest import MS, fixed
+from tests.core_trials import MS, fixed
 
 
 def run(spec):

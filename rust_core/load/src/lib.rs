@@ -18,6 +18,7 @@ mod io;
 mod judge;
 mod poller;
 mod setup;
+mod shared;
 mod spec;
 mod starts;
 mod stats;

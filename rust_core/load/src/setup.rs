@@ -10,54 +10,17 @@ use crate::connection::{Connection, Target};
 use crate::control::Control;
 use crate::judge::Judge;
 use crate::poller::Poller;
-use crate::spec::{AfterLease, Connections, Pace, Poll, ServerSpec, TrialSpec};
+use crate::shared::Shared;
+use crate::spec::{Connections, Pace, ServerSpec, TrialSpec};
 use crate::stats::{Counters, Histograms};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
-use crate::workload::{Arrivals, Keys, Length, streams};
+use crate::workload::{Arrivals, streams};
 use crate::{LoadError, TrialError};
 
 /// Read at once from a connection; a pipelined batch of 1,000 answers takes 5 kB.
 const SCRATCH: usize = 256 * 1024;
-
-/// What all threads of a trial read and none changes.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) keys: Keys,
-    pub(crate) hold: Length,
-    pub(crate) think: Length,
-    pub(crate) after_lease: AfterLease,
-    pub(crate) max_in_flight: u32,
-    pub(crate) warmup: Nanos,
-    pub(crate) duration: Nanos,
-    pub(crate) drain: Nanos,
-    poll: Poll,
-}
-
-impl Shared {
-    pub(crate) fn new(spec: &TrialSpec) -> Result<Self, TrialError> {
-        let max_in_flight = match spec.pace {
-            Pace::Closed => spec.concurrency,
-            Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.threads),
-        };
-        Ok(Self {
-            keys: Keys::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
-            hold: Length::new(spec.hold).ok_or(TrialError::Field("hold"))?,
-            think: Length::new(spec.think).ok_or(TrialError::Field("think"))?,
-            after_lease: spec.after_lease,
-            max_in_flight,
-            warmup: spec.warmup,
-            duration: spec.duration,
-            drain: spec.drain,
-            poll: spec.poll,
-        })
-    }
-
-    pub(crate) fn spins(&self) -> bool {
-        self.poll == Poll::Spin
-    }
-}
 
 /// Refuses what no trial can be made of.
 pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {

@@ -17,7 +17,7 @@ use crate::connection::{Connection, Target};
 use crate::control::{Control, Stage};
 use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
-use crate::setup::Shared;
+use crate::shared::Shared;
 use crate::stats::{Counters, Histograms};
 use crate::timeline::Timeline;
 use crate::timers::Timers;

@@ -1,0 +1,50 @@
+"""The smallest trial that the core can be asked for, as a dictionary; any field can be said anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pybench.servers import Server
+
+MS = 1_000_000
+
+
+def trial_spec(server: Server, **fields: object) -> dict[str, Any]:
+    """Eight clients of `mutex` on one key without a hold, released by script, for a tenth of a second."""
+    spec = {
+        "strategy": "mutex",
+        "args": {},
+        "servers": [{**server.core_spec(), "compare_and_delete": "script"}],
+        "connections": {"kind": "shared", "count": 2},
+        "client_name": "pybench-test",
+        "key_prefix": "test:",
+        "keys": 1,
+        "key_choice": {"kind": "uniform"},
+        "hold": {"kind": "fixed", "value_ns": 0},
+        "think": {"kind": "fixed", "value_ns": 0},
+        "after_lease": "continue",
+        "loop": {"kind": "closed"},
+        "concurrency": 8,
+        "retry": {
+            "kind": "full-jitter",
+            "base_ns": MS,
+            "factor": 2.0,
+            "cap_ns": 50 * MS,
+            "max_attempts": None,
+            "max_wait_ns": 10_000 * MS,
+        },
+        "ttl_ms": 10_000,
+        "patience_ns": 1_000 * MS,
+        "warmup_ns": 20 * MS,
+        "duration_ns": 100 * MS,
+        "drain_ns": 1_000 * MS,
+        "seed": 1,
+        "threads": 1,
+        "poll": "block",
+    }
+    return spec | fields
+
+
+def fixed(milliseconds: float) -> dict[str, Any]:
+    """A length that is always the same."""
+    return {"kind": "fixed", "value_ns": round(milliseconds * MS)}
