@@ -73,6 +73,8 @@ def sinful_module() -> str:
 
 def named_by_clippy(place: Path, crate: str) -> tuple[int, set[str]]:
     """What clippy answers for one crate, and each banned path that it reports as an error."""
+    # Compiled before as a dependency, where nothing is linted, it would be taken for clean.
+    (place / "rust_core" / crate / "src/lib.rs").touch()
     done = subprocess.run(
         ["cargo", "clippy", "--offline", "-p", crate, "--no-deps", "--message-format=json", "--", "-D", "warnings"],
         cwd=place,
