@@ -12,4 +12,5 @@ MATRIX: dict[str, Any] = {
     "axes": {"strategy": ["none", "naive", "mutex"], "concurrency": [1, 16, 64], "keys": [1, 1000]},
     "fixed": {"hold": "200us"},
 }
-"""Just under a minute, in trials that are enough and long enough to tell locks apart: 18 cells, of which those with one client or many keys show a lock's cost, the others contention."""
+"""Just under a minute, in trials that are long enough and enough to tell locks apart: 18 cells, of which those with one
+client or many keys show a lock's cost, the others contention."""

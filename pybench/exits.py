@@ -20,18 +20,20 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-PRECEDENCE = (
-    Exit.INTERRUPTED,
-    Exit.BAD_INPUT,
-    Exit.SERVER_UNREACHABLE,
-    Exit.PROMISE_BROKEN,
-    Exit.CONTROL_NOT_CAUGHT,
-    Exit.GENERATOR_LATE,
-    Exit.UNDECIDED,
-    Exit.REGRESSION,
-    Exit.THRESHOLD_MISSED,
-    Exit.OK,
-)
+MEANINGS = {
+    Exit.INTERRUPTED: "interrupted, partial results kept",
+    Exit.BAD_INPUT: "bad input",
+    Exit.SERVER_UNREACHABLE: "a server is not reachable",
+    Exit.PROMISE_BROKEN: "a strategy broke what it promises",
+    Exit.CONTROL_NOT_CAUGHT: "a control was not caught, so the run proves nothing",
+    Exit.GENERATOR_LATE: "the generator could not keep its schedule",
+    Exit.UNDECIDED: "undecided",
+    Exit.REGRESSION: "regression",
+    Exit.THRESHOLD_MISSED: "a threshold missed",
+    Exit.OK: "ok",
+}
+
+PRECEDENCE = tuple(MEANINGS)
 
 
 def first(codes: set[Exit]) -> Exit:

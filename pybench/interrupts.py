@@ -1,7 +1,10 @@
-"""Ctrl-C and SIGTERM while a run goes on: the first ends the running trial and keeps it, the second leaves at once.
+"""What asks a run to end: the first ends the running trial and keeps it, the second leaves at once.
+
+Ctrl-C, SIGTERM, and a terminal that is closed.
 
 Promises: no signal tears apart the saving of a trial; the handlers of before are back afterwards.
-Does nothing outside of the main thread, where Python delivers no signals.
+Does nothing outside of the main thread, where Python delivers no signals, nor about a signal that whoever started the
+process had ignored, as nohup does.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
@@ -28,7 +31,8 @@ class Interrupts:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                self._before[number] = signal.signal(number, self._on_signal)  # type: ignore[assignment]
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._on_signal)  # type: ignore[assignment]
         return self
 
     def __exit__(

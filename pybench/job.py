@@ -46,6 +46,14 @@ class Job:
     resume: RunFolder | None = None
 
 
+class LeftAtOnce(KeyboardInterrupt):
+    """The user insisted on leaving. The trials that were saved before are in `folder`, not yet gathered."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a job came to. `error` is what ended it early, unless that was the user."""
@@ -136,37 +144,51 @@ def read_matrix(path: Path | None, **options: object) -> Matrix:
 def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:
     """Run `job` to its end, or as far as it gets.
 
-    Raises PybenchError when it cannot begin, and KeyboardInterrupt when the user asks before it began, or insists.
+    Raises PybenchError when it cannot begin, KeyboardInterrupt when the user asks before it began, and LeftAtOnce when
+    they insist after that.
     """
     require_core()
+    begun: list[RunFolder] = []
+    try:
+        with Interrupts() as interrupts:
+            return _carried_out(job, watch or Silent(), consent, interrupts, begun)
+    except KeyboardInterrupt as insisted:
+        if begun:
+            raise LeftAtOnce(begun[0].path) from insisted
+        raise
+
+
+def _carried_out(
+    job: Job, watch: Watch, consent: Consent | None, interrupts: Interrupts, begun: list[RunFolder]
+) -> Outcome:
+    """`carry_out`, which adds the run's folder to `begun` as soon as there is one."""
     from pybench.runner import Ending, Runner
     from pybench.servers import ServerPool, clear_leftovers
 
-    watch = watch or Silent()
     error: PybenchError | None = None
     status: Literal["complete", "interrupted"] = "interrupted"
     pool = ServerPool()
-    with Interrupts() as interrupts:
+    try:
+        with interrupts.stoppable():
+            for leftover in clear_leftovers():
+                watch.note(f"left by a run that was killed: {leftover}")
+            plan, servers = _planned(job.matrix, pool)
+            for note in plan.notes:
+                watch.note(note)
+            if consent is not None:
+                consent(plan, servers)
+        folder = _folder(job, plan, servers)
+        begun.append(folder)
         try:
-            with interrupts.stoppable():
-                for leftover in clear_leftovers():
-                    watch.note(f"left by a run that was killed: {leftover}")
-                plan, servers = _planned(job.matrix, pool)
-                for note in plan.notes:
-                    watch.note(note)
-                if consent is not None:
-                    consent(plan, servers)
-            folder = _folder(job, plan, servers)
-            try:
-                ending = Runner(plan, pool, folder, watch, interrupts).run()
-                status = "complete" if ending is Ending.COMPLETE else "interrupted"
-            except PybenchError as caught:
-                error = caught
-        finally:
-            # A user who insists waits for this, too: some milliseconds for servers that end in good order.
-            with interrupts.shielded():
-                pool.close()
-        return _outcome(plan, folder, status, error)
+            ending = Runner(plan, pool, folder, watch, interrupts).run()
+            status = "complete" if ending is Ending.COMPLETE else "interrupted"
+        except PybenchError as caught:
+            error = caught
+    finally:
+        # A user who insists waits for this, too: some milliseconds for servers that end in good order.
+        with interrupts.shielded():
+            pool.close()
+    return _outcome(plan, folder, status, error)
 
 
 def require_core() -> None:

@@ -64,6 +64,13 @@ def format_whole(value: float | None) -> str:
     return f"{value:,.0f}" if abs(_rounded(value)) >= 100 else significant(value)
 
 
+def format_plain(value: float | None) -> str:
+    """A figure without a unit, whole ones in full and others to three digits: 12,345, 0.997."""
+    if value is None or missing(value):
+        return NOT_AVAILABLE
+    return f"{value:,.0f}" if float(value).is_integer() else significant(value)
+
+
 def format_rate(value: float | None) -> str:
     """Grants a second: 12.3 k/s."""
     return NOT_AVAILABLE if value is None or missing(value) else f"{format_count(value)}/s"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pybench.errors import InputError, RecordError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.plan import Plan
     from pybench.records import RunFolder
+
+_MASK = ":***@"
 
 HINT = "start a new run: what was measured apart cannot be ranked together"
 
@@ -38,6 +41,10 @@ def matrix_of(folder: RunFolder, redis: str | None) -> Matrix:
 
     expanded = dict(folder.manifest["matrix"]["expanded"])
     given = [name for name, backend in expanded["backends"].items() if "url" in backend]
+    if redis is None and (masked := [url for url in given_servers(folder.manifest) if _MASK in url]):
+        raise InputError(
+            f"the password of {masked[0]} is not in the record", hint=command(folder.manifest, str(folder.path))
+        )
     if redis is not None:
         if len(given) != 1:
             raise InputError(
@@ -46,6 +53,18 @@ def matrix_of(folder: RunFolder, redis: str | None) -> Matrix:
             )
         expanded["backends"] = {**expanded["backends"], given[0]: {"kind": "redis", "url": redis}}
     return matrix_from_mapping(expanded)
+
+
+def given_servers(manifest: Mapping[str, Any]) -> list[str]:
+    """The addresses of the servers that the run in `manifest` was given, passwords masked."""
+    return [backend["url"] for backend in manifest["matrix"]["expanded"]["backends"].values() if "url" in backend]
+
+
+def command(manifest: Mapping[str, Any], folder: str) -> str:
+    """What to type to go on with the run in `folder`; a password that its manifest does not keep is to be filled in."""
+    masked = [url for url in given_servers(manifest) if _MASK in url]
+    again = [f"--redis {masked[0].replace(_MASK, ':PASSWORD@')}"] if len(masked) == 1 else []
+    return " ".join(["pybench run --resume", quote(folder), *again])
 
 
 def require_same(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapping[str, Any]]) -> None:
@@ -67,9 +86,14 @@ def _differences(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapp
         yield "its cells are not those that the matrix makes now"
     elif manifest["order"] != [list(block) for block in plan.order]:
         yield "its order is not the one that its seed makes now"
-    labels = [[server.get("label") for server in which] for which in (manifest["servers"], servers)]
-    if labels[0] != labels[1]:
-        yield f"it ran on {', '.join(map(str, labels[0]))}, now there is {', '.join(map(str, labels[1]))}"
+    before_on, now_on = _named(manifest["servers"]), _named(servers)
+    if before_on != now_on:
+        yield f"it ran on {', '.join(before_on)}, now there is {', '.join(now_on)}"
     cpus = manifest["machine"].get("cpu"), describe_machine().get("cpu")
     if cpus[0] != cpus[1]:
         yield f"it ran on {cpus[0]}, this is {cpus[1]}"
+
+
+def _named(servers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Product, version and the address of given servers: a call to one takes longer by its port than by its socket."""
+    return [" at ".join(filter(None, (server["label"], server["address"]))) for server in servers]

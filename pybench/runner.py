@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control
 from pybench.errors import ServerError
@@ -99,10 +99,13 @@ class Runner:
         """
         slots, done = slots_of(self.plan), self.folder.done()
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done]
+        if not left:
+            return Ending.COMPLETE
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
         try:
             self._run_controls({slot.cell.backend for slot in left})
-            self._run_baselines(slot.cell for slot in left)
+            waiting = {slot.cell.id for slot in left}
+            self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
             for slot in left:
                 self._run_slot(slot)
                 if self.interrupts.asked:
@@ -152,18 +155,14 @@ class Runner:
                 round_trip_us=None if round_trip_ns is None else round_trip_ns / 1e3,
                 client_cpu_us=alone.totals["client_cpu_ns"] / 1e3 / grants if grants else None,
             )
-        self.folder.update_manifest(
-            baseline=[
-                {
-                    "backend": backend,
-                    "appendfsync": appendfsync,
-                    "poll": poll,
-                    "round_trip_us": baseline.round_trip_us,
-                    "client_cpu_us_per_grant": baseline.client_cpu_us,
-                }
-                for (backend, appendfsync, poll), baseline in self.baselines.items()
-            ]
-        )
+            entry = {
+                **dict(zip(("backend", "appendfsync", "poll"), setting, strict=True)),
+                "round_trip_us": self.baselines[setting].round_trip_us,
+                "client_cpu_us_per_grant": self.baselines[setting].client_cpu_us,
+            }
+            # Those of an earlier part of the run stand for settings that have no trial left.
+            earlier = [other for other in self.folder.manifest.get("baseline", []) if _setting_of(other) != setting]
+            self.folder.update_manifest(baseline=[*earlier, entry])
 
     def _measure_briefly(self, cell: Cell) -> _core.TrialResult:
         slot = Slot(0, cell, 0, (control.BASELINE_WARMUP_NS + control.BASELINE_NS) / 1e9)
@@ -259,3 +258,7 @@ def _require_steady_clock(jumped_s: float, ttl_ms: int) -> None:
 
 def _setting(cell: Cell) -> Setting:
     return cell.backend, cell.appendfsync, cell.poll
+
+
+def _setting_of(entry: Mapping[str, Any]) -> Setting:
+    return entry["backend"], entry["appendfsync"], entry["poll"]

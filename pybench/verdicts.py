@@ -192,7 +192,7 @@ def sentence(violation: Violation) -> str:
 def _key_name(key: str) -> str:
     """The key's number in its trial: what stands before it on the server says only which trial that was."""
     numbered = re.search(r"\{(\d+)\}$", key)
-    return f"key {numbered[1]}" if numbered else f'"{key}"'
+    return f"key {int(numbered[1]):,}" if numbered else f'"{key}"'
 
 
 def _lease_left(violation: Violation) -> str:

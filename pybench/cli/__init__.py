@@ -18,7 +18,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal without µ and ± still gets its figures.
             stream.reconfigure(errors="replace")
-    sys.exit(answer(sys.argv[1:]))
+    try:
+        code = answer(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While the command was still being loaded.
+        code = Exit.INTERRUPTED
+    sys.exit(code)
 
 
 def answer(arguments: list[str]) -> int:
@@ -37,7 +42,7 @@ def answer(arguments: list[str]) -> int:
         message = error.format_message()
         return _refuse(f"{message[:1].lower()}{message[1:].removesuffix('.')}", hint=_help_of(error))
     except (Abort, KeyboardInterrupt):
-        return Exit.INTERRUPTED
+        return _refuse("interrupted", hint=None, code=Exit.INTERRUPTED)
     except Exception:
         return _our_fault(arguments)
     return Exit.OK if code is None else int(code)

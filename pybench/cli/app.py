@@ -9,6 +9,7 @@ import typer
 from pybench.cli import demo, doctor, init, plan, report, run, schema, strategies
 from pybench.cli.help import SectionedCommand
 from pybench.cli.options import takes_axes
+from pybench.exits import MEANINGS
 
 app = typer.Typer(
     name="pybench",
@@ -16,11 +17,9 @@ app = typer.Typer(
         "Is a distributed lock safe, how fast is it, and what does it cost? Measured on your own servers. "
         "To see it work: pybench demo."
     ),
-    epilog=(
-        "Exit codes, the first that applies: 130 interrupted, partial results kept; 40 bad input; 41 a server is not "
-        "reachable; 20 a strategy broke what it promises; 22 a control was not caught, so the run proves nothing; 30 "
-        "the generator could not keep its schedule; 21 undecided; 11 regression; 10 a threshold missed; 0 ok."
-    ),
+    epilog="Exit codes, the first that applies: "
+    + "; ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())
+    + ".",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

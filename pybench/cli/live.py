@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pybench.cli.figures import wall_time
@@ -127,7 +128,7 @@ class LiveView:
         """Say what will run, and where to."""
         with self.lock:
             self.name, self.total, self.done, self.clock = name, total, total - len(left), Clock(left)
-        self.console.print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}", soft_wrap=True)
+        self._print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}")
         self.live.start()
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
@@ -146,11 +147,17 @@ class LiveView:
 
     def note(self, text: str) -> None:
         """Say it above the view."""
-        self.console.print(text, soft_wrap=True)
+        self._print(text)
 
     def run_ends(self) -> None:
         """Take the view away."""
-        self.live.stop()
+        # A terminal that is closed takes nothing, and ends nothing.
+        with suppress(OSError):
+            self.live.stop()
+
+    def _print(self, text: str) -> None:
+        with suppress(OSError):
+            self.console.print(text, soft_wrap=True)
 
     def picture(self) -> RenderableType:
         """The view as it stands now; called by the refreshing thread."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from pybench.cli.output import complain, data, data_json, say, shown_path, stderr_console, stdout_console
+from pybench import exits
+from pybench.cli.output import complain, data, data_console, data_json, say, shown_path, stderr_console
 from pybench.cli.table import Note, render
+from pybench.errors import PybenchError, RecordError
 from pybench.exits import Exit
 from pybench.numbers import missing, plural
+from pybench.report import HTML
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from pathlib import Path
 
     from pybench.job import Consent, Job, Outcome
     from pybench.records import Run
@@ -22,41 +27,72 @@ if TYPE_CHECKING:
 def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> tuple[int, Outcome | None]:
     """Carry out `job` before the user's eyes: its exit code, and what it came to unless the user left at once."""
     from pybench.cli.live import watch
-    from pybench.job import carry_out
+    from pybench.job import LeftAtOnce, carry_out
 
     try:
         outcome = carry_out(job, watch=watch(), consent=consent)
+    except LeftAtOnce as left:
+        complain("interrupted", hint=f"the trials saved before are kept: {_resume_command(left.folder)} goes on")
+        return Exit.INTERRUPTED, None
+    except KeyboardInterrupt:
+        complain("interrupted, nothing was measured", hint=None)
+        return Exit.INTERRUPTED, None
+    try:
         return show(outcome, as_json=as_json), outcome
     except KeyboardInterrupt:
-        complain("interrupted", hint="trials saved before are kept: pybench run --resume DIR goes on after them")
+        folder = quote(shown_path(outcome.run.path))
+        complain("interrupted", hint=f"the run is recorded: pybench report {folder} writes its report")
         return Exit.INTERRUPTED, None
 
 
-def show(outcome: Outcome, *, as_json: bool) -> int:
+def show(outcome: Outcome, *, as_json: bool) -> Exit:
     """Print `outcome`: the table, or the rows of the summary as JSON, to stdout; the rest to stderr. Its exit code."""
     from pybench.report.view import make_view
 
     view = make_view(outcome.run)
-    if as_json:
-        data_json(rows_of(outcome.run))
-    else:
-        console = stdout_console()
-        with console.capture() as captured:
-            for line in _head(outcome.run):
-                _print(console, line)
-            if view.cells:
-                _print_table(outcome.run, view, console)
-        data(captured.get())
-    talk = stderr_console()
+    troubles: list[PybenchError] = []
+    try:
+        if as_json:
+            data_json(rows_of(outcome.run))
+        else:
+            data(_table_text(outcome.run, view))
+    except PybenchError as error:
+        troubles.append(error)
     for text in _remarks(outcome, view):
-        _print(talk, text)
+        _say_wrapped(text)
     # Last, so that the table does not wait for the charts.
-    say(f"report: {shown_path(outcome.write_report())}")
-    if outcome.error is not None:
-        complain(outcome.error.message, hint=outcome.error.hint)
+    folder = shown_path(outcome.run.path)
+    try:
+        outcome.write_report()
+        say(f"report: {folder}/{HTML}")
+    except PybenchError as error:
+        troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes it again"))
+    for trouble in [*troubles, *([outcome.error] if outcome.error is not None else [])]:
+        complain(trouble.message, hint=trouble.hint)
     if outcome.run.manifest["status"] == "interrupted":
-        say(f"what was measured is kept; to go on: pybench run --resume {shown_path(outcome.run.path)}")
-    return outcome.exit
+        kept = "what was measured is kept; " if view.cells else ""
+        say(f"{kept}to go on: {_resume_command(outcome.run.path)}")
+    code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
+    if code in _VERDICTS:
+        say(f"exit code {code.value}: {exits.MEANINGS[code]}")
+    return code
+
+
+_VERDICTS = (
+    Exit.PROMISE_BROKEN,
+    Exit.CONTROL_NOT_CAUGHT,
+    Exit.GENERATOR_LATE,
+    Exit.UNDECIDED,
+    Exit.THRESHOLD_MISSED,
+)
+"""Codes of runs that went well as such: what the code is for is said."""
+
+
+def _resume_command(folder: Path) -> str:
+    from pybench.records.manifest import read_manifest
+    from pybench.resume import command
+
+    return command(read_manifest(folder), shown_path(folder))
 
 
 def rows_of(run: Run) -> list[dict[str, Any]]:
@@ -69,12 +105,33 @@ def rows_of(run: Run) -> list[dict[str, Any]]:
     ]
 
 
+def _table_text(run: Run, view: View) -> str:
+    """What was measured on what, the answer, and the ranked table below it, as wide and as coloured as stdout takes."""
+    from pybench.report.reasons import remarks
+
+    console = data_console()
+    for line in _head(run):
+        for part in textwrap.wrap(line, console.width, subsequent_indent="  ", **_UNBROKEN) or [""]:
+            console.print(part, soft_wrap=True)
+    if view.cells:
+        notes = [Note(remark.verdict, f"{remark.subject}: {remark.reason}") for remark in remarks(view)]
+        for row in render(rows_of(run), notes, console.width):
+            # Neither wrapped nor cut: a number that is not whole is wrong.
+            console.print(row, soft_wrap=True)
+    text = console.file
+    assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
+    return text.getvalue()
+
+
 def _head(run: Run) -> Iterator[str]:
     """What was measured on what, what every figure holds of the client and the wire, and the answer."""
     from pybench.answer import answer
     from pybench.report import facts
 
-    servers = dict.fromkeys(f"{server['label']} ({server['source']})" for server in run.manifest["servers"])
+    servers = dict.fromkeys(
+        f"{server['label']} ({', '.join(filter(None, (server['source'], server['address'])))})"
+        for server in run.manifest["servers"]
+    )
     shared = [(name, value) for name, value in facts.shared_settings(run.manifest) if name in SHOWN_SETTINGS]
     yield f"{run.manifest['name']} on {', '.join(servers)}"
     yield ", ".join(f"{name} {value}" for name, value in [*facts.plan_rows(run.manifest), *shared])
@@ -86,32 +143,21 @@ def _head(run: Run) -> Iterator[str]:
 SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "connections", "loop")
 
 
-def _print_table(run: Run, view: View, console: Console) -> None:
-    from pybench.report.reasons import remarks
-
-    notes = [Note(remark.verdict, f"{remark.subject}: {remark.reason}") for remark in remarks(view)]
-    for line in render(rows_of(run), notes, console.width):
-        # Neither wrapped nor cut: a number that is not whole is wrong.
-        console.print(line, soft_wrap=True)
-
-
 def _remarks(outcome: Outcome, view: View) -> Iterator[str]:
     """What a reader must know beside the table."""
     from pybench.report.cautions import cautions
 
     for caution in cautions(view):
-        yield f"{caution.title}: {caution.text}"
+        yield f"{caution.title}: {caution.text[0].lower()}{caution.text[1:]}"
     if outcome.plan.refused:
         first = outcome.plan.refused[0]
         count = plural(len(outcome.plan.refused), "cell")
         yield f"not measured: {count}, such as {first.cell.id}: {first.reason} (pybench plan lists them)"
-    for result in outcome.thresholds:
-        if not result.passed:
-            figure = "not measured" if result.figure is None else f"is {result.figure:,.6g}"
-            yield f"threshold missed: {result.threshold.text}, {figure} in {result.cell or 'no cell of the run'}"
 
 
-def _print(console: Console, text: str) -> None:
-    lines = textwrap.wrap(text, console.width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
-    for line in lines or [""]:
-        console.print(line, soft_wrap=True)
+_UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
+
+
+def _say_wrapped(text: str) -> None:
+    for line in textwrap.wrap(text, stderr_console().width, subsequent_indent="  ", **_UNBROKEN):
+        say(line)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
+
+from pybench.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,17 +19,28 @@ if TYPE_CHECKING:
 
 
 def data(text: str) -> None:
-    """Write data, whole, to stdout."""
-    _write(sys.stdout, text if text.endswith("\n") else f"{text}\n")
+    """Write data, whole, to stdout. Raises InputError when stdout takes none, such as a file on a full disk."""
+    try:
+        _write(sys.stdout, text if text.endswith("\n") else f"{text}\n")
+    except OSError as error:
+        _to_nowhere(sys.stdout)
+        raise InputError(f"stdout cannot be written: {error.strerror}", hint="nothing else was lost") from error
 
 
 def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
-        # Whoever read it (`| head`) has what it wanted; the command goes on, and so does the run that it reports.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError as error:
+        # Whoever read it (`| head`) has what it wanted, or the terminal is closed: the command goes on without.
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        _to_nowhere(stream)
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """Let what is still to come, and what Python flushes at its end, go to nobody."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def data_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
@@ -34,8 +49,11 @@ def data_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
 
 
 def say(text: str) -> None:
-    """Write one line of talk to stderr, now."""
-    _write(sys.stderr, f"{text}\n")
+    """Write one line of talk to stderr, now. Talk that cannot be written ends nothing."""
+    try:
+        _write(sys.stderr, f"{text}\n")
+    except OSError:
+        _to_nowhere(sys.stderr)
 
 
 def complain(message: str, *, hint: str | None) -> None:
@@ -46,16 +64,24 @@ def complain(message: str, *, hint: str | None) -> None:
 
 
 def shown_path(path: Path) -> str:
-    """`path` as seen from here, where that is shorter."""
+    """`path` as seen from here, where it lies below."""
     relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)
+    return str(path) if relative.startswith(os.pardir) else relative
 
 
-def stdout_console() -> Console:
-    """A console for data: styled on a terminal, plain text elsewhere."""
+def data_console() -> Console:
+    """A console that keeps what is printed, for `data`: as wide as stdout, and styled where that is a terminal."""
     from rich.console import Console
 
-    return Console(highlight=False, emoji=False, markup=False)
+    real = Console(highlight=False, emoji=False, markup=False)
+    return Console(
+        file=io.StringIO(),
+        force_terminal=real.is_terminal,
+        width=real.width,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
 
 
 def stderr_console() -> Console:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -113,7 +114,8 @@ def _new_job(matrix: Path | None, options: dict[str, object], *, quick: bool, ou
 
 def _resumed_job(folder: Path, redis: str | None, fixed: list[str]) -> Job:
     from pybench.job import Job
-    from pybench.resume import matrix_of, open_run
+    from pybench.resume import given_servers, matrix_of, open_run
+    from pybench.servers.endpoint import ENVIRONMENT
 
     if fixed:
         raise InputError(
@@ -121,4 +123,6 @@ def _resumed_job(folder: Path, redis: str | None, fixed: list[str]) -> Job:
             hint=f"pybench run --resume {folder}",
         )
     opened = open_run(folder)
+    if redis is None and len(given_servers(opened.manifest)) == 1:
+        redis = os.environ.get(ENVIRONMENT)
     return Job(matrix_of(opened, redis), command=opened.manifest["command"], resume=opened)

@@ -48,7 +48,7 @@ def _explanation(error: OSError, folder: Path) -> RecordError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return RecordError(
             f"no space is left for the run folder {folder}",
-            hint="make room, then go on with `pybench run --resume`: trials saved before are whole",
+            hint=f"make room, then: pybench run --resume {folder} (trials saved before are whole)",
         )
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return RecordError(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pybench.lateness import late_cells
-from pybench.numbers import plural
+from pybench.matrix.thresholds import Threshold, parse_threshold
+from pybench.notation import BadValue
+from pybench.numbers import format_plain, format_us, plural
 from pybench.report.view import View
+from pybench.thresholds import ThresholdResult, evaluate
 from pybench.verdicts import controls_caught
 
 # An interval wider than this share of its median is called noisy.
 NOISY = 0.25
+# Cells that are named of a threshold.
+SHOWN_MISSES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ def cautions(view: View) -> list[Caution]:
         found.append(Caution("Not finished", "The run was still going on, or was killed: this is what it had saved."))
     elif manifest["status"] != "complete":
         found.append(Caution("Interrupted", f"The run ended early. {_missing(view)}".strip()))
+    found += _missed(view)
     found += _late(view)
     found += _repetition(view)
     return found
@@ -50,6 +57,36 @@ def _missing(view: View) -> str:
     measured = sum(1 for cell in view.cells if cell.number("trials"))
     lacking = planned - measured
     return f"{plural(lacking, 'cell')} of {planned} {_has(lacking)} no complete trial." if lacking > 0 else ""
+
+
+def _missed(view: View) -> Iterator[Caution]:
+    """One for each threshold of the matrix that some cell did not reach."""
+    results = evaluate(_thresholds(view), view.run.summary) if view.cells else []
+    missed: dict[str, list[ThresholdResult]] = {}
+    for result in results:
+        if not result.passed:
+            missed.setdefault(result.threshold.text, []).append(result)
+    for threshold, misses in missed.items():
+        told = ", ".join(_told(miss) for miss in misses[:SHOWN_MISSES])
+        more = len(misses) - SHOWN_MISSES
+        others = f" and in {plural(more, 'further cell')}" if more > 0 else ""
+        yield Caution("Threshold missed", f"{threshold}: {told}{others}.")
+
+
+def _thresholds(view: View) -> Iterator[Threshold]:
+    for given in ((view.run.manifest.get("matrix") or {}).get("expanded") or {}).get("thresholds") or []:
+        # A record may name what this version does not know.
+        with suppress(BadValue):
+            yield parse_threshold(given)
+
+
+def _told(miss: ThresholdResult) -> str:
+    if miss.cell is None:
+        return "it speaks of no cell that was measured"
+    if miss.figure is None:
+        return f"not measured in {miss.cell}"
+    figure = format_us(miss.figure) if "_us" in miss.threshold.column else format_plain(miss.figure)
+    return f"{figure} in {miss.cell}"
 
 
 def _late(view: View) -> Sequence[Caution]:

@@ -70,7 +70,8 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     exclusion = Exclusion(str(trials["exclusion"].iloc[0]))
     judgement = judge(totals, exclusion, control_caught=caught)
     if judgement.verdict is not Verdict.UNSAFE:
-        return judgement.reason
+        cut_off = totals["grants"] == 0 and (trials["status"] != "complete").all()
+        return "it was interrupted before it was granted anything" if caught and cut_off else judgement.reason
     if judgement.promise_broken:
         return f"{judgement.reason}; this breaks what it promises"
     if exclusion is Exclusion.NOTHING:

@@ -117,6 +117,15 @@ def test_a_reader_that_leaves_early_ends_nothing(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_full_disk_under_stdout_is_told_in_a_sentence(tmp_path: Path):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "schema"], cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 40
+    assert done.stderr.startswith(b"error: stdout cannot be written: No space left on device\nhint: ")
+
+
 def test_importing_the_package_is_quick_and_starts_no_thread():
     script = (
         "import threading, time; t = time.process_time(); import pybench; "

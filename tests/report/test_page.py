@@ -91,6 +91,22 @@ def test_the_interval_is_as_sure_as_its_trials_make_it():
     assert "interval of the median" not in Page(build(make_run(trials=1))).text
 
 
+def test_a_missed_threshold_is_told_with_its_figures_in_their_unit():
+    run = make_run()
+    run.manifest["matrix"]["expanded"]["thresholds"] = [
+        {"where": {"strategy": "mutex"}, "check": "violations == 0"},
+        {"where": {"strategy": "mutex"}, "check": "acquire.p50 < 1us"},
+        {"where": {"strategy": "none", "concurrency": "16", "keys": "1"}, "check": "violations == 0"},
+        {"where": {"strategy": "mutex", "hold": "5ms"}, "check": "jain > 0"},
+        {"where": {"strategy": "of-tomorrow"}, "check": "jain > 0"},
+    ]
+    text = Page(build(run)).text
+    assert text.count("Threshold missed.") == 3
+    assert re.search(r"acquire\.p50 < 1us where strategy is mutex: [\d.]+ µs in mutex .* and in 3 further cells", text)
+    assert re.search(r"keys is 1: [\d,]+ in none concurrency=16 keys=1\.", text)
+    assert "jain > 0 where strategy is mutex, hold is 5ms: it speaks of no cell that was measured." in text
+
+
 def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):
     assert re.search(r"✕ UNSAFE none in 4 of 6 cells: [\d,]+ double grants; it promises nothing", usual.text)
     assert re.search(r"✕ UNSAFE naive in 2 of 6 cells: [\d,]+ double grants; this breaks what it promises", usual.text)

@@ -41,3 +41,12 @@ def test_one_cell_of_several_is_named_and_an_only_one_needs_no_name():
 
 def test_a_safe_run_needs_no_remark():
     assert told([Point("mutex", 4, 1)]) == []
+
+
+def test_a_cell_that_was_interrupted_before_its_first_grant_says_so():
+    run = make_run([Point("mutex", 4, 1)], trials=1, trial_status="interrupted")
+    run.trials["grants"] = 0
+    run.summary["verdict"] = "UNDECIDED"
+    assert [remark.reason for remark in remarks(make_view(run))] == [
+        "it was interrupted before it was granted anything"
+    ]

@@ -145,7 +145,7 @@ def test_a_violation_is_one_sentence(fields, sentence):
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"), [("pybench:669f8291:18:{0}", "key 0"), ("pybench:669f8291:18:{1204}", "key 1204"), ("a", '"a"')]
+    ("raw", "said"), [("pybench:669f8291:18:{0}", "key 0"), ("pybench:669f8291:18:{01204}", "key 1,204"), ("a", '"a"')]
 )
 def test_a_key_is_named_by_its_number(raw, said):
     assert f"client 7 was granted {said} at" in verdicts.sentence(violation(key=raw))

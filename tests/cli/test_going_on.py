@@ -1,0 +1,83 @@
+"""Runs that ended early, and how they go on: what is said, and what `--resume` takes and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pexpect
+import pytest
+from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, environment
+
+from pybench.records import load
+from pybench.resume import command
+
+SMALL = ["-s", "mutex", "--concurrency", "2,4", *QUICK]
+
+
+def reopened(folder: Path, **fields: object) -> None:
+    """Say in the manifest that the run in `folder` is not complete."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text()) | {"status": "interrupted", **fields}
+    path.write_text(json.dumps(manifest))
+
+
+def test_a_run_that_lacks_only_its_end_is_gathered_and_keeps_its_baseline(pybench: Pybench, tmp_path: Path):
+    pybench("run", *SMALL, "--out", "folder")
+    before = load(tmp_path / "folder")
+    reopened(tmp_path / "folder")
+    answer = pybench("run", "--resume", "folder")
+    after = load(tmp_path / "folder")
+    assert (answer.code, after.manifest["status"]) == (0, "complete")
+    assert after.manifest["baseline"] == before.manifest["baseline"]
+    assert "[control]" not in answer.err
+    assert after.trials.equals(before.trials)
+
+
+def test_the_password_of_a_given_server_is_asked_for_again(pybench: Pybench, given_server: GivenServer, tmp_path: Path):
+    pybench("run", *SMALL, "--out", "folder", "--redis", given_server.url)
+    reopened(tmp_path / "folder")
+    refused = pybench("run", "--resume", "folder")
+    assert refused.code == 40
+    shown = given_server.url.replace(PASSWORD, "PASSWORD").removesuffix("/0")
+    assert f"--resume {tmp_path / 'folder'} --redis {shown}" in refused.err
+    assert pybench("run", "--resume", "folder", PYBENCH_REDIS_URL=given_server.url).code == 0
+
+
+def test_a_server_at_another_address_is_another_server(pybench: Pybench, given_server: GivenServer, tmp_path: Path):
+    pybench("run", *SMALL, "--out", "folder", "--redis", given_server.url)
+    servers = json.loads((tmp_path / "folder" / "manifest.json").read_text())["servers"]
+    reopened(tmp_path / "folder", servers=[{**servers[0], "address": "redis://127.0.0.1:1/0"}])
+    answer = pybench("run", "--resume", "folder", "--redis", given_server.url)
+    assert answer.code == 40
+    assert "at redis://127.0.0.1:1/0, now there is" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (None, "pybench run --resume 'my run'"),
+        ("redis://localhost", "pybench run --resume 'my run'"),
+        ("redis://me:***@db/2", "pybench run --resume 'my run' --redis redis://me:PASSWORD@db/2"),
+    ],
+)
+def test_the_command_that_goes_on_says_where_a_password_is_to_be_filled_in(url: str | None, said: str):
+    backends = {"redis": {"kind": "redis"} if url is None else {"url": url}}
+    assert command({"matrix": {"expanded": {"backends": backends}}}, "my run") == said
+
+
+def test_a_terminal_that_is_closed_ends_the_run_in_good_order(given_server: GivenServer, tmp_path: Path):
+    arguments = ["run", "-s", "mutex", "--concurrency", "4", "--keys", "1000", "--trials", "3", "--duration", "2s"]
+    program, *rest = [*COMMAND, *arguments, "--redis", given_server.url, "--out", "folder"]
+    process = pexpect.spawn(program, rest, cwd=str(tmp_path), env=environment(), encoding="utf-8", timeout=30)
+    process.expect_exact("[1/3]")
+    process.expect_exact("measuring")
+    # Its end of the terminal hangs up, as when a window is closed.
+    os.close(process.child_fd)
+    _, status = os.waitpid(process.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert load(tmp_path / "folder").manifest["status"] == "interrupted"
+    assert (tmp_path / "folder" / "report.html").exists()
+    with given_server.process.endpoint.client() as client:
+        assert client.keys("*") == []
