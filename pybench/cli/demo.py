@@ -44,7 +44,7 @@ def demo(
 
 def _open(outcome: Outcome) -> None:
     """Show the report in a browser, where somebody sits in front of a desktop."""
-    desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    desktop = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if desktop and sys.stdout.isatty():
         import webbrowser
 

@@ -40,15 +40,8 @@ def _platform() -> Iterator[Finding]:
     name = f"{os.uname().sysname} {os.uname().release}, Python {sys.version.split()[0]}"
     if sys.platform == "linux":
         yield Finding(Level.OK, "platform", name)
-    elif sys.platform == "darwin":
-        yield Finding(
-            Level.WARN,
-            "platform",
-            f"{name}: some checks and figures exist on Linux only",
-            "rank on Linux; try out here",
-        )
     else:
-        yield Finding(Level.BAD, "platform", f"{name} is not supported", "use Linux, or WSL 2 on Windows")
+        yield Finding(Level.BAD, "platform", f"{name} is not supported", "use Linux, or a Linux inside WSL 2 or a virtual machine")
 
 
 def _core() -> Iterator[Finding]:
