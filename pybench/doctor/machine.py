@@ -41,7 +41,7 @@ def _platform() -> Iterator[Finding]:
     if sys.platform == "linux":
         yield Finding(Level.OK, "platform", name)
     else:
-        yield Finding(Level.BAD, "platform", f"{name} is not supported", "use Linux, or a Linux inside WSL 2 or a virtual machine")
+        yield Finding(Level.BAD, "platform", f"{name} is not supported", "use Linux, or WSL 2")
 
 
 def _core() -> Iterator[Finding]:
