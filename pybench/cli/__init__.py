@@ -28,8 +28,10 @@ def main() -> None:
 
 def answer(arguments: list[str]) -> int:
     """Carry out one command line; returns its exit code. Prints every error that a user can cause."""
-    if sys.platform == "win32":
-        return _refuse("pybench runs on Linux and macOS, not on Windows", hint="run it inside WSL 2")
+    if sys.platform != "linux":
+        return _refuse(
+            f"pybench runs on Linux, and this is {sys.platform}", hint="run it inside WSL 2 or a virtual machine"
+        )
     from typer import Abort, TyperException
 
     from pybench.cli.app import app
