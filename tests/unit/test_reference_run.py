@@ -1,0 +1,101 @@
+"""The run in results/reference: what was once recorded is read for ever, and gives the same summary.
+
+A change that fails here changes the record: read the old one as before, or raise the schema number and say so.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pybench
+from pybench.matrix import load_matrix
+from pybench.records import Run
+from pybench.report import write_html, write_markdown
+from pybench.verdicts import Verdict
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "results" / "reference"
+KILOBYTE = 1_000
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return pybench.load(REFERENCE)
+
+
+def test_it_is_a_complete_run_of_the_first_schema(run):
+    assert run.manifest["schema"] == 1
+    assert run.manifest["status"] == "complete"
+    assert set(run.trials["status"]) == {"complete"}
+    assert all(entry["caught"] for entry in run.manifest["control"])
+
+
+def test_it_has_every_trial_that_its_manifest_asks_for(run):
+    cells = {cell["id"] for cell in run.manifest["cells"]}
+    asked = {(cell, trial) for cell in cells for trial in range(1, 1 + run.manifest["matrix"]["expanded"]["trials"])}
+    assert set(zip(run.trials["cell"], run.trials["trial"], strict=True)) == asked
+
+
+def test_its_summary_is_computed_again_as_it_was_written(run):
+    computed = run.summary
+    figures = {name: [""] for name, kind in computed.dtypes.items() if kind == "float64"}
+    written = pd.read_csv(
+        REFERENCE / "summary.csv", dtype=dict(computed.dtypes), keep_default_na=False, na_values=figures
+    )
+    assert len(written) == len(run.manifest["cells"])
+    pd.testing.assert_frame_equal(written, computed, rtol=1e-8)
+
+
+def test_its_verdicts_are_what_the_locks_promise(run):
+    verdicts = {(row.strategy, row.concurrency): row.verdict for row in run.summary.itertuples()}
+    assert verdicts["none", 8] == Verdict.UNSAFE
+    assert {verdicts[name, clients] for name in ("naive", "mutex") for clients in (1, 8)} == {Verdict.SAFE}
+
+
+def test_its_histograms_hold_the_grants_of_its_trials(run):
+    for row in run.summary.itertuples():
+        _, counts = run.histogram(row.cell, "response")
+        assert counts.sum() == row.grants
+
+
+def test_its_violations_are_those_that_were_counted_up_to_a_hundred_a_trial(run):
+    counted = run.trials[run.trials["violations"] > 0].set_index(["cell", "trial"])["violations"].clip(upper=100)
+    told = run.violations.groupby(["cell", "trial"]).size()
+    assert dict(told) == dict(counted)
+
+
+def test_its_time_line_is_there_for_every_trial(run):
+    assert set(run.timeline["cell"]) == set(run.trials["cell"])
+
+
+def test_its_matrix_is_one_that_is_still_read(run, tmp_path):
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text(run.manifest["matrix"]["given"], encoding="utf-8")
+    assert load_matrix(matrix).name == run.manifest["name"]
+
+
+@pytest.mark.parametrize(("write", "name"), [(write_html, "report.html"), (write_markdown, "report.md")])
+def test_its_reports_can_be_made_again(write, name, tmp_path):
+    folder = Path(shutil.copytree(REFERENCE, tmp_path / "reference"))
+    (folder / name).unlink(missing_ok=True)
+    report = write(folder).read_text(encoding="utf-8")
+    assert "mutex" in report
+    assert "UNSAFE" in report
+
+
+def test_it_says_nothing_of_the_machine_but_what_a_reader_needs():
+    for path in REFERENCE.glob("*.json*"):
+        text = path.read_text(encoding="utf-8")
+        assert [place for place in ("/home", "/root", "/tmp", "/work", "/Users") if place in text] == []
+    command = json.loads((REFERENCE / "manifest.json").read_text(encoding="utf-8"))["command"]
+    assert command == ["pybench", "run", "examples/smoke.yaml"]
+
+
+def test_it_stays_small():
+    kept = [path for path in REFERENCE.iterdir() if path.name != "report.html"]
+    assert sum(path.stat().st_size for path in kept) < 300 * KILOBYTE
