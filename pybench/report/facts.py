@@ -64,10 +64,17 @@ def machine_rows(manifest: Mapping[str, Any]) -> Rows:
         ("Cores", count if cores else None),
         ("Memory", f"{memory / 2**30:.1f} GiB" if memory else None),
         ("System", " ".join(str(machine[key]) for key in ("system", "kernel", "architecture") if machine.get(key))),
-        ("Virtual machine", machine.get("virtualisation") or ("not detected" if machine else None)),
+        ("Virtual machine", _virtual(machine.get("virtualisation")) if machine else None),
         ("Container", "yes" if machine.get("container") else None),
     ]
     return [(name, str(value)) for name, value in rows if value]
+
+
+def _virtual(hint: str | None) -> str:
+    if hint is None:
+        return "not detected"
+    # A processor that says no more than that there is a hypervisor below.
+    return "yes" if hint == "hypervisor" else str(hint)
 
 
 def version_rows(manifest: Mapping[str, Any]) -> Rows:

@@ -218,7 +218,7 @@ class _Trial:
             "overtakes": int(self.grants * self.contention), "utilisation": 0.0, "efficiency": None,
             "client_cpu_us_per_grant": 1.4 + 2.1 * commands, "server_cpu_us_per_grant": 1.9 * commands,
             "server_cpu_share": 0.4, **counts, "arrivals": None, "drops": None, "reconnects": 0, "lost_calls": 0,
-            "window_s": WINDOW_S,
+            "window_s": max(WINDOW_S, self.steps / 10),
         }  # fmt: skip
 
     def latency(self) -> dict[str, Any]:

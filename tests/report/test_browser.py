@@ -149,6 +149,28 @@ def test_charts_follow_the_theme(page, address):
     assert page.get_by_role("button", name="Dark").get_attribute("aria-pressed") == "true"
 
 
+def test_on_paper_no_chart_is_cut_and_every_heading_is_text(page, address):
+    page.goto(address)
+    page.wait_for_selector("#answer-chart svg.main-svg")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    # Narrower than what the charts were drawn for, as paper is.
+    page.set_viewport_size({"width": 700, "height": 900})
+    cut = page.evaluate(
+        """[...document.querySelectorAll(".plot")].filter(room => [...room.querySelectorAll(".main-svg")].some(
+            one => one.getBoundingClientRect().right > room.getBoundingClientRect().right + 1 || !one.viewBox.baseVal
+        )).map(room => room.id)"""
+    )
+    assert cut == []
+    headings = page.eval_on_selector_all(
+        "#ranking-table thead th", "all => all.map(one => getComputedStyle(one, '::before').content)"
+    )
+    assert '"safe grants/s"' in headings
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".main-svg[viewBox]").count() == 0
+
+
 @pytest.mark.parametrize("width", [400, 800, 1280])
 def test_the_page_never_scrolls_sideways(page, address, width):
     page.set_viewport_size({"width": width, "height": 800})

@@ -25,3 +25,9 @@ def test_baselines_are_told_apart_by_what_differs():
 
 def test_a_record_without_a_baseline_says_nothing_of_one():
     assert facts.baseline_sentences({}) == []
+
+
+def test_a_hypervisor_without_a_name_is_a_virtual_machine_all_the_same():
+    assert ("Virtual machine", "yes") in facts.machine_rows({"machine": {"virtualisation": "hypervisor"}})
+    assert ("Virtual machine", "KVM") in facts.machine_rows({"machine": {"virtualisation": "KVM"}})
+    assert ("Virtual machine", "not detected") in facts.machine_rows({"machine": {"cpu": "a"}})

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 
 from pybench.report.page import build
-from pybench.report.sections import throughput
+from pybench.report.sections import throughput, timeline
 from pybench.report.view import make_view
 from tests.report.support import Point, make_run, many_points, violation
 
@@ -105,6 +105,16 @@ def test_a_missed_threshold_is_told_with_its_figures_in_their_unit():
     assert re.search(r"acquire\.p50 < 1us where strategy is mutex: [\d.]+ µs in mutex .* and in 3 further cells", text)
     assert re.search(r"keys is 1: [\d,]+ in none concurrency=16 keys=1\.", text)
     assert "jain > 0 where strategy is mutex, hold is 5ms: it speaks of no cell that was measured." in text
+
+
+def test_half_a_step_at_the_end_of_a_window_is_not_drawn():
+    run = make_run([Point("mutex", 4, 1)], trials=1, steps=6)
+    run.trials["window_s"] = 0.55
+    section = timeline.render(make_view(run))
+    assert section is not None
+    assert section.figures[0].data[0]["x"] == [0.05, 0.15, 0.25, 0.35, 0.45, None]
+    run.trials["window_s"] = 0.05
+    assert timeline.render(make_view(run)) is None
 
 
 def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):

@@ -115,18 +115,25 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   showTheme();
 
-  /* Paper is light: charts are drawn for it, all of them, and what is folded up is opened. */
+  /* Paper is light: charts are drawn for it, all of them, and what is folded up is opened. How wide paper is shows only
+     when it is too late to draw: a chart that is too wide for it is made smaller, not cut. */
   let folded = [];
+  const drawings = () => $$(".plot .main-svg");
   addEventListener("beforeprint", () => {
     folded = $$("details.more:not([open]), details.violations:not([open])");
     folded.forEach((one) => (one.open = true));
     document.documentElement.classList.add("print");
     drawAll();
     redraw();
+    drawings().forEach((one) => {
+      one.setAttribute("viewBox", `0 0 ${one.getAttribute("width")} ${one.getAttribute("height")}`);
+      one.setAttribute("preserveAspectRatio", "xMinYMin meet");
+    });
   });
   addEventListener("afterprint", () => {
     folded.forEach((one) => (one.open = false));
     document.documentElement.classList.remove("print");
+    drawings().forEach((one) => one.removeAttribute("viewBox"));
     redraw();
   });
 

@@ -21,12 +21,10 @@ POINTS = 60_000
 
 
 def render(view: View) -> Section | None:
-    """Grants per step of every trial, a panel for each condition; None without a time line."""
-    steps = view.run.timeline
+    """Grants per step of every trial, a panel for each condition; None where no window had a whole step."""
+    steps = _whole_steps(view)
     if steps.empty:
         return None
-    cells = {cell.id for cell in view.cells}
-    steps = steps[steps["cell"].isin(cells)].sort_values(["cell", "trial", "start_ns"])
     width = -(-len(steps) // POINTS)
     by_cell = {str(cell): _coarser(rows, width) for cell, rows in steps.groupby("cell", sort=False)}
     figures = [
@@ -38,12 +36,21 @@ def render(view: View) -> Section | None:
     charts = Charts(
         id="timeline",
         title="Over time",
-        lede="Grants in each step of 100 ms of the measured window, a thin line a trial. A lock that holds up is "
+        lede="Grants in each whole step of 100 ms of the measured window, a thin line a trial. A lock that holds up is "
         f"level; a stall is a dip to the ground.{averaged}",
         figures=figures,
         tables=[_table(view, by_cell)],
     )
     return charts_section(view, charts)
+
+
+def _whole_steps(view: View) -> pd.DataFrame:
+    """The time line without what the end of a window cut off: half a step would look like a stall."""
+    windows = view.run.trials.set_index(["cell", "trial"])["window_s"].rename("window")
+    steps = view.run.timeline.join(windows, on=["cell", "trial"], how="inner")
+    # A window is measured to the nanosecond, and a float holds it to less.
+    whole = steps["start_ns"] + STEP_NS <= steps["window"] * 1e9 + 1_000
+    return steps[whole].drop(columns="window").sort_values(["cell", "trial", "start_ns"])
 
 
 def _coarser(rows: pd.DataFrame, width: int) -> pd.DataFrame:
