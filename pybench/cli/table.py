@@ -156,7 +156,7 @@ def _identity(rows: Sequence[Row]) -> list[Column]:
 def _named(column: Column, rows: Sequence[Row]) -> Column:
     """The interval's column says how sure it is, which depends on the trials."""
     sure = confidence(min((int(row["trials"]) for row in rows), default=0))
-    return replace(column, heading=("", f"{100 * sure:.0f} %")) if column is INTERVAL and sure else column
+    return replace(column, heading=(f"{100 * sure:.0f} %", "interval")) if column is INTERVAL and sure else column
 
 
 def _whole_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
