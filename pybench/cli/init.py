@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -34,10 +34,10 @@ def init(
         schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
         path.with_name(SCHEMA_FILE).write_text(schema, encoding="utf-8")
     except FileExistsError as error:
-        raise InputError(f"{path} exists", hint=f"pybench init {path} --force overwrites it") from error
+        raise InputError(f"{path} exists", hint=f"pybench init {quote(str(path))} --force overwrites it") from error
     except OSError as error:
-        hint = f"mkdir -p {shlex.quote(str(path.parent))}" if not path.parent.exists() else "pybench init PATH"
+        hint = f"mkdir -p {quote(str(path.parent))}" if not path.parent.exists() else "pybench init PATH"
         raise InputError(f"{path} cannot be written: {error.strerror}", hint=hint) from error
     data(str(path))
-    say(f"next: pybench plan {path}, then pybench run {path} --quick")
+    say(f"next: pybench plan {quote(str(path))}, then pybench run {quote(str(path))} --quick")
     return 0

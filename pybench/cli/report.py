@@ -24,8 +24,9 @@ def report(
     for folder in folders:
         html, markdown = write_html(folder), write_markdown(folder)
         written.append({"folder": str(folder), "html": str(html), "markdown": str(markdown)})
+        if not as_json:
+            # At once: a folder further on may be none.
+            data(str(html))
     if as_json:
         data_json(written)
-    else:
-        data("\n".join(entry["html"] for entry in written))
     return 0

@@ -94,7 +94,7 @@ def _late(view: View) -> Sequence[Caution]:
     if not late:
         return []
     cell, reason = next(iter(late.items()))
-    text = f"{plural(len(late), 'cell')} {_has(len(late))} figures of the generator, not of the lock. {cell}: {reason}."
+    text = f"{plural(len(late), 'cell')} {_has(len(late))} figures of the generator, not of the lock; {cell}: {reason}."
     return [Caution("Generator late", text, grave=True)]
 
 

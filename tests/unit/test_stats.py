@@ -54,6 +54,20 @@ def test_up_to_five_trials_are_bounded_by_their_range(samples):
     assert stats.median_interval(samples) == pytest.approx((min(samples), max(samples)), rel=1e-12)
 
 
+def test_the_range_is_what_resampling_would_give_of_few(monkeypatch):
+    samples = [3.0, 8.0, 1.0, 9.0, 4.0]
+    monkeypatch.setattr(stats, "FEW", 0)
+    for count in range(2, 6):
+        few = samples[:count]
+        assert stats.median_interval(few) == (min(few), max(few))
+
+
+def test_the_interval_covers_the_median_of_most_samples():
+    rng = np.random.default_rng(2)
+    covered = [low <= np.log(2) <= high for low, high in map(stats.median_interval, rng.exponential(size=(200, 20)))]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.05)
+
+
 def test_an_interval_repeats_and_hangs_on_its_seed_alone():
     samples = [float(n * n % 101) for n in range(30)]
     assert stats.median_interval(samples, seed=1) == stats.median_interval(samples, seed=1)
