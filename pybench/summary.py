@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pybench import stats
@@ -64,9 +65,10 @@ def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, 
     One that not more than half of them have is n/a. The others are medians over the same trials, those that have the
     highest of them, so that none comes out below a lower one.
     """
-    shown = [name for name in names if 2 * complete[name].notna().sum() > len(complete)]
-    same = complete[complete[shown[-1]].notna()] if shown else complete
-    return {name: stats.median(same[name]) if name in shown else None for name in names}
+    figures = {name: complete[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names}
+    shown = [name for name, values in figures.items() if 2 * np.count_nonzero(~np.isnan(values)) > len(values)]
+    same = ~np.isnan(figures[shown[-1]]) if shown else []
+    return {name: stats.median(figures[name][same]) if name in shown else None for name in names}
 
 
 def _figures(group: pd.DataFrame) -> dict[str, Any]:

@@ -208,7 +208,8 @@ def _axes(summary: pd.DataFrame) -> list[str]:
 
 def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Of each cell, the figures that only its trials have."""
-    complete = trials[trials["status"] == "complete"] if "status" in trials else trials
+    wanted = ["cell", *(name for names in TRIAL_QUANTILES for name in names), *TRIAL_MEDIANS, *TRIAL_SUMS]
+    complete = trials.loc[trials["status"] == "complete", [name for name in wanted if name in trials]]
     return {str(cell): _further(rows) for cell, rows in complete.groupby("cell", sort=False)}
 
 

@@ -82,7 +82,7 @@ def render(view: View) -> Section | None:
 
 def entries(view: View) -> list[Entry]:
     """The cells in the order of ranking."""
-    why = reasons(view)
+    why, trials = reasons(view), _trials(view)
     by_id = {cell.id: cell for cell in view.cells}
     ranked = [by_id[str(id_)] for id_ in rank(view.run.summary)["cell"]]
     found = []
@@ -97,25 +97,28 @@ def entries(view: View) -> list[Entry]:
                 why[cell.id],
                 [(name, format_us(cell.number(column))) for name, column in PHASES],
                 [(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
-                _trials(view, cell),
+                trials[cell.id],
             )
         )
     return found
 
 
-def _trials(view: View, cell: CellView) -> list[TrialRow]:
-    rows = view.run.trials[view.run.trials["cell"] == cell.id].sort_values("trial")
-    return [
-        TrialRow(
-            number=int(row["trial"]),
-            rate=format_count(row["grants_per_s"]),
-            p50=format_us(row["acquire_p50_us"]),
-            p99=format_us(row["acquire_p99_us"]),
-            verdict=str(row["verdict"]),
-            status=str(row["status"]),
+def _trials(view: View) -> dict[str, list[TrialRow]]:
+    """The trials of each cell, by its id."""
+    columns = ["cell", "trial", "grants_per_s", "acquire_p50_us", "acquire_p99_us", "verdict", "status"]
+    trials: dict[str, list[TrialRow]] = {}
+    for row in view.run.trials[columns].sort_values("trial").to_dict("records"):
+        trials.setdefault(str(row["cell"]), []).append(
+            TrialRow(
+                number=int(row["trial"]),
+                rate=format_count(row["grants_per_s"]),
+                p50=format_us(row["acquire_p50_us"]),
+                p99=format_us(row["acquire_p99_us"]),
+                verdict=str(row["verdict"]),
+                status=str(row["status"]),
+            )
         )
-        for row in rows.to_dict("records")
-    ]
+    return trials
 
 
 def _columns() -> list[tuple[str, str, Any]]:

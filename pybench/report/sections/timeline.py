@@ -26,7 +26,7 @@ def render(view: View) -> Section | None:
     if steps.empty:
         return None
     width = -(-len(steps) // POINTS)
-    by_cell = {str(cell): _coarser(rows, width) for cell, rows in steps.groupby("cell", sort=False)}
+    by_cell = {str(cell): rows for cell, rows in _coarser(steps, width).groupby("cell", sort=False)}
     figures = [
         _panel(view, conditions, cells, by_cell, f"timeline-{place}")
         for place, (conditions, cells) in enumerate(view.facets())
@@ -53,15 +53,15 @@ def _whole_steps(view: View) -> pd.DataFrame:
     return steps[whole].drop(columns="window").sort_values(["cell", "trial", "start_ns"])
 
 
-def _coarser(rows: pd.DataFrame, width: int) -> pd.DataFrame:
-    """The steps of one cell, `width` of them averaged into one within each trial."""
+def _coarser(steps: pd.DataFrame, width: int) -> pd.DataFrame:
+    """`steps`, `width` of them averaged into one within each trial."""
     if width == 1:
-        return rows
-    group = rows["start_ns"] // (STEP_NS * width)
-    means = rows.groupby([rows["trial"], group], sort=True).agg(
+        return steps
+    block = (steps["start_ns"] // (STEP_NS * width)).rename("block")
+    means = steps.groupby([steps["cell"], steps["trial"], block], sort=True).agg(
         start_ns=("start_ns", "first"), grants=("grants", "mean")
     )
-    return means.reset_index(level=0)
+    return means.reset_index()
 
 
 def _panel(
