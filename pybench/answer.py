@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # A load is everything but the lock: its strategy and arguments, and the backend that it runs on.
 _LOCK_COLUMNS = ("cell", "strategy", "args", "backend", "server")
 
+MOST_NAMED = 5
+
 _PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
 """The least first."""
 
@@ -119,12 +121,14 @@ def _led(contested: Sequence[Load], wins: Counter[str]) -> list[str]:
     promising = [f"but {_listed(more)} {_verb(more, 'promises', 'promise')} more than {champion}"] if more else []
     if len(contested) == 1:
         return [f"{champion} gives the most safe grants: {figures}", *promising]
-    others = [f"{lock} at {count}" for lock, count in wins.items() if lock != champion]
+    others = [f"{lock} at {plural(count, 'load')}" for lock, count in wins.items() if lock != champion]
     untold = len(contested) - wins.total()
+    most = all(promise < promises[champion] for lock, promise in promises.items() if lock != champion)
+    so_prefer = f", and {champion} promises the most" if most else ""
     return [
         f"{champion} gives the most safe grants at {won} of {len(contested)} loads: {figures}",
         *([f"ahead elsewhere: {', '.join(others)}"] if others else []),
-        *([f"at {untold} the first can't be told apart"] if untold else []),
+        *([f"at {plural(untold, 'load')} the first can't be told apart{so_prefer}"] if untold else []),
         *promising,
     ]
 
@@ -151,7 +155,7 @@ def _tied(contested: Sequence[Load]) -> str:
     always_there = all(any(contender.lock == preferred for contender in group) for group in tied)
     if always_there and all(promises[lock] < promises[preferred] for lock in others):
         isnt, less = _verb(others, "is not", "are not"), _verb(others, "promises", "promise")
-        return f"Prefer {preferred}: {_listed(others)} {isnt} measurably faster ({why}) and {less} less"
+        return f"Prefer {preferred}: {_listed(others, 'others')} {isnt} measurably faster ({why}) and {less} less"
     return f"{_listed(sorted(promises))} can't be told apart by safe grants/s: {why}"
 
 
@@ -166,6 +170,8 @@ def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) ->
     for row in rows:
         unsafe[locks[str(row["cell"])]] += row["verdict"] == Verdict.UNSAFE
     named = [f"{lock} is unsafe in {count} of {plural(cells[lock], 'cell')}" for lock, count in unsafe.items() if count]
+    if len(named) > MOST_NAMED:
+        return f"{len(named)} of {plural(len(cells), 'lock')} are unsafe in some cell"
     return _listed(named) if named else None
 
 
@@ -221,5 +227,8 @@ def _verb(names: Sequence[object], of_one: str, of_several: str) -> str:
     return of_one if len(names) == 1 else of_several
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], noun: str = "locks") -> str:
+    """The names, or how many there are where they would be a sentence of their own."""
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} {noun}"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

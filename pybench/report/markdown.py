@@ -14,7 +14,7 @@ from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.reasons import remarks
 from pybench.report.sections.answer import clauses
 from pybench.report.sections.ranking import Entry, entries
-from pybench.report.view import View, make_view
+from pybench.report.view import CellView, View, make_view
 from pybench.verdicts import Verdict
 
 # Rows of the table: with more, the report itself is the place to look.
@@ -28,7 +28,7 @@ def build(run: Run) -> str:
     about = ", ".join(filter(None, [facts.server_labels(manifest), facts.when(manifest)]))
     headline, others = clauses(view)
     parts = [f"### {_plain(facts.run_name(manifest))}: {_plain(headline)}"]
-    parts += [f"> **{caution.title}** {_plain(caution.text)}" for caution in cautions(view)]
+    parts += [f"> **{caution.title}.** {_plain(caution.text)}" for caution in cautions(view)]
     points = [f"- {_plain(clause)}" for clause in others]
     points += [
         f"- ✕ **UNSAFE** {_plain(remark.subject)}: {_plain(remark.reason)}"
@@ -61,12 +61,19 @@ def _cells(entry: Entry) -> list[str]:
     return [
         f"~~{name}~~" if cell.unsafe else name,
         *(f"{value:,}" if isinstance(value, int) else _plain(str(value)) for _, value in cell.conditions),
-        f"~~{rate}~~" if cell.unsafe else rate,
+        f"~~{rate}~~" if cell.unsafe else f"{rate}{_interval(cell)}",
         *(format_us(cell.number(f"acquire_{quantile}_us")) for quantile in ("p50", "p99", "p999")),
         format_ratio(cell.number("commands_per_grant")),
         format_ratio(cell.number("jain")),
         f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}: {_plain(entry.reason)}",
     ]
+
+
+def _interval(cell: CellView) -> str:
+    low, high = cell.number("grants_per_s_low"), cell.number("grants_per_s_high")
+    if cell.verdict != "SAFE" or low is None or high is None:
+        return ""
+    return f" ({format_count(low)} to {format_count(high)})"
 
 
 def _method(run: Run, about: str) -> str:

@@ -35,9 +35,9 @@ def test_a_large_run_stays_short():
     text = build(make_run(many_points(), trials=1))
     assert len([line for line in text.splitlines() if line.startswith("|")]) == 32
     assert "170 further cells in the report." in text
-    assert "**One trial**" in text
+    assert "**One trial.** " in text
 
 
 def test_a_void_run_and_an_empty_one_say_so():
-    assert "> **VOID** " in build(make_run(caught=False, trials=1))
+    assert "> **VOID.** " in build(make_run(caught=False, trials=1))
     assert "No trial was completed" in build(make_run([], status="interrupted"))

@@ -201,7 +201,7 @@ def test_text_of_a_run_is_never_markup():
 
 def test_a_void_run_says_so_before_anything_else():
     page = Page(build(make_run(caught=False)))
-    assert page.text.index("VOID The control of this run") < page.text.index("This run proves nothing")
+    assert page.text.index("VOID. The control of this run") < page.text.index("This run proves nothing")
     assert "✓ SAFE" not in page.text
 
 

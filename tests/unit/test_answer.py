@@ -56,7 +56,8 @@ def test_the_winner_of_several_loads_is_shown_where_most_clients_share_fewest_ke
         rows += [lock("naive", naive, **at), lock("mutex", mutex, **at), unsafe("none", **at)]
     assert answer(summary(*rows)) == (
         "mutex gives the most safe grants at 2 of 4 loads: 150/s, 1.5 times naive's with 64 clients, 1 key; "
-        "ahead elsewhere: naive at 1; at 1 the first can't be told apart; none is unsafe in 4 of 4 cells."
+        "ahead elsewhere: naive at 1 load; at 1 load the first can't be told apart, and mutex promises the most; "
+        "none is unsafe in 4 of 4 cells."
     )
 
 
@@ -145,3 +146,16 @@ def test_locks_are_told_apart_by_arguments_and_backends():
     assert found.startswith(
         "redlock(nodes=5) on valkey gives the most safe grants: 3,000/s, 1.5 times redlock(nodes=5) on redis's"
     )
+
+
+def test_many_locks_are_counted_and_not_listed():
+    tied = answered(summary(*(lock("mutex", 1_000, spread=0.1, args=f"n={n}") for n in range(6))))
+    assert tied.headline == "6 locks can't be told apart by safe grants/s: their intervals overlap"
+    worse = answered(
+        summary(lock("mutex", 1_000, spread=0.1), *(lock("naive", 1_000, args=f"n={n}") for n in range(6)))
+    )
+    assert (
+        worse.headline == "Prefer mutex: 6 others are not measurably faster (their intervals overlap) and promise less"
+    )
+    unsafe_ones = answered(summary(lock("mutex", 1_000), *(unsafe("naive", args=f"n={n}") for n in range(6))))
+    assert unsafe_ones.unsafe == "6 of 7 locks are unsafe in some cell"
