@@ -32,7 +32,9 @@ PACKAGES = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "redis", "ruamel
 
 # A user ends at the first colon, a password at the last @, be there a slash in between or not: rather mask too much
 # than leave a badly written password.
-_URL_PASSWORD = re.compile(r"(?P<front>\b[a-z][a-z0-9+.-]*://[^\s:/@]*):(?:[^\s/]*|[^\s,]*)@", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"(?P<front>\b[a-z][a-z0-9+.-]*://[^\s:/@]*):(?P<secret>[^\s/]*|[^\s,]*)@", re.IGNORECASE)
+# `${NAME}`, by which a matrix leaves the password to the environment: a run that is resumed finds it there again.
+_VARIABLE = re.compile(r"\$\{\w+\}")
 _QUERY_PASSWORD = re.compile(r"(?P<front>[?&](?:password|sslpassword)=)[^&\s]*", re.IGNORECASE)
 
 
@@ -135,8 +137,12 @@ def working_commit(directory: Path) -> dict[str, Any] | None:
 
 
 def masked(text: str) -> str:
-    """`text` with the password of every URL in it replaced by stars."""
-    return _QUERY_PASSWORD.sub(r"\g<front>***", _URL_PASSWORD.sub(r"\g<front>:***@", text))
+    """`text` with the password of every URL in it replaced by stars, but for one that only names a variable."""
+    return _QUERY_PASSWORD.sub(r"\g<front>***", _URL_PASSWORD.sub(_without_secret, text))
+
+
+def _without_secret(url: re.Match[str]) -> str:
+    return url[0] if _VARIABLE.fullmatch(url["secret"]) else f"{url['front']}:***@"
 
 
 def masked_deep(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold

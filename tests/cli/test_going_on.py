@@ -45,6 +45,18 @@ def test_the_password_of_a_given_server_is_asked_for_again(pybench: Pybench, giv
     assert pybench("run", "--resume", "folder", PYBENCH_REDIS_URL=given_server.url).code == 0
 
 
+def test_a_password_that_the_environment_keeps_is_found_there_again(
+    pybench: Pybench, given_server: GivenServer, tmp_path: Path
+):
+    url = given_server.url.replace(PASSWORD, "${THEIR_PASSWORD}")
+    (tmp_path / "m.yaml").write_text(f'backends: {{theirs: {{url: "{url}"}}}}')
+    assert pybench("run", "m.yaml", *SMALL, "--out", "folder", THEIR_PASSWORD=PASSWORD).code == 0
+    reopened(tmp_path / "folder")
+    assert PASSWORD not in (tmp_path / "folder" / "manifest.json").read_text()
+    assert pybench("run", "--resume", "folder").code == 40
+    assert pybench("run", "--resume", "folder", THEIR_PASSWORD=PASSWORD).code == 0
+
+
 def test_a_server_at_another_address_is_another_server(pybench: Pybench, given_server: GivenServer, tmp_path: Path):
     pybench("run", *SMALL, "--out", "folder", "--redis", given_server.url)
     servers = json.loads((tmp_path / "folder" / "manifest.json").read_text())["servers"]

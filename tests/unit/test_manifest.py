@@ -35,6 +35,13 @@ def test_passwords_of_urls_are_masked(text, kept):
     assert masked(text) == kept
 
 
+@pytest.mark.parametrize("text", ["redis://:${PW}@host", "redis://me:${REDIS_PASSWORD}@db/2"])
+def test_the_name_of_a_variable_is_no_password(text):
+    assert masked(text) == text
+    assert masked(text.replace("}@", "}x@")).endswith(text.partition("@")[2])
+    assert ":***@" in masked(text.replace("}@", "}x@"))
+
+
 def built(**fields: object):
     usual = {
         "name": "quickstart",
