@@ -136,10 +136,10 @@ def _led(contested: Sequence[Load], wins: Counter[str]) -> list[str]:
 def _alone(loads: Sequence[Load], *, alone_in_run: bool) -> str:
     best = max((load for load in loads if load.contenders), key=lambda load: load.contenders[0].safe_grants_per_s)
     lock, rate = best.contenders[0].lock, best.contenders[0].safe_grants_per_s
-    most = f"{'' if len(loads) == 1 else 'up to '}{format_whole(rate)}/s"
+    most = f"{'' if len(loads) == 1 else 'up to '}{format_whole(rate)} safe grants/s{_at(best)}"
     if alone_in_run:
-        return f"{lock} gives {most} of safe grants{_at(best)}; there is no other lock to compare it with"
-    return f"{lock} is the only lock of this run that is safe: {most}{_at(best)}"
+        return f"{lock} gives {most}; there is no other lock to compare it with"
+    return f"{lock} is the only lock of this run that is safe: {most}"
 
 
 def _tied(contested: Sequence[Load]) -> str:

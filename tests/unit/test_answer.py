@@ -115,13 +115,13 @@ def test_a_lead_over_the_second_needs_to_be_one_over_all():
 
 def test_the_only_lock_is_compared_with_none():
     found = answer(summary(lock("mutex", 50, keys=1), lock("mutex", 4_321, keys=10)))
-    assert found == "mutex gives up to 4,321/s of safe grants with 10 keys; there is no other lock to compare it with."
+    assert found == "mutex gives up to 4,321 safe grants/s with 10 keys; there is no other lock to compare it with."
 
 
 def test_the_only_safe_lock_wins():
     found = answer(summary(lock("mutex", 1_234), unsafe("none"), unsafe("naive")))
     assert found == (
-        "mutex is the only lock of this run that is safe: 1,234/s; "
+        "mutex is the only lock of this run that is safe: 1,234 safe grants/s; "
         "none is unsafe in 1 of 1 cell and naive is unsafe in 1 of 1 cell."
     )
 
