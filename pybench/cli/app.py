@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from pybench.cli import demo, doctor, init, plan, report, run, schema, strategies
-from pybench.cli.help import SectionedCommand
+from pybench.cli.help import PromptGroup, SectionedCommand
 from pybench.cli.options import takes_axes
 from pybench.exits import MEANINGS
 
 app = typer.Typer(
     name="pybench",
+    cls=PromptGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help=(
         "Is a distributed lock safe, how fast is it, and what does it cost? Measured on your own servers. "
         "To see it work: pybench demo."

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
+    from typer.core import TyperOption
+
+
+class PromptGroup(TyperGroup):
+    """The commands of one program, whose helps do not wait for a library.
+
+    An option that was not given is validated by one that takes longer to load than all of a help, unless it is a flag
+    that is off.
+    """
+
+    def get_help_option(self, ctx: Context) -> TyperOption | None:
+        """The `--help` of the program itself, off where a command's is asked for."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
 
 
 class SectionedCommand(TyperCommand):
