@@ -48,7 +48,7 @@ test-python: build ## the tests of the package, with real servers and a browser
 	$(BIN)/python -m pytest -q -m 'not slow'
 
 proof: build ## the slow proofs: long property tests and many fault trials
-	PROPTEST_CASES=20000 cargo test --workspace --locked --release --quiet
+	PROPTEST_CASES=200000 cargo test --workspace --locked --release --quiet
 	$(BIN)/python -m pytest -q -m slow
 
 perf: build ## pybench beside its references on one server, interleaved: a table and perf.json

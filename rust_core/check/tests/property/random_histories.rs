@@ -113,7 +113,8 @@ fn judge(history: &History) -> (Report, Vec<Option<Nanos>>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    // Cheap enough for more than the default; `PROPTEST_CASES` asks for more still.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1_000), ..ProptestConfig::default() })]
 
     #[test]
     fn the_checker_agrees_with_the_oracle(history in histories()) {
