@@ -105,7 +105,7 @@ def _unit(name: str, number: str, value: object) -> int:
         return _UNITS[name]
     meant = _SPELLED.get(name.lower()) or nearest(name, _UNITS)
     hint = f"did you mean {number}{meant}?" if meant else "units are ns, us, ms, s, m, h"
-    raise BadValue(f'{shown(value)} has the unknown unit "{name}"', hint=hint)
+    raise BadValue(f"{shown(value)} has the unknown unit {shown(name)}", hint=hint)
 
 
 def _plain(text: str) -> str | None:

@@ -84,22 +84,23 @@ def run(
     Raises InputError for what cannot be used as it stands, ServerError, RecordError, CoreBuildError; and
     KeyboardInterrupt, after what was measured is saved.
     """
-    from pybench.matrix import Matrix
+    from pybench.matrix import Matrix, read_text
     from pybench.plan import quickened
 
     if isinstance(matrix, Matrix):
         if options:
             raise TypeError("options go over a file, not over a matrix that is parsed already")
-        path, parsed = None, matrix
+        path, given, parsed = None, None, matrix
     else:
         path = None if matrix is None else Path(matrix)
-        parsed = read_matrix(path, **options)
+        given = None if path is None else read_text(path)
+        parsed = read_matrix(path, given, **options)
     outcome = carry_out(
         Job(
             quickened(parsed) if quick else parsed,
             # A matrix that is a Python object has no command line.
             command=[] if isinstance(matrix, Matrix) else _command(path, options, quick=quick),
-            given=path.read_text(encoding="utf-8") if path is not None else None,
+            given=given,
             out=None if out is None else Path(out),
         )
     )
@@ -121,8 +122,8 @@ def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -
     return [*words, *(["--quick"] if quick else [])]
 
 
-def read_matrix(path: Path | None, **options: object) -> Matrix:
-    """The matrix of a file, of options, or of a file with options over it.
+def read_matrix(path: Path | None, text: str | None = None, /, **options: object) -> Matrix:
+    """The matrix of a file, of options, or of a file with options over it. `text` is what the file holds, if known.
 
     The server that PYBENCH_REDIS_URL names is used where neither says anything of servers. Raises InputError.
     """
@@ -132,7 +133,7 @@ def read_matrix(path: Path | None, **options: object) -> Matrix:
     from pybench.servers.endpoint import ENVIRONMENT
 
     def read(**options: object) -> Matrix:
-        return matrix_from_options(**options) if path is None else load_matrix(path, **options)
+        return matrix_from_options(**options) if path is None else load_matrix(path, text, **options)
 
     matrix = read(**options)
     address = os.environ.get(ENVIRONMENT)

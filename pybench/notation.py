@@ -104,10 +104,34 @@ def shown(value: object) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = " ".join(str(value).split()) if isinstance(value, str) else str(value)
-    if len(text) > _SHOWN_CHARACTERS:
-        text = f"{text[:_SHOWN_CHARACTERS]}..."
+    text = shortened(value if isinstance(value, str) else str(value))
     return f'"{text}"' if isinstance(value, str) else text
+
+
+def shortened(text: str) -> str:
+    """`text` on one line, without what a terminal would obey, and not longer than a message can bear."""
+    start = text[: 4 * _SHOWN_CHARACTERS]
+    line = " ".join(start.split())
+    whole = len(start) == len(text) and len(line) <= _SHOWN_CHARACTERS
+    return visible(line) if whole else f"{visible(line[:_SHOWN_CHARACTERS])}..."
+
+
+def visible(text: str) -> str:
+    r"""`text` with each character that is neither printed nor a line's end written out: `\x1b`, `\u202e`."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == "\n" else _written_out(one) for one in text)
+
+
+def _written_out(character: str) -> str:
+    # Python keeps a byte of a file name or an argument that is not UTF-8 as half of a pair.
+    byte = ord(character) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else character.encode("unicode_escape").decode("ascii")
+
+
+def is_text(text: str) -> bool:
+    """Whether `text` holds characters only: no byte that was not UTF-8, no half of a pair."""
+    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def parse_choice(value: object, choices: Iterable[str]) -> str:

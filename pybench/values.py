@@ -21,6 +21,7 @@ from pybench.notation import (
     parse_call,
     parse_count,
     parse_number,
+    shortened,
     shown,
     suggestion,
 )
@@ -297,7 +298,7 @@ def _retry(kind: RetryKind, fields: Mapping[str, object]) -> Retry:
     for name, value in fields.items():
         if name not in known:
             hint = suggestion(str(name), known) if known else "it makes one attempt"
-            raise BadValue(f"the retry policy {kind} has no field {name}", hint=hint, at=(str(name),))
+            raise BadValue(f"the retry policy {kind} has no field {shortened(str(name))}", hint=hint, at=(str(name),))
         try:
             given[name] = _RETRY_READERS[name](value)
         except BadValue as problem:

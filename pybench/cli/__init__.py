@@ -5,6 +5,7 @@ A user's fault is told in one sentence with a hint; only a fault of ours shows a
 
 from __future__ import annotations
 
+import codecs
 import io
 import sys
 
@@ -14,16 +15,29 @@ from pybench.exits import Exit
 
 def main() -> None:
     """Run the command line of this process and end the process with its exit code."""
+    codecs.register_error("pybench", _instead)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal without µ and ± still gets its figures.
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="pybench")
     try:
         code = answer(sys.argv[1:])
     except KeyboardInterrupt:
         # While the command was still being loaded.
         code = Exit.INTERRUPTED
     sys.exit(code)
+
+
+def _instead(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What is written for characters that cannot be: a terminal without µ and ± still gets its figures.
+
+    A file name that is not UTF-8 keeps its bytes: it is what a script goes on with.
+    """
+    assert isinstance(error, UnicodeEncodeError), "only what is written is encoded here"
+    written = (
+        bytes([ord(one) - 0xDC00]) if "\udc80" <= one <= "\udcff" else b"?"
+        for one in error.object[error.start : error.end]
+    )
+    return b"".join(written), error.end
 
 
 def answer(arguments: list[str]) -> int:

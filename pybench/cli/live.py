@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybench.cli.figures import wall_time
 from pybench.cli.output import say, shown_path, stderr_console
+from pybench.notation import visible
 from pybench.numbers import format_count, format_us, plural
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class LiveView:
 
     def _print(self, text: str) -> None:
         with suppress(OSError):
-            self.console.print(text, soft_wrap=True)
+            self.console.print(visible(text), soft_wrap=True)
 
     def picture(self) -> RenderableType:
         """The view as it stands now; called by the refreshing thread."""

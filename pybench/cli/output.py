@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pybench.errors import InputError
+from pybench.notation import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,9 +50,9 @@ def data_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
 
 
 def say(text: str) -> None:
-    """Write one line of talk to stderr, now. Talk that cannot be written ends nothing."""
+    """Write one line of talk to stderr, now; no terminal obeys what is in it. What cannot be written ends nothing."""
     try:
-        _write(sys.stderr, f"{text}\n")
+        _write(sys.stderr, f"{visible(text)}\n")
     except OSError:
         _to_nowhere(sys.stderr)
 
@@ -64,9 +65,10 @@ def complain(message: str, *, hint: str | None) -> None:
 
 
 def shown_path(path: Path) -> str:
-    """`path` as seen from here, where it lies below."""
+    """`path` as seen from here, where it lies below, and such that no command takes it for an option."""
     relative = os.path.relpath(path)
-    return str(path) if relative.startswith(os.pardir) else relative
+    shown = str(path) if relative.startswith(os.pardir) else relative
+    return f"./{shown}" if shown.startswith("-") else shown
 
 
 def data_console() -> Console:

@@ -96,6 +96,7 @@ def run(
 def _new_job(matrix: Path | None, options: dict[str, object], *, quick: bool, out: Path | None) -> Job:
     from pybench.cli.command import repeating
     from pybench.job import Job, read_matrix
+    from pybench.matrix import read_text
     from pybench.plan import quickened
 
     if matrix is None and not options.get("strategy"):
@@ -103,11 +104,12 @@ def _new_job(matrix: Path | None, options: dict[str, object], *, quick: bool, ou
             "neither a matrix nor a strategy is given",
             hint="pybench init writes a matrix to start from; pybench run -s mutex --concurrency 1,64 needs none",
         )
-    parsed = read_matrix(matrix, **options)
+    given = None if matrix is None else read_text(matrix)
+    parsed = read_matrix(matrix, given, **options)
     return Job(
         quickened(parsed) if quick else parsed,
         command=repeating(sys.argv[1:]),
-        given=None if matrix is None else matrix.read_text(encoding="utf-8"),
+        given=given,
         out=out,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pybench.matrix.backends import Backend
 from pybench.matrix.expand import expand, idle_excludes
+from pybench.matrix.file import read_text
 from pybench.matrix.loading import load_matrix, matrix_from_mapping, matrix_from_options
 from pybench.matrix.models import Matrix
 from pybench.matrix.schema import json_schema
@@ -21,4 +22,5 @@ __all__ = [
     "load_matrix",
     "matrix_from_mapping",
     "matrix_from_options",
+    "read_text",
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.matrix.axes import AXES, OPEN_LOOP_AXES, OWN_COLUMNS
 from pybench.matrix.problems import Path, Problem
-from pybench.notation import suggestion
+from pybench.notation import shown, suggestion
 
 if TYPE_CHECKING:
     from pybench.matrix.models import Axes, Fixed, Matrix
@@ -77,7 +77,7 @@ def _backends(matrix: Matrix) -> Iterator[Problem]:
             yield Problem(("backends", name, "source"), message, "leave one of them out", of_key=True)
     for path, name in _backends_named(matrix):
         if name not in matrix.backends:
-            yield Problem(path, f'there is no backend "{name}"', suggestion(name, matrix.backends))
+            yield Problem(path, f"there is no backend {shown(name)}", suggestion(name, matrix.backends))
 
 
 def _backends_named(matrix: Matrix) -> Iterator[tuple[Path, str]]:

@@ -17,11 +17,12 @@ from pydantic import ValidationError
 from pybench.errors import InputError
 from pybench.matrix.axes import AXES, DEFAULT_BACKEND
 from pybench.matrix.backends import Backend
+from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
-from pybench.matrix.reader import HINT, Document, Position
+from pybench.matrix.reader import Document
 from pybench.matrix.reading import ERROR_TYPE
-from pybench.notation import BadValue, shown, split_list, suggestion
+from pybench.notation import BadValue, is_text, shown, split_list, suggestion
 
 OPTIONS_HINT = "`pybench run --help` lists every option"
 
@@ -38,13 +39,14 @@ Place = tuple[bool, Position]
 """Whether an option is to blame, and the line and column: problems are told in the order of the file."""
 
 
-def load_matrix(path: str | FilePath, **options: object) -> Matrix:
+def load_matrix(path: str | FilePath, text: str | None = None, /, **options: object) -> Matrix:
     """The matrix in the file at `path`, its `name` that of the file unless it says one.
 
-    `options` are those of `matrix_from_options`; an axis among them replaces the file's, thresholds are added, and a
-    server replaces all backends. Raises InputError that tells every problem with its place.
+    `text` is what the file holds, where that is read already. `options` are those of `matrix_from_options`; an axis
+    among them replaces the file's, thresholds are added, and a server replaces all backends. Raises InputError that
+    tells every problem with its place.
     """
-    document = Document.read(FilePath(path))
+    document = Document.parse(str(path), read_text(FilePath(path)) if text is None else text)
     raw: dict[str, Any] = {"name": _name_from(FilePath(path)), **document.values}
     flags = _overlay(raw, options)
 
@@ -106,6 +108,7 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> Flags:
         if value is None or value in ([], ()):
             continue
         flag = f"--{name.replace('_', '-')}"
+        _require_text(flag, value)
         if name in AXES:
             _overlay_axis(raw, name, value, flag)
             flags["axes", name] = flag
@@ -127,6 +130,12 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> Flags:
         else:
             raise TypeError(f"a matrix has no option {name}")
     return flags
+
+
+def _require_text(flag: str, value: object) -> None:
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(one, str) and not is_text(one):
+            raise InputError(f"{flag}: {shown(one)} is not UTF-8", hint=OPTIONS_HINT)
 
 
 def _overlay_axis(raw: dict[str, Any], name: str, value: str | Sequence[str], flag: str) -> None:

@@ -7,8 +7,6 @@ recursion and blow-up are seen before anything is built.
 
 from __future__ import annotations
 
-import re
-from pathlib import Path as FilePath
 from typing import Any, cast
 
 from ruamel.yaml import YAML
@@ -19,19 +17,17 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scanner import Scanner
 
 from pybench.errors import InputError
+from pybench.matrix.file import HINT, Position, end_of
 from pybench.matrix.problems import Path, Problem, raise_all
-from pybench.notation import shown
+from pybench.notation import is_text, shortened, shown
 
-MOST_BYTES = 1024 * 1024
 MOST_VALUES = 5_000
 MOST_NESTED = 50
-HINT = "`pybench init` writes a matrix to start from"
 
 _TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = (f"{_TAG}map", f"{_TAG}seq")
 _TOO_DEEP = "it is nested too deeply"
 _TOO_MANY = f"it has more than {MOST_VALUES:,} values"
-Position = tuple[int, int]
-"""Line and column, from 1."""
 
 
 class _BoundedScanner(Scanner):
@@ -75,10 +71,13 @@ class Document:
         self._count = 0
 
     @classmethod
-    def read(cls, file: FilePath) -> Document:
-        """Read `file`. Raises InputError, with the line where there is one, for whatever is not one YAML mapping."""
-        document = cls(str(file))
-        node = document._compose(_text(file))
+    def parse(cls, name: str, text: str) -> Document:
+        """The document in `text`, the content of the file `name`.
+
+        Raises InputError, with the line where there is one, for whatever is not one YAML mapping.
+        """
+        document = cls(name)
+        node = document._compose(text)
         document.values = cast("dict[str, object]", document._build(node, ()))
         raise_all(document.problems, document.line, hint=HINT)
         return document
@@ -105,8 +104,10 @@ class Document:
         try:
             node = yaml.compose(text)
         except ReaderError as error:
-            line = text.count("\n", 0, error.position) + 1
-            raise InputError(f"{self.name}:{line}: it contains a control character", hint=HINT) from None
+            line, column = end_of(text[: error.position])
+            code = f"U+{ord(text[error.position]):04X}"
+            message = f"{self.name}:{line}:{column}: it contains the control character {code}"
+            raise InputError(message, hint="leave it out, or write it in quotes as an escape") from None
         except MarkedYAMLError as error:
             raise InputError(self._syntax(error, text), hint=HINT) from None
         except YAMLError as error:
@@ -120,14 +121,20 @@ class Document:
         return cast("Node", node)
 
     def _syntax(self, error: MarkedYAMLError, text: str) -> str:
-        mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "it cannot be read"
+        # A quote that nobody closed is told of where it opens, not where the file ends.
+        opening = problem == "found unexpected end of stream"
+        mark = error.context_mark if opening else error.problem_mark or error.context_mark
         if mark is None:
             return f"{self.name}: it is not YAML: {problem}"
         lines = text.splitlines()
         line = lines[mark.line] if mark.line < len(lines) else ""
         if "\t" in line[: len(line) - len(line.lstrip())]:
             problem = "a tab cannot indent YAML; use spaces"
+        elif problem.startswith("found character '\\t'"):
+            problem = "a tab cannot stand here; use spaces"
+        elif opening:
+            problem = "a quote opens here and is never closed"
         elif "found undefined alias" in problem:
             problem = f"{problem.removeprefix('found ')}; an anchor stands above its aliases"
         elif problem in (_TOO_DEEP, _TOO_MANY):
@@ -147,9 +154,10 @@ class Document:
         self._values.setdefault(path, position)
         if isinstance(node, ScalarNode):
             return self._scalar(node, path)
+        if node.tag not in _PLAIN_TAGS:
+            return self._unread(path, _unknown_tag(node), "leave it out")
         if id(node) in self._open:
-            self.problems.append(Problem(path, "an alias points at what it stands in"))
-            return None
+            return self._unread(path, "an alias points at what it stands in")
         self._open.add(id(node))
         try:
             if isinstance(node, MappingNode):
@@ -171,10 +179,13 @@ class Document:
             if key is None:
                 self._values[(*path, "?")] = position
                 self.problems.append(Problem((*path, "?"), "a key is one word, not a list or a mapping", of_key=True))
+            elif not is_text(key):
+                self._values[(*path, "?")] = position
+                self.problems.append(Problem((*path, "?"), f"the key {shown(key)} is not UTF-8", of_key=True))
             elif key in values:
                 first = self._keys[(*path, key)][0]
                 self._keys[(*path, key)] = position
-                message = f"the key {key} is given twice, first in line {first}"
+                message = f"the key {shortened(key)} is given twice, first in line {first}"
                 self.problems.append(Problem((*path, key), message, "keep one of them", of_key=True))
             else:
                 self._keys[(*path, key)] = position
@@ -206,11 +217,14 @@ class Document:
                 case "float":
                     return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
                 case "str" | "timestamp":
-                    return text
+                    return text if is_text(text) else self._unread(path, f"{shown(text)} is not UTF-8")
         except ValueError:
-            self.problems.append(Problem(path, f"{shown(text)} cannot be read as a number"))
-            return None
-        self.problems.append(Problem(path, f"the tag {node.tag} is not known here", "leave it out"))
+            return self._unread(path, f"{shown(text)} cannot be read as a number")
+        return self._unread(path, _unknown_tag(node), "leave it out")
+
+    def _unread(self, path: Path, message: str, hint: str | None = None) -> object:
+        """Note why a value cannot be read; returns what stands for it."""
+        self.problems.append(Problem(path, message, hint))
         return None
 
 
@@ -219,22 +233,5 @@ def _whole(text: str) -> int:
     return int(digits, 0) if digits.lstrip("+-")[:2] in ("0x", "0o", "0b") else int(digits)
 
 
-def _text(file: FilePath) -> str:
-    try:
-        with file.open("rb") as handle:
-            data = handle.read(MOST_BYTES + 1)
-    except IsADirectoryError:
-        raise InputError(f"{file} is a folder, not a matrix", hint=HINT) from None
-    except FileNotFoundError:
-        raise InputError(f"there is no file {file}", hint=HINT) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}", hint=HINT) from error
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{file} is larger than 1 MiB", hint="a matrix is a page of text; vary values by axes")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"{file}:{line}: it is not UTF-8 (byte 0x{data[error.start]:02x})"
-        raise InputError(message, hint="save it as UTF-8") from None
-    return re.sub(r"\r\n?", "\n", text)
+def _unknown_tag(node: Node) -> str:
+    return f"the tag {shortened(str(node.tag))} is not known here"

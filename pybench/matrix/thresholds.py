@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from pybench.durations import parse_duration, parse_rate
 from pybench.matrix.axes import AXES
-from pybench.notation import BadValue, nearest, parse_number, shown, suggestion
+from pybench.notation import BadValue, nearest, parse_number, shortened, shown, suggestion
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
 
@@ -90,7 +90,7 @@ def parse_threshold(value: object) -> Threshold:
     for key in value:
         if key not in ("where", "check"):
             hint = suggestion(str(key), ("where", "check"))
-            raise BadValue(f"a threshold has no {key}", hint=hint, at=(str(key),))
+            raise BadValue(f"a threshold has no {shortened(str(key))}", hint=hint, at=(str(key),))
     if "check" not in value:
         raise BadValue("this threshold has no check", hint='say check: "violations == 0"')
     where = value.get("where") or {}
@@ -135,7 +135,7 @@ def parse_check(check: object, where: tuple[tuple[str, tuple[str, ...]], ...] = 
     if metric not in METRICS:
         near = nearest(metric, METRICS)
         hint = f"did you mean {near}?" if near else "say acquire.p99, handoff.p50 or a column of summary.csv"
-        raise BadValue(f'there is no metric "{metric}"', hint=hint)
+        raise BadValue(f"there is no metric {shown(metric)}", hint=hint)
     column = METRICS[metric]
     try:
         value = _value(column, match["value"])
@@ -153,7 +153,7 @@ def _column_text(row: Mapping[Any, Any], axis: str) -> str | None:
 
 def _selected(name: str, value: object) -> tuple[str, tuple[str, ...]]:
     if name not in AXES:
-        raise BadValue(f'there is no axis "{name}"', hint=suggestion(name, AXES), at=("where", name))
+        raise BadValue(f"there is no axis {shown(name)}", hint=suggestion(name, AXES), at=("where", name))
     axis = AXES[name]
     try:
         values = value if isinstance(value, list | tuple) else [value]

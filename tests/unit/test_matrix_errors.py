@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import textwrap
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,13 +16,27 @@ import pytest
 from pybench.errors import InputError
 from pybench.matrix import load_matrix, matrix_from_options
 
+MEMORY_BYTES = 256 * 1024 * 1024
+
+
+@contextmanager
+def at_most(more: int) -> Iterator[None]:
+    """Inside, this process gets no more memory than it has and `more` bytes beyond: MemoryError instead."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
 
 def errors(folder: Path, text: str | bytes) -> list[str]:
     """The lines of the error that `text` raises, the file called m.yaml."""
     path = folder / "m.yaml"
     path.write_bytes(text if isinstance(text, bytes) else textwrap.dedent(text).encode())
     began = time.process_time()
-    with pytest.raises(InputError) as caught:
+    with at_most(MEMORY_BYTES), pytest.raises(InputError) as caught:
         load_matrix(path)
     # Its own CPU time, whatever else the machine does: a file that is refused must not keep its author waiting.
     assert time.process_time() - began < 1
@@ -97,15 +116,26 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
         ("seed: 1\n---\nseed: 2\n", "m.yaml:2:1: a second document begins here; a file holds one matrix"),
         ("? [a]\n: 1\n", "m.yaml:1:3: a key is one word, not a list or a mapping"),
         ("seed: !!python/name:os.system\n", "m.yaml:1:7: seed: the tag tag:yaml.org,2002:python/name:os.system is not"),
+        ("seed: !!python/object/apply:os.system [ls]\n", "m.yaml:1:7: seed: the tag tag:yaml.org,2002:python/object/a"),
+        ("!!set {seed}\n", "m.yaml:1:1: the tag tag:yaml.org,2002:set is not known here; leave it out"),
         ("axes: hold: 1ms\n", "m.yaml:1:11: it is not YAML: mapping values are not allowed here"),
         ("axes: {strategy: [mutex\n", "m.yaml:2:1: it is not YAML: expected ',' or ']', but got '<stream end>'"),
-        (b"seed: 1\nname: caf\xe9\n", "m.yaml:2: it is not UTF-8 (byte 0xe9)"),
-        ("seed: 1".encode("utf-16"), "m.yaml:1: it is not UTF-8 (byte 0xff)"),
-        (b"seed: 1\nname: \x07\n", "m.yaml:2: it contains a control character"),
-        (b"#" * 10_000_000, "m.yaml is larger than 1 MiB"),
+        ("axes:\n  strategy:\tmutex\n", "m.yaml:2:12: a tab cannot stand here; use spaces"),
+        ('seed: 1\nname: "x\n' + "y\n" * 9_000, "m.yaml:2:7: a quote opens here and is never closed"),
+        ("seed: 1\nname: é\n".encode("latin-1"), "m.yaml:2:7: it is not UTF-8 (byte 0xe9)"),
+        ("seed: 1".encode("utf-16"), "m.yaml:1:1: it is not UTF-8 (byte 0xff)"),
+        ('name: "\\ud800"\n', 'm.yaml:1:7: name: "\\ud800" is not UTF-8'),
+        ('"a\\ud800": 1\n', 'm.yaml:1:1: the key "a\\ud800" is not UTF-8'),
+        (b"seed: 1\nname: \x07\n", "m.yaml:2:7: it contains the control character U+0007"),
+        (b"seed: 1\nname: a\0b\n", "m.yaml:2:8: it contains the control character U+0000"),
+        ('name: "\\e[31m\\u202e"\n', 'm.yaml:1:7: name: "\\x1b[31m\\u202e" cannot be the name of a run'),
+        (b"#" * 10_000_000, "m.yaml is larger than 256 KiB"),
+        (b"m" * 250_000 + b": 1\n", "m.yaml:1:250001: it is not YAML: mapping values are not allowed here"),
+        (f"? {'k' * 100_000}\n: 1\n", f'm.yaml:1:3: there is no key "{"k" * 60}..." here'),
+        (f"? {'k' * 100_000}\n: 1\n" * 2, f"m.yaml:3:3: the key {'k' * 60}... is given twice, first in line 1"),
         ("seed: " + "9" * 100_000, f'm.yaml:1:7: seed: "{"9" * 60}..." cannot be read as a number'),
         ("a: " + "[" * 100_000, "m.yaml:1:54: it is nested too deeply"),
-        ("a: [" + "1, " * 300_000 + "1]", "m.yaml:1:14996: it has more than 5,000 values"),
+        ("a: [" + "1, " * 80_000 + "1]", "m.yaml:1:14996: it has more than 5,000 values"),
         (
             "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
             + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(9)),
@@ -125,12 +155,23 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
         "two documents",
         "a key that is a list",
         "a tag",
+        "a tag of a list",
+        "a tag of all",
         "a mapping in a line",
         "a list without end",
+        "a tab within a line",
+        "a quote without end",
         "latin-1",
         "utf-16",
+        "half a character",
+        "half a character in a key",
         "a control character",
+        "a null byte",
+        "what a terminal would obey",
         "ten megabytes",
+        "a line without end",
+        "a key without end",
+        "such a key twice",
         "a number of 100,000 digits",
         "nesting",
         "too many values",
@@ -237,6 +278,29 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         load_matrix(tmp_path / "absent.yaml")
     with pytest.raises(InputError, match="is a folder, not a matrix"):
         load_matrix(tmp_path)
+
+
+def test_what_is_no_plain_file_is_read_once_and_never_waited_for(tmp_path):
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"pipe\.yaml:1:1: the file is empty"):
+        load_matrix(pipe)
+    with pytest.raises(InputError, match="/dev/zero is larger than 256 KiB"):
+        load_matrix("/dev/zero")
+    with pytest.raises(InputError, match="cannot be read: embedded null byte"):
+        load_matrix(tmp_path / "n\0")
+    read, write = os.pipe()
+    writer = threading.Thread(target=lambda: os.write(write, b"axes: {strategy: mutex}\n") and os.close(write))
+    writer.start()
+    assert load_matrix(f"/dev/fd/{read}").axes.strategy == (("mutex", ()),)
+    writer.join()
+    os.close(read)
+
+
+@pytest.mark.parametrize("option", ["strategy", "keys", "hold", "trials", "name", "redis", "threshold", "allow"])
+def test_an_option_that_is_not_utf_8_is_named_with_its_bytes(option):
+    with pytest.raises(InputError, match=rf'^--{option}: "x\\xff" is not UTF-8'):
+        matrix_from_options(**{"strategy": "mutex", option: "x\udcff"})
 
 
 def test_exclude_that_leaves_nothing_is_refused(tmp_path):

@@ -50,7 +50,8 @@ def _whole_steps(view: View) -> pd.DataFrame:
     steps = view.run.timeline.join(windows, on=["cell", "trial"], how="inner")
     # A window is measured to the nanosecond, and a float holds it to less.
     whole = steps["start_ns"] + STEP_NS <= steps["window"] * 1e9 + 1_000
-    return steps[whole].drop(columns="window").sort_values(["cell", "trial", "start_ns"])
+    # Joined to no step at all, the keys come back as the index too.
+    return steps[whole].drop(columns="window").reset_index(drop=True).sort_values(["cell", "trial", "start_ns"])
 
 
 def _coarser(steps: pd.DataFrame, width: int) -> pd.DataFrame:
