@@ -5,39 +5,22 @@ A user's fault is told in one sentence with a hint; only a fault of ours shows a
 
 from __future__ import annotations
 
-import codecs
-import io
 import sys
 
+from pybench.cli import process
 from pybench.errors import PybenchError
 from pybench.exits import Exit
 
 
 def main() -> None:
     """Run the command line of this process and end the process with its exit code."""
-    codecs.register_error("pybench", _instead)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="pybench")
     try:
+        process.begin()
         code = answer(sys.argv[1:])
     except KeyboardInterrupt:
-        # While the command was still being loaded.
+        # While the command was still being loaded, or a second one while the first was told.
         code = Exit.INTERRUPTED
-    sys.exit(code)
-
-
-def _instead(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What is written for characters that cannot be: a terminal without µ and ± still gets its figures.
-
-    A file name that is not UTF-8 keeps its bytes: it is what a script goes on with.
-    """
-    assert isinstance(error, UnicodeEncodeError), "only what is written is encoded here"
-    written = (
-        bytes([ord(one) - 0xDC00]) if "\udc80" <= one <= "\udcff" else b"?"
-        for one in error.object[error.start : error.end]
-    )
-    return b"".join(written), error.end
+    process.end(code)
 
 
 def answer(arguments: list[str]) -> int:
@@ -46,18 +29,25 @@ def answer(arguments: list[str]) -> int:
         return _refuse(
             f"pybench runs on Linux, and this is {sys.platform}", hint="run it inside WSL 2 or a virtual machine"
         )
-    from typer import Abort, TyperException
+    from typer import Exit as Done
+    from typer import TyperException
+    from typer.main import get_command
 
     from pybench.cli.app import app
 
     try:
-        code = app(args=arguments or ["--help"], prog_name="pybench", standalone_mode=False)
+        # Not by calling it: that turns an interrupt into silence, and a closed pipe into a failure.
+        command = get_command(app)
+        with command.make_context("pybench", [*arguments] or ["--help"]) as context:
+            code = command.invoke(context)
+    except Done as done:
+        return done.exit_code
     except PybenchError as error:
         return _refuse(error.message, hint=error.hint, code=error.exit)
     except TyperException as error:
         message = error.format_message()
         return _refuse(f"{message[:1].lower()}{message[1:].removesuffix('.')}", hint=_help_of(error))
-    except (Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return _refuse("interrupted", hint=None, code=Exit.INTERRUPTED)
     except Exception:
         return _our_fault(arguments)

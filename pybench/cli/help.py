@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand, TyperGroup
 
+from pybench.cli.output import data
+
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
+    from typer._click import Context, HelpFormatter, Parameter
     from typer.core import TyperOption
 
 
@@ -20,7 +22,7 @@ class PromptGroup(TyperGroup):
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
         """The `--help` of the program itself, off where a command's is asked for."""
-        option = super().get_help_option(ctx)
+        option = _told_as_data(super().get_help_option(ctx))
         if option is not None:
             option.default = False
         return option
@@ -28,6 +30,10 @@ class PromptGroup(TyperGroup):
 
 class SectionedCommand(TyperCommand):
     """A command whose options stand under the heading that each names as its `rich_help_panel`."""
+
+    def get_help_option(self, ctx: Context) -> TyperOption | None:
+        """Its `--help`."""
+        return _told_as_data(super().get_help_option(ctx))
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the arguments and options, section by section, in the order in which they are declared."""
@@ -44,3 +50,16 @@ class SectionedCommand(TyperCommand):
         for heading, records in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(records, col_max=26)
+
+
+def _told_as_data(option: TyperOption | None) -> TyperOption | None:
+    """`option`, its text written as every other: to a pipe that is closed, too, and to a disk that is full."""
+    if option is not None:
+        option.callback = _show
+    return option
+
+
+def _show(ctx: Context, _parameter: Parameter, value: bool) -> None:
+    if value:
+        data(ctx.get_help())
+        ctx.exit()
