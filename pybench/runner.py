@@ -10,7 +10,8 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -18,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control
 from pybench.errors import ServerError
+from pybench.numbers import plural
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
-from pybench.servers import difference, read_figures, remove_keys
+from pybench.servers import difference, read_figures, refusing, remove_keys
 from pybench.stats import quantile
 from pybench.strategies import CATALOGUE
 from pybench.trials import trial_seed, trial_spec
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from pybench.interrupts import Interrupts
     from pybench.plan import Plan
     from pybench.records import RunFolder
-    from pybench.servers import Server, ServerPool
+    from pybench.servers import Server, ServerFigures, ServerPool
     from pybench.watch import Watch
 
 Setting = tuple[str, str, str]
@@ -43,6 +45,9 @@ CLOCK_STEP_S = 0.1
 
 NEWS_S = 0.2
 """How long the end of a server may take to be known."""
+
+PARTING_S = 1.0
+"""For the removal of keys from a server that has just failed."""
 
 
 class Ending(Enum):
@@ -215,16 +220,38 @@ class Runner:
         before = [read_figures(server) for server in servers]
         started_at, started = datetime.now(UTC), time.monotonic()
         self.watch.trial_begins(slot, trial)
-        result = self._run_trial(trial)
-        wall_s = time.monotonic() - started
-        jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
-        after = [read_figures(server) for server in servers]
+        try:
+            result = self._run_trial(trial)
+            wall_s = time.monotonic() - started
+            jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
+            after = [read_figures(server) for server in servers]
+        except BaseException:
+            self._remove_keys_if_possible(servers, prefix)
+            raise
         for server in servers:
             remove_keys(server, prefix)
         _require_steady_clock(jumped_s, slot.cell.ttl_ms)
         spent = [difference(*pair) for pair in zip(before, after, strict=True)]
+        self._require_answers(slot, result, spent)
         calls = sum((Counter(figures.calls) for figures in spent), Counter())
         return Measured(result, started_at, wall_s, sum(figures.cpu_us for figures in spent), calls)
+
+    def _remove_keys_if_possible(self, servers: Sequence[Server], prefix: str) -> None:
+        """After a failure, or when the user insists on leaving: what is left on a dead server ends with its lease."""
+        with self.interrupts.shielded():
+            for server in servers:
+                with suppress(ServerError):
+                    remove_keys(server, prefix, seconds=PARTING_S)
+
+    def _require_answers(self, slot: Slot, result: _core.TrialResult, spent: Sequence[ServerFigures]) -> None:
+        """Raise ServerError when a server refused calls: what came of such a trial says nothing of a lock."""
+        totals = result.totals
+        if totals["errors"] and not result.stopped:
+            raise refusing(max(spent, key=lambda figures: sum(figures.errors.values())), totals["errors"])
+        lost = totals["lost_calls"] + totals["unknown"]
+        if lost:
+            broken = f", {plural(totals['reconnects'], 'connection')} broke" if totals["reconnects"] else ""
+            self.watch.note(f"{slot.cell.id}: {plural(lost, 'call')} got no answer{broken}; its figures hold that, too")
 
     def _run_trial(self, trial: _core.Trial) -> _core.TrialResult:
         try:
@@ -236,7 +263,9 @@ class Runner:
                 raise
             return result
         except _core.ConnectError as error:
-            raise ServerError(f"a server did not take our connections: {error}", hint="pybench doctor") from error
+            raise ServerError(
+                f"a server did not take the connections of a trial: {error}", hint="pybench doctor looks at it"
+            ) from error
 
     def _servers(self, cell: Cell) -> list[Server]:
         return self.pool.get(self.plan.matrix.backends[cell.backend], cell.appendfsync)
@@ -252,7 +281,7 @@ def _require_steady_clock(jumped_s: float, ttl_ms: int) -> None:
         raise ServerError(
             f"the clock of this machine was set by {jumped_s:+.2f} s during a trial: leases ended at another time "
             "than their holders believed",
-            hint="pybench run --resume DIR, once the clock is steady",
+            hint="wait until the clock is steady: is it being set by NTP, or was the machine asleep?",
         )
 
 

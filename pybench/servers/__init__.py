@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybench.servers.cleanup import remove_keys
 from pybench.servers.endpoint import Endpoint
-from pybench.servers.figures import ServerFigures, difference, read_figures
+from pybench.servers.figures import ServerFigures, difference, read_figures, refusing
 from pybench.servers.leftovers import Leftover, clear_leftovers
 from pybench.servers.pool import ServerPool
 from pybench.servers.probe import Facts, probe
@@ -21,5 +21,6 @@ __all__ = [
     "difference",
     "probe",
     "read_figures",
+    "refusing",
     "remove_keys",
 ]

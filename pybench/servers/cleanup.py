@@ -6,6 +6,8 @@ import re
 import time
 
 from pybench.errors import ServerError
+from pybench.servers.conversation import Reply
+from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.server import Server
 
 KEYS_A_STEP = 1000
@@ -20,28 +22,38 @@ def remove_keys(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> i
     assert prefix, "an empty prefix would remove what is not ours"
     pattern = glob_escaped(prefix.encode()) + b"*"
     deadline = time.monotonic() + seconds
+    patience = min(seconds, ANSWER_S) or ANSWER_S
     removed = 0
-    cursor = 0
+    cursor = b"0"
     keys: list[bytes] = []
-    with server.client() as client:
+    with server.conversation(seconds=patience) as conversation:
         while True:
+            conversation.allow(patience)
             # Removing the last batch and finding the next costs one round trip together.
-            with client.pipeline(transaction=False) as pipe:
-                if keys:
-                    pipe.unlink(*keys)
-                pipe.scan(cursor, match=pattern, count=KEYS_A_STEP)
-                *unlinked, (cursor, keys) = pipe.execute()
-            removed += int(sum(unlinked))
-            if cursor == 0:
+            unlink = [(b"UNLINK", *keys)] if keys else []
+            scan = (b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"%d" % KEYS_A_STEP)
+            *unlinked, found = conversation.ask_all([*unlink, scan])
+            removed += sum(count for count in unlinked if isinstance(count, int))
+            cursor, keys = _step(server, found)
+            if cursor == b"0" or time.monotonic() > deadline:
                 break
-            if time.monotonic() > deadline:
-                raise ServerError(
-                    f"{server.endpoint}: {removed} keys of the run removed, and more are left after {seconds:g} s",
-                    hint=f"redis-cli --scan --pattern '{pattern.decode(errors='replace')}' lists them",
-                )
-        if keys:
-            removed += int(client.unlink(*keys))
+        if cursor == b"0" and keys:
+            count = conversation.ask(b"UNLINK", *keys)
+            removed += count if isinstance(count, int) else 0
+    if cursor != b"0":
+        raise ServerError(
+            f"{server.endpoint}: {removed} keys of the run removed, and more are left after {seconds:g} s",
+            hint=f"redis-cli --scan --pattern '{pattern.decode(errors='replace')}' lists them",
+        )
     return removed
+
+
+def _step(server: Server, found: Reply) -> tuple[bytes, list[bytes]]:
+    """The next cursor and the keys of one answer to SCAN."""
+    match found:
+        case [bytes(cursor), [*keys]]:
+            return cursor, [key for key in keys if isinstance(key, bytes)]
+    raise ServerError(f"{server.endpoint} does not answer SCAN as Redis does", hint="pybench doctor looks at it")
 
 
 def glob_escaped(text: bytes) -> bytes:

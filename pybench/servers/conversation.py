@@ -1,8 +1,7 @@
-"""A few questions to something that may or may not be a Redis server, all within one deadline.
+"""Questions to something that may or may not be a Redis server, or no longer be one, within a deadline.
 
-Promises: ends by its deadline whatever the other side does or sends, and reads a bounded number of bytes.
-Only for finding out what a server is: everything else of the control plane goes through redis-py, whose time limit
-counts from the last byte and so never comes while a server trickles.
+Promises: ends by its deadline whatever the other side does or sends, and keeps a bounded number of bytes: a length
+that is merely announced allocates nothing, and a byte now and then does not put the deadline off.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import errno
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -20,7 +20,10 @@ from pybench.servers.endpoint import Endpoint
 Reply = bytes | int | list["Reply"] | None
 
 MOST_BYTES = 4_000_000
-"""Of all answers together; INFO is some thousands."""
+"""Of what answers the questions that were asked together; INFO is some thousands."""
+
+MOST_ELEMENTS = 65_536
+"""Of one array; a step of SCAN is some thousand."""
 
 _RESP3_MAP = b"%"
 
@@ -58,18 +61,44 @@ class Conversation:
         """The numeric address that answered; None for a Unix socket."""
         return None if self._endpoint.unix is not None else str(self._socket.getpeername()[0])
 
-    def ask(self, *words: str) -> Reply:
+    def allow(self, seconds: float) -> None:
+        """Set the deadline anew: `seconds` from now."""
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+
+    def log_in(self) -> None:
+        """Say the user and password of the address, and choose its database. Raises Refusal."""
+        where = self._endpoint
+        if where.password is not None or where.username is not None:
+            password = "" if where.password is None else where.password.get_secret_value()
+            self.ask("AUTH", *([where.username] if where.username is not None else []), password)
+        if where.db:
+            self.ask("SELECT", str(where.db))
+
+    def ask(self, *words: str | bytes) -> Reply:
         """Send one command and read its answer. Raises Refusal for an error reply."""
-        parts = [word.encode("utf-8", "surrogateescape") for word in words]
-        command = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+        [reply] = self.ask_all([words])
+        return reply
+
+    def ask_all(self, commands: Sequence[Sequence[str | bytes]]) -> list[Reply]:
+        """Send all of `commands` at once and read their answers.
+
+        Raises Refusal for the first error reply, after which nothing else can be asked.
+        """
+        self._send(b"".join(_encoded(words) for words in commands))
+        replies: list[Reply] = []
+        for _ in commands:
+            replies.append(self._read())
+            self._answered = True
+        return replies
+
+    def _send(self, data: bytes) -> None:
+        self._bytes = len(self._received)
         try:
             self._socket.settimeout(self._left())
-            self._socket.sendall(command)
+            self._socket.sendall(data)
         except OSError as error:
             raise self._silence(error) from None
-        reply = self._read()
-        self._answered = True
-        return reply
 
     def _connect(self) -> socket.socket:
         where = self._endpoint
@@ -205,7 +234,7 @@ class Conversation:
             return number
         if kind == b"$" and -1 <= number <= MOST_BYTES:
             return None if number < 0 else self._bulk(number)
-        if kind == b"*" and -1 <= number <= 1024 and depth < 4:
+        if kind == b"*" and -1 <= number <= MOST_ELEMENTS and depth < 4:
             return None if number < 0 else [self._read(depth + 1) for _ in range(number)]
         raise self._not_redis(line)
 
@@ -229,3 +258,15 @@ class Conversation:
         if self._endpoint.password is not None:
             return ""
         return f": {bytes(data[:40])!r}".replace("b", "", 1) + (" ..." if len(data) > 40 else "")
+
+
+def fields(info: Reply) -> dict[str, str]:
+    """What INFO answered, by name; empty when it is no such answer."""
+    text = info.decode("utf-8", "replace") if isinstance(info, bytes) else ""
+    pairs = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
+    return {name: value for name, colon, value in pairs if colon}
+
+
+def _encoded(words: Sequence[str | bytes]) -> bytes:
+    parts = [word if isinstance(word, bytes) else word.encode("utf-8", "surrogateescape") for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)

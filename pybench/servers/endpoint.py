@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-import redis
 from pydantic import SecretStr
-from redis.backoff import NoBackoff
 from redis.connection import parse_url
-from redis.retry import Retry
 
 from pybench.errors import InputError
 
@@ -24,8 +21,8 @@ ENVIRONMENT: Final = "PYBENCH_REDIS_URL"
 
 DEFAULT_PORT: Final = 6379
 
-CONNECT_S: Final = 2.0
 ANSWER_S: Final = 5.0
+"""For one answer in the middle of a run, connecting included."""
 
 _FORMS = "redis://[user:password@]host[:port][/db] or unix:///path[?db=N]"
 _LATER = {
@@ -92,23 +89,6 @@ class Endpoint:
         secret = ":***" if self.password is not None else ""
         user = quote(self.username, safe="") if self.username else ""
         return self._url(f"{user}{secret}@" if user or secret else "")
-
-    def client(self, *, answer_s: float = ANSWER_S) -> redis.Redis:
-        """A client of the control plane, connected at its first command: no retries; closed by the caller."""
-        where: dict[str, Any] = (
-            {"unix_socket_path": self.unix} if self.unix is not None else {"host": self.host, "port": self.port}
-        )
-        return redis.Redis(
-            **where,
-            db=self.db,
-            username=self.username,
-            password=None if self.password is None else self.password.get_secret_value(),
-            socket_connect_timeout=CONNECT_S,
-            socket_timeout=answer_s,
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
-            driver_info=None,
-        )
 
     def _url(self, user: str) -> str:
         if self.unix is not None:

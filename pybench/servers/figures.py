@@ -9,35 +9,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pybench.errors import ServerError
+from pybench.numbers import plural
+from pybench.servers.conversation import fields
+from pybench.servers.refusals import BY_CODE
 from pybench.servers.server import Server
+
+_SECTIONS = ("server", "cpu", "commandstats", "stats", "errorstats")
+_COMMAND = "cmdstat_"
+_ERROR = "errorstat_"
+
+_EXPECTED_ERRORS = {"NOSCRIPT"}
+"""What a server answers once to a script that it has not seen yet: it is then sent whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFigures:
     """Counters since the start of the server, or what `difference` made of two readings."""
 
+    address: str
+    """Of the server, without credentials."""
     run_id: str
     cpu_us: int
     """User and system time of the whole process: main thread, I/O threads and background threads."""
     commands: int
     calls: Mapping[str, int]
     """By command in lower case, `config|get` for a subcommand."""
+    errors: Mapping[str, int]
+    """Error replies by their first word, to whomever; empty where the server does not count them."""
     evicted_keys: int
 
 
 def read_figures(server: Server) -> ServerFigures:
     """Read them now. Raises ServerError."""
-    with server.client() as client, client.pipeline(transaction=False) as pipe:
-        for section in ("server", "cpu", "commandstats", "stats"):
-            pipe.info(section)
-        about, cpu, commandstats, stats = pipe.execute()
-    return ServerFigures(
-        run_id=str(about["run_id"]),
-        cpu_us=round((float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])) * 1_000_000),
-        commands=int(stats["total_commands_processed"]),
-        calls={name.removeprefix("cmdstat_").lower(): int(one["calls"]) for name, one in commandstats.items()},
-        evicted_keys=int(stats["evicted_keys"]),
-    )
+    with server.conversation() as conversation:
+        told = [fields(answer) for answer in conversation.ask_all([("INFO", section) for section in _SECTIONS])]
+    info = {name: value for section in told for name, value in section.items()}
+    try:
+        return ServerFigures(
+            address=server.endpoint.address,
+            run_id=info["run_id"],
+            cpu_us=round((float(info["used_cpu_user"]) + float(info["used_cpu_sys"])) * 1_000_000),
+            commands=int(info["total_commands_processed"]),
+            calls={name.lower(): count for name, count in _counts(info, _COMMAND, "calls=").items()},
+            errors=_counts(info, _ERROR, "count="),
+            evicted_keys=int(info["evicted_keys"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise ServerError(
+            f"{server.endpoint} does not tell what it has spent: no {error} in its INFO",
+            hint="is it still the server that it was? pybench doctor looks at it",
+        ) from None
 
 
 def difference(before: ServerFigures, after: ServerFigures) -> ServerFigures:
@@ -46,27 +67,62 @@ def difference(before: ServerFigures, after: ServerFigures) -> ServerFigures:
     Raises ServerError when the server was restarted, its counters were reset, or keys were evicted or flushed in
     between: then a lock may be gone, against which no strategy promises anything.
     """
+    where = after.address
     if before.run_id != after.run_id:
-        raise ServerError("the server was restarted while it was being measured", hint="run the trial again")
-    calls = {name: count - before.calls.get(name, 0) for name, count in after.calls.items()}
+        raise ServerError(
+            f"{where} was restarted while it was being measured: locks that were held are gone",
+            hint="keep it running, and see its log for why it ended",
+        )
     result = ServerFigures(
+        address=where,
         run_id=after.run_id,
         cpu_us=after.cpu_us - before.cpu_us,
         commands=after.commands - before.commands,
-        calls={name: count for name, count in calls.items() if count},
+        calls=_increase(before.calls, after.calls),
+        errors=_increase(before.errors, after.errors),
         evicted_keys=after.evicted_keys - before.evicted_keys,
     )
     if result.commands < 0 or min(result.calls.values(), default=0) < 0:
-        raise ServerError("the counters of the server were reset while it was being measured", hint="run it again")
+        raise ServerError(
+            f"the counters of {where} were reset while it was being measured",
+            hint="give pybench a server of its own, where nobody says CONFIG RESETSTAT",
+        )
     if result.calls.keys() & {"flushall", "flushdb"}:
         raise ServerError(
-            "somebody flushed the server while it was being measured: a lock may have vanished under its holder",
+            f"somebody flushed {where} while it was being measured: a lock may have vanished under its holder",
             hint="give pybench a server of its own",
         )
     if result.evicted_keys > 0:
         raise ServerError(
-            f"the server was full and evicted {result.evicted_keys:,} keys while it was being measured: "
+            f"{where} was full and evicted {result.evicted_keys:,} keys while it was being measured: "
             "a lock may have vanished under its holder",
             hint="set its maxmemory-policy to noeviction, or give it more memory",
         )
     return result
+
+
+def refusing(spent: ServerFigures, failed: int) -> ServerError:
+    """What to tell of a server that answered `failed` calls of a trial with an error, after what it `spent` in it."""
+    told = {code: count for code, count in spent.errors.items() if code not in _EXPECTED_ERRORS}
+    code = max(told, key=lambda code: told[code], default=None)
+    calls = f"{plural(failed, 'call')} of a trial failed"
+    if code in BY_CODE:
+        return ServerError(f"{spent.address} {BY_CODE[code].what}: {calls} ({code})", hint=BY_CODE[code].hint)
+    return ServerError(
+        f"{spent.address} answered with errors: {calls}" + (f" ({code})" if code else ""),
+        hint="see its log; pybench doctor looks at it",
+    )
+
+
+def _counts(info: Mapping[str, str], kind: str, word: str) -> dict[str, int]:
+    """The counters `word` of all entries of `info` whose names begin with `kind`, by the rest of their names."""
+    return {
+        name.removeprefix(kind): int(value.split(word, 1)[1].split(",", 1)[0])
+        for name, value in info.items()
+        if name.startswith(kind) and word in value
+    }
+
+
+def _increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    increases = {name: count - before.get(name, 0) for name, count in after.items()}
+    return {name: count for name, count in increases.items() if count}

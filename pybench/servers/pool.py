@@ -61,13 +61,17 @@ class ServerPool:
         return self._servers[key]
 
     def check(self) -> None:
-        """Raise ServerError, with the end of its log, if a server that the pool started has ended by itself."""
+        """Raise ServerError, with what it logged, if a server that the pool started has ended by itself."""
         for one in self._supervised:
-            if not one.is_running():
+            end = one.end()
+            if end is not None:
                 tail = one.log_tail()
                 raise ServerError(
-                    f"{one.binary.path} ended in the middle of the run" + (f"; it said last:\n{tail}" if tail else ""),
-                    hint="pybench run --resume DIR goes on where it stopped",
+                    f"in the middle of the run the server that pybench had started {end} ({one.binary.path})"
+                    + (f"; it said last:\n{tail}" if tail else ""),
+                    hint="the kernel kills what takes too much memory, and notes it: dmesg"
+                    if "SIGKILL" in end
+                    else "pybench doctor tries to start another",
                 )
 
     def close(self) -> None:

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pybench.errors import ServerError
-from pybench.servers.conversation import Conversation, Refusal
+from pybench.servers.conversation import Conversation, Refusal, fields
 from pybench.servers.endpoint import Endpoint
+from pybench.servers.refusals import refused
 
 PROBE_S = 2.0
 
@@ -60,12 +61,12 @@ def probe(where: Endpoint | str, *, seconds: float = PROBE_S) -> Facts:
     endpoint = Endpoint.parse(where) if isinstance(where, str) else where
     with Conversation(endpoint, seconds=seconds) as conversation:
         try:
-            _log_in(conversation, endpoint)
+            conversation.log_in()
             if conversation.ask("PING") != b"PONG":
                 raise ServerError(f"{endpoint} answers, but not as Redis does", hint="check the port")
-            info = _info(conversation)
+            info = fields(conversation.ask("INFO"))
         except Refusal as refusal:
-            raise _refused(endpoint, refusal) from None
+            raise refused(endpoint, refusal) from None
         _must_be_usable(endpoint, info)
         product, version = next(((name, info[field]) for name, field in _PRODUCTS if field in info), ("unknown", "0"))
         config = _config(conversation)
@@ -85,45 +86,6 @@ def probe(where: Endpoint | str, *, seconds: float = PROBE_S) -> Facts:
             compare_and_delete=_compare_and_delete(conversation),
             protocol=_protocol(conversation),  # The last question: from its answer on the server speaks RESP3.
         )
-
-
-def _log_in(conversation: Conversation, endpoint: Endpoint) -> None:
-    if endpoint.password is not None or endpoint.username is not None:
-        password = "" if endpoint.password is None else endpoint.password.get_secret_value()
-        conversation.ask("AUTH", *([endpoint.username] if endpoint.username is not None else []), password)
-    if endpoint.db:
-        conversation.ask("SELECT", str(endpoint.db))
-
-
-def _refused(endpoint: Endpoint, refusal: Refusal) -> ServerError:
-    text = str(refusal)
-    if endpoint.password is not None:  # An unknown command is refused with its arguments, AUTH among them.
-        text = text.replace(endpoint.password.get_secret_value(), "***")
-    if refusal.code == "NOAUTH":
-        return ServerError(
-            f"{endpoint} asks for a password",
-            hint="put it into the URL, redis://:PASSWORD@host, best by way of PYBENCH_REDIS_URL",
-        )
-    if refusal.code == "WRONGPASS":
-        return ServerError(f"{endpoint} refuses this user and password", hint="check both; special characters as %XX")
-    if "AUTH" in text and "without any password" in text:
-        return ServerError(f"{endpoint} has no password, but one was given", hint="leave it out of the URL")
-    if refusal.code == "NOPERM":
-        return ServerError(f"{endpoint}: this user may not do what a run needs: {text}", hint="allow PING and INFO")
-    if "DB index" in text:
-        return ServerError(f"{endpoint} has no database {endpoint.db}", hint="give a lower number")
-    if "max number of clients" in text:
-        return ServerError(f"{endpoint} has no connection left", hint="raise its maxclients")
-    if refusal.code == "LOADING":
-        return ServerError(f"{endpoint} is still loading its data", hint="wait, and try again")
-    return ServerError(f"{endpoint} answers with an error: {text[:200]}", hint="pybench doctor")
-
-
-def _info(conversation: Conversation) -> dict[str, str]:
-    answer = conversation.ask("INFO")
-    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
-    pairs = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
-    return {name: value for name, colon, value in pairs if colon}
 
 
 def _must_be_usable(endpoint: Endpoint, info: dict[str, str]) -> None:

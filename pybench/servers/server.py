@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import redis
-
 from pybench.errors import ServerError
-from pybench.servers.endpoint import Endpoint
+from pybench.servers.conversation import Conversation, Refusal
+from pybench.servers.endpoint import ANSWER_S, Endpoint
 from pybench.servers.probe import Facts
+from pybench.servers.refusals import refused
 
 if TYPE_CHECKING:
     from pybench._core import ServerSpec
@@ -83,17 +83,25 @@ class Server:
         }
 
     @contextlib.contextmanager
-    def client(self) -> Iterator[redis.Redis]:
-        """A connection of the control plane. What goes wrong inside comes out as ServerError."""
+    def conversation(self, *, seconds: float = ANSWER_S) -> Iterator[Conversation]:
+        """To ask it something in the middle of a run, logged in. What goes wrong inside comes out as ServerError."""
         # The address that answered the probe: a name may stand for several servers.
         where = self.endpoint if self.facts.peer is None else replace(self.endpoint, host=self.facts.peer)
-        connection = where.client()
         try:
-            yield connection
-        except redis.RedisError as error:
-            raise ServerError(f"{self.endpoint} ({self.label}): {error}", hint="pybench doctor") from error
-        finally:
-            connection.close()
+            with Conversation(where, seconds=seconds) as conversation:
+                conversation.log_in()
+                yield conversation
+        except Refusal as refusal:
+            error = refused(self.endpoint, refusal)
+            raise ServerError(self._failed(error), hint=error.hint) from None
+        except ServerError as error:
+            raise ServerError(
+                self._failed(error), hint="does the server still run? its log may say; pybench doctor looks at it"
+            ) from error
+
+    def _failed(self, error: ServerError) -> str:
+        """What is told of a server that was there a moment ago."""
+        return f"{error.message}; it was {self.label} when the run began"
 
 
 def _is_of_this_machine(address: str) -> bool:

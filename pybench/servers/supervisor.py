@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -58,6 +59,7 @@ class SupervisedServer:
         self._folder = folder
         self._keeper = process
         self._said = b""
+        self._logged_at_start = 0
         self._stopped = False
         _running.add(self)
 
@@ -68,12 +70,24 @@ class SupervisedServer:
 
     def is_running(self) -> bool:
         """Whether the server still runs; costs one look at a pipe."""
-        return not self._stopped and self._keeper.poll() is None and "exit" not in self._words()
+        return not self._stopped and self.end() is None
+
+    def end(self) -> str | None:
+        """How the server ended by itself, such as `was killed by SIGKILL`; None while it runs."""
+        words = self._words()
+        if "exit" in words:
+            return _told(int(words["exit"]))
+        status = self._keeper.poll()
+        return None if status is None else f"ended with its keeper, which {_told(status)}"
 
     def log_tail(self, lines: int = 10) -> str:
-        """The last lines that the server printed, without its password; empty when there are none."""
+        """The last lines that the server printed, without its password; empty when there are none.
+
+        Of one that was ready, only those that came after that.
+        """
         try:
             with (self.folder / folders.LOG).open(encoding="utf-8", errors="replace") as log:
+                log.seek(self._logged_at_start)
                 tail = "".join(deque(log, lines)).strip()
         except OSError:
             return ""
@@ -125,6 +139,7 @@ class SupervisedServer:
                 continue
             # On TCP something else may have taken the port first; ours then ends, as the next round sees.
             if self.pid and facts.process_id == self.pid:
+                self._logged_at_start = (self.folder / folders.LOG).stat().st_size
                 return facts
             time.sleep(0.005)
         raise self._did_not_start(f"does not answer after {START_S:g} s")
@@ -206,6 +221,11 @@ def _launch(
         folder.remove()
         raise
     return SupervisedServer(binary, endpoint, folder, process)
+
+
+def _told(status: int) -> str:
+    """An exit status in words; a negative one is a signal's number."""
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 
 def _free_port() -> int:

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from pybench import _core
 from pybench.servers import Server, binaries, supervisor
 from tests.core_trials import MS, fixed
+from tests.redis_client import connect
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +34,7 @@ def in_background(trial):
 def test_scripts_flushed_under_a_holder_are_sent_whole_and_the_lock_is_given_back(make_spec, server):
     trial = _core.Trial(make_spec(hold=fixed(5), duration_ns=400 * MS))
     thread = in_background(trial)
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.script_flush()
     thread.join()
     totals = trial.result.totals
@@ -44,7 +45,7 @@ def test_scripts_flushed_under_a_holder_are_sent_whole_and_the_lock_is_given_bac
 def test_killed_connections_are_opened_again_and_their_calls_counted(make_spec, server):
     trial = _core.Trial(make_spec(hold=fixed(1), duration_ns=600 * MS, ttl_ms=50))
     thread = in_background(trial)
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         for _ in range(3):
             names = [entry for entry in client.client_list() if entry["name"] == "pybench-test"]
             assert len(names) <= 2
@@ -60,7 +61,7 @@ def test_killed_connections_are_opened_again_and_their_calls_counted(make_spec, 
 
 def test_a_key_of_another_type_is_an_error_and_no_hang(make_spec, server):
     spec = make_spec(strategy="naive", duration_ns=200 * MS)
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.config_set("maxmemory", "1")
         try:
             result = _core.Trial(spec).run()
@@ -73,7 +74,7 @@ def test_a_key_of_another_type_is_an_error_and_no_hang(make_spec, server):
 def test_a_paused_server_is_waited_for_no_longer_than_the_patience(make_spec, server):
     trial = _core.Trial(make_spec(patience_ns=50 * MS, duration_ns=500 * MS, drain_ns=500 * MS))
     thread = in_background(trial)
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.client_pause(200, all=True)
     thread.join()
     assert trial.result.totals["unknown"] > 0

@@ -10,11 +10,12 @@ import pytest
 
 from pybench import _core
 from tests.core_trials import MS, fixed
+from tests.redis_client import connect
 
 
 def interfere(server, chance: random.Random, until: threading.Event) -> None:
     """Until told to stop, one fault after another: cut connections, flushed scripts, a server that pauses."""
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         while not until.wait(chance.uniform(0.01, 0.06)):
             match chance.choice(["cut", "cut", "flush", "pause"]):
                 case "cut":

@@ -10,6 +10,7 @@ from hdrh.histogram import HdrHistogram
 
 from pybench import _core
 from tests.core_trials import MS, fixed
+from tests.redis_client import connect
 
 
 def run(spec):
@@ -138,7 +139,7 @@ def test_the_same_seed_gives_the_same_keys_and_tokens(make_spec, server):
 
     def commands(seed):
         spec = make_spec(seed=seed, concurrency=1, keys=50, hold=fixed(1), warmup_ns=0)
-        with server.client() as client, client.monitor() as monitor:
+        with connect(server.endpoint) as client, client.monitor() as monitor:
             run(spec)
             sent = []
             while len(sent) < 20:
@@ -156,5 +157,5 @@ def test_the_same_seed_gives_the_same_keys_and_tokens(make_spec, server):
 def test_nothing_is_left_on_the_server_by_a_lock_that_gives_back(make_spec, server):
     spec = make_spec(keys=20, hold=fixed(1))
     assert run(spec).totals["abandoned"] == 0
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         assert list(client.scan_iter(match=spec["key_prefix"] + "*")) == []

@@ -12,6 +12,7 @@ from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, environ
 
 from pybench.records import load
 from pybench.resume import command
+from tests.redis_client import connect
 
 SMALL = ["-s", "mutex", "--concurrency", "2,4", *QUICK]
 
@@ -91,5 +92,5 @@ def test_a_terminal_that_is_closed_ends_the_run_in_good_order(given_server: Give
     assert os.waitstatus_to_exitcode(status) == 130
     assert load(tmp_path / "folder").manifest["status"] == "interrupted"
     assert (tmp_path / "folder" / "report.html").exists()
-    with given_server.process.endpoint.client() as client:
+    with connect(given_server.process.endpoint) as client:
         assert client.keys("*") == []

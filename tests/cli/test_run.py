@@ -20,6 +20,7 @@ from pybench.cells import Cell
 from pybench.control import control_cell
 from pybench.records import load
 from pybench.strategies import CATALOGUE, Exclusion
+from tests.redis_client import connect
 
 SMALL = ["-s", "none,mutex", "--concurrency", "8", "--hold", "200us", *QUICK]
 LONG = [
@@ -171,12 +172,12 @@ def test_a_server_that_does_not_answer_exits_41(pybench: Pybench):
 def test_a_given_server_keeps_nothing_of_the_run_and_its_password_is_nowhere(
     pybench: Pybench, given_server: GivenServer, tmp_path: Path
 ):
-    with given_server.process.endpoint.client() as client:
+    with connect(given_server.process.endpoint) as client:
         client.set("mine", "1")
     answer = pybench("run", *SMALL, "--out", "folder", PYBENCH_REDIS_URL=given_server.url)
     assert answer.code == 0
     assert "(given, redis://127.0.0.1:" in answer.out
-    with given_server.process.endpoint.client() as client:
+    with connect(given_server.process.endpoint) as client:
         assert client.keys("*") == [b"mine"]
     assert PASSWORD not in answer.out + answer.err
     assert not any(PASSWORD.encode() in path.read_bytes() for path in (tmp_path / "folder").iterdir())
@@ -224,7 +225,7 @@ def test_an_interrupt_leaves_nothing_under_the_prefix_of_its_trial_on_a_given_se
 ):
     process = start(tmp_path, "-s", "mutex", "--hold", "5s", *QUICK, "--duration", "9s", "--redis", given_server.url)
     wait_for(process, "[control]")
-    with given_server.process.endpoint.client() as client:
+    with connect(given_server.process.endpoint) as client:
         deadline = time.monotonic() + 20
         while not client.keys("pybench:*") and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -277,7 +278,7 @@ def test_a_started_server_that_is_killed_is_named_with_41(tmp_path: Path):
         os.kill(pid, signal.SIGKILL)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 41
-    assert "ended in the middle of the run" in err
+    assert "in the middle of the run the server that pybench had started was killed by SIGKILL" in err
     assert "--resume" in err
 
 

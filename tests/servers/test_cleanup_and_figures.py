@@ -8,15 +8,16 @@ from pybench.errors import ServerError
 from pybench.servers import Server, difference, read_figures, remove_keys
 from pybench.servers.binaries import find
 from pybench.servers.supervisor import start
+from tests.redis_client import connect
 
 
 def fill(server: Server, prefix: str, count: int) -> None:
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.eval("for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 1) end", 1, prefix, count)
 
 
 def left(server: Server) -> set[bytes]:
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         keys: set[bytes] = set(client.keys("*"))
         client.flushall()
         return keys
@@ -34,7 +35,7 @@ def left(server: Server) -> set[bytes]:
     ],
 )
 def test_only_keys_with_the_prefix_itself_are_removed(server: Server, prefix: str, neighbours: set[bytes]):
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         for key in neighbours:
             client.set(key, "keep")
     fill(server, prefix, 2500)
@@ -77,7 +78,7 @@ def test_many_keys_take_a_short_time(server: Server):
 
 def test_figures_count_what_happened_in_between(server: Server):
     before = read_figures(server)
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         for _ in range(50):
             client.set("k", "v", px=1)
         client.eval("local n = 0 for i = 1, 3000000 do n = n + i end return n", 0)
@@ -101,7 +102,7 @@ def test_a_restart_between_two_readings_is_not_taken_for_a_figure(server: Server
 
 def test_counters_that_were_reset_are_not_taken_for_a_figure(server: Server):
     before = read_figures(server)
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.config_resetstat()
     with pytest.raises(ServerError, match="reset"):
         difference(before, read_figures(server))
@@ -110,7 +111,7 @@ def test_counters_that_were_reset_are_not_taken_for_a_figure(server: Server):
 def test_a_server_that_evicts_keys_cannot_be_measured():
     full, facts = start(find("auto"))
     server = Server(full.endpoint, facts, "given")
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.config_set("maxmemory-policy", "volatile-ttl")
         client.config_set("maxmemory", "3mb")
         before = read_figures(server)
@@ -128,7 +129,7 @@ def test_a_server_that_evicts_keys_cannot_be_measured():
 @pytest.mark.parametrize("command", ["FLUSHALL", "FLUSHDB"])
 def test_a_server_that_somebody_flushes_cannot_be_measured(server: Server, command: str):
     before = read_figures(server)
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.execute_command(command)
     with pytest.raises(ServerError, match="somebody flushed"):
         difference(before, read_figures(server))

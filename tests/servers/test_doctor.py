@@ -3,6 +3,7 @@ from __future__ import annotations
 from pybench.doctor import Finding, Level, examine
 from pybench.doctor.machine import wake_up_us
 from pybench.servers import binaries, supervisor
+from tests.redis_client import connect
 
 
 def by_subject(findings: list[Finding]) -> dict[str, list[Finding]]:
@@ -14,7 +15,7 @@ def by_subject(findings: list[Finding]) -> dict[str, list[Finding]]:
 
 def test_it_looks_at_the_machine_and_at_every_server():
     given, _ = supervisor.start(binaries.find("auto"))
-    with given.endpoint.client() as client:
+    with connect(given.endpoint) as client:
         client.config_set("maxmemory", "100mb")
         client.config_set("maxmemory-policy", "allkeys-lru")
     found = by_subject(examine([f"unix://{given.endpoint.unix}", "redis://:hush@127.0.0.1:1", "rediss://:hush@h"]))

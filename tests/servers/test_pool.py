@@ -94,14 +94,26 @@ def test_a_given_server_is_used_and_not_ended():
     given.stop()
 
 
-def test_a_server_that_ends_in_the_middle_is_noticed_with_its_last_words():
+def test_a_server_that_ends_in_the_middle_is_noticed_with_what_it_said_then():
     with ServerPool() as pool:
         [server] = pool.get(Backend("here"))
         pool.check()
         assert server.pid is not None
         os.kill(server.pid, signal.SIGTERM)
-        with pytest.raises(ServerError, match=r"(?s)ended in the middle of the run; it said last:.*bye bye"):
+        with pytest.raises(ServerError, match=r"(?s)started ended with status 0 .*; it said last:.*bye bye") as caught:
             _check_for(2.0, pool)
+    assert "Ready to accept" not in caught.value.message
+
+
+def test_what_killed_a_server_is_told():
+    with ServerPool() as pool:
+        [server] = pool.get(Backend("here"))
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(ServerError, match="was killed by SIGKILL") as caught:
+            _check_for(2.0, pool)
+    assert "said last" not in caught.value.message
+    assert "dmesg" in (caught.value.hint or "")
 
 
 def _check_for(seconds: float, pool: ServerPool) -> None:

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from pybench.errors import InputError, ServerError
 from pybench.servers import Endpoint, binaries, probe, supervisor
+from tests.redis_client import connect
 
 SECRET = "s3cret-w0rd"
 
@@ -50,10 +51,10 @@ def test_a_database_that_is_not_there(guarded: Endpoint):
 
 
 def test_a_user_who_may_not_ask(guarded: Endpoint):
-    with guarded.client() as client:
+    with connect(guarded) as client:
         client.acl_setuser("low", enabled=True, passwords=[f"+{SECRET}"], commands=["+ping"])
         client.acl_setuser("mid", enabled=True, passwords=[f"+{SECRET}"], commands=["+ping", "+info"])
-    assert "may not do what a run needs" in refused(f"redis://low:{SECRET}@127.0.0.1:{guarded.port}")
+    assert "does not let this user do what a run needs" in refused(f"redis://low:{SECRET}@127.0.0.1:{guarded.port}")
     facts = probe(f"redis://mid:{SECRET}@127.0.0.1:{guarded.port}")
     assert facts.appendfsync == "off"
     assert facts.io_threads is None
@@ -75,7 +76,7 @@ def test_facts_of_a_plain_server(server):
 
 
 def test_probing_changes_nothing(server):
-    with server.client() as client:
+    with connect(server.endpoint) as client:
         client.set("theirs", "value")
         changes = client.info("persistence")["rdb_changes_since_last_save"]
         probe(server.endpoint)
@@ -138,6 +139,9 @@ def says(text: bytes) -> Callable[[socket.socket], None]:
         (b"+PONG\r\n$5\r\nhello\r\n", "does not say what it is"),
         (b"-ERR max number of clients reached\r\n", "no connection left"),
         (b"-LOADING Redis is loading the dataset in memory\r\n", "still loading"),
+        (b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n", "is in protected mode"),
+        (b"-BUSY Redis is busy running a script.\r\n", "is busy with a script"),
+        (b"-MASTERDOWN Link with MASTER is down\r\n", "is a replica that has lost its primary"),
         (b"-ODD something\r\n", "answers with an error: ODD something"),
         (answers_info(b"redis_version:7.2.4\r\nredis_mode:cluster"), "cluster mode"),
         (answers_info(b"redis_version:7.2.4\r\nredis_mode:sentinel"), "sentinel mode"),

@@ -18,6 +18,7 @@ from pybench.servers.binaries import Binary
 from pybench.servers.config import quoted
 from pybench.servers.endpoint import Endpoint
 from pybench.servers.processes import ProcessId
+from tests.redis_client import connect
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
@@ -52,7 +53,7 @@ def test_the_folder_and_the_socket_are_closed_to_other_users(binary: Binary):
 
 def test_a_tcp_server_listens_on_loopback_only(binary: Binary):
     server, _ = supervisor.start(binary, transport="tcp")
-    with server.endpoint.client() as client:
+    with connect(server.endpoint) as client:
         bound = client.config_get("bind")["bind"]
         protected = client.config_get("protected-mode")["protected-mode"]
     server.stop()
@@ -63,7 +64,7 @@ def test_a_tcp_server_listens_on_loopback_only(binary: Binary):
 def test_it_keeps_nothing_on_disk_unless_asked_to(binary: Binary):
     for appendfsync in ("off", "everysec", "always"):
         server, facts = supervisor.start(binary, appendfsync=appendfsync)
-        with server.endpoint.client() as client:
+        with connect(server.endpoint) as client:
             client.set("k", "v")
             save = client.config_get("save")["save"]
         written = any(path.is_file() and path.stat().st_size > 50 for path in server.folder.rglob("appendonly*"))

@@ -1,0 +1,62 @@
+"""What an error reply of a server means to its user, and what to do about it; no error made here has the password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybench.errors import ServerError
+from pybench.servers.conversation import Refusal
+from pybench.servers.endpoint import Endpoint
+
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """`what` follows the server's address: it ..."""
+
+    what: str
+    hint: str
+
+
+BY_CODE = {
+    "NOAUTH": Meaning(
+        "asks for a password", "put it into the URL, redis://:PASSWORD@host, best by way of PYBENCH_REDIS_URL"
+    ),
+    "WRONGPASS": Meaning("refuses this user and password", "check both; special characters as %XX"),
+    "LOADING": Meaning("is still loading its data", "wait, and try again"),
+    "BUSY": Meaning("is busy with a script of somebody's", "wait, or end the script: SCRIPT KILL"),
+    "DENIED": Meaning(
+        "is in protected mode: without a password it serves its own machine only",
+        "set a password there (requirepass) and put it into the URL, or measure on its machine",
+    ),
+    "OOM": Meaning("is out of memory, and takes no locks", "give it more (maxmemory), or remove what fills it"),
+    "READONLY": Meaning("is a replica: it takes no locks", "give its primary"),
+    "MISCONF": Meaning("cannot save its data, and takes no writes", "see its log: is its disk full?"),
+    "MASTERDOWN": Meaning("is a replica that has lost its primary", "give its primary"),
+    "CLUSTERDOWN": Meaning("is part of a cluster, which is down", "give a server that stands alone"),
+}
+"""By the first word of the reply. Those that a server gives to any client, in the middle of a run too."""
+
+
+def refused(endpoint: Endpoint, refusal: Refusal) -> ServerError:
+    """The error for the user to whom `refusal` was replied."""
+    text = str(refusal)
+    if endpoint.password is not None:  # An unknown command is refused with its arguments, AUTH among them.
+        text = text.replace(endpoint.password.get_secret_value(), "***")
+    meaning = BY_CODE.get(refusal.code) or _by_text(endpoint, refusal.code, text)
+    return ServerError(f"{endpoint} {meaning.what}", hint=meaning.hint)
+
+
+def _by_text(endpoint: Endpoint, code: str, text: str) -> Meaning:
+    if "AUTH" in text and "without any password" in text:
+        return Meaning("has no password, but one was given", "leave it out of the URL")
+    if code == "NOPERM":
+        return Meaning(
+            f"does not let this user do what a run needs: {text[:_SHOWN]}", "allow PING, INFO, SCAN and UNLINK"
+        )
+    if "DB index" in text:
+        return Meaning(f"has no database {endpoint.db}", "give a lower number")
+    if "max number of clients" in text:
+        return Meaning("has no connection left", "raise its maxclients, or end other clients")
+    return Meaning(f"answers with an error: {text[:_SHOWN]}", "pybench doctor looks at it")
