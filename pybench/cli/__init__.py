@@ -6,6 +6,7 @@ A user's fault is told in one sentence with a hint; only a fault of ours shows a
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from pybench.cli import process
 from pybench.errors import PybenchError
@@ -19,6 +20,8 @@ def main() -> None:
         code = answer(sys.argv[1:])
     except KeyboardInterrupt:
         # While the command was still being loaded, or a second one while the first was told.
+        with suppress(KeyboardInterrupt):
+            _interrupted()
         code = Exit.INTERRUPTED
     process.end(code)
 
@@ -48,7 +51,7 @@ def answer(arguments: list[str]) -> int:
         message = error.format_message()
         return _refuse(f"{message[:1].lower()}{message[1:].removesuffix('.')}", hint=_help_of(error))
     except KeyboardInterrupt:
-        return _refuse("interrupted", hint=None, code=Exit.INTERRUPTED)
+        return _interrupted()
     except Exception:
         return _our_fault(arguments)
     return Exit.OK if code is None else int(code)
@@ -59,6 +62,10 @@ def _refuse(message: str, *, hint: str | None, code: Exit = Exit.BAD_INPUT) -> E
 
     complain(message, hint=hint)
     return code
+
+
+def _interrupted() -> Exit:
+    return _refuse("interrupted", hint=None, code=Exit.INTERRUPTED)
 
 
 def _help_of(error: Exception) -> str:

@@ -41,7 +41,8 @@ def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> t
         return show(outcome, as_json=as_json), outcome
     except KeyboardInterrupt:
         folder = quote(shown_path(outcome.run.path))
-        complain("interrupted", hint=f"the run is recorded: pybench report {folder} writes its report")
+        further = f", {_resume_command(outcome.run.path)} goes on" if _is_interrupted(outcome.run) else ""
+        complain("interrupted", hint=f"the run is recorded: pybench report {folder} writes its report{further}")
         return Exit.INTERRUPTED, None
 
 
@@ -69,7 +70,7 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
         troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes it again"))
     for trouble in [*troubles, *([outcome.error] if outcome.error is not None else [])]:
         complain(trouble.message, hint=trouble.hint)
-    if outcome.run.manifest["status"] == "interrupted":
+    if _is_interrupted(outcome.run):
         kept = "what was measured is kept; " if view.cells else ""
         say(f"{kept}to go on: {_resume_command(outcome.run.path)}")
     code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
@@ -86,6 +87,10 @@ _VERDICTS = (
     Exit.THRESHOLD_MISSED,
 )
 """Codes of runs that went well as such: what the code is for is said."""
+
+
+def _is_interrupted(run: Run) -> bool:
+    return bool(run.manifest["status"] == "interrupted")
 
 
 def _resume_command(folder: Path) -> str:

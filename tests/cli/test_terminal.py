@@ -44,15 +44,12 @@ class Terminal:
         pytest.fail("never seen; the screen was:\n" + "\n".join(self.lines))
 
     def read_to_the_end(self) -> int:
-        """Until the process ends; its exit code as a shell tells it.
-
-        An interpreter that was interrupted while it imported ends itself by the signal, whatever was made of it since.
-        """
+        """Until the process ends; its exit code, and no other end is good."""
         while self._read():
             pass
         self.process.close()
-        signalled, code = self.process.signalstatus, self.process.exitstatus
-        return code if signalled is None else 128 + signalled
+        assert self.process.signalstatus is None
+        return self.process.exitstatus
 
     def _read(self) -> bool:
         try:

@@ -1,0 +1,92 @@
+"""Streams that are closed or full, and signals outside of a run: no traceback, the right exit code, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, environment
+
+from pybench.records import load
+
+AT_ONCE = ["-s", "mutex", "--trials", "1", "--warmup", "0", "--duration", "30ms"]
+# Not UTF-8, an option's dash, and what shells, terminals and SCAN patterns make something of.
+FOLDER = b"-a \xff\x1b[31m*?[{}]\n"
+
+
+def shell(line: str, where: Path, *arguments: str | bytes) -> subprocess.CompletedProcess[bytes]:
+    """`line` by a shell, in which "$@" is the command with `arguments`; with its true exit code."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line, "bash", *COMMAND, *arguments],
+        cwd=where,
+        env=environment(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_run_without_any_stream_keeps_its_results_in_a_folder_of_any_name(tmp_path: Path):
+    done = shell('"$@" <&- >&- 2>&-', tmp_path, "run", *AT_ONCE, b"--out=" + FOLDER)
+    assert done.returncode == 0
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + FOLDER))
+    assert load(folder).manifest["status"] == "complete"
+    assert (folder / "report.html").exists()
+    # A script goes on with the very name, a terminal obeys nothing of it.
+    again = shell('"$@"', tmp_path, "report", "--", FOLDER)
+    assert (again.stdout, again.stderr) == (FOLDER + b"/report.html\n", b"")
+    resumed = shell('"$@"', tmp_path, "run", "--resume", b"./" + FOLDER)
+    assert resumed.returncode == 40
+    assert b"-a \\xff\\x1b[31m" in resumed.stderr
+    assert b"\x1b" not in resumed.stderr
+
+
+@pytest.mark.parametrize("line", [["--help"], ["run", "--help"], ["--version"], ["strategies"]])
+def test_nobody_has_to_read_to_the_end_and_a_full_disk_is_told(tmp_path: Path, line: list[str]):
+    unread = shell('"$@" | true', tmp_path, *line)
+    assert (unread.returncode, unread.stderr) == (0, b"")
+    full = shell('"$@" > /dev/full', tmp_path, *line)
+    assert full.returncode == 40
+    assert full.stderr == b"error: stdout cannot be written: No space left on device\nhint: nothing else was lost\n"
+
+
+def test_a_full_disk_under_stdout_takes_nothing_from_the_run(tmp_path: Path):
+    done = shell('"$@" > /dev/full', tmp_path, "run", *AT_ONCE, "--out", "folder")
+    assert done.returncode == 40
+    assert done.stderr.endswith(
+        b"error: stdout cannot be written: No space left on device\nhint: nothing else was lost\n"
+    )
+    assert load(tmp_path / "folder").manifest["status"] == "complete"
+    assert (tmp_path / "folder" / "report.html").exists()
+
+
+INTERRUPTED = """
+import os, signal, sys
+import pybench.matrix
+from pybench.cli import main
+
+def interrupted():
+    # A class is made in this way; the interpreter remembers that it was interrupted there.
+    exec("os.kill(os.getpid(), int(os.environ['NUMBER']))", globals())
+
+pybench.matrix.json_schema = interrupted
+sys.argv = ["pybench", "schema"]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_interrupted_says_so_and_exits_130(tmp_path: Path, number: signal.Signals):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", INTERRUPTED],
+        cwd=tmp_path,
+        env=environment(NUMBER=str(int(number))),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"error: interrupted\n")
