@@ -11,11 +11,9 @@ import io
 import os
 import signal
 import sys
-from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-from pybench.exits import Exit
 from pybench.interrupts import SIGNALS
 
 
@@ -35,12 +33,6 @@ def end(code: int) -> NoReturn:
     """End the process with `code`, whatever signal still comes."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    if code == Exit.INTERRUPTED:
-        # An interpreter that was interrupted while it made a class would end itself by the signal, even long after.
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):
-                stream.flush()
-        os._exit(code)
     sys.exit(code)
 
 
