@@ -2,7 +2,7 @@
 //! has neither.
 //!
 //! `drive SOCKET CLIENTS CONNECTIONS KEYS SECONDS RELEASE` runs a closed loop of `mutex` without holds and prints one
-//! line of JSON: `{"grants_per_s": .., "cpu_us_per_grant": ..}`.
+//! line of JSON: `{"grants_per_s": .., "cpu_us_per_grant": .., "grants_per_write": ..}`.
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
 use std::error::Error;
@@ -72,6 +72,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let grants = measured.counters.grants as f64;
     let rate = grants / (measured.window.0 as f64 / 1e9);
     let cpu_us = measured.counters.client_cpu_ns as f64 / 1e3 / grants;
-    println!("{{\"grants_per_s\": {rate:.0}, \"cpu_us_per_grant\": {cpu_us:.3}}}");
+    let grants_per_write = grants / measured.counters.writes as f64;
+    println!(
+        "{{\"grants_per_s\": {rate:.0}, \"cpu_us_per_grant\": {cpu_us:.3}, \"grants_per_write\": {grants_per_write:.2}}}"
+    );
     Ok(())
 }

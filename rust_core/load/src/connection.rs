@@ -79,8 +79,9 @@ pub(crate) struct Connection {
     pub(crate) awaited: VecDeque<Awaited>,
     /// Clients whose release lies in `out` and has not been stamped.
     pub(crate) releasing: Vec<u32>,
-    /// Stands in the thread's list of connections to be flushed.
-    pub(crate) dirty: bool,
+    /// How many of the awaited lie in `out` since the last flush. While there are any, the connection stands in the
+    /// thread's list of connections to be flushed.
+    unflushed: usize,
     interest: Interest,
     failures: u32,
 }
@@ -96,7 +97,7 @@ impl Connection {
             sent: 0,
             awaited: VecDeque::new(),
             releasing: Vec::new(),
-            dirty: false,
+            unflushed: 0,
             interest: Interest::Read,
             failures: 0,
         }
@@ -104,6 +105,22 @@ impl Connection {
 
     pub(crate) fn is_ready(&self) -> bool {
         self.state == State::Ready
+    }
+
+    /// A call whose command lies in `out`; true when it is the first since the last flush.
+    pub(crate) fn await_answer(&mut self, awaited: Awaited) -> bool {
+        self.awaited.push_back(awaited);
+        self.unflushed += 1;
+        self.unflushed == 1
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.unflushed > 0
+    }
+
+    /// Answers are on their way.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.awaited.len() > self.unflushed
     }
 
     /// The point at which this connection needs attention by itself.
@@ -185,6 +202,7 @@ impl Connection {
 
     /// Writes what lies in `out` in one call; what the socket does not take is kept until it is writable.
     pub(crate) fn write(&mut self, poller: &Poller, index: u32) -> Result<(), Broken> {
+        self.unflushed = 0;
         let Some(socket) = &self.socket else { return Ok(()) };
         if self.sent < self.out.len() {
             match rustix::net::send(socket, &self.out[self.sent..], SendFlags::NOSIGNAL) {
@@ -207,22 +225,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Closes the socket; the calls that stay unanswered are left in `awaited` for the thread to report.
-    pub(crate) fn close(&mut self, now: Nanos) {
+    /// Closes the socket and hands over the calls that stay unanswered.
+    pub(crate) fn close(&mut self, now: Nanos) -> VecDeque<Awaited> {
         self.socket = None;
         self.partial.clear();
         self.out.clear();
         self.sent = 0;
+        self.unflushed = 0;
         self.releasing.clear();
         let pause = RETRY_MIN.0.saturating_mul(1 << self.failures.min(10)).min(RETRY_MAX.0);
         self.failures = self.failures.saturating_add(1);
         self.state = State::Down {
             retry_at: now.after(Nanos(pause)),
         };
-    }
-
-    /// Why it ended when its deadline passed without an answer.
-    pub(crate) fn overdue() -> Broken {
-        Broken::Silent
+        std::mem::take(&mut self.awaited)
     }
 }

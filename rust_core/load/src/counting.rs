@@ -55,10 +55,11 @@ impl Thread {
         self.counters.unfinished += self.queue.len() as u64;
         for (client, figures) in self.clients.iter().zip(&mut self.figures) {
             if client.doing == Doing::Acquiring {
+                let attempts = u64::from(client.lock.attempts());
                 self.counters.unfinished += 1;
-                self.counters.attempts += u64::from(client.lock.attempts());
-                self.counters.refused_attempts += u64::from(client.lock.attempts().saturating_sub(1));
-                figures.attempts += u64::from(client.lock.attempts());
+                self.counters.attempts += attempts;
+                self.counters.refused_attempts += attempts.saturating_sub(1);
+                figures.attempts += attempts;
                 figures.wait_max_ns = figures.wait_max_ns.max(end.since(client.due).0);
             }
         }

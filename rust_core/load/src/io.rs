@@ -7,6 +7,7 @@ use crate::LoadError;
 use crate::client::Doing;
 use crate::clock;
 use crate::connection::{Awaited, Broken, Connection, State};
+use crate::deep::AHEAD;
 use crate::poller::Ready;
 use crate::thread::Thread;
 
@@ -52,7 +53,10 @@ impl Thread {
         }
         let before = connection.out.len();
         self.encoders[usize::from(to.0)].encode(command, &mut connection.out);
-        connection.awaited.push_back(Awaited { client, call });
+        if connection.await_answer(Awaited { client, call }) {
+            self.dirty.push(index);
+        }
+        self.outstanding += 1;
         let sender = &self.clients[client as usize];
         if sender.doing == Doing::Releasing && sender.release_sent == Nanos::NEVER {
             connection.releasing.push(client);
@@ -61,10 +65,6 @@ impl Thread {
         if self.counting || sender.counted {
             self.counters.commands += 1;
             self.counters.bytes_out += (connection.out.len() - before) as u64;
-        }
-        if !connection.dirty {
-            connection.dirty = true;
-            self.dirty.push(index);
         }
     }
 
@@ -108,7 +108,7 @@ impl Thread {
         let result = self.receive_into(index, &mut buffer);
         self.scratch = buffer;
         result?;
-        if self.connections[index as usize].dirty {
+        if self.connections[index as usize].is_dirty() {
             self.flush(index)
         } else {
             Ok(())
@@ -139,6 +139,8 @@ impl Thread {
                 None => break,
             }
         }
+        // A hold that ended while other answers were handled must not wait for these, too.
+        self.fire_timers(now);
         if self.connections[index as usize].is_ready() {
             used += self.answers(index, now, &bytes[used..])?;
         }
@@ -151,7 +153,10 @@ impl Thread {
     /// Hands each whole answer to the client that awaits it; how many bytes were used.
     fn answers(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
         let mut used = 0;
-        loop {
+        for count in 0.. {
+            if count % AHEAD == 0 {
+                self.touch_awaiting(index);
+            }
             match parse(&bytes[used..])? {
                 Parsed::Reply { reply, used: length } => {
                     used += length;
@@ -159,6 +164,7 @@ impl Thread {
                         .awaited
                         .pop_front()
                         .ok_or(Broken::Unasked)?;
+                    self.outstanding -= 1;
                     self.tell(
                         awaited.client,
                         now,
@@ -206,19 +212,8 @@ impl Thread {
         Ok(Some(used))
     }
 
-    pub(crate) fn flush_all(&mut self) -> Result<(), LoadError> {
-        while let Some(index) = self.dirty.pop() {
-            if self.connections[index as usize].dirty
-                && let Err(broken) = self.flush(index)
-            {
-                self.broken(index, &broken)?;
-            }
-        }
-        Ok(())
-    }
-
     /// One write for all that the round put into `out`. Releases are stamped first: belief ends before the bytes leave.
-    fn flush(&mut self, index: u32) -> Result<(), Broken> {
+    pub(crate) fn flush(&mut self, index: u32) -> Result<(), Broken> {
         let mut releasing = std::mem::take(&mut self.connections[index as usize].releasing);
         if !releasing.is_empty() {
             let now = clock::now();
@@ -228,7 +223,6 @@ impl Thread {
         }
         let connection = &mut self.connections[index as usize];
         connection.releasing = releasing;
-        connection.dirty = false;
         self.counters.writes += u64::from(self.counting);
         connection.write(&self.poller, index)?;
         if connection.state == State::Ready || !self.targets[usize::from(connection.server)].greeting.is_empty() {
@@ -240,13 +234,12 @@ impl Thread {
     }
 
     /// A connection ended: its calls are lost, and it is opened again after a pause.
-    fn broken(&mut self, index: u32, broken: &Broken) -> Result<(), LoadError> {
+    pub(crate) fn broken(&mut self, index: u32, broken: &Broken) -> Result<(), LoadError> {
         let now = clock::now();
         let connection = &mut self.connections[index as usize];
         let stood = connection.state == State::Ready;
         let server = connection.server;
-        connection.close(now);
-        connection.dirty = false;
+        let awaited = connection.close(now);
         if self.connecting {
             let address = self.targets[usize::from(server)].address.to_string();
             return Err(LoadError::Connect {
@@ -256,7 +249,7 @@ impl Thread {
         }
         self.next_upkeep = Nanos::ZERO;
         self.counters.reconnects += u64::from(stood);
-        let awaited = std::mem::take(&mut self.connections[index as usize].awaited);
+        self.outstanding -= awaited.len();
         self.counters.lost_calls += awaited.len() as u64;
         self.unsendable
             .extend(awaited.into_iter().map(|awaited| (awaited.client, awaited.call)));
@@ -265,14 +258,13 @@ impl Thread {
 
     /// Opens connections whose pause is over and gives up those whose log-in takes too long.
     pub(crate) fn upkeep(&mut self, now: Nanos) -> Result<(), LoadError> {
-        self.next_upkeep = Nanos::NEVER;
         for index in 0..self.connections.len() as u32 {
             let connection = &mut self.connections[index as usize];
             if connection.deadline() <= now {
                 let target = &self.targets[usize::from(connection.server)];
                 let attempt = match connection.state {
                     State::Down { .. } => connection.open(target, &self.poller, index, now),
-                    State::Connecting { .. } | State::Greeting { .. } => Err(Connection::overdue()),
+                    State::Connecting { .. } | State::Greeting { .. } => Err(Broken::Silent),
                     State::Ready => Ok(()),
                 };
                 if let Err(broken) = attempt {

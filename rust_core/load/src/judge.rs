@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use check::{Checker, Event, Merge, Report};
 use hdrhistogram::Histogram;
-use locks::Nanos;
+use locks::{Key, Nanos};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::clock;
@@ -43,6 +43,22 @@ impl Judge {
         match self {
             Self::Inline(bench) => bench.hear(at, event),
             Self::Ring(ring) => ring.push(at, event),
+        }
+    }
+
+    /// Reads what the next event of `client` on `key` will need.
+    #[inline]
+    pub(crate) fn touch(&self, client: u32, key: Key) {
+        if let Self::Inline(bench) = self {
+            bench.checker.touch(client, key);
+        }
+    }
+
+    /// The verdict, where the thread told the checker directly.
+    pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
+        match self {
+            Self::Inline(bench) => Some(bench.finish(at)),
+            Self::Ring(_) => None,
         }
     }
 

@@ -13,6 +13,7 @@ mod clock;
 mod connection;
 mod control;
 mod counting;
+mod deep;
 mod error;
 mod io;
 mod judge;

@@ -67,6 +67,9 @@ impl Thread {
     /// Starts the clients that are to start. Those that become free meanwhile start in the next round, so that a lock
     /// that answers at once cannot keep the loop to itself.
     pub(crate) fn start_waiting(&mut self, now: Nanos) {
+        if self.starting.len() > 1 {
+            self.touch_starting();
+        }
         let mut starting = std::mem::take(&mut self.starting);
         for client in starting.drain(..) {
             self.start(client, now);
@@ -109,7 +112,7 @@ impl Thread {
         self.judge.tell(
             now,
             Judged::Waiting {
-                client: self.first_client + index,
+                client: self.number(index),
                 key,
             },
         );

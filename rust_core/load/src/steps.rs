@@ -39,7 +39,7 @@ impl Thread {
         self.judge.tell(
             now,
             Judged::GaveUp {
-                client: self.first_client + index,
+                client: self.number(index),
             },
         );
         if self.in_window(now) {
@@ -70,7 +70,7 @@ impl Thread {
         self.judge.tell(
             now,
             Judged::Granted {
-                client: self.first_client + index,
+                client: self.number(index),
                 until,
                 hold,
             },
@@ -112,7 +112,7 @@ impl Thread {
         self.judge.tell(
             at,
             Judged::Released {
-                client: self.first_client + index,
+                client: self.number(index),
             },
         );
     }
@@ -168,7 +168,7 @@ impl Thread {
             self.judge.tell(
                 now,
                 Judged::Stopped {
-                    client: self.first_client + index,
+                    client: self.number(index),
                 },
             );
         }
@@ -189,7 +189,7 @@ impl Thread {
                     self.judge.tell(
                         now,
                         Judged::GaveUp {
-                            client: self.first_client + index,
+                            client: self.number(index),
                         },
                     );
                     self.tell(index, now, Event::Cancel);

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use check::ClientId;
 use locks::{Actions, CallId, Nanos};
 use wire::Encoder;
 
@@ -56,6 +57,12 @@ pub(crate) struct Thread {
     /// Calls that could not be sent: their clients hear of it in this round.
     pub(crate) unsendable: Vec<(u32, CallId)>,
     pub(crate) dirty: Vec<u32>,
+    /// Spare memory for `dirty`.
+    pub(crate) kept: Vec<u32>,
+    /// Since when commands in `dirty` wait for the next answers; `NEVER` when none do.
+    pub(crate) held_back: Nanos,
+    /// Calls that are sent, or lie ready to be, and are not answered.
+    pub(crate) outstanding: usize,
     pub(crate) actions: Actions,
     pub(crate) scratch: Vec<u8>,
     pub(crate) ready: Vec<Ready>,
@@ -74,16 +81,35 @@ pub(crate) struct Thread {
     pub(crate) window_end: Nanos,
 }
 
+/// What one thread measured.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pub(crate) counters: Counters,
+    pub(crate) histograms: Histograms,
+    pub(crate) timeline: Timeline,
+    pub(crate) figures: Vec<ClientFigures>,
+    pub(crate) window_end: Nanos,
+}
+
 impl Thread {
     /// The whole trial of this thread. On an error the other threads are stopped too.
-    pub(crate) fn run(mut self) -> Result<Self, LoadError> {
+    pub(crate) fn run(mut self) -> Result<(Share, Judge), LoadError> {
         clock::sharpen_timeouts();
         let ended = self.periods();
         self.judge.reached(Nanos::NEVER);
-        if ended.is_err() {
+        if let Err(error) = ended {
             self.control.stop();
+            return Err(error);
         }
-        ended.map(|()| self)
+        self.histograms.finish();
+        let share = Share {
+            counters: self.counters,
+            histograms: self.histograms,
+            timeline: self.timeline,
+            figures: self.figures,
+            window_end: self.window_end,
+        };
+        Ok((share, self.judge))
     }
 
     fn periods(&mut self) -> Result<(), LoadError> {
@@ -126,7 +152,7 @@ impl Thread {
                 );
                 return Err(LoadError::Connect { address, reason });
             }
-            self.round(self.next_upkeep.since(now).min(LONGEST_WAIT))?;
+            self.round(now, self.next_upkeep)?;
         }
         self.connecting = false;
         Ok(())
@@ -145,14 +171,14 @@ impl Thread {
                 self.publish();
                 self.timeline.push();
             }
-            let mut limit = end.min(self.timers.next()).min(self.next_upkeep);
+            let mut limit = end.min(self.next_timed()).min(self.next_upkeep);
             if self.counting {
                 limit = limit.min(self.timeline.next_step());
             }
             if let Some(arrivals) = &self.arrivals {
                 limit = limit.min(arrivals.next_due());
             }
-            self.round(limit.since(now).min(LONGEST_WAIT))?;
+            self.round(now, limit)?;
         }
     }
 
@@ -176,26 +202,31 @@ impl Thread {
                 self.counters.abandoned += under_way as u64;
                 return Ok(());
             }
-            self.round(self.timers.next().min(self.next_upkeep).since(now).min(LONGEST_WAIT))?;
+            self.round(now, self.next_timed().min(self.next_upkeep))?;
         }
     }
 
-    /// One turn of the loop, waiting at most `timeout`.
-    fn round(&mut self, timeout: Nanos) -> Result<(), LoadError> {
-        let waiting = [
-            self.starting.is_empty(),
-            self.unsendable.is_empty(),
-            self.dirty.is_empty(),
+    /// One turn of the loop, waiting at most until `limit`.
+    fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
+        let is_waited_for = [
+            !self.starting.is_empty(),
+            !self.unsendable.is_empty(),
+            self.has_unsent(),
         ];
-        let busy = self.shared.spins() || waiting.contains(&false);
-        let timeout = if busy { Nanos::ZERO } else { timeout };
+        let timeout = if self.shared.spins() || is_waited_for.contains(&true) {
+            Nanos::ZERO
+        } else {
+            limit.since(now).min(LONGEST_WAIT)
+        };
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         self.poller.wait(timeout, &mut ready).map_err(LoadError::Poll)?;
         let now = clock::now();
         self.judge.reached(now);
         // Timers before reads: a hold that is over must not wait for a batch of answers.
-        self.fire_timers(now);
+        if !ready.is_empty() || now >= self.next_timed() {
+            self.fire_timers(now);
+        }
         self.take_arrivals(now);
         self.start_waiting(now);
         for &event in &ready {
@@ -206,7 +237,7 @@ impl Thread {
             self.upkeep(now)?;
         }
         self.report_unsendable();
-        self.flush_all()
+        self.flush_all(now)
     }
 
     fn begin_window(&mut self, start: Nanos, end: Nanos) {
@@ -222,6 +253,11 @@ impl Thread {
         self.count_unfinished(end);
         self.counting = false;
         self.window_end = end;
+    }
+
+    /// The number in the whole trial of the client that is the `index`th here.
+    pub(crate) const fn number(&self, index: u32) -> ClientId {
+        self.first_client + index
     }
 
     #[inline]

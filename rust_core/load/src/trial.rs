@@ -12,7 +12,7 @@ use crate::control::{Control, Progress, Stage};
 use crate::judge::{Bench, Judge, Judged, merge, ring};
 use crate::spec::{Pace, TrialSpec};
 use crate::stats::{Counters, Ended, Histograms, Phase};
-use crate::thread::Thread;
+use crate::thread::{Share, Thread};
 use crate::timeline::{Columns, Timeline};
 use crate::{LoadError, TrialError, clock, setup};
 
@@ -102,45 +102,37 @@ impl Running {
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
     let bench = Bench::new(spec.concurrency, spec.keys, Arc::clone(control));
-    let (threads, judged) = if spec.threads == 1 {
+    let (shares, judged) = if spec.threads == 1 {
         let judge = Judge::Inline(Box::new(bench));
-        let mut threads = run_threads(setup::threads(spec, control, vec![judge])?)?;
-        let judged = take_verdict(&mut threads);
-        (threads, judged)
+        let (shares, told) = run_threads(setup::threads(spec, control, vec![judge])?)?;
+        let judged = told.into_iter().find_map(|judge| judge.finish(clock::now()));
+        (shares, judged.expect("a single thread tells the checker directly"))
     } else {
         let (ends, sources): (Vec<_>, Vec<_>) = (0..spec.threads).map(|_| ring()).unzip();
         let threads = setup::threads(spec, control, ends.into_iter().map(Judge::Ring).collect())?;
         let checker = std::thread::spawn(move || merge(bench, sources));
-        let threads = run_threads(threads);
+        let ended = run_threads(threads);
         let judged = checker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (threads?, judged)
+        (ended?.0, judged)
     };
     control.enter(Stage::Done, clock::now());
-    Ok(gather(spec, control, began, &threads, judged))
+    Ok(gather(spec, control, began, &shares, judged))
 }
 
 /// Runs each on a native thread of its own; the first error of any.
-fn run_threads(threads: Vec<Thread>) -> Result<Vec<Thread>, TrialError> {
+fn run_threads(threads: Vec<Thread>) -> Result<(Vec<Share>, Vec<Judge>), TrialError> {
     let handles: Vec<_> = threads
         .into_iter()
         .map(|thread| std::thread::spawn(|| thread.run()))
         .collect();
-    let ended: Vec<Result<Thread, LoadError>> = handles
+    let ended: Vec<Result<(Share, Judge), LoadError>> = handles
         .into_iter()
         .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         .collect();
     Ok(ended.into_iter().collect::<Result<_, _>>()?)
 }
 
-fn take_verdict(threads: &mut [Thread]) -> Judged {
-    let (placeholder, _) = ring();
-    match std::mem::replace(&mut threads[0].judge, Judge::Ring(placeholder)) {
-        Judge::Inline(bench) => bench.finish(clock::now()),
-        Judge::Ring(_) => unreachable!("a single thread tells the checker directly"),
-    }
-}
-
-fn gather(spec: &TrialSpec, control: &Control, began: Nanos, threads: &[Thread], judged: Judged) -> Measured {
+fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], judged: Judged) -> Measured {
     let mut counters = Counters {
         client_cpu_ns: judged.cpu.0,
         ..Counters::default()
@@ -150,12 +142,12 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, threads: &[Thread],
     let mut clients = ClientColumns::default();
     let start = control.window().0;
     let mut end = Nanos::ZERO;
-    for thread in threads {
-        counters.add(&thread.counters);
-        histograms.add(&thread.histograms);
-        timeline.add(&thread.timeline);
-        end = end.max(thread.window_end);
-        for figures in &thread.figures {
+    for share in shares {
+        counters.add(&share.counters);
+        histograms.add(&share.histograms);
+        timeline.add(&share.timeline);
+        end = end.max(share.window_end);
+        for figures in &share.figures {
             clients.grants.push(figures.grants);
             clients.attempts.push(figures.attempts);
             clients.wait_sum_ns.push(figures.wait_sum_ns);

@@ -81,6 +81,15 @@ impl Keys {
         })
     }
 
+    /// The key that `draw` would give, where it is cheap to tell and any of them may lie far away in memory.
+    #[inline]
+    pub(crate) fn peek(&self, stream: &Stream) -> Option<Key> {
+        match self {
+            Self::Uniform { .. } => Some(self.draw(&mut stream.clone())),
+            Self::Single | Self::Zipf(_) => None,
+        }
+    }
+
     #[inline]
     pub(crate) fn draw(&self, stream: &mut Stream) -> Key {
         match self {
