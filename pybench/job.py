@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pybench import exits
-from pybench.errors import CoreBuildError, PybenchError
+from pybench.errors import CoreBuildError, PybenchError, RecordError
 from pybench.exits import Exit
 from pybench.interrupts import Interrupts
 from pybench.watch import Silent
@@ -71,6 +71,12 @@ class Outcome:
         write_markdown(self.run.path)
         return write_html(self.run.path)
 
+    def going_on(self) -> str:
+        """The command that goes on with a run that ended early."""
+        from pybench.resume import command
+
+        return command(self.run.manifest, str(self.run.path))
+
 
 def run(
     matrix: str | Path | Matrix | None = None, *, out: str | Path | None = None, quick: bool = False, **options: object
@@ -106,6 +112,7 @@ def run(
     )
     outcome.write_report()
     if outcome.error is not None:
+        outcome.error.add_note(f"what was measured is kept; to go on: {outcome.going_on()}")
         raise outcome.error
     if outcome.exit is Exit.INTERRUPTED:
         raise KeyboardInterrupt
@@ -157,6 +164,9 @@ def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None =
         if begun:
             raise LeftAtOnce(begun[0].path) from insisted
         raise
+    finally:
+        for folder in begun:
+            folder.release()
 
 
 def _carried_out(
@@ -178,8 +188,7 @@ def _carried_out(
                 watch.note(note)
             if consent is not None:
                 consent(plan, servers)
-        folder = _folder(job, plan, servers)
-        begun.append(folder)
+        folder = _folder(job, plan, servers, begun)
         try:
             ending = Runner(plan, pool, folder, watch, interrupts).run()
             status = "complete" if ending is Ending.COMPLETE else "interrupted"
@@ -235,13 +244,17 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _folder(job: Job, plan: Plan, servers: Sequence[Server]) -> RunFolder:
+def _folder(job: Job, plan: Plan, servers: Sequence[Server], begun: list[RunFolder]) -> RunFolder:
+    """The folder of the run, claimed by this process."""
     from pybench.records import RunFolder, build_manifest
 
     described = [server.manifest() for server in servers]
     if job.resume is not None:
-        from pybench.resume import require_same
+        from pybench.resume import require_same, require_unfinished
 
+        job.resume.claim()
+        begun.append(job.resume)
+        require_unfinished(job.resume)
         require_same(job.resume.manifest, plan, described)
         job.resume.update_manifest(status="running")
         return job.resume
@@ -255,7 +268,10 @@ def _folder(job: Job, plan: Plan, servers: Sequence[Server]) -> RunFolder:
         servers=described,
         command=job.command,
     )
-    return RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)
+    folder = RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)
+    begun.append(folder)
+    folder.claim()
+    return folder
 
 
 def _new_folder(name: str) -> Path:
@@ -270,7 +286,11 @@ def _outcome(
     """Gather the folder, and say what the run earned."""
     from pybench import thresholds, verdicts
 
-    run = folder.finish(status)
+    try:
+        run = folder.finish(status)
+    except RecordError as unfinished:
+        error = error or unfinished
+        run = _as_saved(folder, error)
     results = thresholds.evaluate(plan.matrix.thresholds, run.summary)
     codes = {verdicts.run_exit(run.trials, thresholds=results, controls=run.manifest["control"])}
     if error is not None:
@@ -278,3 +298,15 @@ def _outcome(
     elif status == "interrupted":
         codes.add(Exit.INTERRUPTED)
     return Outcome(run, plan, exits.first(codes), results, error)
+
+
+def _as_saved(folder: RunFolder, error: PybenchError) -> Run:
+    """The trials of a run whose folder takes no more, as each was saved. Raises `error` where they are gone, too."""
+    from pybench.records import load
+
+    try:
+        run = load(folder.path)
+    except RecordError:
+        raise error from None
+    run.manifest["status"] = "interrupted"
+    return run

@@ -27,9 +27,16 @@ def open_run(path: Path) -> RunFolder:
     from pybench.records import RunFolder
 
     folder = RunFolder.open(path)
-    if folder.manifest["status"] == "complete":
-        raise RecordError(f"{path} is complete: nothing is left to run", hint=f"pybench report {path}")
+    require_unfinished(folder)
     return folder
+
+
+def require_unfinished(folder: RunFolder) -> None:
+    """Raise RecordError when the run in `folder` is complete."""
+    if folder.manifest["status"] == "complete":
+        raise RecordError(
+            f"{folder.path} is complete: nothing is left to run", hint=f"pybench report {quote(str(folder.path))}"
+        )
 
 
 def matrix_of(folder: RunFolder, redis: str | None) -> Matrix:

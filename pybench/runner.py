@@ -46,6 +46,9 @@ CLOCK_STEP_S = 0.1
 NEWS_S = 0.2
 """How long the end of a server may take to be known."""
 
+RUN_ID_BYTES = 4
+"""Of what tells the keys of one run from those of another."""
+
 PARTING_S = 1.0
 """For the removal of keys from a server that has just failed."""
 
@@ -92,7 +95,7 @@ class Runner:
         self.folder = folder
         self.watch = watch
         self.interrupts = interrupts
-        self.run_id = secrets.token_hex(4)
+        self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.baselines: dict[Setting, Baseline] = {}
 
@@ -108,6 +111,7 @@ class Runner:
             return Ending.COMPLETE
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
         try:
+            self._take_over(slot.cell for slot in left)
             self._run_controls({slot.cell.backend for slot in left})
             waiting = {slot.cell.id for slot in left}
             self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
@@ -127,6 +131,15 @@ class Runner:
         finally:
             self.watch.run_ends()
         return Ending.COMPLETE
+
+    def _take_over(self, cells: Iterable[Cell]) -> None:
+        """Remove the keys that an earlier part of the run left when it was killed, and say what those of now are."""
+        earlier = self.folder.manifest.get("key_prefix")
+        if earlier is not None:
+            given = {server.endpoint: server for cell in cells for server in self._servers(cell)}
+            for server in given.values():
+                remove_keys(server, earlier)
+        self.folder.update_manifest(key_prefix=f"pybench:{self.run_id}:")
 
     def _run_controls(self, backends: Iterable[str]) -> None:
         """One control for each backend; those that an earlier part of the run caught still stand."""

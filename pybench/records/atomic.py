@@ -12,6 +12,9 @@ from pybench.errors import RecordError
 
 TEMPORARY_SUFFIX = ".tmp"
 
+SHOWN_PATH = 160
+"""Signs of a path that a message quotes."""
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Put `data` at `path`, beside which it is written first: a reader sees the old file or the new one, no mixture.
@@ -36,34 +39,45 @@ def remove_temporaries(folder: Path) -> None:
 
 
 @contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Turn an OSError about `folder` or a file of it into a RecordError that says what to do."""
+def explained(folder: Path, *, begun: bool = True) -> Iterator[None]:
+    """Turn an OSError about `folder` or a file of it into a RecordError that says what to do.
+
+    `begun`: it is a run folder already, and not about to become one.
+    """
     try:
         yield
     except OSError as error:
-        raise _explanation(error, folder) from error
+        raise _explanation(error, folder, begun=begun) from error
 
 
-def _explanation(error: OSError, folder: Path) -> RecordError:
+def _explanation(error: OSError, folder: Path, *, begun: bool) -> RecordError:
+    where = f"the run folder {shortened(folder)}"
+    elsewhere = "name another folder with --out"
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return RecordError(
-            f"no space is left for the run folder {folder}",
-            hint=f"make room, then: pybench run --resume {folder} (trials saved before are whole)",
+            f"no space is left for {where}",
+            hint="make room; the trials that were saved before are whole" if begun else f"make room, or {elsewhere}",
         )
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return RecordError(
-            f"the run folder {folder} cannot be written or read: {error.strerror}",
-            hint="name a folder that you own with --out",
+            f"{where} cannot be written or read: {error.strerror}",
+            hint="see that you may write there; the trials that were saved before are whole"
+            if begun
+            else "name a folder that you own with --out",
         )
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
-        return RecordError(
-            f"the run folder {folder} cannot be there: a file is in the way", hint="name another folder with --out"
-        )
+        return RecordError(f"{where} cannot be there: a file is in the way", hint=elsewhere)
+    if error.errno == errno.ENAMETOOLONG:
+        return RecordError(f"{where} cannot be there: its path is too long", hint=elsewhere)
     if error.errno == errno.ENOENT:
         return RecordError(
-            f"the run folder {folder}, or a file of it, is gone",
+            f"{where}, or a file of it, is gone",
             hint="was it moved or removed while the run was going on? A new run needs a new folder",
         )
-    return RecordError(
-        f"the run folder {folder} cannot be used: {error.strerror or error}", hint="name another folder with --out"
-    )
+    return RecordError(f"{where} cannot be used: {error.strerror or error}", hint=elsewhere)
+
+
+def shortened(path: Path) -> str:
+    """`path` for people, its middle left out where it is longer than a message should be."""
+    text = str(path)
+    return text if len(text) <= SHOWN_PATH else f"{text[: SHOWN_PATH // 2]}...{text[-SHOWN_PATH // 2 :]}"

@@ -1,16 +1,19 @@
 """A run folder while its run goes on: begun, filled trial by trial, gathered at the end.
 
 Promises: a trial that was added is kept whatever happens after; saving one costs milliseconds, however many there are;
-whoever reads meanwhile sees whole files. Every failure is a RecordError that says what to do.
-Does not do: two runs in one folder at a time.
+whoever reads meanwhile sees whole files. Every failure is a RecordError that says what to do. Once claimed, no other
+process can claim it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
@@ -37,17 +40,29 @@ class RunFolder:
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
         self._manifest = dict(manifest)
+        self._claim: int | None = None
 
     @classmethod
     def create(cls, path: str | Path, manifest: Mapping[str, Any]) -> RunFolder:
         """Begin a run folder at `path`, which may exist empty. Raises RecordError when it holds something already."""
         folder = cls(Path(path).absolute(), manifest)
-        with explained(folder.path):
+        existed = folder.path.exists()
+        with explained(folder.path, begun=False):
             folder.path.mkdir(parents=True, exist_ok=True)
             if any(folder.path.iterdir()):
                 raise _occupied(folder.path)
-            (folder.path / tables.PARTS).mkdir()
-        folder.update_manifest()
+            try:
+                (folder.path / tables.PARTS).mkdir()
+            except FileExistsError:  # Another run was quicker.
+                raise _occupied(folder.path) from None
+            try:
+                write_atomically(folder.path / MANIFEST, encode_manifest(folder.manifest))
+            except OSError:
+                with suppress(OSError):
+                    (folder.path / tables.PARTS).rmdir()
+                    if not existed:
+                        folder.path.rmdir()
+                raise
         return folder
 
     @classmethod
@@ -55,6 +70,32 @@ class RunFolder:
         """Go on in a run folder that exists. Raises RecordError when it is none, or of a newer schema."""
         absolute = Path(path).absolute()
         return cls(absolute, read_manifest(absolute))
+
+    def claim(self) -> None:
+        """Keep the folder from every other process until `release`, and read the manifest anew.
+
+        Raises RecordError when another process has claimed it: two runs would overwrite each other's trials.
+        """
+        with explained(self.path):
+            # The folder itself is locked: a file for it would be left behind by a run that is killed.
+            lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise RecordError(
+                f"another process is running the run in {self.path}", hint="wait for its end, or end that one"
+            ) from None
+        except OSError:
+            pass  # A file system without locks: then the user has to see to it.
+        self._claim = lock
+        self._manifest = read_manifest(self.path)
+
+    def release(self) -> None:
+        """Give up the claim. Harmless without one."""
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
 
     @property
     def manifest(self) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import verdicts
 from pybench.errors import RecordError
-from pybench.records import schema
+from pybench.records import schema, shape
 from pybench.records.atomic import explained
 from pybench.records.machine import describe_machine
 from pybench.strategies import CATALOGUE, arguments_text
@@ -180,8 +180,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or not isinstance(manifest.get("schema"), int):
         raise RecordError(f"{path} is not the manifest of a run: it has no schema number", hint=hint)
     schema.require_known_number(manifest["schema"], str(path))
-    if missing := {"control", "status"} - manifest.keys():
-        raise RecordError(f"{path} is damaged: it lacks {', '.join(sorted(missing))}", hint="run again")
+    if wrong := shape.wrong(manifest):
+        raise RecordError(f"{path} is damaged: {wrong}", hint="restore it from a copy, or run again")
     return manifest
 
 

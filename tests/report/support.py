@@ -126,7 +126,7 @@ def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, t
         "seed": 20260314,
         "matrix": {
             "given": "name: quickstart\naxes:\n  strategy: [none, naive, mutex]\n  concurrency: [1, 16, 64]\n",
-            "expanded": {"trials": trials, "duration": "2s", "warmup": "500ms"},
+            "expanded": {"backends": {}, "trials": trials, "duration": "2s", "warmup": "500ms"},
         },
         "cells": cells,
         "order": [list(range(len(cells)))],

@@ -227,7 +227,7 @@ def test_a_full_disk_is_said_and_leaves_the_trials_before_whole(folder, monkeypa
             folder.add_trial(record(trial=2))
         with pytest.raises(RecordError, match="no space is left"):
             folder.finish("complete")
-    assert "--resume" in raised.value.hint
+    assert "make room" in raised.value.hint
     assert list(load(folder.path).trials["trial"]) == [1]
     assert not list(folder.path.rglob("*.tmp"))
 
@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_said(folder, monkeypatch):
     monkeypatch.setattr(Path, "write_bytes", read_only)
     with pytest.raises(RecordError, match="Read-only file system") as raised:
         folder.add_trial(record())
-    assert "--out" in raised.value.hint
+    assert "saved before are whole" in raised.value.hint
 
 
 def test_a_folder_that_vanishes_is_said_and_not_made_again(folder):
@@ -265,6 +265,67 @@ def test_a_file_of_a_newer_schema_is_refused(folder):
     pq.write_table(table.replace_schema_metadata({b"pybench.schema": b"2"}), folder.path / "trials.parquet")
     with pytest.raises(RecordError, match=r"trials\.parquet has schema number 2"):
         load(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": None}, "name: "),
+        ({"cells": 7}, "cells: "),
+        ({"cells": [{}]}, r"lacks cells\.0\.id"),
+        ({"order": [["x"]]}, r"order\.0\.0: "),
+        ({"control": 7}, "control: "),
+        ({"started_at": "soon"}, "started_at: "),
+        ({"matrix": {"given": None, "expanded": {}}}, r"lacks matrix\.expanded\.backends"),
+        ({"status": "fine"}, "status: "),
+        ({"key_prefix": "users:"}, "key_prefix: "),
+    ],
+)
+def test_a_manifest_with_an_entry_of_another_kind_is_damaged(folder, fields, said):
+    folder.update_manifest(**fields)
+    for use in (load, RunFolder.open):
+        with pytest.raises(RecordError, match=f"is damaged: (it )?{said}") as raised:
+            use(folder.path)
+        assert raised.value.hint
+
+
+def test_every_entry_of_a_manifest_is_missed(folder):
+    for name in folder.manifest.keys() - {"schema"}:
+        entries = {other: value for other, value in folder.manifest.items() if other != name}
+        (folder.path / "manifest.json").write_text(json.dumps(entries))
+        with pytest.raises(RecordError, match=f"it lacks {name}"):
+            load(folder.path)
+
+
+def test_a_folder_that_is_claimed_is_nobody_elses(folder):
+    folder.claim()
+    other = RunFolder.open(folder.path)
+    with pytest.raises(RecordError, match="another process is running the run") as raised:
+        other.claim()
+    assert raised.value.hint
+    folder.update_manifest(status="interrupted")
+    folder.release()
+    other.claim()
+    assert other.manifest["status"] == "interrupted", "what the other wrote meanwhile is read"
+    other.release()
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_a_folder_that_could_not_be_begun_is_as_it_was_before(tmp_path, monkeypatch, existed):
+    path = tmp_path / "run"
+    if existed:
+        path.mkdir()
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(RecordError, match="no space is left") as raised:
+            RunFolder.create(path, manifest())
+    assert "--out" in raised.value.hint
+    assert path.exists() == existed
+    RunFolder.create(path, manifest())
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"schema": "one"}', '{"schema": 1}', '{"schema": 1, "stat'])

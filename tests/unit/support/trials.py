@@ -148,4 +148,20 @@ def record(
 
 
 def manifest(**fields: object) -> dict[str, Any]:
-    return {"schema": 1, "status": "running", "control": CAUGHT, **fields}
+    return {
+        "schema": 1,
+        "status": "running",
+        "name": "run",
+        "started_at": "2026-01-01T12:00:00+00:00",
+        "finished_at": None,
+        "seed": 1,
+        "matrix": {"given": None, "expanded": {"backends": {}}},
+        "cells": [],
+        "order": [],
+        "servers": [],
+        "control": CAUGHT,
+        "command": [],
+        "versions": {},
+        "machine": {},
+        **fields,
+    }

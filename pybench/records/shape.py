@@ -1,0 +1,75 @@
+"""The shape of a manifest: which entries there are, and of what kind.
+
+Promises: what reads a manifest that passed finds what it looks for, so that a file that somebody edited, or that was
+cut off, is an error with a name and not a crash. Entries that are not listed may be anything: later versions add some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+
+class _Cell(BaseModel):
+    id: str
+
+
+class _Control(BaseModel):
+    backend: str
+    caught: bool
+
+
+class _Baseline(BaseModel):
+    backend: str
+    appendfsync: str
+    poll: str
+    round_trip_us: float | None
+    client_cpu_us_per_grant: float | None
+
+
+class _Server(BaseModel):
+    label: str
+    source: str
+    address: str | None
+
+
+class _Expanded(BaseModel):
+    backends: dict[str, dict[str, Any]]
+
+
+class _Matrix(BaseModel):
+    given: str | None
+    expanded: _Expanded
+
+
+class _Manifest(BaseModel):
+    status: Literal["running", "complete", "interrupted"]
+    name: str
+    started_at: datetime
+    finished_at: datetime | None
+    seed: int
+    matrix: _Matrix
+    cells: list[_Cell]
+    order: list[list[int]]
+    servers: list[_Server]
+    control: list[_Control]
+    baseline: list[_Baseline] = Field(default_factory=list)
+    command: list[str]
+    versions: dict[str, Any]
+    machine: dict[str, Any]
+    key_prefix: str | None = Field(default=None, pattern=r"^pybench:[0-9a-f]{8}:$")
+    """All keys that begin with it are removed when the run is taken up again: it can only be one of ours."""
+
+
+def wrong(manifest: Mapping[str, Any]) -> str | None:
+    """The first thing that is wrong with `manifest`, in words; None when nothing is."""
+    try:
+        _Manifest.model_validate(manifest)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"it lacks {place}" if first["type"] == "missing" else f"{place}: {first['msg'].lower()}"
+    return None
