@@ -1,7 +1,7 @@
 """`make perf`: pybench and its references beside each other, in one run on one server, in interleaved rounds.
 
-Prints medians with their spread and the ratios, and writes `perf.json`. It is a benchmark, not a timed test: nothing
-fails when a goal is missed.
+Prints medians with the middle half of the rounds, and the ratios, and writes `perf.json`. It is a benchmark, not a
+timed test: nothing fails when a goal is missed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pybench.records.machine import describe_machine
 from pybench.servers import Server, binaries, supervisor
 from tests.benchmarks import references
 from tests.benchmarks.cases import CASES, Sample
-from tests.benchmarks.quiet import QUIET_CORES, wait_for_quiet
+from tests.benchmarks.quiet import QUIET_CORES, loop_ms, wait_for_quiet
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,20 +29,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(names)}; none: all")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--servers", choices=["auto", "wheel", "path"], default="auto", help="as `pybench run` has it")
     asked = parser.parse_args()
     if unknown := set(asked.cases) - set(names):
         parser.error(f"no case {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     references.build()
     chosen = [case for case in CASES if not asked.cases or case.__name__ in asked.cases]
-    binary = binaries.find("auto")
+    binary = binaries.find(asked.servers)
     supervised, facts = supervisor.start(binary, transport="tcp")
     samples: dict[str, list[Sample]] = {}
     busy: list[float] = []
+    speeds: list[float] = []
     try:
         server = Server(supervised.endpoint, facts, binary.source, supervised.pid)
         for number in range(1, asked.rounds + 1):
-            busy.append(wait_for_quiet())
             for case in chosen:
+                busy.append(wait_for_quiet())
+                speeds.append(loop_ms())
                 print(f"\rround {number} of {asked.rounds}: {case.__name__:<16}", end="", file=sys.stderr, flush=True)
                 for sample in case(server):
                     samples.setdefault(sample.name, []).append(sample)
@@ -51,15 +54,18 @@ def main() -> None:
     finally:
         supervised.stop()
     if max(busy) > QUIET_CORES:
-        print(f"the machine was not quiet: others used up to {max(busy):.2f} cores when a round began")
+        print(f"the machine was not quiet: others used up to {max(busy):.2f} cores when a case began")
+    slowdown = max(speeds) / min(speeds)
+    print(f"a fixed loop took {min(speeds):.1f} to {max(speeds):.1f} ms: figures without a ratio move with that")
     rows = [row(taken) for taken in samples.values()]
     for line in rows:
         print(text(line))
     machine = describe_machine()
     if (machine["cores"] or 1) < 3:
         print("not measured: two threads beside one, which needs three cores")
+    noise = {"busy_cores": round(max(busy), 2), "slowdown": round(slowdown, 2)}
     for line in rows:
-        line |= {"commit": commit(), "machine": machine, "busy_cores": round(max(busy), 2)}
+        line |= {"commit": commit(), "machine": machine, **noise}
     (ROOT / "perf.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
@@ -80,10 +86,18 @@ def row(taken: list[Sample]) -> dict[str, Any]:
         "unit": first.unit,
         "reference": statistics.median(s.reference for s in taken if s.reference) if ratios else None,
         "ratio": middle if ratios else None,
-        "spread": [min(judged), max(judged)],
+        "spread": middle_half(judged),
         "goal": f"{first.goal[0]} {first.goal[1]:g}" if first.goal else None,
         "reached": reached,
     }
+
+
+def middle_half(values: list[float]) -> tuple[float, float]:
+    """The quartiles: one round that something disturbed does not move them."""
+    if len(values) == 1:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
 
 
 def text(row: dict[str, Any]) -> str:

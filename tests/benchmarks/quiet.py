@@ -12,7 +12,7 @@ QUIET_CORES = 0.1
 WAIT_S = 120.0
 
 
-def busy_cores(seconds: float = 1.0) -> float:
+def busy_cores(seconds: float = 0.3) -> float:
     """Cores in use by everybody, this process too, while it sleeps."""
 
     def busy_ticks() -> int:
@@ -23,6 +23,16 @@ def busy_cores(seconds: float = 1.0) -> float:
     before = busy_ticks()
     time.sleep(seconds)
     return (busy_ticks() - before) / os.sysconf("SC_CLK_TCK") / seconds
+
+
+def loop_ms() -> float:
+    """How long a fixed piece of work takes now.
+
+    On a shared host a core may be half as fast in one minute as in the next, though nobody is seen on this machine.
+    """
+    began = time.perf_counter()
+    sum(range(1_000_000))
+    return (time.perf_counter() - began) * 1e3
 
 
 def wait_for_quiet() -> float:

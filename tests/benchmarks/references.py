@@ -56,9 +56,9 @@ def pump(server: Server, connections: int, pairs: int, release: str = "script") 
     return Figure(said["pairs_per_s"], said["cpu_us_per_pair"])
 
 
-def drive(server: Server, folder: Path, *, clients: int, keys: int) -> Figure:
+def drive(server: Server, folder: Path, *, clients: int, keys: int, seconds: float) -> Figure:
     """The driver without Python: `folder` says whether with or without checker and histograms."""
-    command = [str(folder / "drive"), address(server), str(clients), "4", str(keys), str(SECONDS), "script"]
+    command = [str(folder / "drive"), address(server), str(clients), "4", str(keys), str(seconds), "script"]
     said = _json_of(command)
     return Figure(said["grants_per_s"], said["cpu_us_per_grant"])
 
@@ -105,6 +105,11 @@ def redis_py(server: Server) -> Figure:
     url = f"unix://{endpoint.unix}" if endpoint.unix else f"redis://{endpoint.host}:{endpoint.port}"
     ended = subprocess.run([sys.executable, "-c", REDIS_PY, url], check=True, capture_output=True, text=True)
     return Figure(float(ended.stdout), float("nan"))
+
+
+def native_release(server: Server) -> str:
+    """The server's own compare-and-delete; `script` where it has none."""
+    return str(server.core_spec()["compare_and_delete"])
 
 
 def trial(server: Server, **fields: Any) -> Figure:  # noqa: ANN401 - any field of a TrialSpec

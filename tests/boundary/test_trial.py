@@ -154,6 +154,14 @@ def test_the_same_seed_gives_the_same_keys_and_tokens(make_spec, server):
     assert len(set(first)) == 20, "a fresh token for every attempt"
 
 
+def test_where_the_server_is_the_limit_a_retry_goes_out_with_the_next_answers(make_spec):
+    shared = {"kind": "shared", "count": 4}
+    totals = run(make_spec(concurrency=64, keys=500, connections=shared, duration_ns=300 * MS)).totals
+    assert totals["refused_attempts"] > 100
+    own_writes = totals["writes"] - totals["reads"]
+    assert own_writes < 0.6 * totals["refused_attempts"], "each would have a write of its own otherwise"
+
+
 def test_nothing_is_left_on_the_server_by_a_lock_that_gives_back(make_spec, server):
     spec = make_spec(keys=20, hold=fixed(1))
     assert run(spec).totals["abandoned"] == 0
