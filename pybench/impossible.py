@@ -86,15 +86,17 @@ def _idle_threads(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     wanted = cell.connections.used_by(cell.concurrency)
-    allowed = [(MOST_CONNECTIONS, "a run opens at most")]
+    fewer = "lower concurrency or say shared(4)"
+    allowed = [(MOST_CONNECTIONS, "a run opens at most", fewer)]
     if cell.backend in limits.maxclients:
-        allowed.append((limits.maxclients[cell.backend], "maxclients of its server is"))
+        allowed.append((limits.maxclients[cell.backend], "maxclients of its server is", fewer))
     if limits.open_files is not None:
-        allowed.append((limits.open_files - OWN_FILES, "open files on this machine (ulimit -n) leave"))
-    most, whose = min(allowed)
+        left = max(0, limits.open_files - OWN_FILES)
+        allowed.append((left, "open files on this machine leave", f"raise them (ulimit -n), {fewer}"))
+    most, whose, remedy = min(allowed)
     if wanted <= most:
         return None
-    return f"{cell.connections.text} opens {wanted:,} connections, {whose} {most:,}; lower concurrency or say shared(4)"
+    return f"{cell.connections.text} opens {wanted:,} connections, {whose} {most:,}; {remedy}"
 
 
 def _keys_nobody_chooses(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:

@@ -67,7 +67,9 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
         outcome.write_report()
         say(f"report: {folder}/{HTML}")
     except PybenchError as error:
-        troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes it again"))
+        # A folder that takes nothing more took no report either: told once.
+        if outcome.error is None or error.message != outcome.error.message:
+            troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes it again"))
     for trouble in [*troubles, *([outcome.error] if outcome.error is not None else [])]:
         complain(trouble.message, hint=trouble.hint)
     if _is_interrupted(outcome.run):

@@ -46,8 +46,8 @@ class RunFolder:
     def create(cls, path: str | Path, manifest: Mapping[str, Any]) -> RunFolder:
         """Begin a run folder at `path`, which may exist empty. Raises RecordError when it holds something already."""
         folder = cls(Path(path).absolute(), manifest)
-        existed = folder.path.exists()
         with explained(folder.path, begun=False):
+            existed = folder.path.exists()
             folder.path.mkdir(parents=True, exist_ok=True)
             if any(folder.path.iterdir()):
                 raise _occupied(folder.path)

@@ -167,11 +167,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of the run folder at `folder`. Raises RecordError when it is none, or of a newer schema."""
     path = folder / MANIFEST
     hint = "name a folder that `pybench run` wrote"
-    if not folder.exists():
-        raise RecordError(f"there is no folder {folder}", hint=hint)
-    if not path.exists():
-        raise RecordError(f"{folder} is not a run folder: it has no {MANIFEST}", hint=hint)
     with explained(folder):
+        if not folder.exists():
+            raise RecordError(f"there is no folder {folder}", hint=hint)
+        if not path.exists():
+            raise RecordError(f"{folder} is not a run folder: it has no {MANIFEST}", hint=hint)
         data = path.read_bytes()
     try:
         manifest = json.loads(data)
