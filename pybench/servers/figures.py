@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pybench.errors import ServerError
 from pybench.numbers import plural
 from pybench.servers.conversation import fields
+from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.refusals import BY_CODE
 from pybench.servers.server import Server
 
@@ -39,9 +40,9 @@ class ServerFigures:
     evicted_keys: int
 
 
-def read_figures(server: Server) -> ServerFigures:
-    """Read them now. Raises ServerError."""
-    with server.conversation() as conversation:
+def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
+    """Read them now. Raises ServerError, within `seconds` whatever the server does."""
+    with server.conversation(seconds=seconds) as conversation:
         told = [fields(answer) for answer in conversation.ask_all([("INFO", section) for section in _SECTIONS])]
     info = {name: value for section in told for name, value in section.items()}
     try:
