@@ -7,6 +7,7 @@ matrix gives the same order, and a cell that is added leaves the order of the ot
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,6 +143,14 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
     return sorted(range(len(cells)), key=drawn)
 
 
+def before_trials_ns(cells: Iterable[Cell]) -> int:
+    """What is measured before the trials of `cells`: a control for each backend, and baselines for each setting."""
+    settings = {(cell.backend, cell.appendfsync, cell.poll) for cell in cells}
+    controls = len({backend for backend, _, _ in settings}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
+    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
+    return controls + len(settings) * 2 * baseline
+
+
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     servers = _servers(matrix, cells)
     per_trial = matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS
@@ -174,7 +183,4 @@ def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
     if not cells:
         return 0
     starts = sum(need.given is None for need in servers) * SERVER_START_NS
-    controls = len({cell.backend for cell in cells}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
-    settings = len({(cell.backend, cell.appendfsync, cell.poll) for cell in cells})
-    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
-    return starts + controls + settings * 2 * baseline + REPORT_NS
+    return starts + before_trials_ns(cells) + REPORT_NS

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pybench.cli.clock import Clock
 from pybench.cli.figures import wall_time
 from pybench.cli.output import say, shown_path, stderr_console
 from pybench.notation import visible
@@ -31,38 +31,6 @@ def watch() -> Watch:
     return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainLines()
 
 
-class Clock:
-    """How long the rest will take: what is planned, stretched by what trials really took so far."""
-
-    def __init__(self, left: list[Slot]) -> None:
-        self.planned_left_s = sum(slot.planned_s for slot in left)
-        self.trials_left = len(left)
-        self.overheads_s: list[float] = []
-        self.trial_began = 0.0
-
-    def begin(self) -> None:
-        """A trial begins now."""
-        self.trial_began = time.monotonic()
-
-    def end(self, slot: Slot) -> None:
-        """A trial is over; what it took beyond its plan is expected of the others too."""
-        if slot.is_control:
-            return
-        self.overheads_s.append(max(0.0, time.monotonic() - self.trial_began - slot.planned_s))
-        self.planned_left_s -= slot.planned_s
-        self.trials_left -= 1
-
-    def left_s(self, running: Slot | None) -> float:
-        """Seconds until the last trial ends."""
-        overhead = sum(self.overheads_s) / len(self.overheads_s) if self.overheads_s else 0.0
-        left = self.planned_left_s + overhead * self.trials_left
-        if running is None:
-            return left
-        whole = running.planned_s + overhead
-        ran = min(time.monotonic() - self.trial_began, whole)
-        return left - ran if not running.is_control else left + whole - ran
-
-
 class PlainLines:
     """One line for each trial that ended: for logs and pipes."""
 
@@ -74,12 +42,12 @@ class PlainLines:
         """Say what will run, and where to."""
         self.total = total
         self.clock = Clock(left)
-        about = wall_time(self.clock.left_s(None))
+        about = wall_time(self.clock.left_s())
         say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
         """Note when it began."""
-        self.clock.begin()
+        self.clock.begin(slot)
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """Say what it came to."""
@@ -136,7 +104,7 @@ class LiveView:
         """Show it from now on."""
         with self.lock:
             self.running, self.trial = slot, trial
-            self.clock.begin()
+            self.clock.begin(slot)
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """Put it among the last that ended."""
@@ -175,7 +143,7 @@ class LiveView:
             head.add_row(
                 f"{self.done}/{self.total}",
                 ProgressBar(total=max(1, self.total), completed=self.done),
-                f"about {wall_time(self.clock.left_s(self.running))} left",
+                f"about {wall_time(self.clock.left_s())} left",
             )
             now = self._now()
             past = [Text(line_of(slot, finished, self.total), style=_style(finished)) for slot, finished in self.last]

@@ -9,13 +9,14 @@ import pyte
 import pytest
 from rich.console import Console
 
-from pybench.cli.live import Clock, LiveView, PlainLines, line_of
+from pybench.cli.live import LiveView, PlainLines, line_of
 from pybench.verdicts import Verdict
 from pybench.watch import Finished, Slot
 
 
 def slot(number: int, seconds: float = 2.5, cell: str = "mutex concurrency=64") -> Slot:
-    return Slot(number=number, cell=SimpleNamespace(id=cell), block=1, planned_s=seconds)  # type: ignore[arg-type]
+    of = SimpleNamespace(id=cell, backend="redis", appendfsync="off", poll="block")
+    return Slot(number=number, cell=of, block=1, planned_s=seconds)  # type: ignore[arg-type]
 
 
 def finished(verdict: Verdict = Verdict.SAFE, violations: int = 0) -> Finished:
@@ -82,7 +83,7 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
-        "quickstart: 2 trials, about 5 s, into results/quickstart",
+        "quickstart: 2 trials, about 6 s, into results/quickstart",
         "[1/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
         "[2/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
     ]
@@ -91,19 +92,3 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
 def test_a_control_is_said_to_be_caught_and_not_to_be_unsafe():
     assert line_of(slot(0), finished(Verdict.UNSAFE, 5_000), 9).endswith("caught, 5,000 violations")
     assert "NOT CAUGHT" in line_of(slot(0), finished(Verdict.VOID, 0), 9)
-
-
-def test_the_time_left_is_stretched_by_what_trials_took_beyond_their_plan(monkeypatch: pytest.MonkeyPatch):
-    now = [100.0]
-    monkeypatch.setattr("pybench.cli.live.time.monotonic", lambda: now[0])
-    clock = Clock([slot(1, 2.0), slot(2, 2.0), slot(3, 2.0)])
-    assert clock.left_s(None) == 6.0
-    clock.begin()
-    now[0] += 3.0
-    clock.end(slot(1, 2.0))
-    assert clock.left_s(None) == 6.0  # two trials of 2 s, and 1 s around each
-    clock.begin()
-    now[0] += 1.0
-    assert clock.left_s(slot(2, 2.0)) == 5.0
-    now[0] += 10.0
-    assert clock.left_s(slot(2, 2.0)) == 3.0  # a trial that takes long eats nothing of the next one's time

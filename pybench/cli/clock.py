@@ -1,0 +1,69 @@
+"""How long the rest of a run will take: what is planned, and what trials were seen to take beyond it.
+
+What surrounds a trial differs by the cell (a million keys take seconds to remove), so that each cell is expected to
+take what it took so far, and one that had no trial yet what the others take.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybench.plan import TRIAL_OVERHEAD_NS, before_trials_ns
+
+if TYPE_CHECKING:
+    from pybench.watch import Slot
+
+
+class Clock:
+    """Begins when it is made: the trials in `left` are about to run, with what a run measures before them."""
+
+    def __init__(self, left: Sequence[Slot]) -> None:
+        self._trials_left = Counter(slot.cell.id for slot in left)
+        self._planned_left_s = sum(slot.planned_s for slot in left)
+        self._before_s = before_trials_ns([slot.cell for slot in left]) / 1e9
+        self._took: dict[str, list[float]] = {}
+        """Cell -> seconds beyond the plan, for each of its trials."""
+        self._mark = time.monotonic()
+        """Where the stretch of time began that belongs to the trial that runs, or to what comes before all trials."""
+        self._running: Slot | None = None
+
+    def begin(self, slot: Slot) -> None:
+        """The trial of `slot` begins now."""
+        if slot.is_control:
+            return
+        if self._before_s:
+            self._before_s, self._mark = 0.0, time.monotonic()
+        self._running = slot
+
+    def end(self, slot: Slot) -> None:
+        """It is over and saved."""
+        if slot.is_control:
+            return
+        now = time.monotonic()
+        self._took.setdefault(slot.cell.id, []).append(max(0.0, now - self._mark - slot.planned_s))
+        self._trials_left[slot.cell.id] -= 1
+        self._planned_left_s -= slot.planned_s
+        self._mark, self._running = now, None
+
+    def left_s(self) -> float:
+        """Seconds until the last trial is saved."""
+        elsewhere = self._elsewhere_s()
+        beyond_s = sum(count * self._beyond_s(cell, elsewhere) for cell, count in self._trials_left.items())
+        left_s = self._before_s + self._planned_left_s + beyond_s
+        # What takes longer than expected takes nothing from what comes after it.
+        ran_s = time.monotonic() - self._mark
+        if self._running is None:
+            return left_s - min(ran_s, self._before_s)
+        return left_s - min(ran_s, self._running.planned_s + self._beyond_s(self._running.cell.id, elsewhere))
+
+    def _beyond_s(self, cell: str, elsewhere_s: float) -> float:
+        took = self._took.get(cell)
+        return sum(took) / len(took) if took else elsewhere_s
+
+    def _elsewhere_s(self) -> float:
+        """What a cell without a trial is expected to take beyond its plan."""
+        means = [sum(took) / len(took) for took in self._took.values()]
+        return sum(means) / len(means) if means else TRIAL_OVERHEAD_NS / 1e9
