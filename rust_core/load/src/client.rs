@@ -88,3 +88,13 @@ pub(crate) struct ClientFigures {
     pub(crate) wait_sum_ns: u64,
     pub(crate) wait_max_ns: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_takes_three_cache_lines() {
+        assert_eq!(size_of::<Client>(), 3 * 64);
+    }
+}
