@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pybench import stats
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
@@ -65,10 +66,15 @@ def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, 
     One that not more than half of them have is n/a. The others are medians over the same trials, those that have the
     highest of them, so that none comes out below a lower one.
     """
+    return {name: stats.median(values) for name, values in quantile_values(complete, names).items()}
+
+
+def quantile_values(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Of each of the quantiles `names`, a value a trial: those that its median is over, none where it is n/a."""
     figures = {name: complete[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names}
     shown = [name for name, values in figures.items() if 2 * np.count_nonzero(~np.isnan(values)) > len(values)]
     same = ~np.isnan(figures[shown[-1]]) if shown else []
-    return {name: stats.median(figures[name][same]) if name in shown else None for name in names}
+    return {name: values[same] if name in shown else values[:0] for name, values in figures.items()}
 
 
 def _figures(group: pd.DataFrame) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +41,11 @@ class Measure:
     top: float | None = None
     """The highest value there can be, where there is one."""
     ticks: Text = format_count
+
+
+def over_trials(measure: Measure) -> Measure:
+    """`measure` with bars from its lowest to its highest trial; its column is one of `view.TRIAL_RANGES`."""
+    return replace(measure, low=f"{measure.column}_lowest", high=f"{measure.column}_highest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
             data += _lines(series, points)
             data.append(_markers(series, points, measure, y))
             ends.append((series, points[-1]))
-    labels, right = _end_labels(ends, y)
+    labels, right = _end_labels(view, ends, y)
     layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN | {"r": right}, "annotations": labels}
     return Figure(id_, title, _alt(view, cells, measure, title, load), data, layout, HEIGHT)
 
@@ -166,9 +171,9 @@ def hover_text(cell: CellView, measure: Measure) -> str:
     return text if cell.verdict == "SAFE" else f"{text} {cell.verdict}"
 
 
-def _end_labels(ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[dict[str, Any]], int]:
+def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[dict[str, Any]], int]:
     """Names at the ends of the lines, moved apart; none where they would be many or long. And the right margin."""
-    names = {series.label: _end_label(series, point, y) for series, point in ends}
+    beyond = {series.label: "" if point.y <= y.high else f" {y.text(point.y)} ↑" for series, point in ends}
     longest = max((len(series.label) for series, _ in ends), default=0)
     if not ends or longest > 14 or len(ends) > 7:
         return [], MARGIN["r"]
@@ -186,15 +191,11 @@ def _end_labels(ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[di
             "xshift": 6,
             "showarrow": False,
             "name": series.label,
-            "text": plot_text(names[series.label]),
+            "text": series_text(series, unsafe=series.label in view.unsafe_series, further=beyond[series.label]),
         }
         for moved, (_, series, _point) in zip(heights, placed, strict=True)
     ]
-    return labels, 20 + round(6.7 * max(len(name) for name in names.values()))
-
-
-def _end_label(series: Series, point: _Point, y: Axis) -> str:
-    return series.label if point.y <= y.high else f"{series.label} {y.text(point.y)} ↑"
+    return labels, 20 + round(6.7 * max(len(name + figure) for name, figure in beyond.items()))
 
 
 def _apart(heights: Sequence[float], room: float) -> list[float]:
@@ -224,6 +225,12 @@ def _alt(view: View, cells: Sequence[CellView], measure: Measure, title: str, lo
 def _trace(series: Series) -> dict[str, Any]:
     # `meta` is what the legend's buttons find a strategy's traces by.
     return {"type": "scatter", "name": plot_text(series.label), "meta": series.label}
+
+
+def series_text(series: Series, *, unsafe: bool, further: str = "") -> str:
+    """The name of a strategy for plotly, struck out where it is unsafe; `further` follows it as it is."""
+    name = plot_text(series.label)
+    return (f"<s>{name}</s>" if unsafe else name) + plot_text(further)
 
 
 def plot_text(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybench.report.axes import Axis
-from pybench.report.curves import Measure, hover_text, plot_text, symbol
+from pybench.report.curves import Measure, hover_text, plot_text, series_text, symbol
 from pybench.report.section import Figure
 from pybench.report.view import CellView
 
@@ -20,11 +20,12 @@ def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: s
     rows = {cell.series.label: len(shown) - place for place, (cell, _) in enumerate(shown)}
     data = [_dot(cell, value, rows[cell.series.label], measure, axis) for cell, value in shown]
     # What is cut off at the right edge has its figure beside its name.
+    beyond = ["" if value <= axis.high else f" {measure.text(value)} →" for _, value in shown]
     names = [
-        plot_text(cell.series.label if value <= axis.high else f"{cell.series.label} {measure.text(value)} →")
-        for cell, value in shown
+        series_text(cell.series, unsafe=cell.unsafe, further=figure)
+        for (cell, _), figure in zip(shown, beyond, strict=True)
     ]
-    longest = max((len(name) for name in names), default=0)
+    longest = max((len(cell.series.label + figure) for (cell, _), figure in zip(shown, beyond, strict=True)), default=0)
     layout = {
         "xaxis": axis.layout() | {"showgrid": True},
         "yaxis": {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from pybench.conditions import Conditions
-from pybench.report.view import CellView, View
+from pybench.report.view import CellView, Series, View
 from pybench.stats import Interval, told_apart
 
 
@@ -21,6 +22,16 @@ class Contest:
 def contests(view: View) -> list[Contest]:
     """One for each load, in their order."""
     return [Contest(conditions, tuple(cells), _winners(cells)) for conditions, cells in view.facets()]
+
+
+def by_wins(view: View) -> list[Series]:
+    """The strategies that may be used first, and of those the ones that are among the best at most loads."""
+    held = contests(view)
+    wins = Counter(cell.series.label for contest in held for cell in contest.winners)
+    best = Counter[str]()
+    for contest in held:
+        best.update(cell.series.label for cell in contest.winners[:1])
+    return sorted(view.series, key=lambda one: (not view.may_be_used(one), -wins[one.label], -best[one.label]))
 
 
 def best_contest(view: View) -> Contest | None:

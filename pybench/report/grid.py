@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from pybench.conditions import say_condition, say_conditions
-from pybench.report.axes import Axis
+from pybench.numbers import NOT_AVAILABLE
+from pybench.report.axes import Axis, Text
 from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
+from pybench.report.findings import by_wins
 from pybench.report.html import fill
-from pybench.report.section import Column, DataTable, Figure, Section
+from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
 # Panels that stand open; the rest of a large run is folded up.
 SHOWN_PANELS = 6
+# With more strategies than these, charts begin with the leading ones; the legend adds the others.
+MANY_SERIES = 8
+LEADING_SERIES = 6
 # Panels beside each other share their linear scale unless one would be squeezed below this share of another.
 SHARED_SCALE_RATIO = 3.0
 
@@ -41,11 +46,25 @@ def charts_section(view: View, charts: Charts) -> Section:
     html = fill(
         "charts.html",
         charts=charts,
-        series=view.series,
+        view=view,
+        leading=leading(view),
         shown=charts.figures[:SHOWN_PANELS],
         folded=charts.figures[SHOWN_PANELS:],
     )
     return Section(charts.id, charts.title, Markup(html), list(charts.figures), nav=charts.nav)
+
+
+def bars(view: View) -> str:
+    """What the bars of measures over trials show, as a sentence to append; empty where nothing was repeated."""
+    repeated = any((cell.number("trials") or 0) > 1 for cell in view.cells)
+    return " A bar reaches from the lowest trial to the highest." if repeated else ""
+
+
+def leading(view: View) -> frozenset[str]:
+    """The labels of the strategies that charts begin with: all, or of many those that lead where locks are compared."""
+    if len(view.series) <= MANY_SERIES:
+        return frozenset(series.label for series in view.series)
+    return frozenset(series.label for series in by_wins(view)[:LEADING_SERIES])
 
 
 def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[Figure]:
@@ -71,19 +90,29 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
 
 def measure_table(view: View, measures: Sequence[Measure], caption: str) -> DataTable:
     """The figures of `measures`, a row a cell."""
-    columns = [Column("strategy", numeric=False)]
-    columns += [Column("load", numeric=False)] if view.axes else []
-    columns += [Column(measure.title) for measure in measures] + [Column("verdict", numeric=False)]
-    rows = []
-    for conditions, cells in view.facets():
-        for cell in cells:
-            figures = []
-            for measure in measures:
-                value = cell.number(measure.column)
-                figures.append("n/a" if value is None else measure.text(value))
-            where = [say_conditions(conditions)] if view.axes else []
-            rows.append([cell.series.label, *where, *figures, cell.verdict])
-    return DataTable(caption, columns, rows)
+
+    def figures(cell: CellView) -> list[Datum]:
+        return [datum(cell.number(measure.column), measure.text) for measure in measures]
+
+    return cell_table(view, caption, [measure.title for measure in measures], figures)
+
+
+def cell_table(
+    view: View, caption: str, columns: Sequence[str], figures: Callable[[CellView], list[Datum] | None]
+) -> DataTable:
+    """A row a cell, in the order of the loads; none for a cell of which `figures` has nothing."""
+    rows = [
+        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict)
+        for conditions, cells in view.facets()
+        for cell in cells
+        if (found := figures(cell)) is not None
+    ]
+    return DataTable(caption, list(columns), rows)
+
+
+def datum(value: float | None, text: Text) -> Datum:
+    """A figure written by `text`."""
+    return Datum(NOT_AVAILABLE if value is None else text(value), None if value is None else float(f"{value:.6g}"))
 
 
 def _scale(view: View, facets: Sequence[Sequence[CellView]], place: int, measure: Measure) -> Axis:

@@ -24,20 +24,30 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a data table; `numeric` columns are set to the right and sort by value."""
+class Datum:
+    """A figure of a data table: as it is read, and as it is sorted by; None where it is n/a."""
 
-    title: str
-    numeric: bool = True
+    text: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DataRow:
+    """The figures of one cell. `where` are its conditions in words, empty in a run of one load."""
+
+    label: str
+    where: str
+    figures: list[Datum]
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """The figures behind charts, as text: what a reader without the charts reads."""
+    """The figures behind charts, as text: what a reader without the charts reads. `columns` title the figures."""
 
     caption: str
-    columns: list[Column]
-    rows: list[list[str]]
+    columns: list[str]
+    rows: list[DataRow]
 
 
 @dataclass(frozen=True, slots=True)

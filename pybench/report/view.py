@@ -18,12 +18,14 @@ from pybench.conditions import AxisValue, Conditions
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.stats import confidence, median
-from pybench.summary import quantile_medians
+from pybench.summary import quantile_medians, quantile_values
 
 BASE_LINE = "none"
 SERIES_COLOURS = 7
+# The dotted line is what is unsafe, the short dash is no lock at all.
 SHAPES = ("circle", "square", "diamond")
 DASHES = ("solid", "longdash", "longdashdot")
+BASE_LINE_DASH = "dash"
 # Figures of a trial that the summary has no room for: the median over complete trials, or their sum.
 TRIAL_QUANTILES = (
     ("service_p50_us", "service_p99_us"),
@@ -31,6 +33,15 @@ TRIAL_QUANTILES = (
     ("hold_p50_us",),
     ("release_p50_us", "release_p99_us"),
     ("lag_p99_us",),
+)
+# Figures whose lowest and highest trial charts show, as `NAME_lowest` and `NAME_highest`.
+TRIAL_RANGES = (
+    ("acquire_p50_us", "acquire_p99_us", "acquire_p999_us"),
+    ("jain",),
+    ("longest_wait_us",),
+    ("commands_per_grant",),
+    ("client_cpu_us_per_grant",),
+    ("server_cpu_us_per_grant",),
 )
 TRIAL_MEDIANS = ("wait_std_us", "longest_wait_us", "longest_streak", "overtakes")
 TRIAL_SUMS = (
@@ -53,7 +64,7 @@ TRIAL_SUMS = (
 class Series:
     """A strategy with its arguments. `colour` is a CSS variable that both themes define.
 
-    Where there are more strategies than colours, `shape` and `dash` tell those of one colour apart.
+    Colour is never alone: `shape` and `dash` together tell nine strategies apart without it.
     """
 
     label: str
@@ -208,7 +219,8 @@ def _axes(summary: pd.DataFrame) -> list[str]:
 
 def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Of each cell, the figures that only its trials have."""
-    wanted = ["cell", *(name for names in TRIAL_QUANTILES for name in names), *TRIAL_MEDIANS, *TRIAL_SUMS]
+    ranges = (name for names in (*TRIAL_QUANTILES, *TRIAL_RANGES) for name in names)
+    wanted = dict.fromkeys(["cell", *ranges, *TRIAL_MEDIANS, *TRIAL_SUMS])
     complete = trials.loc[trials["status"] == "complete", [name for name in wanted if name in trials]]
     return {str(cell): _further(rows) for cell, rows in complete.groupby("cell", sort=False)}
 
@@ -216,11 +228,22 @@ def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
 def _further(complete: pd.DataFrame) -> dict[str, Any]:
     """Of one cell's `complete` trials; what an older record lacks is left out."""
     had = [[name for name in names if name in complete] for names in TRIAL_QUANTILES]
+    ranged = [[name for name in names if name in complete] for names in TRIAL_RANGES]
     return {
+        **{name: end for names in ranged for name, end in _ranges(complete, names).items()},
         **{name: figure for names in had for name, figure in quantile_medians(complete, names).items()},
         **{name: median(complete[name]) for name in TRIAL_MEDIANS if name in complete},
         **{name: int(complete[name].sum()) for name in TRIAL_SUMS if name in complete},
     }
+
+
+def _ranges(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
+    """The lowest and the highest of the trials that the medians of `names` are over; nothing of one trial alone."""
+    ends: dict[str, float] = {}
+    for name, values in quantile_values(complete, names).items():
+        if len(values) > 1:
+            ends |= {f"{name}_lowest": float(values.min()), f"{name}_highest": float(values.max())}
+    return ends
 
 
 def _label(row: Mapping[str, Any]) -> str:
@@ -231,18 +254,18 @@ def _label(row: Mapping[str, Any]) -> str:
 def _series(rows: Sequence[Mapping[str, Any]]) -> dict[str, Series]:
     series: dict[str, Series] = {}
     coloured = 0
-    rounds = len(SHAPES)
     for row in rows:
         label = _label(row)
         if label in series:
             continue
         # No lock at all is the base line of every run, so it is drawn in ink.
         if row["strategy"] == BASE_LINE:
-            series[label] = Series(label, BASE_LINE, "var(--series-none)", SHAPES[0], DASHES[0])
+            series[label] = Series(label, BASE_LINE, "var(--series-none)", SHAPES[0], BASE_LINE_DASH)
             continue
-        turn, colour = divmod(coloured, SERIES_COLOURS)
-        shape, dash = SHAPES[turn % rounds], DASHES[turn % rounds]
-        series[label] = Series(label, str(row["strategy"]), f"var(--series-{colour})", shape, dash)
+        # Seven colours and nine pairs of shape and dash have no factor in common: 63 strategies differ.
+        turn, shape = divmod(coloured, len(SHAPES))
+        colour = f"var(--series-{coloured % SERIES_COLOURS})"
+        series[label] = Series(label, str(row["strategy"]), colour, SHAPES[shape], DASHES[turn % len(DASHES)])
         coloured += 1
     return series
 

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from pybench.report.page import build
+from tests.report.browsing import needs_chromium
 from tests.report.support import Point, make_run, the_usual_points
 
-CHROMIUM = os.environ.get("PYBENCH_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--no-first-run",
-]  # fmt: skip
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, or PYBENCH_CHROMIUM naming one")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pybench.report.view import make_view
 from tests.report.support import Point, make_run, many_points, violation
 
 MEGABYTE = 1_000_000
-HOSTILE = '<script>alert(1)</script> "&amp; <b>%{x}</b>'
+HOSTILE = """<script>alert(1)</script> "&amp; <b>%{x}</b>' \u2028</title></style>--><img src=x onerror=alert(1)>"""
 
 
 class Page(HTMLParser):
@@ -188,15 +188,26 @@ def test_text_of_a_run_is_never_markup():
     points = [Point(HOSTILE, 16, 1, args=HOSTILE, broken=True), Point("mutex", 16, 1, backend=HOSTILE)]
     run = make_run(points, name=HOSTILE, trials=2)
     run.manifest["command"] = ["pybench", HOSTILE]
-    run.manifest["servers"][0]["label"] = HOSTILE
+    run.manifest["servers"][0] |= {"label": HOSTILE, "source": HOSTILE, "settings": {HOSTILE: HOSTILE}}
+    run.manifest["machine"]["cpu"] = HOSTILE
+    run.manifest["matrix"]["given"] = f"name: x\ndescription: {HOSTILE}\n"
+    run.manifest["control"][0]["backend"] = HOSTILE
+    run.violations["sentence"] = HOSTILE
+    run.trials["commandstats"] = json.dumps({HOSTILE: 7})
     html = build(run)
     assert "<script>alert" not in html
+    assert "<img" not in html
     assert "<b>%{x}" not in html
     page = Page(html)
     assert len(page.scripts) == 4
-    assert HOSTILE.replace("&amp;", "&") in page.text or HOSTILE in page.text
+    assert {tag for tag, _ in page.tags if tag in {"img", "b", "title"}} == {"b", "title"}
+    # Twelve places in the text alone, the cell's name and its conditions among them.
+    assert page.text.count(re.sub(r"\s+", " ", HOSTILE)) > 12
+    assert "\u2028" not in "".join(page.scripts)
+    assert next(trace["meta"] for trace in page.figures()["throughput-rate-0"]["data"]) == f"{HOSTILE}({HOSTILE})"
     names = {trace["name"] for figure in page.figures().values() for trace in figure["data"]}
-    assert all("<" not in name for name in names)
+    # Plotly reads a little HTML: the strike of what is unsafe is ours, nothing else is.
+    assert all("<" not in re.sub(r"^<s>(.*)</s>$", r"\1", name) for name in names)
 
 
 def test_a_void_run_says_so_before_anything_else():
@@ -226,7 +237,7 @@ def test_a_run_without_a_complete_trial_has_no_answer_and_no_chart(points):
 def test_without_a_load_axis_strategies_are_rows():
     run = make_run([Point("mutex", 16, 1), Point("naive", 16, 1, cost=60, broken=True)], trials=3)
     figure = Page(build(run)).figures()["throughput-rate-0"]
-    assert figure["layout"]["yaxis"]["ticktext"] == ["mutex", "naive"]
+    assert figure["layout"]["yaxis"]["ticktext"] == ["mutex", "<s>naive</s>"]
 
 
 def test_a_backend_is_a_panel_of_its_own():

@@ -5,7 +5,7 @@
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const figures = JSON.parse($("#figures")?.textContent ?? "{}");
-  const hiddenSeries = new Set();
+  const hiddenSeries = new Set($$('.chip[aria-pressed="false"]').map((chip) => chip.dataset.series));
   const drawn = new Set();
 
   /* ---- colours: figures name CSS variables, the browser knows what they are in this theme ---- */
@@ -138,40 +138,54 @@
   });
 
   /* ---- legend: one choice for all charts ---- */
-  $$(".chip").forEach((chip) =>
+  const chips = $$(".chip[data-series]");
+  const showSeries = () => {
+    chips.forEach((one) => one.setAttribute("aria-pressed", !hiddenSeries.has(one.dataset.series)));
+    redraw();
+  };
+  chips.forEach((chip) =>
     chip.addEventListener("click", () => {
       const label = chip.dataset.series;
       if (!hiddenSeries.delete(label)) hiddenSeries.add(label);
-      $$(".chip").forEach((one) => one.setAttribute("aria-pressed", !hiddenSeries.has(one.dataset.series)));
-      redraw();
+      showSeries();
+    }),
+  );
+  $$(".chip.every").forEach((button) =>
+    button.addEventListener("click", () => {
+      hiddenSeries.clear();
+      showSeries();
     }),
   );
 
-  /* ---- ranking: sort, filter, open ---- */
+  /* ---- tables: sort. In the ranking a cell is a body of two rows, elsewhere it is a row ---- */
   const table = $("#ranking-table");
   const bodies = () => (table ? [...table.tBodies] : []);
-  const keyOf = (body, column, kind) => {
-    const text = body.rows[0].cells[column].dataset.sort;
+  const keyOf = (row, column, kind) => {
+    const cell = row.cells[column];
+    const text = cell.dataset.sort ?? cell.textContent;
     return kind === "number" ? (text === "" ? null : Number(text)) : text;
   };
   const compare = (a, b) => {
     if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1;
     return typeof a === "number" ? a - b : a.localeCompare(b, undefined, { numeric: true });
   };
-  const sortBy = (header) => {
+  const sortBy = (sorted, header) => {
     const column = header.cellIndex;
     const before = header.getAttribute("aria-sort");
     /* What there should be much of is first shown from the highest. */
     const first = header.textContent.includes("grants/s") || header.textContent === "Jain" ? "descending" : "ascending";
     const order = !before ? first : before === "ascending" ? "descending" : "ascending";
-    $$("th[aria-sort]", table).forEach((one) => one.removeAttribute("aria-sort"));
+    $$("th[aria-sort]", sorted).forEach((one) => one.removeAttribute("aria-sort"));
     header.setAttribute("aria-sort", order);
     const sign = order === "ascending" ? 1 : -1;
-    const keyed = bodies().map((body) => [keyOf(body, column, header.dataset.kind), body]);
+    const moved = sorted === table ? bodies() : [...sorted.tBodies[0].rows];
+    const keyed = moved.map((one) => [keyOf(one.rows?.[0] ?? one, column, header.dataset.kind), one]);
     keyed.sort(([a], [b]) => (a === null || b === null ? compare(a, b) : sign * compare(a, b)));
-    keyed.forEach(([, body]) => table.append(body));
-    limit();
+    keyed.forEach(([, one]) => one.parentElement.append(one));
+    if (sorted === table) limit();
   };
+
+  /* ---- ranking: filter, open ---- */
   const filter = $("#ranking-filter");
   const all = $("#ranking-all");
   let unlimited = false;
@@ -194,11 +208,15 @@
     button.setAttribute("aria-expanded", to);
     $(".details", body).hidden = !to;
   };
+  $$("table.sortable").forEach((sorted) =>
+    $$("th[data-kind]", sorted).forEach((header) =>
+      $("button", header).addEventListener("click", () => sortBy(sorted, header)),
+    ),
+  );
   if (table) {
-    $$("th[data-kind]", table).forEach((header) => $("button", header).addEventListener("click", () => sortBy(header)));
     bodies().forEach((body) =>
       body.rows[0].addEventListener("click", (event) => {
-        if (event.target.closest("a") || String(getSelection())) return;
+        if (event.target.closest("a, .copy") || String(getSelection())) return;
         open(body, $("button.open", body).getAttribute("aria-expanded") !== "true");
       }),
     );
@@ -226,7 +244,10 @@
       target.scrollIntoView({ block: "center" });
       $("button.open", target).focus({ preventScroll: true });
     }
-    if (target.matches("details")) target.open = true;
+    if (target.matches("details")) {
+      target.open = true;
+      $("summary", target).focus({ preventScroll: true });
+    }
   };
   addEventListener("hashchange", follow);
   /* After the browser's own jump to the place, which takes the focus away. */
@@ -249,16 +270,20 @@
   sections.forEach((section) => spy.observe(section));
 
   /* ---- copy ---- */
-  $$(".copy").forEach((button) =>
+  $$(".copy").forEach((button) => {
+    const name = button.textContent;
+    const link = button.dataset.link;
     button.addEventListener("click", async () => {
       try {
-        await navigator.clipboard.writeText(button.dataset.copy);
+        await navigator.clipboard.writeText(link ? location.href.split("#")[0] + link : button.dataset.copy);
         button.textContent = "Copied";
       } catch {
-        getSelection().selectAllChildren($("code", button.parentElement));
-        button.textContent = "Selected";
+        /* Where the browser keeps the clipboard to itself, the reader copies: the command, or the page's address. */
+        if (link) location.hash = link;
+        else getSelection().selectAllChildren($("code", button.parentElement));
+        button.textContent = link ? "See the address bar" : "Selected";
       }
-      setTimeout(() => (button.textContent = "Copy"), 2000);
-    }),
-  );
+      setTimeout(() => (button.textContent = name), 2000);
+    });
+  });
 })();

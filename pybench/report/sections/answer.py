@@ -12,7 +12,7 @@ from pybench.report import facts
 from pybench.report.cautions import cautions
 from pybench.report.curves import drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
-from pybench.report.findings import best_contest, contests
+from pybench.report.findings import best_contest, by_wins, contests
 from pybench.report.html import fill
 from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
@@ -22,6 +22,10 @@ from pybench.verdicts import Verdict
 
 # Rows of the overview; with more the ranking is the better table.
 OVERVIEW_ROWS = 12
+# Letters in the overview's heading up to which a chart has room beside it.
+WIDE_OVERVIEW = 44
+# Locks up to here are named where the best can't be told apart; with more, how many there are.
+NAMED_TIES = 2
 # Violations up to here are written in full.
 EXACT_BELOW = 100_000
 
@@ -51,8 +55,9 @@ def render(view: View) -> Section:
         unsafe=[remark for remark in remarks(view) if remark.verdict == Verdict.UNSAFE],
         tiles=_tiles(view) if view.measured else [],
         axes=view.axes,
-        # What may be used comes first, where a narrow screen shows it.
-        series=sorted(view.series, key=lambda one: not view.may_be_used(one)),
+        # What leads comes first, where a narrow screen shows it.
+        series=by_wins(view),
+        wide=sum(len(one.label) + 4 for one in view.series) > WIDE_OVERVIEW,
         contests=held[:OVERVIEW_ROWS] if view.measured else [],
         left_out=len(held) - OVERVIEW_ROWS,
         by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in held[:OVERVIEW_ROWS]},
@@ -78,8 +83,9 @@ def _tiles(view: View) -> list[Tile]:
         at = say_conditions(best.conditions)
         who = f"{best.series.label}{', ' + at if at else ''}"
         if others:
-            names = dict.fromkeys(other.series.label for other in others)
-            who += f"; not told apart from {' and '.join(names)}"
+            names = list(dict.fromkeys(other.series.label for other in others))
+            tied = " and ".join(names) if len(names) <= NAMED_TIES else f"{len(names)} others"
+            who += f"; not told apart from {tied}"
         tiles.append(Tile("Most safe grants", f"{format_count(best.number('safe_grants_per_s'))}/s", who))
         median, p99 = format_us(best.number("acquire_p50_us")), best.number("acquire_p99_us")
         if p99 is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,9 @@ from pybench.conditions import Conditions, say_conditions
 from pybench.numbers import format_count, format_ns, format_us
 from pybench.records.histograms import Buckets, merged
 from pybench.report.axes import Axis, log_axis
-from pybench.report.curves import MARGIN, plot_text
-from pybench.report.grid import Charts, charts_section
-from pybench.report.section import Column, DataTable, Figure, Section
+from pybench.report.curves import MARGIN, series_text, symbol
+from pybench.report.grid import Charts, cell_table, charts_section, datum
+from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.sections.latency import ZERO_NOTE
 from pybench.report.view import CellView, View
 from pybench.stats import SAMPLES_BEYOND, quantile
@@ -77,43 +78,48 @@ def _panel(
     longest = max(curves[cell.id][0][-1] for cell in drawn)
     ticks = [tick for tick in NINES if tick <= longest * 1.05]
     x = Axis("log", 1.0, max(longest, 10.0), ticks, "percentile of grants", lambda tick: NINES[tick])
-    data = []
-    for cell in drawn:
-        xs, ys = curves[cell.id]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": plot_text(cell.series.label),
-                "meta": cell.series.label,
-                "x": xs,
-                "y": ys,
-                "line": {
-                    "color": cell.series.colour,
-                    "width": 1.75,
-                    "dash": "dot" if cell.unsafe else cell.series.dash,
-                },
-                "customdata": [format_us(value) for value in ys],
-                "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
-            }
-        )
+    data = [trace for cell in drawn for trace in _traces(cell, *curves[cell.id])]
     title = say_conditions(conditions)
-    ends = "; ".join(f"{cell.series.label} up to {format_us(curves[cell.id][1][-1])}" for cell in drawn)
+    ends = "; ".join(f"{cell.series.label}{_verdict(cell)} up to {format_us(curves[cell.id][1][-1])}" for cell in drawn)
     alt = f"Response time over percentiles, {title}. {ends}." if title else f"Response time over percentiles. {ends}."
     return Figure(id_, title, alt, data, {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN})
 
 
+def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[dict[str, Any]]:
+    """The curve, and the marker of its strategy at p50, p90, p99 and so on."""
+    named = {"type": "scatter", "name": series_text(cell.series, unsafe=cell.unsafe), "meta": cell.series.label}
+    curve = named | {
+        "mode": "lines",
+        "x": xs,
+        "y": ys,
+        "line": {"color": cell.series.colour, "width": 1.75, "dash": "dot" if cell.unsafe else cell.series.dash},
+        "customdata": [format_us(value) for value in ys],
+        "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
+    }
+    if ys[0] == 0:
+        # Without a place on the scale.
+        return [curve]
+    marked = [x for x in NINES if 1 < x <= xs[-1]]
+    marks = named | {
+        "mode": "markers",
+        "x": marked,
+        "y": [float(f"{y:.4g}") for y in np.exp(np.interp(np.log(marked), np.log(xs), np.log(ys)))],
+        "marker": {"color": cell.series.colour, "size": 6, "symbol": symbol(cell)},
+        "hoverinfo": "skip",
+    }
+    return [curve, marks]
+
+
+def _verdict(cell: CellView) -> str:
+    return "" if cell.verdict == "SAFE" else f" ({cell.verdict})"
+
+
 def _table(view: View, buckets: dict[str, Buckets]) -> DataTable:
-    columns = [Column("strategy", numeric=False), *([Column("load", numeric=False)] if view.axes else [])]
-    columns += [Column("grants"), *(Column(name) for name in QUANTILES), Column("highest")]
-    rows = []
-    for conditions, cells in view.facets():
-        for cell in cells:
-            if cell.id not in buckets:
-                continue
-            values, counts = buckets[cell.id]
-            shown = [format_ns(quantile(values, counts, q)) for q in QUANTILES.values()]
-            figures = [format_count(int(counts.sum())), *shown, format_ns(float(values[-1]))]
-            where = [say_conditions(conditions)] if view.axes else []
-            rows.append([cell.series.label, *where, *figures])
-    return DataTable("Distribution of the response time", columns, rows)
+    def figures(cell: CellView) -> list[Datum] | None:
+        if cell.id not in buckets:
+            return None
+        values, counts = buckets[cell.id]
+        shown = [datum(quantile(values, counts, q), format_ns) for q in QUANTILES.values()]
+        return [datum(int(counts.sum()), format_count), *shown, datum(float(values[-1]), format_ns)]
+
+    return cell_table(view, "Distribution of the response time", ["grants", *QUANTILES, "highest"], figures)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pybench.conditions import say_conditions
 from pybench.numbers import format_count, format_ratio, format_us
-from pybench.report.curves import Measure
-from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
+from pybench.report.curves import Measure, over_trials
+from pybench.report.grid import Charts, bars, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
 from pybench.report.view import View
 
-JAIN = Measure("jain", "jain", "Jain's index", "index", format_ratio, top=1.0)
-LONGEST_WAIT = Measure("wait", "longest_wait_us", "longest wait", "wait", format_us, scale="log")
+JAIN = over_trials(Measure("jain", "jain", "Jain's index", "index, 0 to 1", format_ratio, top=1.0))
+LONGEST_WAIT = over_trials(Measure("wait", "longest_wait_us", "longest wait", "wait", format_us, scale="log"))
 TABLE_ONLY = [
     Measure("spread", "wait_std_us", "wait, standard deviation", "wait", format_us),
     Measure("streak", "longest_streak", "longest streak of one client", "grants", format_count),
@@ -27,6 +27,7 @@ def render(view: View) -> Section:
         where = say_conditions(least.conditions)
         lede += f" The least even was {least.series.label}{f' with {where}' if where else ''}: "
         lede += f"{format_ratio(least.number('jain'))}."
+    lede += bars(view)
     measures = [JAIN, LONGEST_WAIT]
     charts = Charts(
         id="fairness",

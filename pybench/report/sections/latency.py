@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pybench.numbers import format_us
-from pybench.report.curves import Measure
-from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
+from pybench.report.curves import Measure, over_trials
+from pybench.report.grid import Charts, bars, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
 from pybench.report.view import View
 
 MEASURES = [
-    Measure("p50", "acquire_p50_us", "p50 response", "response", format_us, scale="log"),
-    Measure("p99", "acquire_p99_us", "p99 response", "response", format_us, scale="log"),
-    Measure("p999", "acquire_p999_us", "p99.9 response", "response", format_us, scale="log"),
+    over_trials(Measure("p50", "acquire_p50_us", "p50 response", "response", format_us, scale="log")),
+    over_trials(Measure("p99", "acquire_p99_us", "p99 response", "response", format_us, scale="log")),
+    over_trials(Measure("p999", "acquire_p999_us", "p99.9 response", "response", format_us, scale="log")),
 ]
 
 ZERO_NOTE = "A response of 0, of a strategy that sends nothing, has no place on a logarithmic scale."
@@ -24,7 +24,7 @@ def render(view: View) -> Section:
         title="Latency against load" if view.load_axis else "Latency",
         nav="Latency",
         lede="Response time of grants, from the moment a grant was due until it was held; logarithmic, one scale for "
-        "each percentile. A percentile with fewer than ten samples beyond it is not drawn.",
+        f"each percentile. A percentile with fewer than ten samples beyond it is not drawn.{bars(view)}",
         figures=measure_figures(view, MEASURES, "latency"),
         columns=3,
         note=ZERO_NOTE if any(cell.number("acquire_p50_us") == 0 for cell in view.cells) else "",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from pybench.conditions import say_conditions
-from pybench.numbers import format_count, format_exact, format_ratio, format_us
+from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
 from pybench.report import facts
 from pybench.report.html import fill
 from pybench.report.reasons import reasons
@@ -38,6 +40,11 @@ OUTCOMES = (
 )
 
 
+# What connecting, measuring and cleaning up send; all else is taken to be the lock's.
+NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
+SHOWN_COMMANDS = 6
+
+
 @dataclass(frozen=True, slots=True)
 class TrialRow:
     """One trial of a cell, in words."""
@@ -51,6 +58,15 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandRow:
+    """One command of a cell: how often the server carried it out, and its share of the commands per grant."""
+
+    name: str
+    calls: str
+    per_grant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A cell of the ranking. `place` is empty where it does not rank."""
 
@@ -60,6 +76,7 @@ class Entry:
     phases: list[tuple[str, str]]
     outcomes: list[tuple[str, str]]
     trials: list[TrialRow]
+    commands: list[CommandRow]
 
 
 def render(view: View) -> Section | None:
@@ -82,7 +99,7 @@ def render(view: View) -> Section | None:
 
 def entries(view: View) -> list[Entry]:
     """The cells in the order of ranking."""
-    why, trials = reasons(view), _trials(view)
+    why, trials, calls = reasons(view), _trials(view), _calls(view)
     by_id = {cell.id: cell for cell in view.cells}
     ranked = [by_id[str(id_)] for id_ in rank(view.run.summary)["cell"]]
     found = []
@@ -98,9 +115,33 @@ def entries(view: View) -> list[Entry]:
                 [(name, format_us(cell.number(column))) for name, column in PHASES],
                 [(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
                 trials[cell.id],
+                _commands(cell, calls.get(cell.id, Counter())),
             )
         )
     return found
+
+
+def _calls(view: View) -> dict[str, Counter[str]]:
+    """How often the server carried out each command of a lock in the complete trials of each cell, by its id."""
+    trials = view.run.trials
+    calls: dict[str, Counter[str]] = {}
+    if "commandstats" not in trials:
+        return calls
+    complete = trials[trials["status"] == "complete"]
+    for cell, text in zip(complete["cell"], complete["commandstats"], strict=True):
+        counted = {} if missing(text) else json.loads(text)
+        calls.setdefault(str(cell), Counter()).update({k: n for k, n in counted.items() if k not in NOT_OF_A_LOCK})
+    return calls
+
+
+def _commands(cell: CellView, calls: Counter[str]) -> list[CommandRow]:
+    """The most frequent first. The server counts the warm-up too, so what a grant took is split by its shares."""
+    per_grant, total = cell.number("commands_per_grant"), calls.total()
+    return [
+        CommandRow(name, format_exact(count), format_ratio(per_grant * count / total if per_grant else None))
+        for name, count in calls.most_common(SHOWN_COMMANDS)
+        if count
+    ]
 
 
 def _trials(view: View) -> dict[str, list[TrialRow]]:

@@ -10,14 +10,14 @@ import pandas as pd
 from pybench.conditions import Conditions, say_conditions
 from pybench.numbers import format_count
 from pybench.report.axes import Axis, linear_axis
-from pybench.report.curves import MARGIN, UNSAFE_HEADROOM, plot_text
-from pybench.report.grid import Charts, charts_section
-from pybench.report.section import Column, DataTable, Figure, Section
+from pybench.report.curves import MARGIN, UNSAFE_HEADROOM, series_text, symbol
+from pybench.report.grid import Charts, cell_table, charts_section, datum
+from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
 STEP_NS = 100_000_000
 # All points of the section together; beyond it steps are averaged, so that a report of any run stays small.
-POINTS = 60_000
+POINTS = 40_000
 
 
 def render(view: View) -> Section | None:
@@ -73,12 +73,12 @@ def _panel(
     id_: str,
 ) -> Figure:
     drawn = [cell for cell in cells if cell.id in by_cell]
-    data = [_lines(cell, by_cell[cell.id]) for cell in drawn]
+    data = [trace for cell in drawn for trace in _traces(cell, by_cell[cell.id])]
     end = max(float(by_cell[cell.id]["start_ns"].max()) + STEP_NS for cell in drawn) / 1e9
     x = linear_axis([end], "seconds into the window", lambda value: f"{value:g}")
     x = Axis("linear", 0.0, end, x.ticks, x.title, x.text)
     title = say_conditions(conditions)
-    ranges = "; ".join(f"{cell.series.label}: {_spread(by_cell[cell.id])}" for cell in drawn)
+    ranges = "; ".join(f"{cell.series.label}: {_spread(cell, by_cell[cell.id])}" for cell in drawn)
     alt = f"Grants per 100 ms over time{', ' + title if title else ''}. {ranges}."
     layout = {"xaxis": x.layout(), "yaxis": _y_axis(view, drawn, by_cell).layout(), "margin": MARGIN}
     return Figure(id_, title, alt, data, layout)
@@ -94,42 +94,53 @@ def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFra
     return linear_axis([top], "grants per 100 ms", format_count)
 
 
-def _lines(cell: CellView, rows: pd.DataFrame) -> dict[str, Any]:
+def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """A line a trial, and at the end of each the marker of its strategy; a line of one step is that marker alone."""
     xs: list[float | None] = []
     ys: list[float | None] = []
+    ends: list[tuple[float, float]] = []
     for _, trial in rows.groupby("trial", sort=True):
         # A step is drawn at its middle.
-        xs += [round((start + STEP_NS / 2) / 1e9, 3) for start in trial["start_ns"]] + [None]
-        ys += [float(f"{grants:.4g}") for grants in trial["grants"]] + [None]
-    return {
+        middles = [round((start + STEP_NS / 2) / 1e9, 3) for start in trial["start_ns"]]
+        grants = [float(f"{count:.4g}") for count in trial["grants"]]
+        xs += [*middles, None]
+        ys += [*grants, None]
+        ends.append((middles[-1], grants[-1]))
+    trace = {
         "type": "scatter",
-        # A line of one step is a point.
-        "mode": "lines" if rows["start_ns"].nunique() > 1 else "markers",
-        "name": plot_text(cell.series.label),
+        "name": series_text(cell.series, unsafe=cell.unsafe),
         "meta": cell.series.label,
+        "hovertemplate": "%{fullData.name}: %{y:.3~s}<extra></extra>",
+    }
+    lines = trace | {
+        "mode": "lines",
         "x": xs,
         "y": ys,
         "opacity": 0.85,
         "line": {"color": cell.series.colour, "width": 1, "dash": "dot" if cell.unsafe else cell.series.dash},
-        "hovertemplate": "%{fullData.name}: %{y:.3~s}<extra></extra>",
     }
+    marks = trace | {
+        "mode": "markers",
+        "x": [x for x, _ in ends],
+        "y": [y for _, y in ends],
+        "marker": {"color": cell.series.colour, "size": 6, "symbol": symbol(cell)},
+    }
+    return [lines, marks] if rows["start_ns"].nunique() > 1 else [marks]
 
 
-def _spread(rows: pd.DataFrame) -> str:
+def _spread(cell: CellView, rows: pd.DataFrame) -> str:
     grants = rows["grants"]
-    return f"{format_count(float(grants.min()))} to {format_count(float(grants.max()))}"
+    spread = f"{format_count(float(grants.min()))} to {format_count(float(grants.max()))}"
+    return spread if cell.verdict == "SAFE" else f"{spread} {cell.verdict}"
 
 
 def _table(view: View, by_cell: dict[str, pd.DataFrame]) -> DataTable:
-    columns = [Column("strategy", numeric=False), *([Column("load", numeric=False)] if view.axes else [])]
-    columns += [Column("fewest"), Column("median"), Column("most"), Column("steps without a grant")]
-    rows = []
-    for conditions, cells in view.facets():
-        for cell in cells:
-            if cell.id not in by_cell:
-                continue
-            grants = by_cell[cell.id]["grants"]
-            figures = [format_count(float(value)) for value in (grants.min(), grants.median(), grants.max())]
-            where = [say_conditions(conditions)] if view.axes else []
-            rows.append([cell.series.label, *where, *figures, format_count(int((grants == 0).sum()))])
-    return DataTable("Grants per 100 ms", columns, rows)
+    def figures(cell: CellView) -> list[Datum] | None:
+        if cell.id not in by_cell:
+            return None
+        grants = by_cell[cell.id]["grants"]
+        counts = (grants.min(), grants.median(), grants.max(), (grants == 0).sum())
+        return [datum(float(count), format_count) for count in counts]
+
+    columns = ["fewest", "median", "most", "steps without a grant"]
+    return cell_table(view, "Grants per 100 ms", columns, figures)
