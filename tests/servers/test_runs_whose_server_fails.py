@@ -1,0 +1,201 @@
+"""Whole runs whose server fails in the middle of a trial: one error that says what, and nothing measured is lost."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from pybench import control, job, runner, trials
+from pybench.exits import Exit
+from pybench.job import Job, Outcome
+from pybench.matrix import matrix_from_options
+from pybench.records import load
+from pybench.resume import matrix_of, open_run
+from pybench.servers import binaries, read_figures, supervisor
+from pybench.servers.supervisor import SupervisedServer
+from pybench.watch import Silent, Slot
+from tests.redis_client import connect
+
+MS = 1_000_000
+PASSWORD = "s3cret-w0rd"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What surrounds a trial, in less time: nothing here is about figures."""
+    for name, ms in (("CONTROL_NS", 60), ("BASELINE_NS", 20), ("BASELINE_WARMUP_NS", 5)):
+        monkeypatch.setattr(control, name, ms * MS)
+    monkeypatch.setattr(trials, "PATIENCE_NS", 50 * MS)
+    monkeypatch.setattr(trials, "REST_NS", 200 * MS)
+    monkeypatch.setattr(runner, "read_figures", functools.partial(read_figures, seconds=0.5))
+    monkeypatch.setattr(runner, "PARTING_S", 0.2)
+
+
+@pytest.fixture
+def given() -> Iterator[SupervisedServer]:
+    process, _ = supervisor.start(binaries.find("auto"), transport="tcp", password=SecretStr(PASSWORD))
+    yield process
+    process.stop()
+
+
+class Meddler(Silent):
+    """Does `act` once, when the second trial of the run is measuring."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.notes: list[str] = []
+        self._act = act
+        self._thread: threading.Thread | None = None
+
+    def trial_begins(self, slot: Slot, trial) -> None:
+        if slot.number == 2:
+            self._thread = threading.Thread(target=self._meddle, args=(trial,))
+            self._thread.start()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def run_ends(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def _meddle(self, trial) -> None:
+        while trial.progress().phase in ("connecting", "warmup"):
+            time.sleep(0.001)
+        self._act()
+
+
+def carried_out(folder: Path, watch: Meddler, url: str | None) -> Outcome:
+    options = {"strategy": "mutex", "concurrency": "4", "trials": "3", "warmup": "0", "duration": "150ms"}
+    matrix = matrix_from_options(**options, redis=url)
+    return job.carry_out(Job(matrix, command=[], out=folder), watch=watch)
+
+
+def url_of(server: SupervisedServer) -> str:
+    return f"redis://:{PASSWORD}@127.0.0.1:{server.endpoint.port}/0"
+
+
+def failed(outcome: Outcome) -> str:
+    """The message of a run that ended after its first trial, which it must have kept."""
+    assert outcome.exit is Exit.SERVER_UNREACHABLE
+    assert outcome.error is not None
+    assert outcome.error.hint
+    assert "DIR" not in outcome.error.hint
+    assert PASSWORD not in str(outcome.error)
+    kept = load(outcome.run.path).trials
+    assert set(kept["status"]) == {"complete"}
+    assert len(kept) < 3
+    assert outcome.run.manifest["status"] == "interrupted"
+    return outcome.error.message
+
+
+def commands(*all_of_them: tuple[str, ...]) -> Callable[[SupervisedServer], None]:
+    def act(server: SupervisedServer) -> None:
+        with connect(server.endpoint) as client, client.pipeline(transaction=False) as pipe:
+            for words in all_of_them:
+                pipe.execute_command(*words)
+            pipe.execute()
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (
+            commands(("CONFIG", "SET", "maxmemory", "1")),
+            r"is out of memory, .*: [\d,]+ calls .* failed \(OOM\)",
+        ),
+        (commands(("REPLICAOF", "127.0.0.1", "1")), "is a replica"),
+        (commands(("ACL", "SETUSER", "default", "resetpass", ">other")), "refuses this user and password"),
+        (commands(("ACL", "SETUSER", "default", "-set")), r"answered with errors: .* \(NOPERM\)|NOPERM"),
+        (
+            commands(("CONFIG", "SET", "maxclients", "1"), ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")),
+            "has no connection left|max number of clients reached",
+        ),
+        (lambda server: os.kill(server.pid, signal.SIGKILL), "nothing listens there; it was valkey"),
+        (lambda server: os.kill(server.pid, signal.SIGSTOP), "does not answer within 0.5 s; it was valkey"),
+    ],
+    ids=["out of memory", "made a replica", "another password", "fewer rights", "no connections", "killed", "stopped"],
+)
+def test_a_given_server_that_fails_is_named_with_the_reason(given: SupervisedServer, tmp_path: Path, act, told: str):
+    outcome = carried_out(tmp_path / "run", Meddler(lambda: act(given)), url_of(given))
+    message = failed(outcome)
+    assert re.search(told, message)
+    assert f"127.0.0.1:{given.endpoint.port}" in message
+
+
+def test_a_run_goes_on_when_its_server_has_memory_again_and_leaves_no_key(given: SupervisedServer, tmp_path: Path):
+    short = Meddler(lambda: commands(("CONFIG", "SET", "maxmemory", "1"))(given))
+    before = carried_out(tmp_path / "run", short, url_of(given)).run.trials
+    with connect(given.endpoint) as client:
+        assert client.dbsize() == 0
+        client.config_set("maxmemory", "0")
+    opened = open_run(tmp_path / "run")
+    after = job.carry_out(Job(matrix_of(opened, url_of(given)), command=[], resume=opened)).run.trials
+    assert len(after) == 3
+    assert set(before["started_at"]) < set(after["started_at"])
+
+
+def test_a_given_server_that_is_restarted_under_its_holders_is_no_measurement(given: SupervisedServer, tmp_path: Path):
+    again: list[subprocess.Popen[bytes]] = []
+
+    def restart() -> None:
+        os.kill(given.pid, signal.SIGKILL)
+        arguments = ["--port", str(given.endpoint.port), "--save", "", "--requirepass", PASSWORD, "--bind", "127.0.0.1"]
+        while given.is_running():
+            time.sleep(0.001)
+        again.append(subprocess.Popen([given.binary.path, *arguments], stdout=subprocess.DEVNULL, cwd=tmp_path))
+        for _ in range(1000):
+            try:
+                with connect(given.endpoint) as client:
+                    client.ping()
+                    return
+            except OSError:
+                time.sleep(0.005)
+
+    try:
+        message = failed(carried_out(tmp_path / "run", Meddler(restart), url_of(given)))
+    finally:
+        again[0].kill()
+        again[0].wait()
+    assert "was restarted while it was being measured" in message
+
+
+def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_path: Path):
+    def hang() -> None:
+        # Longer than clients wait for an answer, and shorter than the trial.
+        os.kill(given.pid, signal.SIGSTOP)
+        time.sleep(0.08)
+        os.kill(given.pid, signal.SIGCONT)
+
+    watch = Meddler(hang)
+    outcome = carried_out(tmp_path / "run", watch, url_of(given))
+    assert outcome.error is None
+    assert len(outcome.run.trials) == 3
+    assert any("got no answer" in note for note in watch.notes)
+
+
+@pytest.mark.parametrize(
+    ("victim", "told"),
+    [
+        (lambda server: server.pid, "was killed by SIGKILL"),
+        (lambda server: server._keeper.pid, "ended with its keeper, which was killed by SIGKILL"),
+    ],
+    ids=["server", "keeper"],
+)
+def test_a_started_server_that_is_killed_is_told_with_how_it_ended(tmp_path: Path, victim, told: str):
+    def kill() -> None:
+        [ours] = supervisor._running
+        os.kill(victim(ours), signal.SIGKILL)
+
+    assert told in failed(carried_out(tmp_path / "run", Meddler(kill), None))
