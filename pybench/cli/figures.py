@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from pybench.numbers import NOT_AVAILABLE, missing
+from pybench.numbers import NOT_AVAILABLE, format_us, missing
+
+SKEWED = 1.5
+"""How many times as far one end of an interval may be as the other before both are shown."""
+SHOWN_STEP = 0.1
+"""Percentage points that are shown."""
 
 
 def spread(middle: float | None, low: float | None, high: float | None) -> str:
-    """The further end of an interval as a share of its middle: `±2.1%`."""
+    """The ends of an interval as shares of its middle: `±2.1%`, or `-1.2/+9.8%` where it lies askew.
+
+    One figure is the further end of the two.
+    """
     if middle is None or low is None or high is None or missing(middle) or missing(low) or missing(high) or not middle:
         return NOT_AVAILABLE
-    return f"±{100 * max(high - middle, middle - low) / middle:.1f}%"
+    below, above = 100 * (middle - low) / middle, 100 * (high - middle) / middle
+    near, far = sorted((below, above))
+    if far > SKEWED * near and far - near > SKEWED * SHOWN_STEP:
+        return f"-{below:.1f}/+{above:.1f}%"
+    return f"±{far:.1f}%"
+
+
+def latency(us: float | None) -> str:
+    """A time that was waited for an answer; a dash where nobody was asked, which alone takes no time at all."""
+    return "-" if us == 0 else format_us(us)
 
 
 def wall_time(seconds: float) -> str:

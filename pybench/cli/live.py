@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pybench.cli.clock import Clock
-from pybench.cli.figures import wall_time
-from pybench.cli.output import say, shown_path, stderr_console
+from pybench.cli.figures import latency, wall_time
+from pybench.cli.output import say, shown_path, stderr_console, takes_styles
 from pybench.notation import visible
-from pybench.numbers import format_count, format_us, plural
+from pybench.numbers import format_count, plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 
 REFRESHES_PER_S = 4
 LAST_SHOWN = 6
+ALWAYS_SHOWN = 3
+"""Lines of the bar and of the running trial."""
+WIDEST_BAR = 100
 
 
 def watch() -> Watch:
-    """The watcher that fits stderr."""
+    """The watcher that fits stderr. A log takes colours where FORCE_COLOR says so, but no view that moves."""
     console = stderr_console()
-    return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainLines()
+    return LiveView(console) if sys.stderr.isatty() and takes_styles(console) else PlainLines()
 
 
 class PlainLines:
@@ -70,7 +74,7 @@ def line_of(slot: Slot, finished: Finished, total: int) -> str:
     violations = f", {plural(finished.violations, 'violation')}" if finished.violations else ""
     return (
         f"[{slot.number}/{total}] {slot.cell.id}: {format_count(finished.grants_per_s)} grants/s, "
-        f"p99 {format_us(finished.p99_us)}, {finished.verdict.value}{violations}"
+        f"p99 {latency(finished.p99_us)}, {finished.verdict.value}{violations}"
     )
 
 
@@ -131,6 +135,7 @@ class LiveView:
     def picture(self) -> RenderableType:
         """The view as it stands now; called by the refreshing thread."""
         from rich.console import Group
+        from rich.constrain import Constrain
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -146,11 +151,16 @@ class LiveView:
                 f"about {wall_time(self.clock.left_s())} left",
             )
             now = self._now()
-            past = [Text(line_of(slot, finished, self.total), style=_style(finished)) for slot, finished in self.last]
+            # One line stays free: a view as high as the terminal cannot be taken away again.
+            if self.console.height <= ALWAYS_SHOWN:
+                return head
+            room = max(0, self.console.height - ALWAYS_SHOWN - 1)
+            last = list(self.last)[-room:] if room else []
+            past = [Text(line_of(slot, finished, self.total), style=_style(slot, finished)) for slot, finished in last]
         lines = [Text(text, no_wrap=True, overflow="ellipsis") for text in now]
         for line in past:
             line.no_wrap, line.overflow = True, "ellipsis"
-        return Group(*past, head, *lines)
+        return Group(*past, Constrain(head, WIDEST_BAR), *lines)
 
     def _now(self) -> list[str]:
         """What the running trial does at this moment."""
@@ -159,7 +169,7 @@ class LiveView:
         progress = self.trial.progress()
         figures_of_now = f"  {progress.phase} {progress.elapsed_ns / 1e9:.1f} s"
         if progress.grants_per_s:
-            p99 = format_us(progress.p99_ns / 1e3)
+            p99 = latency(progress.p99_ns / 1e3)
             figures_of_now += f"   {format_count(progress.grants_per_s)} grants/s   p99 {p99}"
         trouble = [
             f"{n:,} {word}" for n, word in ((progress.errors, "errors"), (progress.reconnects, "reconnects")) if n
@@ -168,5 +178,7 @@ class LiveView:
         return [f"  {self.running.cell.id}{block}", "   ".join([figures_of_now, *trouble])]
 
 
-def _style(finished: Finished) -> str:
+def _style(slot: Slot, finished: Finished) -> str:
+    if slot.is_control:
+        return "" if finished.violations else "yellow"
     return {"SAFE": "", "UNSAFE": "red"}.get(finished.verdict.value, "yellow")

@@ -78,12 +78,18 @@ def data_console() -> Console:
     real = Console(highlight=False, emoji=False, markup=False)
     return Console(
         file=io.StringIO(),
-        force_terminal=real.is_terminal,
+        force_terminal=takes_styles(real),
         width=real.width,
         highlight=False,
         emoji=False,
         markup=False,
     )
+
+
+def takes_styles(console: Console) -> bool:
+    """Whether what `console` writes to knows colours: a terminal of a kind that is known, or FORCE_COLOR says so."""
+    known = os.environ.get("TERM") or os.environ.get("FORCE_COLOR")
+    return bool(console.is_terminal and not console.is_dumb_terminal and known)
 
 
 def stderr_console() -> Console:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pybench.cli.figures import spread
+from pybench.cli.figures import latency, spread
 from pybench.conditions import axis_title, say_conditions
 from pybench.numbers import format_ratio, format_us, format_whole, missing
 from pybench.stats import confidence
@@ -49,9 +49,9 @@ INTERVAL = Column(("", "interval"), lambda row: _interval(row), drop=3)
 MEASURES = (
     Column(("safe", "grants/s"), lambda row: format_whole(row["safe_grants_per_s"])),
     INTERVAL,
-    Column(("acquire", "p50"), lambda row: format_us(row["acquire_p50_us"]), drop=2),
-    Column(("acquire", "p99"), lambda row: format_us(row["acquire_p99_us"]), drop=1),
-    Column(("acquire", "p99.9"), lambda row: format_us(row["acquire_p999_us"]), drop=7),
+    Column(("acquire", "p50"), lambda row: latency(row["acquire_p50_us"]), drop=2),
+    Column(("acquire", "p99"), lambda row: latency(row["acquire_p99_us"]), drop=1),
+    Column(("acquire", "p99.9"), lambda row: latency(row["acquire_p999_us"]), drop=7),
     Column(("attempts", "/grant"), lambda row: format_ratio(row["attempts_per_grant"]), drop=4),
     Column(("commands", "/grant"), lambda row: format_ratio(row["commands_per_grant"]), drop=6),
     Column(("Jain's", "index"), lambda row: format_ratio(row["jain"]), drop=8),

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import io
+import shlex
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pexpect
 import pyte
 import pytest
+from command_line import environment
 from rich.console import Console
 
 from pybench.cli.live import LiveView, PlainLines, line_of
@@ -53,14 +58,67 @@ def test_the_view_shows_the_cell_its_figures_of_now_and_the_time_left():
     assert any("20.9 k grants/s" in line and "3 errors" in line for line in shown)
 
 
-@pytest.mark.parametrize("columns", [20, 40, 80])
+@pytest.mark.parametrize("columns", [20, 40, 80, 300])
 def test_the_view_never_takes_more_than_its_lines_on_a_narrow_terminal(columns: int):
     out = io.StringIO()
     view = LiveView(Console(file=out, force_terminal=True, width=columns, height=24))
     view.run_begins("q", Path("r"), [slot(1, cell="redlock(nodes=5) concurrency=64 hold=lognormal(2ms, 0.8)")], total=1)
     view.trial_begins(slot(1), Running())  # type: ignore[arg-type]
-    assert len(view.console.render_lines(view.picture(), pad=False)) == 3
+    lines = view.console.render_lines(view.picture(), pad=False)
     view.run_ends()
+    assert len(lines) == 3
+    # What is no wider than this survives most changes of a terminal's width.
+    assert sum(segment.cell_length for segment in lines[0]) <= min(columns, 100)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 7, 24])
+def test_the_view_is_never_as_high_as_the_terminal_and_keeps_its_bar_longest(rows: int):
+    view = LiveView(Console(file=io.StringIO(), force_terminal=True, width=80, height=rows))
+    view.run_begins("q", Path("r"), [slot(number) for number in range(1, 10)], total=9)
+    for number in range(1, 9):
+        view.trial_begins(slot(number), Running())  # type: ignore[arg-type]
+        view.trial_ends(slot(number), finished())
+    lines = ["".join(segment.text for segment in line) for line in view.console.render_lines(view.picture())]
+    view.run_ends()
+    assert len(lines) == {2: 1, 3: 1, 4: 3, 7: 6, 24: 9}[rows]
+    assert any(line.startswith("8/9 ") for line in lines)
+
+
+WHO_WATCHES = """
+import os, sys
+from pybench.cli.live import watch
+from pybench.cli.output import data_console
+for setting in sys.argv[1:]:
+    for name in ("TERM", "NO_COLOR", "FORCE_COLOR"):
+        os.environ.pop(name, None)
+    os.environ.update(pair.split("=") for pair in setting.split())
+    console = data_console()
+    console.print("struck", style="strike red")
+    print(type(watch()).__name__, repr(console.file.getvalue()))
+"""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_of_a_known_kind_is_watched_live_and_forced_colours_move_nothing(terminal: bool):
+    settings = ["TERM=xterm", "TERM=xterm NO_COLOR=1", "TERM=dumb", "", "FORCE_COLOR=1", "TERM=dumb FORCE_COLOR=1"]
+    # Its output is the terminal's, or goes through `cat`; both streams are of one kind.
+    line = 'python=$0; "$python" "$@" 2>&1' + ("" if terminal else " | cat")
+    told = pexpect.run(
+        shlex.join(["bash", "-c", line, sys.executable, "-c", WHO_WATCHES, *settings]), env=environment()
+    )
+    coloured, struck, plain = "'\\x1b[9;31mstruck\\x1b[0m\\n'", "'\\x1b[9mstruck\\x1b[0m\\n'", "'struck\\n'"
+    assert told.decode().splitlines() == (
+        [
+            f"LiveView {coloured}",
+            f"LiveView {struck}",
+            f"PlainLines {plain}",
+            f"PlainLines {plain}",
+            f"LiveView {coloured}",
+            f"PlainLines {plain}",
+        ]
+        if terminal
+        else [f"PlainLines {plain}"] * 4 + [f"PlainLines {coloured}", f"PlainLines {plain}"]
+    )
 
 
 def test_the_end_leaves_nothing_of_the_view_on_the_terminal():
@@ -92,3 +150,7 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
 def test_a_control_is_said_to_be_caught_and_not_to_be_unsafe():
     assert line_of(slot(0), finished(Verdict.UNSAFE, 5_000), 9).endswith("caught, 5,000 violations")
     assert "NOT CAUGHT" in line_of(slot(0), finished(Verdict.VOID, 0), 9)
+
+
+def test_who_asks_nobody_waits_for_nobody():
+    assert "p99 -, UNSAFE" in line_of(slot(1), replace(finished(Verdict.UNSAFE, 5), p99_us=0.0), 9)
