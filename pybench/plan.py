@@ -81,11 +81,6 @@ class Plan:
             reason = self.refused[0]
             raise InputError("every cell of this matrix is refused", hint=f"{reason.cell.id}: {reason.reason}")
 
-    def quick(self) -> Plan:
-        """The same cells with the times of `quickened`."""
-        matrix = quickened(self.matrix)
-        return _plan(matrix, self.cells, self.refused)
-
     def to_dict(self) -> dict[str, Any]:
         """What `pybench plan --json` prints: cells as their ids, times in seconds."""
         return {

@@ -8,7 +8,7 @@ import typer
 
 from pybench.cli import demo, doctor, init, plan, report, run, schema, strategies
 from pybench.cli.help import PromptGroup, SectionedCommand
-from pybench.cli.options import takes_axes
+from pybench.cli.options import takes_matrix
 from pybench.exits import MEANINGS
 
 app = typer.Typer(
@@ -29,8 +29,8 @@ app = typer.Typer(
 
 app.command(cls=SectionedCommand)(demo.demo)
 app.command(cls=SectionedCommand)(init.init)
-app.command(cls=SectionedCommand)(takes_axes(run.run))
-app.command(cls=SectionedCommand)(takes_axes(plan.plan))
+app.command(cls=SectionedCommand)(takes_matrix(run.run))
+app.command(cls=SectionedCommand)(takes_matrix(plan.plan))
 app.command(cls=SectionedCommand)(report.report)
 app.command(cls=SectionedCommand)(doctor.doctor)
 app.command(cls=SectionedCommand)(strategies.strategies)

@@ -1,4 +1,4 @@
-"""The options of more than one command: the axes of a matrix, its schedule, its servers.
+"""The options of more than one command: the axes of a matrix, its schedule, its servers; and what they ask together.
 
 Only declared here: their texts are parsed by `pybench.matrix`, as those of a file are. The axes stand here a second
 time, in short, so that `--help` need not load the matrix; a test keeps both the same.
@@ -11,9 +11,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from pybench.errors import InputError
+
+if TYPE_CHECKING:
+    from pybench.matrix import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +115,54 @@ Yes = Annotated[
 ]
 
 
-def takes_axes(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` one option for each of `AXES`, collected into its keyword `axes`: axis -> texts as given."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command line asks to measure."""
+
+    file: Path | None
+    """The matrix's."""
+    options: dict[str, Any]
+    """By their words in `pybench.matrix`; those that were not given are None or empty."""
+    quick: bool
+
+    @property
+    def given(self) -> list[str]:
+        """What of it was given, as the command line names it; without the servers, which are no part of a matrix."""
+        words = {"a matrix": self.file, "--quick": self.quick} | {
+            f"--{name.replace('_', '-')}": value
+            for name, value in self.options.items()
+            if name not in ("redis", "servers")
+        }
+        return [word for word, value in words.items() if value]
+
+    def read(self) -> tuple[Matrix, str | None]:
+        """The matrix with the times that are meant, and the text of its file. Raises InputError."""
+        from pybench.job import read_matrix
+        from pybench.matrix import read_text
+        from pybench.plan import quickened
+
+        if self.file is None and not self.options["strategy"]:
+            raise InputError(
+                "neither a matrix nor a strategy is given",
+                hint="pybench init writes a matrix to start from; pybench run -s mutex --concurrency 1,64 needs none",
+            )
+        text = None if self.file is None else read_text(self.file)
+        matrix = read_matrix(self.file, text, **self.options)
+        return quickened(matrix) if self.quick else matrix, text
+
+
+def takes_matrix(command: Callable[..., int]) -> Callable[..., int]:
+    """Give `command` the argument and options that say a matrix, collected into its keyword `asked`."""
     signature = inspect.signature(command, eval_str=True)
-    own = [parameter for parameter in signature.parameters.values() if parameter.name != "axes"]
-    axes = [_parameter(axis) for axis in AXES]
-    cut = next((i for i, parameter in enumerate(own) if parameter.name == "trials"), len(own))
-    shown = [*own[:cut], *axes, *own[cut:]]
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "asked"]
+    options = [*(_parameter(axis) for axis in AXES), *_SHARED]
+    shown = [_MATRIX, *options, *own]
 
     @functools.wraps(command)
     def collecting(**values: Any) -> int:  # noqa: ANN401 - typer passes each option in its own type
-        given = {axis.name: values.pop(axis.name) for axis in AXES}
-        return command(**values, axes={name: texts for name, texts in given.items() if texts})
+        file, quick = values.pop("matrix"), values.pop("quick")
+        given = {option.name: values.pop(option.name) for option in options if option.name != "quick"}
+        return command(**values, asked=Asked(file, given, quick=quick))
 
     collecting.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     collecting.__annotations__ = {parameter.name: parameter.annotation for parameter in shown} | {"return": int}
@@ -132,6 +173,24 @@ def _parameter(axis: AxisOption) -> inspect.Parameter:
     flags = [axis.flag, *([axis.short] if axis.short else [])]
     shown = _with_default(axis.help, axis.default)
     option = typer.Option(*flags, metavar=axis.example, rich_help_panel="Axes", help=shown)
-    return inspect.Parameter(
-        axis.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, option]
-    )
+    return _keyword(axis.name, Annotated[list[str] | None, option])
+
+
+def _keyword(name: str, annotation: Any, default: object = None) -> inspect.Parameter:  # noqa: ANN401 - a type as data
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+_MATRIX = inspect.Parameter("matrix", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=MatrixArgument)
+_SHARED = (
+    _keyword("trials", Trials),
+    _keyword("duration", Duration),
+    _keyword("warmup", Warmup),
+    _keyword("seed", Seed),
+    _keyword("quick", Quick, default=False),
+    _keyword("name", Name),
+    _keyword("threshold", Threshold),
+    _keyword("allow", Allow),
+    _keyword("redis", Redis),
+    _keyword("servers", Servers, default="auto"),
+)
+"""The schedule and the servers, in the order in which `--help` lists them."""

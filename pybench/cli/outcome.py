@@ -143,7 +143,7 @@ def _head(run: Run) -> Iterator[str]:
     yield f"{run.manifest['name']} on {', '.join(servers)}"
     yield ", ".join(f"{name} {value}" for name, value in [*facts.plan_rows(run.manifest), *shared])
     yield from facts.baseline_sentences(run.manifest)
-    yield answer(run.summary).text
+    yield answer(run.summary, run.trials).text
     yield ""
 
 

@@ -5,65 +5,23 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from pybench.cli.options import (
-    Allow,
-    AsJson,
-    Duration,
-    MatrixArgument,
-    Name,
-    Quick,
-    Redis,
-    Seed,
-    Servers,
-    Threshold,
-    Trials,
-    Warmup,
-)
+from pybench.cli.options import AsJson, Asked
 from pybench.cli.output import data, data_json, width
 
 if TYPE_CHECKING:
     from pybench.plan import Plan, ServerNeed
 
 
-def plan(
-    matrix: MatrixArgument = None,
-    *,
-    axes: dict[str, list[str]],
-    trials: Trials = None,
-    duration: Duration = None,
-    warmup: Warmup = None,
-    seed: Seed = None,
-    quick: Quick = False,
-    name: Name = None,
-    threshold: Threshold = None,
-    allow: Allow = None,
-    redis: Redis = None,
-    servers: Servers = "auto",
-    as_json: AsJson = False,
-) -> int:
+def plan(*, asked: Asked, as_json: AsJson = False) -> int:
     """Say what `run` would do: cells, time, servers.
 
     It takes the arguments of `run`, tells which cells are refused and why, runs nothing and connects to nothing.
     """
     from pybench.impossible import Limits
-    from pybench.job import read_matrix
     from pybench.plan import make_plan
 
-    parsed = read_matrix(
-        matrix,
-        **axes,
-        trials=trials,
-        duration=duration,
-        warmup=warmup,
-        seed=seed,
-        name=name,
-        threshold=threshold,
-        allow=allow,
-        redis=redis,
-        servers=servers,
-    )
-    made = make_plan(parsed, Limits.of_this_machine())
-    made = made.quick() if quick else made
+    matrix, _ = asked.read()
+    made = make_plan(matrix, Limits.of_this_machine())
     if as_json:
         data_json(made.to_dict())
     else:

@@ -5,25 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pybench.cli.options import (
-    Allow,
-    AsJson,
-    Duration,
-    MatrixArgument,
-    Name,
-    Quick,
-    Redis,
-    Seed,
-    Servers,
-    Threshold,
-    Trials,
-    Warmup,
-    Yes,
-)
+from pybench.cli.options import AsJson, Asked, Yes
 from pybench.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,25 +26,7 @@ Resume = Annotated[
 ]
 
 
-def run(
-    matrix: MatrixArgument = None,
-    *,
-    axes: dict[str, list[str]],
-    trials: Trials = None,
-    duration: Duration = None,
-    warmup: Warmup = None,
-    seed: Seed = None,
-    quick: Quick = False,
-    name: Name = None,
-    threshold: Threshold = None,
-    allow: Allow = None,
-    redis: Redis = None,
-    servers: Servers = "auto",
-    yes: Yes = False,
-    out: Out = None,
-    resume: Resume = None,
-    as_json: AsJson = False,
-) -> int:
+def run(*, asked: Asked, yes: Yes = False, out: Out = None, resume: Resume = None, as_json: AsJson = False) -> int:
     """Measure a matrix: progress, ranked table, report.
 
     Each trial is saved as it ends.
@@ -72,59 +41,32 @@ def run(
     from pybench.cli.consent import asking
     from pybench.cli.outcome import carry_out_and_show
 
-    options = {
-        **axes,
-        "trials": trials,
-        "duration": duration,
-        "warmup": warmup,
-        "seed": seed,
-        "name": name,
-        "threshold": threshold,
-        "allow": allow,
-    }
-    if resume is None:
-        job = _new_job(matrix, {**options, "redis": redis, "servers": servers}, quick=quick, out=out)
-    else:
-        fixed = {"a matrix": matrix, "--out": out, "--quick": quick} | {
-            f"--{word}": value for word, value in options.items()
-        }
-        job = _resumed_job(resume, redis, [word for word, value in fixed.items() if value])
+    job = _new_job(asked, out) if resume is None else _resumed_job(resume, asked, out)
     code, _ = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
     return code
 
 
-def _new_job(matrix: Path | None, options: dict[str, object], *, quick: bool, out: Path | None) -> Job:
+def _new_job(asked: Asked, out: Path | None) -> Job:
     from pybench.cli.command import repeating
-    from pybench.job import Job, read_matrix
-    from pybench.matrix import read_text
-    from pybench.plan import quickened
+    from pybench.job import Job
 
-    if matrix is None and not options.get("strategy"):
-        raise InputError(
-            "neither a matrix nor a strategy is given",
-            hint="pybench init writes a matrix to start from; pybench run -s mutex --concurrency 1,64 needs none",
-        )
-    given = None if matrix is None else read_text(matrix)
-    parsed = read_matrix(matrix, given, **options)
-    return Job(
-        quickened(parsed) if quick else parsed,
-        command=repeating(sys.argv[1:]),
-        given=given,
-        out=out,
-    )
+    matrix, text = asked.read()
+    return Job(matrix, command=repeating(sys.argv[1:]), given=text, out=out)
 
 
-def _resumed_job(folder: Path, redis: str | None, fixed: list[str]) -> Job:
+def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
     from pybench.job import Job
     from pybench.resume import given_servers, matrix_of, open_run
     from pybench.servers.endpoint import ENVIRONMENT
 
+    fixed = [*asked.given, *(["--out"] if out else [])]
     if fixed:
         raise InputError(
             f"--resume goes on with what was asked then, and cannot take {fixed[0]}",
-            hint=f"pybench run --resume {folder}",
+            hint=f"pybench run --resume {quote(str(folder))}",
         )
     opened = open_run(folder)
+    redis = asked.options["redis"]
     if redis is None and len(given_servers(opened.manifest)) == 1:
         redis = os.environ.get(ENVIRONMENT)
     return Job(matrix_of(opened, redis), command=opened.manifest["command"], resume=opened)
