@@ -1,7 +1,8 @@
 """The answer first: one sentence that says which lock wins, at which load, and which are unsafe.
 
-Promises: locks are compared at the same load only, and a lead that lies inside the intervals is not called one. Where
-speed decides nothing, the lock that promises more is preferred.
+Promises: locks are compared at the same load only, by safe grants a second or, in an open loop, by the p99 of the
+response; a lead that lies inside the intervals is not called one. Where speed decides nothing, the lock that promises
+more is preferred.
 Does not do: measuring how different two locks are; that takes trials that were paired.
 """
 
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.conditions import say_conditions
-from pybench.numbers import format_whole, plural, significant
+from pybench.contenders import Contender, contenders, decided_by_response, first_ones, in_order, offered_rate
+from pybench.numbers import format_us, format_whole, plural, significant
 from pybench.records.schema import SUMMARY_FIGURES
-from pybench.stats import ENOUGH_TRIALS, Interval, number, told_apart
+from pybench.stats import ENOUGH_TRIALS
 from pybench.strategies import CATALOGUE, Exclusion
 from pybench.verdicts import Verdict
 
@@ -48,32 +50,20 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
-    """One safe lock at one load."""
-
-    lock: str
-    promise: int
-    """The higher, the more it promises."""
-    safe_grants_per_s: float
-    interval: Interval | None
-    """Of the median over trials; None with one trial."""
-    trials: int
-
-    def is_told_apart_from(self, other: Contender) -> bool:
-        """Whether the two differ, and not by chance."""
-        return told_apart(self.interval, other.interval, trials=min(self.trials, other.trials))
-
-
-@dataclass(frozen=True, slots=True)
 class Load:
     """One point of the matrix, the lock aside."""
 
     text: str
     """The axes by which the loads of the run differ: `64 clients, 1,000 keys`; empty when there is one load."""
-    pressure: tuple[int, int]
-    """Of two loads, the one with the higher has more clients, and of as many clients fewer keys."""
+    pressure: tuple[int, int, float]
+    """Of two loads, the one with the higher has more clients, of as many clients fewer keys, and then more arrivals."""
     contenders: tuple[Contender, ...]
-    """The most safe grants/s first."""
+    """The one that is ahead first."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether arrivals come at a rate."""
+        return bool(self.contenders) and self.contenders[0].response is not None
 
     @property
     def winner(self) -> Contender | None:
@@ -83,8 +73,8 @@ class Load:
         return first if won else None
 
 
-def answer(summary: pd.DataFrame) -> Answer:
-    """What a run found. `summary` as in `summary.csv`."""
+def answer(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
+    """What a run found. `summary` as in `summary.csv`; without `trials` open loops are not told apart."""
     rows = summary.to_dict("records")
     if not rows:
         return Answer("Nothing was measured")
@@ -92,77 +82,97 @@ def answer(summary: pd.DataFrame) -> Answer:
         return Answer("This run proves nothing: its control was not caught")
     several_backends = summary["backend"].nunique() > 1
     locks = {str(row["cell"]): _lock(row, named_backend=several_backends) for row in rows}
-    headline, *further = _who_wins(_loads(rows, locks), set(locks.values()))
+    headline, *further = _who_wins(_loads(rows, trials), locks)
     return Answer(headline, tuple(further), _unsafe(rows, locks))
 
 
-def _who_wins(loads: Sequence[Load], locks: set[str]) -> list[str]:
-    safe = {contender.lock for load in loads for contender in load.contenders}
+def _who_wins(loads: Sequence[Load], locks: Mapping[str, str]) -> list[str]:
+    safe = {locks[contender.cell] for load in loads for contender in load.contenders}
     if not safe:
         return ["No lock of this run can be called safe"]
     if len(safe) == 1:
-        return [_alone(loads, alone_in_run=len(locks) == 1)]
+        return [_alone(loads, locks, alone_in_run=len(set(locks.values())) == 1)]
     contested = [load for load in loads if len(load.contenders) > 1]
     if not contested:
         return ["No two locks are safe at the same load, so that none can be compared"]
-    wins = Counter(load.winner.lock for load in contested if load.winner is not None)
-    return _led(contested, wins) if wins else [_tied(contested)]
+    wins = Counter(locks[load.winner.cell] for load in contested if load.winner is not None)
+    return _led(contested, wins, locks) if wins else [_tied(contested, locks)]
 
 
-def _led(contested: Sequence[Load], wins: Counter[str]) -> list[str]:
+def _led(contested: Sequence[Load], wins: Counter[str], locks: Mapping[str, str]) -> list[str]:
     """The lock that wins at most loads, where its win counts most, and what its win does not say."""
     champion, won = wins.most_common(1)[0]
-    shown = max((load for load in contested if load.winner and load.winner.lock == champion), key=_pressure)
-    first, second = shown.contenders[:2]
-    ratio = significant(first.safe_grants_per_s / second.safe_grants_per_s)
-    figures = f"{format_whole(first.safe_grants_per_s)}/s, {ratio} times {second.lock}'s{_at(shown)}"
-    promises = {contender.lock: contender.promise for load in contested for contender in load.contenders}
+    shown = max((load for load in contested if load.winner and locks[load.winner.cell] == champion), key=_pressure)
+    figures = _figures(shown, locks)
+    leads = _leads(contested)
+    promises = {
+        locks[contender.cell]: _promise(contender.strategy) for load in contested for contender in load.contenders
+    }
     more = sorted(lock for lock, promise in promises.items() if promise > promises[champion])
     promising = [f"but {_listed(more)} {_verb(more, 'promises', 'promise')} more than {champion}"] if more else []
     if len(contested) == 1:
-        return [f"{champion} gives the most safe grants: {figures}", *promising]
+        return [f"{champion} {leads}: {figures}", *promising]
     others = [f"{lock} at {plural(count, 'load')}" for lock, count in wins.items() if lock != champion]
     untold = len(contested) - wins.total()
     most = all(promise < promises[champion] for lock, promise in promises.items() if lock != champion)
     so_prefer = f", and {champion} promises the most" if most else ""
     return [
-        f"{champion} gives the most safe grants at {won} of {len(contested)} loads: {figures}",
+        f"{champion} {leads} at {won} of {len(contested)} loads: {figures}",
         *([f"ahead elsewhere: {', '.join(others)}"] if others else []),
         *([f"at {plural(untold, 'load')} the first can't be told apart{so_prefer}"] if untold else []),
         *promising,
     ]
 
 
-def _alone(loads: Sequence[Load], *, alone_in_run: bool) -> str:
+def _leads(contested: Sequence[Load]) -> str:
+    if not any(load.is_open for load in contested):
+        return "gives the most safe grants"
+    return "answers soonest" if all(load.is_open for load in contested) else "leads"
+
+
+def _figures(load: Load, locks: Mapping[str, str]) -> str:
+    """By how much the first at `load` is ahead of the second."""
+    first, second = load.contenders[:2]
+    other = locks[second.cell]
+    if first.response and second.response and decided_by_response(first, second):
+        mine, others = format_us(first.response.p99_us), format_us(second.response.p99_us)
+        return f"p99 response {mine}, {other}'s is {others}{_at(load)}"
+    ratio = significant(first.safe_grants_per_s / second.safe_grants_per_s)
+    return f"{format_whole(first.safe_grants_per_s)}/s, {ratio} times {other}'s{_at(load)}"
+
+
+def _alone(loads: Sequence[Load], locks: Mapping[str, str], *, alone_in_run: bool) -> str:
     best = max((load for load in loads if load.contenders), key=lambda load: load.contenders[0].safe_grants_per_s)
-    lock, rate = best.contenders[0].lock, best.contenders[0].safe_grants_per_s
+    lock, rate = locks[best.contenders[0].cell], best.contenders[0].safe_grants_per_s
     most = f"{'' if len(loads) == 1 else 'up to '}{format_whole(rate)} safe grants/s{_at(best)}"
     if alone_in_run:
         return f"{lock} gives {most}; there is no other lock to compare it with"
     return f"{lock} is the only lock of this run that is safe: {most}"
 
 
-def _tied(contested: Sequence[Load]) -> str:
+def _tied(contested: Sequence[Load], locks: Mapping[str, str]) -> str:
     """No load has a winner: the lock that promises more than the others, if it is among the first at every load."""
-    tied = [_first_ones(load) for load in contested]
+    tied = [first_ones(load.contenders) for load in contested]
     fewest = min(contender.trials for group in tied for contender in group)
     where = " at every load" if len(contested) > 1 else ""
     too_few = f"{plural(fewest, 'trial')} a cell {_verb(range(fewest), 'is', 'are')} too few to tell"
-    why = too_few if fewest < ENOUGH_TRIALS else f"their intervals overlap{where}"
-    promises = {contender.lock: contender.promise for group in tied for contender in group}
+    why = too_few if fewest < ENOUGH_TRIALS else _why_tied(tied, where)
+    promises = {locks[contender.cell]: _promise(contender.strategy) for group in tied for contender in group}
     preferred = max(promises, key=promises.__getitem__)
     others = sorted(promises.keys() - {preferred})
-    always_there = all(any(contender.lock == preferred for contender in group) for group in tied)
+    always_there = all(any(locks[contender.cell] == preferred for contender in group) for group in tied)
     if always_there and all(promises[lock] < promises[preferred] for lock in others):
         isnt, less = _verb(others, "is not", "are not"), _verb(others, "promises", "promise")
         return f"Prefer {preferred}: {_listed(others, 'others')} {isnt} measurably faster ({why}) and {less} less"
-    return f"{_listed(sorted(promises))} can't be told apart by safe grants/s: {why}"
+    decides = "p99 response" if all(load.is_open for load in contested) else "safe grants/s"
+    return f"{_listed(sorted(promises))} can't be told apart by {decides}: {why}"
 
 
-def _first_ones(load: Load) -> list[Contender]:
-    """The first at `load`, and those that it cannot be told apart from."""
-    first, *others = load.contenders
-    return [first, *(other for other in others if not first.is_told_apart_from(other))]
+def _why_tied(tied: Sequence[Sequence[Contender]], where: str) -> str:
+    without = [any(one.response and one.response.p99_us is None for one in group) for group in tied]
+    if all(without):
+        return f"too few grants a trial for a p99{where}"
+    return f"their intervals overlap{' at every load that has a p99' if any(without) else where}"
 
 
 def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> str | None:
@@ -175,7 +185,8 @@ def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) ->
     return _listed(named) if named else None
 
 
-def _loads(rows: Sequence[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> list[Load]:
+def _loads(rows: Sequence[Mapping[Hashable, Any]], trials: pd.DataFrame | None) -> list[Load]:
+    safe = contenders(rows, trials)
     axes = [str(name) for name in rows[0] if name not in _LOCK_COLUMNS and name not in SUMMARY_FIGURES]
     varied = [axis for axis in axes if len({row[axis] for row in rows}) > 1]
     grouped: dict[tuple[Any, ...], list[Mapping[Hashable, Any]]] = {}
@@ -184,24 +195,11 @@ def _loads(rows: Sequence[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> 
     return [
         Load(
             text=say_conditions((axis, group[0][axis]) for axis in varied),
-            pressure=(int(group[0]["concurrency"]), -int(group[0]["keys"])),
-            contenders=_contenders(group, locks),
+            pressure=(int(group[0]["concurrency"]), -int(group[0]["keys"]), offered_rate(group[0]) or 0.0),
+            contenders=tuple(in_order(safe[str(row["cell"])] for row in group if str(row["cell"]) in safe)),
         )
         for group in grouped.values()
     ]
-
-
-def _contenders(group: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> tuple[Contender, ...]:
-    contenders = []
-    for row in group:
-        rate = number(row["safe_grants_per_s"])
-        low, high = number(row["grants_per_s_low"]), number(row["grants_per_s_high"])
-        # Without a grant a second there is nothing to be ahead of.
-        if row["verdict"] == Verdict.SAFE and rate:
-            interval = Interval(low, high) if low is not None and high is not None else None
-            promise = _promise(str(row["strategy"]))
-            contenders.append(Contender(locks[str(row["cell"])], promise, rate, interval, int(row["trials"])))
-    return tuple(sorted(contenders, key=lambda contender: -contender.safe_grants_per_s))
 
 
 def _lock(row: Mapping[Hashable, Any], *, named_backend: bool) -> str:
@@ -215,7 +213,7 @@ def _promise(strategy: str) -> int:
     return _PROMISES.index(known.exclusion if known else Exclusion.NOTHING)
 
 
-def _pressure(load: Load) -> tuple[int, int]:
+def _pressure(load: Load) -> tuple[int, int, float]:
     return load.pressure
 
 

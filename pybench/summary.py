@@ -7,7 +7,7 @@ Does not do: saying what it means; see `pybench.answer`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pybench import stats
+from pybench.contenders import KEEPS_UP, RESPONSE, offered_rate
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
 from pybench.verdicts import Verdict, cell_verdict, safe_rate
 
@@ -49,15 +50,26 @@ def summarise(trials: pd.DataFrame, further_axes: Sequence[str]) -> pd.DataFrame
 
 
 def rank(summary: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `summary` in the order of ranking: the most safe grants/s first, and what is not safe at the end."""
+    """The rows of `summary` in the order of ranking: the most safe grants/s first, and what is not safe at the end.
+
+    In an open loop those that keep up with a rate grant the same, and the least p99 response comes first.
+    """
+    standings = [_standing(row) for row in summary.to_dict("records")]
     order = pd.DataFrame(
         {
             "verdict": [_RANKED.index(Verdict(text)) for text in summary["verdict"]],
-            "rate": -summary["safe_grants_per_s"].to_numpy(),
+            "rate": [-rate for rate, _ in standings],
+            "response": [response for _, response in standings],
         }
     )
-    places = order.sort_values(["verdict", "rate"], kind="stable", na_position="last").index
+    places = order.sort_values(["verdict", "rate", "response"], kind="stable", na_position="last").index
     return summary.iloc[places].reset_index(drop=True)
+
+
+def _standing(row: Mapping[Hashable, Any]) -> tuple[float, float]:
+    """What decides: safe grants/s, and among those that keep up with the same arrivals the p99 response."""
+    rate, offered = float(row["safe_grants_per_s"]), offered_rate(row)
+    return (offered, float(row[RESPONSE])) if offered is not None and rate >= KEEPS_UP * offered else (rate, 0.0)
 
 
 def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pybench.conditions import Conditions
+from pybench.contenders import Contender, contenders, first_ones, in_order
 from pybench.report.view import CellView, Series, View
-from pybench.stats import Interval, told_apart
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -21,7 +22,8 @@ class Contest:
 
 def contests(view: View) -> list[Contest]:
     """One for each load, in their order."""
-    return [Contest(conditions, tuple(cells), _winners(cells)) for conditions, cells in view.facets()]
+    safe = contenders(view.run.summary.to_dict("records"), view.run.trials)
+    return [Contest(conditions, tuple(cells), _winners(cells, safe)) for conditions, cells in view.facets()]
 
 
 def by_wins(view: View) -> list[Series]:
@@ -40,20 +42,10 @@ def best_contest(view: View) -> Contest | None:
     return max(held, key=lambda contest: _safe_rate(contest.winners[0]), default=None)
 
 
-def _winners(cells: list[CellView]) -> tuple[CellView, ...]:
-    safe = sorted((cell for cell in cells if _safe_rate(cell)), key=_safe_rate, reverse=True)
-    return tuple(cell for cell in safe if cell is safe[0] or not _told_apart(safe[0], cell))
+def _winners(cells: Sequence[CellView], safe: Mapping[str, Contender]) -> tuple[CellView, ...]:
+    by_id = {cell.id: cell for cell in cells}
+    return tuple(by_id[one.cell] for one in first_ones(in_order(safe[id_] for id_ in by_id if id_ in safe)))
 
 
 def _safe_rate(cell: CellView) -> float:
     return (cell.number("safe_grants_per_s") or 0.0) if cell.verdict == "SAFE" else 0.0
-
-
-def _told_apart(best: CellView, other: CellView) -> bool:
-    trials = min(int(cell.number("trials") or 0) for cell in (best, other))
-    return told_apart(_interval(best), _interval(other), trials=trials)
-
-
-def _interval(cell: CellView) -> Interval | None:
-    low, high = cell.number("grants_per_s_low"), cell.number("grants_per_s_high")
-    return None if low is None or high is None else Interval(low, high)

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.conditions import AxisValue, Conditions
+from pybench.contenders import offered_rate
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.stats import confidence, median
@@ -99,6 +100,11 @@ class CellView:
     def unsafe(self) -> bool:
         """Whether something was seen that must not be."""
         return self.verdict == "UNSAFE"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether arrivals come at a rate, so that the response decides and not the rate."""
+        return offered_rate(self.row) is not None
 
     @property
     def uncontended(self) -> bool:

@@ -57,6 +57,7 @@ def render(view: View) -> Section:
         axes=view.axes,
         # What leads comes first, where a narrow screen shows it.
         series=by_wins(view),
+        open_loop=all(cell.is_open for cell in view.cells),
         wide=sum(len(one.label) + 4 for one in view.series) > WIDE_OVERVIEW,
         contests=held[:OVERVIEW_ROWS] if view.measured else [],
         left_out=len(held) - OVERVIEW_ROWS,
@@ -71,7 +72,7 @@ def clauses(view: View) -> tuple[str, list[str]]:
     """The answer: its headline and what qualifies it, as sentences; the unsafe are listed by reason."""
     if not view.measured:
         return "No trial was completed, so there is no answer yet.", []
-    found = answer(view.run.summary)
+    found = answer(view.run.summary, view.run.trials)
     return f"{found.headline}.", [f"{clause[0].upper()}{clause[1:]}." for clause in found.further]
 
 
