@@ -105,13 +105,13 @@ class Runner:
         Raises ServerError when a server fails, RecordError when a trial cannot be saved. KeyboardInterrupt comes out
         only when it is asked for a second time.
         """
+        self._take_over()
         slots, done = slots_of(self.plan), self.folder.done()
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done]
         if not left:
             return Ending.COMPLETE
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
         try:
-            self._take_over(slot.cell for slot in left)
             self._run_controls({slot.cell.backend for slot in left})
             waiting = {slot.cell.id for slot in left}
             self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
@@ -132,12 +132,12 @@ class Runner:
             self.watch.run_ends()
         return Ending.COMPLETE
 
-    def _take_over(self, cells: Iterable[Cell]) -> None:
+    def _take_over(self) -> None:
         """Remove the keys that an earlier part of the run left when it was killed, and say what those of now are."""
         earlier = self.folder.manifest.get("key_prefix")
         if earlier is not None:
-            given = {server.endpoint: server for cell in cells for server in self._servers(cell)}
-            for server in given.values():
+            servers = {server.endpoint: server for cell in self.plan.cells for server in self._servers(cell)}
+            for server in servers.values():
                 remove_keys(server, earlier)
         self.folder.update_manifest(key_prefix=f"pybench:{self.run_id}:")
 
