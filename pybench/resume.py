@@ -82,7 +82,7 @@ def require_same(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapp
 
 
 def _differences(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    from pybench.records.machine import describe_machine
+    from pybench.machine import describe_machine
     from pybench.records.manifest import describe_versions
 
     before, now = manifest["versions"], describe_versions()

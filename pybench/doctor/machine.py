@@ -16,6 +16,7 @@ from shutil import disk_usage
 
 from pybench.doctor.finding import Finding, Level
 from pybench.errors import PybenchError
+from pybench.machine import cores_allowed, read_cpuinfo, virtualisation
 from pybench.servers import folder as folders
 from pybench.servers.config import MAXCLIENTS
 
@@ -57,7 +58,7 @@ def _core() -> Iterator[Finding]:
 
 
 def _cores() -> Iterator[Finding]:
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    usable = cores_allowed() or os.cpu_count() or 1
     quota = _cpu_quota()
     what = f"{usable} usable" + (f", limited to {quota:g} by a quota" if quota is not None else "")
     if usable < 2:
@@ -123,7 +124,7 @@ def _governor() -> Iterator[Finding]:
 
 
 def _wake_up() -> Iterator[Finding]:
-    kind = "virtual machine" if _is_virtual() else "no hypervisor seen"
+    kind = "virtual machine" if virtualisation(read_cpuinfo(), "") else "no hypervisor seen"
     cost = wake_up_us()
     what = f"{cost:.0f} µs to wake a waiting process ({kind})"
     if cost > SLOW_WAKE_US:
@@ -155,13 +156,6 @@ for _ in range({WAKE_ROUNDS}):
     time.sleep(0.0005)
     print(time.perf_counter_ns() - begin - 500_000)
 """
-
-
-def _is_virtual() -> bool:
-    try:
-        return "hypervisor" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False
 
 
 def _open_files() -> Iterator[Finding]:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import verdicts
 from pybench.errors import RecordError
+from pybench.machine import describe_machine
 from pybench.records import schema, shape
 from pybench.records.atomic import explained
-from pybench.records.machine import describe_machine
 from pybench.strategies import CATALOGUE, arguments_text
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pybench.records.machine import describe_machine
+from pybench.machine import describe_machine
 from pybench.servers import Server, binaries, supervisor
 from tests.benchmarks import references
 from tests.benchmarks.cases import CASES, Sample

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from support.trials import cell, totals, violation
 
+from pybench.machine import cpu_model, describe_machine, virtualisation
 from pybench.records import build_manifest, control_entry
-from pybench.records.machine import cpu_model, describe_machine, virtualisation
 from pybench.records.manifest import encode_manifest, masked, working_commit
 
 

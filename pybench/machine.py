@@ -1,4 +1,4 @@
-"""The machine that a run was measured on, as far as it bears on the figures. Its name does not."""
+"""The machine that a run is measured on, as far as it bears on the figures. Its name does not."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ _CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 def describe_machine() -> dict[str, Any]:
     """Processor, cores, memory, kernel and whether it is a virtual machine; what cannot be read is None."""
-    cpuinfo = _read(_CPUINFO)
+    cpuinfo = read_cpuinfo()
     return {
         "system": platform.system(),
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "cpu": cpu_model(cpuinfo) or platform.processor() or None,
         "cores": os.cpu_count(),
-        "cores_allowed": _cores_allowed(),
+        "cores_allowed": cores_allowed(),
         "memory_bytes": _memory_bytes(),
         "virtualisation": virtualisation(cpuinfo, _read(_PRODUCT).strip()),
         "container": any(mark.exists() for mark in _CONTAINER_MARKS),
     }
+
+
+def read_cpuinfo() -> str:
+    """The kernel's `/proc/cpuinfo`; empty where there is none."""
+    return _read(_CPUINFO)
 
 
 def cpu_model(cpuinfo: str) -> str | None:
@@ -43,7 +48,8 @@ def virtualisation(cpuinfo: str, product: str) -> str | None:
     return None
 
 
-def _cores_allowed() -> int | None:
+def cores_allowed() -> int | None:
+    """How many cores this process may use; None where the system does not tell."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
