@@ -95,6 +95,8 @@ def timers(server: Server) -> Iterator[Sample]:
     for clients, name in ((64, "64 clients"), (8, "8 clients")):
         late = ref.lag_p99_us(server, concurrency=clients, hold={"kind": "fixed", "value_ns": MS})
         yield Sample(f"lateness of holds of 1 ms, {name}, p99", late, None, ("at most", 60.0), "us")
+    late = ref.lag_p99_us(server, concurrency=16, keys=4)
+    yield Sample("lateness of retries, 16 clients on 4 keys, p99", late, None, ("at most", 60.0), "us")
 
 
 def hot_key(server: Server) -> Iterator[Sample]:

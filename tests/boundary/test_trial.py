@@ -154,6 +154,12 @@ def test_the_same_seed_gives_the_same_keys_and_tokens(make_spec, server):
     assert len(set(first)) == 20, "a fresh token for every attempt"
 
 
+def test_how_late_a_retry_was_is_lag_too(make_spec):
+    result = run(make_spec())
+    late = next(row for row in result.histograms if row.phase == "lag")
+    assert late.count >= 0.5 * result.totals["refused_attempts"] > 5, "nothing else is timed here: no hold, no pause"
+
+
 def test_where_the_server_is_the_limit_a_retry_goes_out_with_the_next_answers(make_spec):
     shared = {"kind": "shared", "count": 4}
     totals = run(make_spec(concurrency=64, keys=500, connections=shared, duration_ns=300 * MS)).totals

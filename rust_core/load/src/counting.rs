@@ -50,6 +50,13 @@ impl Thread {
         figures.wait_max_ns = figures.wait_max_ns.max(response.0);
     }
 
+    /// How late a hold, a pause or a retry was. In an open loop lag is that of arrivals alone.
+    pub(crate) fn count_lateness(&mut self, late: Nanos) {
+        if self.counting && self.arrivals.is_none() {
+            self.histograms.record(Phase::Lag, Ended::Granted, late);
+        }
+    }
+
     /// Those who still wait when the window ends have waited all the same.
     pub(crate) fn count_unfinished(&mut self, end: Nanos) {
         self.counters.unfinished += self.queue.len() as u64;

@@ -141,9 +141,7 @@ impl Thread {
             if client.own_wake <= now {
                 let due = std::mem::replace(&mut client.own_wake, Nanos::NEVER);
                 let doing = client.doing;
-                if self.counting && self.arrivals.is_none() {
-                    self.histograms.record(Phase::Lag, Ended::Granted, now.since(due));
-                }
+                self.count_lateness(now.since(due));
                 match doing {
                     Doing::Holding => self.hold_over(index, now),
                     Doing::Pausing => self.free(index),
@@ -151,8 +149,10 @@ impl Thread {
                     Doing::Idle | Doing::Acquiring | Doing::Releasing | Doing::Cancelling => {}
                 }
             }
-            if self.clients[index as usize].lock_wake <= now {
-                self.clients[index as usize].lock_wake = Nanos::NEVER;
+            let client = &mut self.clients[index as usize];
+            if client.lock_wake <= now {
+                let due = std::mem::replace(&mut client.lock_wake, Nanos::NEVER);
+                self.count_lateness(now.since(due));
                 self.tell(index, now, Event::Woke);
             }
             let next = self.clients[index as usize].next_wake();
