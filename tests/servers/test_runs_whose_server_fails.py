@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import signal
@@ -144,6 +145,19 @@ def test_a_run_goes_on_when_its_server_has_memory_again_and_leaves_no_key(given:
     after = job.carry_out(Job(matrix_of(opened, url_of(given)), command=[], resume=opened)).run.trials
     assert len(after) == 3
     assert set(before["started_at"]) < set(after["started_at"])
+
+
+def test_the_keys_of_a_trial_are_removed_also_when_the_run_fails_with_it(given: SupervisedServer, tmp_path: Path):
+    def forbid() -> None:
+        prefix = json.loads((tmp_path / "run" / "manifest.json").read_text())["key_prefix"]
+        with connect(given.endpoint) as client:
+            # The control and two baselines come before the two trials. Its lease would last an hour.
+            client.set(f"{prefix}5:stray", "held", px=3_600_000)
+            client.execute_command("ACL", "SETUSER", "default", "-info")
+
+    assert "NOPERM" in failed(carried_out(tmp_path / "run", Meddler(forbid), url_of(given)))
+    with connect(given.endpoint) as client:
+        assert client.dbsize() == 0
 
 
 def test_a_given_server_that_is_restarted_under_its_holders_is_no_measurement(given: SupervisedServer, tmp_path: Path):
