@@ -93,6 +93,15 @@ def test_the_keyboard_sorts_and_opens_too(page, address):
     page.keyboard.press("Space")
     assert row.get_attribute("aria-expanded") == "true"
     assert page.locator(".cell-details:visible").count() == 1
+    page.locator("#latency details.data summary").press("Enter")
+    heading = page.locator("#latency details.data thead th", has_text="p99 response")
+    heading.locator("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "ascending"
+    shown = page.eval_on_selector_all(
+        "#latency details.data tbody tr", "rows => rows.map(row => Number(row.cells[3].dataset.sort))"
+    )
+    assert shown == sorted(shown)
+    assert len(set(shown)) > 10
 
 
 def test_a_link_to_a_cell_opens_it(page, address):
@@ -101,6 +110,12 @@ def test_a_link_to_a_cell_opens_it(page, address):
     assert body.locator(".cell-details").is_visible()
     page.wait_for_function("document.activeElement !== document.body")
     assert page.evaluate("document.activeElement.closest('tbody').id") == "cell-naive-concurrency-64-keys-1"
+    assert 0 < page.evaluate("document.activeElement.getBoundingClientRect().top") < 860
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    body.get_by_role("button", name="Copy link").click()
+    page.wait_for_function("document.activeElement.textContent === 'Copied'")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"{address}#cell-naive-concurrency-64-keys-1"
     page.locator("#cell-naive-concurrency-64-keys-1 a", has_text="its violations").click()
     assert page.locator("#violations-cell-naive-concurrency-64-keys-1").get_attribute("open") is not None
 
@@ -161,6 +176,36 @@ def test_the_page_never_scrolls_sideways(page, address, width):
     page.goto(f"{address}#cell-mutex-concurrency-16-keys-1")
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_long_names_break_into_lines_and_short_ones_do_not(page, tmp_path):
+    args = f"fanout=sequential, name={'a_word_without_end' * 6}"
+    points = [Point(name, clients, 1, args=args if name == "naive" else "") for name in ("naive", "mutex")
+              for clients in (1, 16)]  # fmt: skip
+    path = tmp_path / "report.html"
+    path.write_text(build(make_run(points, trials=1)), encoding="utf-8")
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(path.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    page.evaluate("document.querySelectorAll('button.open').forEach(one => one.click())")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    heights = page.eval_on_selector_all(
+        "#ranking-table button.open", "all => all.map(one => [one.textContent, one.getBoundingClientRect().height])"
+    )
+    assert all(height < 30 for text, height in heights if text == "mutex")
+    assert all(height > 60 for text, height in heights if text != "mutex")
+
+
+def test_of_many_strategies_charts_begin_with_those_that_lead(page, tmp_path):
+    points = [Point(f"lock{n}", clients, 1, cost=40.0 + 20 * n) for n in range(9) for clients in (1, 16)]
+    path = tmp_path / "report.html"
+    path.write_text(build(make_run(points, trials=4)), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.wait_for_selector("#answer-chart svg.main-svg")
+    drawn = "[...new Set(document.getElementById('answer-chart').data.filter(one => one.visible).map(one => one.meta))]"
+    assert page.evaluate(drawn) == [f"lock{n}" for n in range(6)]
+    page.locator("#throughput").get_by_role("button", name="Show all 9").click()
+    assert len(page.evaluate(drawn)) == 9
 
 
 def test_many_cells_are_shown_when_asked_for(page, tmp_path):

@@ -229,7 +229,7 @@
   }
 
   /* ---- links to cells and violations ---- */
-  const follow = () => {
+  const follow = (behavior) => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
     if (target.matches("#ranking-table > tbody")) {
@@ -241,7 +241,7 @@
       $$("tbody.linked").forEach((one) => one.classList.remove("linked"));
       target.classList.add("linked");
       open(target, true);
-      target.scrollIntoView({ block: "center" });
+      target.scrollIntoView({ block: "center", behavior });
       $("button.open", target).focus({ preventScroll: true });
     }
     if (target.matches("details")) {
@@ -249,9 +249,9 @@
       $("summary", target).focus({ preventScroll: true });
     }
   };
-  addEventListener("hashchange", follow);
+  addEventListener("hashchange", () => follow("auto"));
   /* After the browser's own jump to the place, which takes the focus away. */
-  addEventListener("load", () => setTimeout(follow));
+  addEventListener("load", () => setTimeout(() => follow("instant")));
 
   /* ---- where the reader is ---- */
   const links = new Map($$("nav.side a").map((link) => [link.hash.slice(1), link]));

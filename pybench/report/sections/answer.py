@@ -111,12 +111,12 @@ def _control(view: View) -> Tile:
 
 
 def _chart(view: View) -> Figure | None:
-    """Throughput where clients met most often: what a lock is for."""
+    """Throughput where most locks are safe beside each other, and of those where clients met most often."""
     facets = view.facets(view.load_axis) if view.load_axis else view.facets()
     drawable = [(conditions, cells) for conditions, cells in facets if drawn_values(cells, THROUGHPUT)]
     if not drawable:
         return None
-    conditions, cells = max(drawable, key=lambda facet: _contention(facet[1]))
+    conditions, cells = max(drawable, key=lambda facet: _tells(facet[1]))
     title = " · ".join(["Throughput", *(say_condition(*pair) for pair in conditions)])
     axis = y_axis(view, cells, THROUGHPUT)
     if view.load_axis:
@@ -124,5 +124,6 @@ def _chart(view: View) -> Figure | None:
     return dot_panel(cells, THROUGHPUT, axis, id_="answer-chart", title=title)
 
 
-def _contention(cells: Sequence[CellView]) -> float:
-    return max(cell.number("contention_rate") or 0.0 for cell in cells)
+def _tells(cells: Sequence[CellView]) -> tuple[int, float]:
+    safe = {cell.series.label for cell in cells if cell.verdict == "SAFE"}
+    return len(safe), max(cell.number("contention_rate") or 0.0 for cell in cells)
