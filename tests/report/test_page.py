@@ -56,8 +56,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def usual() -> Page:
-    return Page(build(make_run()))
+def usual_html() -> str:
+    return build(make_run())
+
+
+@pytest.fixture(scope="module")
+def usual(usual_html) -> Page:
+    return Page(usual_html)
 
 
 def test_sections_come_in_order_with_the_answer_first(usual):
@@ -121,6 +126,48 @@ def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):
     assert re.search(r"✕ UNSAFE none in 4 of 6 cells: [\d,]+ double grants; it promises nothing", usual.text)
     assert re.search(r"✕ UNSAFE naive in 2 of 6 cells: [\d,]+ double grants; this breaks what it promises", usual.text)
     assert "per million at 95 %" in usual.text
+
+
+def test_unsafe_strategies_are_struck_in_legends_charts_and_tables_and_safe_ones_are_not(usual_html):
+    chips = re.findall(r'data-series="(\w+)">.*?</button>', usual_html)
+    struck = re.findall(r'data-series="(\w+)">[^\n]*?<s>\1</s>', usual_html)
+    assert len(chips) == 6 * 3
+    assert set(struck) == {"none", "naive"}
+    assert len(struck) == 6 * 2
+    rows = re.findall(r'<tr class="(\w+)"><th scope="row">(.*?)</th>', usual_html)
+    assert len(rows) == 6 * 18
+    assert all((verdict == "unsafe") == ("<s>" in name) for verdict, name in rows)
+    labels = [one["text"] for one in Page(usual_html).figures()["throughput-rate-0"]["layout"]["annotations"]]
+    assert [label.startswith("<s>") for label in labels] == [not label.startswith("mutex") for label in labels]
+
+
+def test_latency_is_drawn_with_its_lowest_and_highest_trial():
+    run = make_run([Point("mutex", 16, 1), Point("mutex", 1, 1)], trials=3)
+    (trace,) = [one for one in Page(build(run)).figures()["latency-p99-0"]["data"] if one["mode"] == "markers"]
+    for place, clients in enumerate((1, 16)):
+        trials = run.trials.loc[run.trials["concurrency"] == clients, "acquire_p99_us"]
+        reach = trace["error_y"]["array"][place], trace["error_y"]["arrayminus"][place]
+        assert reach == pytest.approx((trials.max() - trials.median(), trials.median() - trials.min()), rel=1e-3)
+    assert "A bar reaches from the lowest trial to the highest." in Page(build(run)).text
+
+
+def test_commands_per_grant_are_split_by_what_the_server_counted():
+    run = make_run([Point("mutex", 1, 1)], trials=2)
+    run.trials["commandstats"] = [json.dumps({"set": 300, "delifeq": 100, "hello": 4, "info": 9}), None]
+    run.trials["commands_per_grant"] = 2.0
+    run.summary["commands_per_grant"] = 2.0
+    text = Page(build(run)).text
+    assert "command calls per grant set 300 1.50 delifeq 100 0.500" in text
+    assert "hello" not in text
+
+
+def test_in_an_open_loop_the_response_decides():
+    run = make_run([Point("naive", 16, 1, cost=90), Point("mutex", 16, 1)], trials=5)
+    for frame in (run.trials, run.summary):
+        frame.insert(list(frame.columns).index("retry") + 1, "rate", "100/s")
+    page = Page(build(run))
+    assert "mutex answers soonest: p99 response" in page.text
+    assert page.text.index("1 mutex") < page.text.index("2 naive")
 
 
 def test_the_page_names_no_address_but_those_inside_it(usual):

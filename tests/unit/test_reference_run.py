@@ -53,8 +53,8 @@ def test_its_summary_is_computed_again_as_it_was_written(run):
 
 def test_its_verdicts_are_what_the_locks_promise(run):
     verdicts = {(row.strategy, row.concurrency): row.verdict for row in run.summary.itertuples()}
-    assert verdicts["none", 8] == Verdict.UNSAFE
-    assert {verdicts[name, clients] for name in ("naive", "mutex") for clients in (1, 8)} == {Verdict.SAFE}
+    assert verdicts["none", 64] == Verdict.UNSAFE
+    assert {verdicts[name, clients] for name in ("naive", "mutex") for clients in (1, 16, 64)} == {Verdict.SAFE}
 
 
 def test_its_histograms_hold_the_grants_of_its_trials(run):
@@ -93,9 +93,10 @@ def test_it_says_nothing_of_the_machine_but_what_a_reader_needs():
         text = path.read_text(encoding="utf-8")
         assert [place for place in ("/home", "/root", "/tmp", "/work", "/Users") if place in text] == []
     command = json.loads((REFERENCE / "manifest.json").read_text(encoding="utf-8"))["command"]
-    assert command == ["pybench", "run", "examples/smoke.yaml"]
+    assert command == ["pybench", "run", "examples/quickstart.yaml"]
 
 
 def test_it_stays_small():
     kept = [path for path in REFERENCE.iterdir() if path.name != "report.html"]
-    assert sum(path.stat().st_size for path in kept) < 300 * KILOBYTE
+    # Three quarters are the violations of no lock at all, which git packs to a tenth.
+    assert sum(path.stat().st_size for path in kept) < 1_200 * KILOBYTE

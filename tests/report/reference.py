@@ -1,0 +1,121 @@
+"""What README shows of the run in results/reference: the answer, the table, the pictures.
+
+    python -m tests.report.reference
+
+writes them anew after the run was made anew. A test compares; nothing of it is typed by hand.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+
+import pybench
+from pybench.answer import answer
+from pybench.conditions import say_conditions
+from pybench.numbers import format_count, format_us, missing, plural
+from pybench.records import Run
+from pybench.report import facts, write_html
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "results" / "reference"
+README = ROOT / "README.md"
+PICTURES = {"light": ROOT / "docs/images/report.png", "dark": ROOT / "docs/images/report-dark.png"}
+BEGIN, END = "<!-- from results/reference -->\n", "<!-- end -->\n"
+SIZE = {"width": 1280, "height": 760}
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# After the head come chunks in any order, of length, kind, body and check.
+HEAD_END = len(SIGNATURE) + 4 + 4 + 13 + 4
+NAME = b"pybench-run"
+
+
+def shown(run: Run) -> str:
+    """The part of README between its marks."""
+    manifest, machine = run.manifest, run.manifest["machine"]
+    plan = dict(facts.plan_rows(manifest))
+    locks = list(dict.fromkeys(run.summary["strategy"]))
+    safe = [lock for lock in reversed(locks) if lock != "none"]
+    titles = [f"{lock}, {figure}" for figure in ("safe grants/s", "acquire p50") for lock in safe]
+    head = ["clients", "keys", *titles, "none, grants/s"]
+    rows = [head, ["--:"] * len(head)]
+    for (keys, clients), cells in run.summary.groupby(["keys", "concurrency"], sort=True):
+        by_lock = {row["strategy"]: row for row in cells.to_dict("records")}
+        rates = [_rate(by_lock[lock]) for lock in safe]
+        times = [format_us(by_lock[lock]["acquire_p50_us"]) for lock in safe]
+        rows.append([f"{clients:,}", f"{keys:,}", *rates, *times, _rate(by_lock["none"])])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    server = manifest["servers"][0]
+    fixed = say_conditions([("hold", manifest["cells"][0]["hold"])])
+    (baseline,) = facts.baseline_sentences(manifest)
+    return (
+        f"> {answer(run.summary, run.trials).text}\n\n{table}\n\n"
+        f"Median of {plural(int(plan['trials']), 'trial')} of {plan['duration']}, in brackets the lowest and the "
+        f"highest; {fixed}. {server['label'].capitalize()} ({server['source']}) on a Unix socket, client and server on "
+        f"one machine with {plural(machine['cores'], 'core')} ({machine['cpu']}). {baseline}\n"
+    )
+
+
+def _rate(row: dict) -> str:
+    if row["verdict"] == "UNSAFE":
+        return f"~~{format_count(row['grants_per_s'])}~~ UNSAFE"
+    if row["verdict"] != "SAFE":
+        return str(row["verdict"])
+    low, high = format_count(row["grants_per_s_low"]), format_count(row["grants_per_s_high"])
+    rate = format_count(row["safe_grants_per_s"])
+    return rate if missing(row["grants_per_s_low"]) else f"{rate} ({low} to {high})"
+
+
+def told() -> str:
+    """What README says between its marks."""
+    return README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+
+
+def run_of(picture: Path) -> str:
+    """Which run a picture is of, by when that began; empty where the picture does not say."""
+    png = picture.read_bytes()
+    (length,) = struct.unpack(">I", png[HEAD_END : HEAD_END + 4])
+    kind, _, text = png[HEAD_END + 4 : HEAD_END + 8 + length].partition(b"\x00")
+    return text.decode("latin-1") if kind == b"tEXt" + NAME else ""
+
+
+def stamped(png: bytes, text: str) -> bytes:
+    """`png` with a text chunk that says which run it is of, after its head."""
+    assert png.startswith(SIGNATURE), "a picture is a PNG"
+    body = b"tEXt" + NAME + b"\x00" + text.encode("latin-1")
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    return png[:HEAD_END] + chunk + png[HEAD_END:]
+
+
+def take_pictures(run: Run) -> None:
+    """The top of the report in both themes."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.report.browsing import ARGUMENTS, CHROMIUM
+
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+        report = write_html(Path(shutil.copytree(REFERENCE, Path(temporary) / "reference")))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        for theme, picture in PICTURES.items():
+            page = browser.new_page(viewport=SIZE, color_scheme=theme)
+            page.goto(report.as_uri())
+            page.wait_for_selector("#answer-chart svg.main-svg")
+            picture.write_bytes(stamped(page.screenshot(), run.manifest["started_at"]))
+        browser.close()
+
+
+def main() -> None:
+    """Write README and the pictures anew."""
+    run = pybench.load(REFERENCE)
+    before, mark, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert mark, "README marks what comes from the run"
+    assert end, "README marks where that ends"
+    README.write_text(before + BEGIN + shown(run) + END + after, encoding="utf-8")
+    take_pictures(run)
+
+
+if __name__ == "__main__":
+    main()
