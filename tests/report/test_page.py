@@ -167,6 +167,7 @@ def test_in_an_open_loop_the_response_decides():
         frame.insert(list(frame.columns).index("retry") + 1, "rate", "100/s")
     page = Page(build(run))
     assert "mutex answers soonest: p99 response" in page.text
+    assert page.figures()["answer-chart"]["layout"]["xaxis"]["title"]["text"] == "response"
     assert page.text.index("1 mutex") < page.text.index("2 naive")
 
 

@@ -16,6 +16,7 @@ from pybench.report.findings import best_contest, by_wins, contests
 from pybench.report.html import fill
 from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
+from pybench.report.sections.latency import P99 as RESPONSE
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
 from pybench.report.view import CellView, View
 from pybench.verdicts import Verdict
@@ -111,17 +112,19 @@ def _control(view: View) -> Tile:
 
 
 def _chart(view: View) -> Figure | None:
-    """Throughput where most locks are safe beside each other, and of those where clients met most often."""
+    """What decides, where most locks are safe beside each other, and of those where clients met most often."""
+    measure = RESPONSE if all(cell.is_open for cell in view.cells) else THROUGHPUT
     facets = view.facets(view.load_axis) if view.load_axis else view.facets()
-    drawable = [(conditions, cells) for conditions, cells in facets if drawn_values(cells, THROUGHPUT)]
+    drawable = [(conditions, cells) for conditions, cells in facets if drawn_values(cells, measure)]
     if not drawable:
         return None
     conditions, cells = max(drawable, key=lambda facet: _tells(facet[1]))
-    title = " · ".join(["Throughput", *(say_condition(*pair) for pair in conditions)])
-    axis = y_axis(view, cells, THROUGHPUT)
+    name = "Throughput" if measure is THROUGHPUT else measure.title
+    title = " · ".join([name, *(say_condition(*pair) for pair in conditions)])
+    axis = y_axis(view, cells, measure)
     if view.load_axis:
-        return load_panel(view, cells, THROUGHPUT, axis, id_="answer-chart", title=title)
-    return dot_panel(cells, THROUGHPUT, axis, id_="answer-chart", title=title)
+        return load_panel(view, cells, measure, axis, id_="answer-chart", title=title)
+    return dot_panel(cells, measure, axis, id_="answer-chart", title=title)
 
 
 def _tells(cells: Sequence[CellView]) -> tuple[int, float]:
