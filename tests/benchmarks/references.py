@@ -63,6 +63,11 @@ def drive(server: Server, folder: Path, *, clients: int, keys: int, seconds: flo
     return Figure(said["grants_per_s"], said["cpu_us_per_grant"])
 
 
+def bare_sleep_p99_us() -> float:
+    """How late the machine wakes a thread that sleeps for 1 ms: no timer here can be more exact."""
+    return _json_of([str(EXAMPLES / "sleep"), "1000", "500"])["p99_us"]
+
+
 def redis_benchmark(server: Server, *, clients: int, pipeline: int) -> Figure | None:
     """Two commands count as a pair, though most of its `SET NX` are refused and nothing is deleted; None without it."""
     if shutil.which("redis-benchmark") is None:

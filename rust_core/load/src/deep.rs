@@ -3,7 +3,8 @@
 //! A client that was refused tries again when its timer fires. While nearly all clients wait for the server, that one
 //! command would only queue up behind theirs, and a wake-up and a write of its own would cost more than the rest of the
 //! grant. So it goes out with the next answers, at most `SLACK` late. On a contended key most clients wait for a timer,
-//! not for the server; there each timer fires on the spot.
+//! not for the server; there each timer fires on the spot, and so it does wherever clients hold or think for a while:
+//! those times are measured, and must not be rounded up.
 
 use locks::Nanos;
 
@@ -23,7 +24,7 @@ impl Thread {
     /// How long timers and commands may wait for answers to come.
     fn slack(&self) -> Nanos {
         let seven_of_eight_wait = self.outstanding * 8 >= self.clients.len() * 7;
-        if seven_of_eight_wait && self.outstanding >= DEEP {
+        if self.outstanding >= DEEP && seven_of_eight_wait && !self.shared.has_pauses() {
             SLACK
         } else {
             Nanos::ZERO

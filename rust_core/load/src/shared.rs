@@ -38,6 +38,11 @@ impl Shared {
         })
     }
 
+    /// Clients hold or think for a while: there are other timers than those of retries.
+    pub(crate) fn has_pauses(&self) -> bool {
+        !(self.hold.is_zero() && self.think.is_zero())
+    }
+
     pub(crate) fn spins(&self) -> bool {
         self.poll == Poll::Spin
     }
