@@ -34,6 +34,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     late.sort_by(f64::total_cmp);
     let quantile = |share: f64| late[(late.len() as f64 * share) as usize];
-    println!("{{\"p50_us\": {:.1}, \"p99_us\": {:.1}}}", quantile(0.5), quantile(0.99));
+    println!(
+        "{{\"p50_us\": {:.1}, \"p99_us\": {:.1}}}",
+        quantile(0.5),
+        quantile(0.99)
+    );
     Ok(())
 }
