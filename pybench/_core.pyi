@@ -107,6 +107,8 @@ class TrialSpec(TypedDict):
     drain_ns: int
     seed: int
     threads: int
+    cores: list[int]
+    """The core that each thread keeps to; empty: any."""
     poll: Literal["block", "spin"]
 
 @type_check_only

@@ -214,11 +214,13 @@ def require_core() -> None:
 def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, list[Server]]:
     """The plan, made again when the servers are there: they say how many connections they take."""
     from pybench.impossible import Limits
+    from pybench.placement import placement_of
     from pybench.plan import make_plan
 
     _raise_file_limit()
     first = make_plan(matrix, Limits.of_this_machine())
     first.require_cells()
+    pool.cores = placement_of(matrix, first.cells).servers
     servers = {(cell.backend, cell.appendfsync): _servers_of(cell, matrix, pool) for cell in first.cells}
     maxclients = {
         backend: server.facts.maxclients
@@ -246,6 +248,7 @@ def _raise_file_limit() -> None:
 
 def _folder(job: Job, plan: Plan, servers: Sequence[Server], begun: list[RunFolder]) -> RunFolder:
     """The folder of the run, claimed by this process."""
+    from pybench.placement import placement_of
     from pybench.records import RunFolder, build_manifest
 
     described = [server.manifest() for server in servers]
@@ -266,6 +269,7 @@ def _folder(job: Job, plan: Plan, servers: Sequence[Server], begun: list[RunFold
         cells=plan.cells,
         order=plan.order,
         servers=described,
+        placement=placement_of(job.matrix, plan.cells).manifest(),
         command=job.command,
     )
     folder = RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)

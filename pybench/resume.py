@@ -83,6 +83,7 @@ def require_same(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapp
 
 def _differences(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     from pybench.machine import describe_machine
+    from pybench.placement import Placement, placement_of
     from pybench.records.manifest import describe_versions
 
     before, now = manifest["versions"], describe_versions()
@@ -96,9 +97,17 @@ def _differences(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapp
     before_on, now_on = _named(manifest["servers"]), _named(servers)
     if before_on != now_on:
         yield f"it ran on {', '.join(before_on)}, now there is {', '.join(now_on)}"
+    then, placement = manifest.get("placement") or Placement().manifest(), placement_of(plan.matrix, plan.cells)
+    if then != placement.manifest():
+        yield f"it kept to the cores {_cores(then)}, now it would be {_cores(placement.manifest())}"
     cpus = manifest["machine"].get("cpu"), describe_machine().get("cpu")
     if cpus[0] != cpus[1]:
         yield f"it ran on {cpus[0]}, this is {cpus[1]}"
+
+
+def _cores(placement: Mapping[str, list[int]]) -> str:
+    """Such as `1 (drivers) and 0 (servers)`."""
+    return " and ".join(f"{', '.join(map(str, cores)) or 'any'} ({side})" for side, cores in placement.items())
 
 
 def _named(servers: Sequence[Mapping[str, Any]]) -> list[str]:

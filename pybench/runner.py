@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pybench import _core, control
 from pybench.errors import ServerError
 from pybench.numbers import plural
+from pybench.placement import placement_of
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
 from pybench.servers import difference, read_figures, refusing, remove_keys
@@ -95,6 +96,7 @@ class Runner:
         self.folder = folder
         self.watch = watch
         self.interrupts = interrupts
+        self.placement = placement_of(plan.matrix, plan.cells)
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.baselines: dict[Setting, Baseline] = {}
@@ -223,6 +225,7 @@ class Runner:
             trial_spec(
                 slot.cell,
                 [server.core_spec() for server in servers],
+                cores=self.placement.drivers,
                 key_prefix=prefix,
                 client_name=f"pybench-{self.run_id}",
                 seed=trial_seed(self.plan.matrix.seed, slot.block),

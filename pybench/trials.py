@@ -21,13 +21,14 @@ def trial_spec(
     cell: Cell,
     servers: Sequence[ServerSpec],
     *,
+    cores: Sequence[int],
     key_prefix: str,
     client_name: str,
     seed: int,
     warmup_ns: int,
     duration_ns: int,
 ) -> TrialSpec:
-    """Everything that one trial of `cell` needs."""
+    """Everything that one trial of `cell` needs. `cores` are those that its threads keep to, if any."""
     return {
         "strategy": cell.strategy,
         "args": dict(cell.args),
@@ -50,6 +51,7 @@ def trial_spec(
         "drain_ns": REST_NS,
         "seed": seed,
         "threads": cell.threads,
+        "cores": list(cores[: cell.threads]),
         "poll": cell.poll,
     }
 

@@ -40,6 +40,7 @@ def trial_spec(server: Server, **fields: object) -> dict[str, Any]:
         "drain_ns": 1_000 * MS,
         "seed": 1,
         "threads": 1,
+        "cores": [],
         "poll": "block",
     }
     return spec | fields

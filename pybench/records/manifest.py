@@ -47,6 +47,7 @@ def build_manifest(
     cells: Iterable[Cell],
     order: Sequence[Sequence[int]],
     servers: Sequence[Mapping[str, Any]],
+    placement: Mapping[str, Any],
     command: Sequence[str],
 ) -> dict[str, Any]:
     """The manifest of a run that begins now.
@@ -65,6 +66,7 @@ def build_manifest(
         "cells": [cell_entry(cell) for cell in cells],
         "order": [list(block) for block in order],
         "servers": [dict(server) for server in servers],
+        "placement": dict(placement),
         "control": [],
         "command": list(command),
         "versions": describe_versions(),

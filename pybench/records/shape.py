@@ -36,6 +36,11 @@ class _Server(BaseModel):
     address: str | None
 
 
+class _Placement(BaseModel):
+    drivers: list[int]
+    servers: list[int]
+
+
 class _Expanded(BaseModel):
     backends: dict[str, dict[str, Any]]
 
@@ -55,6 +60,7 @@ class _Manifest(BaseModel):
     cells: list[_Cell]
     order: list[list[int]]
     servers: list[_Server]
+    placement: _Placement | None = None
     control: list[_Control]
     baseline: list[_Baseline] = Field(default_factory=list)
     command: list[str]

@@ -62,12 +62,20 @@ def machine_rows(manifest: Mapping[str, Any]) -> Rows:
     rows = [
         ("Processor", machine.get("cpu")),
         ("Cores", count if cores else None),
+        ("Cores kept to", _kept(manifest.get("placement"))),
         ("Memory", f"{memory / 2**30:.1f} GiB" if memory else None),
         ("System", " ".join(str(machine[key]) for key in ("system", "kernel", "architecture") if machine.get(key))),
         ("Virtual machine", _virtual(machine.get("virtualisation")) if machine else None),
         ("Container", "yes" if machine.get("container") else None),
     ]
     return [(name, str(value)) for name, value in rows if value]
+
+
+def _kept(placement: Mapping[str, list[int]] | None) -> str | None:
+    if not placement or not placement["drivers"]:
+        return None
+    drivers, servers = (", ".join(map(str, placement[side])) for side in ("drivers", "servers"))
+    return f"the clients to {drivers}, the servers to {servers}"
 
 
 def _virtual(hint: str | None) -> str:

@@ -6,7 +6,8 @@ removed. When the keeper itself is killed, the kernel ends the server (Linux).
 A parent-death signal set by pybench itself would not do: it fires when the *thread* that started the server ends,
 and code between fork and exec is unsafe beside other threads. The keeper has one thread, so both are sound here.
 
-Arguments: folder, open files wanted, inherited file descriptor of the folder's lock, command of the server.
+Arguments: folder, open files wanted, the cores to keep to (`0,1`; `all` for no such bound), inherited file descriptor
+of the folder's lock, command of the server.
 Says on standard output: `pid N`, and `exit N` when the server ends by itself.
 """
 
@@ -29,11 +30,11 @@ OWNER = 0
 
 def main(arguments: list[str]) -> None:
     """Start the server, wait for the owner's end, end the server, remove the folder."""
-    folder, files, lock, *command = arguments
+    folder, files, cores, lock, *command = arguments
     os.set_inheritable(int(lock), False)  # noqa: FBT003 - positional only
     os.chdir(folder)
     signals = _catch_signals()
-    server = _launch(command, int(files))
+    server = _launch(command, int(files), cores)
     _say(f"pid {server}")
     if _wait_for_the_end(server, signals):
         _end(server)
@@ -51,7 +52,7 @@ def _catch_signals() -> int:
     return read_end
 
 
-def _launch(command: list[str], files: int) -> int:
+def _launch(command: list[str], files: int, cores: str) -> int:
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     keeper = os.getpid()
     child = os.fork()
@@ -66,6 +67,9 @@ def _launch(command: list[str], files: int) -> int:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         _raise_file_limit(files)
+        if cores != "all":
+            with contextlib.suppress(OSError):  # Somebody took them away since they were looked up.
+                os.sched_setaffinity(0, [int(core) for core in cores.split(",")])
         log = os.open("server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (log, 1), (log, 2)):

@@ -6,6 +6,7 @@ Not for use by several threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -37,9 +38,13 @@ class RedisBackend(Protocol):
 
 
 class ServerPool:
-    """Servers by backend and `appendfsync`. A context manager; `close` may be called more than once."""
+    """Servers by backend and `appendfsync`. A context manager; `close` may be called more than once.
+
+    Those that it starts keep to `cores` where any are named.
+    """
 
     def __init__(self) -> None:
+        self.cores: Sequence[int] = ()
         self._servers: dict[tuple[str, AppendFsync], list[Server]] = {}
         self._supervised: list[SupervisedServer] = []
 
@@ -82,7 +87,7 @@ class ServerPool:
 
     def _start(self, backend: RedisBackend, appendfsync: AppendFsync) -> Server:
         binary = binaries.find(backend.source)
-        supervised, facts = supervisor.start(binary, appendfsync=appendfsync)
+        supervised, facts = supervisor.start(binary, appendfsync=appendfsync, cores=self.cores)
         self._supervised.append(supervised)
         return Server(supervised.endpoint, facts, binary.source, supervised.pid)
 

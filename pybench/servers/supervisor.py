@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -174,10 +175,14 @@ def start(
     appendfsync: AppendFsync = "off",
     transport: Transport = "unix",
     password: SecretStr | None = None,
+    cores: Sequence[int] = (),
 ) -> tuple[SupervisedServer, Facts]:
-    """A new server that answers, and what it says of itself. Raises ServerError."""
+    """A new server that answers, and what it says of itself. It keeps to `cores` where any are named.
+
+    Raises ServerError.
+    """
     for attempt in range(PORT_TRIES):
-        server = _launch(binary, appendfsync, transport, password)
+        server = _launch(binary, appendfsync, transport, password, cores)
         try:
             return server, server.wait_until_ready()
         except ServerError as error:
@@ -192,7 +197,7 @@ def start(
 
 
 def _launch(
-    binary: Binary, appendfsync: AppendFsync, transport: Transport, password: SecretStr | None
+    binary: Binary, appendfsync: AppendFsync, transport: Transport, password: SecretStr | None, cores: Sequence[int]
 ) -> SupervisedServer:
     folder = ServerFolder.create()
     try:
@@ -207,7 +212,7 @@ def _launch(
         process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", keeper.__file__),
-                *(str(folder.path), str(FILES_WANTED), str(folder.lock)),
+                *(str(folder.path), str(FILES_WANTED), ",".join(map(str, cores)) or "all", str(folder.lock)),
                 *(str(binary.path), str(config)),
             ],
             stdin=subprocess.PIPE,

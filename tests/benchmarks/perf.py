@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.machine import describe_machine
+from pybench.placement import place
 from pybench.servers import Server, binaries, supervisor
 from tests.benchmarks import references
 from tests.benchmarks.cases import CASES, Sample
@@ -36,11 +38,17 @@ def main() -> None:
     references.build()
     chosen = [case for case in CASES if not asked.cases or case.__name__ in asked.cases]
     binary = binaries.find(asked.servers)
-    supervised, facts = supervisor.start(binary, transport="tcp")
+    machine = describe_machine()
+    cores = os.sched_getaffinity(0)
+    placement = place(cores, threads=2 if len(cores) >= 3 else 1)
+    supervised, facts = supervisor.start(binary, transport="tcp", cores=placement.servers)
     samples: dict[str, list[Sample]] = {}
     busy: list[float] = []
     speeds: list[float] = []
     try:
+        if placement.drivers:
+            # All that is measured runs here or in a child, so that pybench and its references are bound alike.
+            os.sched_setaffinity(0, placement.drivers)
         server = Server(supervised.endpoint, facts, binary.source, supervised.pid)
         for number in range(1, asked.rounds + 1):
             for case in chosen:
@@ -60,7 +68,6 @@ def main() -> None:
     rows = [row(taken) for taken in samples.values()]
     for line in rows:
         print(text(line))
-    machine = describe_machine()
     if (machine["cores"] or 1) < 3:
         print("not measured: two threads beside one, which needs three cores")
     noise = {"busy_cores": round(max(busy), 2), "slowdown": round(slowdown, 2)}

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
+import threading
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,6 +171,30 @@ def test_where_the_server_is_the_limit_a_retry_goes_out_with_the_next_answers(ma
     assert totals["refused_attempts"] > 100
     own_writes = totals["writes"] - totals["reads"]
     assert own_writes < 0.6 * totals["refused_attempts"], "each would have a write of its own otherwise"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core there is no other to be bound to")
+def test_a_thread_keeps_to_its_core(make_spec):
+    bound = max(os.sched_getaffinity(0))
+    trial = _core.Trial(make_spec(cores=[bound], duration_ns=300 * MS))
+    seen = set()
+
+    def look():
+        for status in Path("/proc/self/task").glob("*/status"):
+            with suppress(OSError):  # A thread that has ended meanwhile.
+                seen.add(re.search(r"Cpus_allowed_list:\s*(\S+)", status.read_text())[1])
+
+    watcher = threading.Timer(0.1, look)
+    watcher.start()
+    trial.run()
+    watcher.join()
+    assert str(bound) in seen
+    assert len(seen) > 1, "the others are free"
+
+
+def test_cores_are_named_for_all_threads_or_for_none(make_spec):
+    with pytest.raises(ValueError, match="cores"):
+        _core.Trial(make_spec(threads=2, cores=[0]))
 
 
 def test_nothing_is_left_on_the_server_by_a_lock_that_gives_back(make_spec, server):

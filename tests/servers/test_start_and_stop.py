@@ -41,6 +41,18 @@ def test_a_stopped_server_leaves_no_process_and_no_folder(binary: Binary, transp
     server.stop()
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system binds no process to a core")
+def test_a_server_and_all_its_threads_keep_to_the_cores_that_were_named(binary):
+    first = min(os.sched_getaffinity(0))
+    server, _ = supervisor.start(binary, cores=[first])
+    try:
+        threads = [int(task.name) for task in Path(f"/proc/{server.pid}/task").iterdir()]
+        assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset({first})}
+        assert os.sched_getaffinity(0) > {first} or os.cpu_count() == 1, "we do not"
+    finally:
+        server.stop()
+
+
 def test_the_folder_and_the_socket_are_closed_to_other_users(binary: Binary):
     server, _ = supervisor.start(binary)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in server.folder.iterdir()}

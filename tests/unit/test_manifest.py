@@ -51,6 +51,7 @@ def built(**fields: object):
         "cells": [cell(axes=(("ttl", "10s"),)), cell("naive", ttl_ms=50)],
         "order": [[0], [0]],
         "servers": [{"backend": "main", "address": "redis://ann:s3cret@db", "label": "redis 8.0"}],
+        "placement": {"drivers": [1], "servers": [0]},
         "command": ["pybench", "run", "--redis", "redis://ann:s3cret@db"],
     }
     return build_manifest(**{**usual, **fields})

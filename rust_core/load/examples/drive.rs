@@ -64,6 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         drain: Nanos::from_secs(1),
         seed: 1,
         threads: 1,
+        cores: Vec::new(),
         poll: Poll::Block,
     })?;
     let mut running = trial.start();

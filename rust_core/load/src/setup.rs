@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use locks::{Actions, AnyLock, Chance, Nanos};
+use rustix::thread::CpuSet;
 use wire::{Encoder, KeyNames, Login, greeting};
 
 use crate::client::{Client, ClientFigures};
@@ -35,6 +36,11 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
             !spec.servers.is_empty() && u16::try_from(spec.servers.len()).is_ok(),
         ),
         ("connections", !matches!(spec.connections, Connections::Shared(0))),
+        (
+            "cores",
+            spec.cores.iter().all(|core| (*core as usize) < CpuSet::MAX_CPU)
+                && (spec.cores.is_empty() || spec.cores.len() == spec.threads as usize),
+        ),
         ("key_prefix", spec.key_prefix.len() <= 512),
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
@@ -72,6 +78,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             .collect();
         threads.push(Thread {
             index: index as usize,
+            core: spec.cores.get(index as usize).copied(),
             shared: Arc::clone(&shared),
             control: Arc::clone(control),
             judge,

@@ -28,6 +28,8 @@ pub struct TrialSpec {
     pub drain: Nanos,
     pub seed: u64,
     pub threads: u32,
+    /// The core that each thread keeps to; empty: any.
+    pub cores: Vec<u32>,
     pub poll: Poll,
 }
 

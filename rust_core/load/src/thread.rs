@@ -11,6 +11,8 @@ use check::ClientId;
 use locks::{Actions, CallId, Nanos};
 use wire::Encoder;
 
+use rustix::thread::{CpuSet, sched_setaffinity};
+
 use crate::LoadError;
 use crate::client::{Client, ClientFigures};
 use crate::clock;
@@ -34,6 +36,8 @@ const STOP_WITHIN: Nanos = Nanos::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) index: usize,
+    /// The core that it keeps to.
+    pub(crate) core: Option<u32>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) control: Arc<Control>,
     pub(crate) judge: Judge,
@@ -91,10 +95,21 @@ pub(crate) struct Share {
     pub(crate) window_end: Nanos,
 }
 
+/// Binds the calling thread to `core`.
+fn keep_to(core: u32) {
+    let mut cores = CpuSet::new();
+    cores.set(core as usize);
+    // Refused only where somebody took the core away since it was looked up: then any other will do.
+    let _ = sched_setaffinity(None, &cores);
+}
+
 impl Thread {
     /// The whole trial of this thread. On an error the other threads are stopped too.
     pub(crate) fn run(mut self) -> Result<(Share, Judge), LoadError> {
         clock::sharpen_timeouts();
+        if let Some(core) = self.core {
+            keep_to(core);
+        }
         let ended = self.periods();
         self.judge.reached(Nanos::NEVER);
         if let Err(error) = ended {

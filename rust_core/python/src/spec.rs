@@ -82,6 +82,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         drain: nanos(spec, "drain_ns")?,
         seed: field(spec, "seed")?,
         threads: field(spec, "threads")?,
+        cores: field(spec, "cores")?,
         poll: choice(spec, "poll", &[("block", Poll::Block), ("spin", Poll::Spin)])?,
     })
 }

@@ -1,0 +1,39 @@
+"""Which cores the threads and the servers of a run keep to."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pybench.matrix import matrix_from_mapping
+from pybench.placement import Placement, place, placement_of
+from pybench.plan import make_plan
+
+MATRIX = {"name": "placed", "axes": {"strategy": ["mutex"], "threads": [1, 2], "concurrency": [4]}}
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "placed"),
+    [
+        ([0, 1], 1, Placement(drivers=(1,), servers=(0,))),
+        ([6, 2, 4, 0], 2, Placement(drivers=(4, 6), servers=(0, 2))),
+        ([0, 1], 2, Placement()),
+        ([3], 1, Placement()),
+    ],
+)
+def test_each_thread_gets_a_core_and_the_servers_the_others_or_nothing_is_bound(cores, threads, placed):
+    assert place(cores, threads) == placed
+
+
+def test_the_cell_with_most_threads_decides_for_the_whole_run(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2})
+    matrix = matrix_from_mapping(MATRIX)
+    assert placement_of(matrix, make_plan(matrix).cells) == Placement(drivers=(1, 2), servers=(0,))
+
+
+def test_where_all_servers_are_given_nothing_is_bound(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2, 3})
+    given = {"backends": {"theirs": {"kind": "redis", "url": "redis://localhost"}}}
+    matrix = matrix_from_mapping({**MATRIX, **given})
+    assert placement_of(matrix, make_plan(matrix).cells) == Placement()
