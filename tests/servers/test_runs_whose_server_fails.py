@@ -208,8 +208,10 @@ def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_p
     ids=["server", "keeper"],
 )
 def test_a_started_server_that_is_killed_is_told_with_how_it_ended(tmp_path: Path, victim, told: str):
+    others = set(supervisor._running)  # Those of fixtures that serve a whole session.
+
     def kill() -> None:
-        [ours] = supervisor._running
+        [ours] = supervisor._running - others
         os.kill(victim(ours), signal.SIGKILL)
 
     assert told in failed(carried_out(tmp_path / "run", Meddler(kill), None))
