@@ -9,9 +9,8 @@ use std::sync::atomic::Ordering;
 
 use check::ClientId;
 use locks::{Actions, CallId, Nanos};
-use wire::Encoder;
-
 use rustix::thread::{CpuSet, sched_setaffinity};
+use wire::Encoder;
 
 use crate::LoadError;
 use crate::client::{Client, ClientFigures};

@@ -51,11 +51,11 @@ impl Length {
         })
     }
 
-    #[inline]
     pub(crate) fn is_zero(&self) -> bool {
         matches!(self, Self::Fixed(Nanos::ZERO))
     }
 
+    #[inline]
     pub(crate) fn draw(&self, stream: &mut Stream) -> Nanos {
         match self {
             Self::Fixed(value) => *value,
