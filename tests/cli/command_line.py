@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,24 @@ class GivenServer:
     def url(self) -> str:
         endpoint = self.process.endpoint
         return f"redis://:{PASSWORD}@{endpoint.host}:{endpoint.port}/0"
+
+
+def answer_of(
+    command: Sequence[str], folder: Path, *, begin: Callable[[], None] | None = None, **variables: str
+) -> Answer:
+    """What `command` says in `folder`; `begin` is called in the new process before it starts."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+        preexec_fn=begin,
+    )
+    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 def masked(text: str) -> str:

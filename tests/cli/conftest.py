@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, PASSWORD, Answer, GivenServer, Pybench, environment
+from command_line import COMMAND, PASSWORD, Answer, GivenServer, Pybench, answer_of
 from pydantic import SecretStr
 
 from pybench.cli import answer
@@ -19,17 +18,7 @@ def pybench(tmp_path: Path) -> Pybench:
     """Runs one command line and gives its exit code and what it said."""
 
     def run(*arguments: str, **variables: str) -> Answer:
-        done = subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=tmp_path,
-            env=environment(**variables),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
-        return Answer(done.returncode, done.stdout, done.stderr)
+        return answer_of([*COMMAND, *arguments], tmp_path, **variables)
 
     return run
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, Answer, Pybench, environment
+from command_line import COMMAND, Answer, Pybench, answer_of
 
 from pybench import control, job
 from pybench.job import Job
@@ -159,16 +159,8 @@ def test_a_folder_that_belongs_to_another_is_told(tmp_path: Path):
     powerless = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] if os.geteuid() == 0 else []
     if powerless:
         os.chown(theirs, 65534, 65534)
-    done = subprocess.run(
-        [*powerless, *COMMAND, *RUN, "--out", str(theirs / "run")],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    refused(Answer(done.returncode, done.stdout, done.stderr), "Permission denied", "name a folder that you own")
+    answer = answer_of([*powerless, *COMMAND, *RUN, "--out", str(theirs / "run")], tmp_path)
+    refused(answer, "Permission denied", "name a folder that you own")
 
 
 def test_a_run_that_goes_on_is_not_taken_up_by_another(pybench_inside: Pybench, tmp_path: Path):
@@ -183,16 +175,10 @@ def test_a_run_that_goes_on_is_not_taken_up_by_another(pybench_inside: Pybench, 
 
 
 def test_too_few_open_files_are_told_before_anything_runs(tmp_path: Path):
-    done = subprocess.run(
+    answer = answer_of(
         [*COMMAND, *RUN[:4], "1000", "--connections", "per-client"],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
+        tmp_path,
+        begin=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
     )
-    answer = Answer(done.returncode, done.stdout, done.stderr)
     refused(answer, "every cell of this matrix is refused", "raise them (ulimit -n)")
     assert "per-client opens 1,000 connections" in answer.err

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, environment
+from command_line import COMMAND, PASSWORD, QUICK, Answer, GivenServer, Pybench, answer_of, environment
 
 from pybench.cells import Cell
 from pybench.control import control_cell
@@ -62,32 +62,24 @@ def wait_for(process: subprocess.Popen[str], text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
     """A run that is complete, for the tests that only look at one: its folder, and what it said."""
     here = tmp_path_factory.mktemp("finished")
-    done = subprocess.run(
-        [*COMMAND, "run", *SMALL, "--out", "folder"],
-        cwd=here,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = answer_of([*COMMAND, "run", *SMALL, "--out", "folder"], here)
     return here / "folder", done
 
 
-def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, subprocess.CompletedProcess[str]]):
+def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, Answer]):
     folder, done = finished
-    assert done.returncode == 0
-    table = done.stdout.splitlines()
+    assert done.code == 0
+    table = done.out.splitlines()
     mutex, none = (next(i for i, line in enumerate(table) if f"  {name} " in line) for name in ("mutex", "none"))
     assert table[mutex].split()[0] == "1"
     assert table[none].split()[0] == "x"
     assert table[none].rstrip().endswith("UNSAFE")
     assert mutex < none
-    assert "[control] control of redis: caught" in done.stderr
-    assert done.stderr.rstrip().endswith("report: folder/report.html")
+    assert "[control] control of redis: caught" in done.err
+    assert done.err.rstrip().endswith("report: folder/report.html")
     assert {"manifest.json", "summary.csv", "report.html", "report.md", "trials.parquet"} <= {
         path.name for path in folder.iterdir()
     }
@@ -104,7 +96,7 @@ def test_json_is_the_rows_of_the_summary_and_nothing_else_is_on_stdout(pybench: 
 
 
 def test_the_command_that_repeats_a_run_is_not_in_the_way_of_its_folder(
-    pybench: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]]
+    pybench: Pybench, finished: tuple[Path, Answer]
 ):
     command = load(finished[0]).manifest["command"]
     assert command == ["pybench", "run", *SMALL]
@@ -282,17 +274,13 @@ def test_a_started_server_that_is_killed_is_named_with_41(tmp_path: Path):
     assert "--resume" in err
 
 
-def test_a_complete_run_has_nothing_to_resume(
-    pybench_inside: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]]
-):
+def test_a_complete_run_has_nothing_to_resume(pybench_inside: Pybench, finished: tuple[Path, Answer]):
     answer = pybench_inside("run", "--resume", str(finished[0]))
     assert answer.code == 40
     assert "nothing is left to run" in answer.err
 
 
-def test_a_run_of_another_version_is_not_resumed(
-    pybench: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
-):
+def test_a_run_of_another_version_is_not_resumed(pybench: Pybench, finished: tuple[Path, Answer], tmp_path: Path):
     shutil.copytree(finished[0], tmp_path / "folder")
     path = tmp_path / "folder" / "manifest.json"
     manifest = json.loads(path.read_text())
@@ -310,7 +298,7 @@ def test_quick_shortens_trials_and_their_number(pybench_inside: Pybench):
 
 
 def test_reports_are_written_again_from_the_folder_alone(
-    pybench_inside: Pybench, finished: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+    pybench_inside: Pybench, finished: tuple[Path, Answer], tmp_path: Path
 ):
     shutil.copytree(finished[0], tmp_path / "folder", ignore=shutil.ignore_patterns("report.*"))
     answer = pybench_inside("report", "folder")
