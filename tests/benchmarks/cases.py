@@ -110,10 +110,10 @@ def hot_key(server: Server) -> Iterator[Sample]:
 
 
 def checker(server: Server) -> Iterator[Sample]:
-    """What the checker and the histograms cost: a difference of a few percent, so many short pairs in turn."""
+    """What the checker and the histograms cost: a difference of a few percent, so many pairs in turn."""
 
     def measured(folder: Path) -> Figure:
-        return ref.drive(server, folder, clients=64, keys=1_000, seconds=0.3)
+        return ref.drive(server, folder, clients=64, keys=1_000, seconds=0.6)
 
     for number in range(10):
         if number % 2:
