@@ -1,7 +1,7 @@
 //! The list a machine appends its wishes to. One list serves all clients of a thread, so that nothing is allocated
 //! once it has grown to the largest batch.
 
-use crate::{Action, CallId, Command, Nanos, Outcome, ServerId};
+use crate::{Action, CallId, Command, Lane, Lasts, Nanos, Outcome, ServerId};
 
 /// What a machine wants done, in order. Only the driver empties it, after every `LockMachine::on`.
 #[derive(Debug, Default)]
@@ -10,12 +10,38 @@ pub struct Actions {
 }
 
 impl Actions {
+    /// Over a shared connection.
     pub fn send(&mut self, call: CallId, to: ServerId, command: Command) {
-        self.list.push(Action::Send { call, to, command });
+        self.send_over(Lane::Shared, call, to, command);
+    }
+
+    pub fn send_over(&mut self, over: Lane, call: CallId, to: ServerId, command: Command) {
+        self.list.push(Action::Send {
+            call,
+            to,
+            over,
+            command,
+        });
     }
 
     pub fn wake_at(&mut self, at: Nanos) {
         self.list.push(Action::WakeAt(at));
+    }
+
+    pub fn hang_up(&mut self) {
+        self.list.push(Action::HangUp);
+    }
+
+    pub fn queued(&mut self) {
+        self.list.push(Action::Queued);
+    }
+
+    pub fn renewed(&mut self, lasts: Lasts) {
+        self.list.push(Action::Renewed { lasts });
+    }
+
+    pub fn lapsed(&mut self) {
+        self.list.push(Action::Lapsed);
     }
 
     pub fn settle(&mut self, outcome: Outcome) {

@@ -54,7 +54,10 @@ impl Chance {
     }
 
     pub fn token(&mut self) -> Token {
-        Token(u128::from(self.bits()) << 64 | u128::from(self.bits()))
+        Token {
+            high: self.bits(),
+            low: self.bits(),
+        }
     }
 }
 

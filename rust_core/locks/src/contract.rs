@@ -3,15 +3,25 @@
 //! A machine serves one client and one lock name at a time, over and over: `Acquire` .. `Settle(Held)` .. `Release` ..
 //! `Settle(Released)`. Every `Acquire`, `Release` and `Cancel` is answered by exactly one `Settle`.
 
-use crate::{Actions, Nanos};
+use std::num::NonZeroU64;
+
+use crate::{Actions, Command, Keys, Nanos};
 
 /// A lock name, as an index into the driver's table of names: a machine never looks inside a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub u32);
 
-/// 128 random bits, fresh for every attempt; on the wire 32 lower-case hex digits.
+/// 128 random bits, fresh for every attempt; on the wire 32 lower-case hex digits. In two halves, since the alignment of
+/// a `u128` would make every client of a cell a third larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub u128);
+pub struct Token {
+    pub high: u64,
+    pub low: u64,
+}
+
+/// A number that grows with every grant of a key, for a resource that refuses whoever comes with an older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub NonZeroU64);
 
 /// One of the servers of a cell, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +32,24 @@ pub struct ServerId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
+/// How a holder wants the lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    #[default]
+    Exclusive,
+    /// Beside others that share it; only where `Strategy::shares`.
+    Shared,
+}
+
+/// Which connection a command goes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Any that leads to the server; other clients' commands go over it too.
+    Shared,
+    /// This client's own, for what blocks on the server or subscribes; only where `Strategy::owns_connection`.
+    Own,
+}
+
 /// One attempt of one client to take, keep and give back one lock.
 pub trait LockMachine {
     /// Tell it one thing that happened; it appends what it wants done to `out`. The driver empties `out` before the
@@ -30,22 +58,34 @@ pub trait LockMachine {
 
     /// How often the present (or, when idle, the last) `Acquire` has tried to take the lock so far.
     fn attempts(&self) -> u32;
+
+    /// Attempts of the present (or the last) `Acquire` that no client could win, each having got some of the servers.
+    fn split_votes(&self) -> u32 {
+        0
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Take the lock named `key`. Only when idle.
-    Acquire { key: Key },
-    /// Give it back. Only while held.
+    /// Take the lock named `keys`; more than one only where `Strategy::takes_many_keys`. Only when idle.
+    Acquire { keys: Keys, mode: Mode },
+    /// The holder enters once more; only where `Strategy::nests`, and only while held. Settles as an acquire.
+    Enter,
+    /// Give it back, or leave the last entry. Only while held.
     Release,
-    /// Stop trying and free what may have been taken; while held it is a `Release`. Settles like a release. It takes
-    /// the place of the request under way, if there is one: a single `Settle` answers both. In any state; when idle it
-    /// settles at once.
+    /// Stop trying and free what may have been taken; while held it is a `Release` of all entries. Settles like a
+    /// release. It takes the place of the request under way, if there is one: a single `Settle` answers both. In any
+    /// state; when idle it settles at once.
     Cancel,
     /// The answer to `call`.
     Replied { call: CallId, reply: Reply },
     /// No answer to `call` will come: its connection closed. The command may or may not have been carried out.
     Lost { call: CallId },
+    /// A message came over this client's own connection, from a channel it subscribed to.
+    Published,
+    /// This client's own connection closed, and is being opened again: what it had subscribed to is forgotten. Comes
+    /// besides the `Lost` of its unanswered calls.
+    Disconnected,
     /// A point asked for with `WakeAt` has come; early or twice is harmless.
     Woke,
 }
@@ -56,18 +96,32 @@ pub enum Action {
     Send {
         call: CallId,
         to: ServerId,
+        over: Lane,
         command: Command,
     },
     /// Say `Woke` at this point. It takes the place of the point asked for before.
     WakeAt(Nanos),
+    /// Close this client's own connection and open it again: what blocks there must not hold up what follows.
+    HangUp,
+    /// The server has acknowledged our place in its queue: whoever asks from now on comes after us. Only while an
+    /// `Acquire` is under way.
+    Queued,
+    /// The lease of what is held was set anew. Its end is never in the past, and it never comes when the lease before
+    /// it had passed.
+    Renewed {
+        lasts: Lasts,
+    },
+    /// What is held is no longer ours: belief ends here. It is still to be released.
+    Lapsed,
     Settle(Outcome),
 }
 
-/// How an `Acquire`, `Release` or `Cancel` ended.
+/// How an `Acquire`, `Enter`, `Release` or `Cancel` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The lock is ours for as long as `lasts` says; its end is never in the past.
-    Held { lasts: Lasts },
+    /// The lock is ours for as long as `lasts` says; its end is never in the past. Also after a `Release` that left
+    /// other entries.
+    Held { lasts: Lasts, fence: Option<Fence> },
     /// Given back, or nothing was taken.
     Released,
     /// The lock was not taken, and nothing of ours is left on a server; but see `Refusal::TooLate`.
@@ -99,55 +153,28 @@ pub enum Refusal {
     TooLate,
 }
 
-/// What a lock can ask of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// `SET key token NX PX lease_ms`
-    SetNxPx { key: Key, token: Token, lease_ms: u64 },
-    /// Delete the key only when it holds `token`: Lua, or the server's own command where it has one.
-    CompareAndDelete { key: Key, token: Token, form: ScriptForm },
-    /// `SETNX key 1`
-    SetNx { key: Key },
-    /// `EXPIRE key seconds`
-    Expire { key: Key, seconds: u64 },
-    /// `DEL key`
-    Del { key: Key },
-}
-
-/// How a script travels: by its SHA-1, or, after `NOSCRIPT`, as its whole text, which also caches it on the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScriptForm {
-    Sha,
-    Source,
-}
-
-/// The Lua scripts, one file each in `src/lua`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Script {
-    CompareAndDelete,
-}
-
-impl Script {
-    pub const ALL: [Self; 1] = [Self::CompareAndDelete];
-
-    pub const fn source(self) -> &'static str {
-        match self {
-            Self::CompareAndDelete => include_str!("lua/compare_and_delete.lua"),
-        }
-    }
-}
-
 /// An answer, reduced to what locks ask of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// `+OK`
+    /// `+OK`, or the confirmation of a subscription
     Ok,
     /// A null of either protocol version.
     Nil,
     Int(i64),
+    /// The id of a stream's entry: of the one added, or of the first one read.
+    Entry(EntryId),
+    /// A list with something in it, such as what a blocking pop found.
+    Items,
     Error(ErrorKind),
     /// Anything else: well-formed, but no answer to what a lock asks.
     Other,
+}
+
+/// The id of an entry of a stream, `<ms>-<seq>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryId {
+    pub ms: u64,
+    pub seq: u64,
 }
 
 /// The first word of an error reply.

@@ -15,12 +15,15 @@ mod any;
 mod backoff;
 mod calls;
 mod chance;
+mod command;
 mod contract;
 mod error;
+mod keys;
 mod lease;
 mod mutex;
 mod naive;
 mod none;
+mod script;
 mod spec;
 mod time;
 
@@ -28,11 +31,14 @@ pub use actions::Actions;
 pub use any::{AnyLock, ArgValue, Strategy};
 pub use backoff::{Backoff, Next, Retry, RetryKind};
 pub use chance::Chance;
+pub use command::{Command, ScriptForm};
 pub use contract::{
-    Action, CallId, Command, ErrorKind, Event, Key, Lasts, LockMachine, Outcome, Refusal, Reply, Script, ScriptForm,
+    Action, CallId, EntryId, ErrorKind, Event, Fence, Key, Lane, Lasts, LockMachine, Mode, Outcome, Refusal, Reply,
     ServerId, Token,
 };
 pub use error::SpecError;
+pub use keys::Keys;
 pub use lease::Lease;
+pub use script::{Companion, Script};
 pub use spec::Spec;
 pub use time::{Millis, Nanos};

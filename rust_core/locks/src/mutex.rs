@@ -18,8 +18,8 @@ use std::sync::Arc;
 use crate::backoff::{Backoff, Next};
 use crate::calls::{Calls, Effect, SERVER, Wait, wait};
 use crate::{
-    Actions, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, LockMachine, Nanos, Outcome, Reply, ScriptForm,
-    Spec, Token,
+    Actions, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, LockMachine, Mode, Nanos, Outcome, Reply,
+    ScriptForm, Spec, Token,
 };
 
 #[derive(Debug)]
@@ -44,32 +44,18 @@ enum State {
     GivingBack(GivingBack),
 }
 
-/// What an attempt wants to own. The token is fresh for each attempt; it is kept as its two halves, since the alignment
-/// of a u128 would make every client of a cell a third larger.
+/// What an attempt wants to own. The token is fresh for each attempt.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
-    token_high: u64,
-    token_low: u64,
     key: Key,
+    token: Token,
 }
 
 impl Claim {
-    const fn new(key: Key, token: Token) -> Self {
-        Self {
-            token_high: (token.0 >> 64) as u64,
-            token_low: token.0 as u64,
-            key,
-        }
-    }
-
-    fn token(self) -> Token {
-        Token(u128::from(self.token_high) << 64 | u128::from(self.token_low))
-    }
-
     fn delete(self, form: ScriptForm) -> Command {
         Command::CompareAndDelete {
             key: self.key,
-            token: self.token(),
+            token: self.token,
             form,
         }
     }
@@ -226,7 +212,7 @@ impl Mutex {
             },
         );
         out.wake_at(now.after(self.spec.patience));
-        let claim = Claim::new(key, token);
+        let claim = Claim { key, token };
         self.state = State::Asking(Asking { claim, call, sent: now });
     }
 
@@ -238,6 +224,7 @@ impl Mutex {
                     self.state = State::Held(asking.claim);
                     out.settle(Outcome::Held {
                         lasts: Lasts::Until(until),
+                        fence: None,
                     });
                 } else {
                     self.give_back(now, asking.claim, ScriptForm::Sha, Why::TooLate, out);
@@ -251,7 +238,9 @@ impl Mutex {
                 Effect::Nothing => self.settle(Outcome::Failed(kind), out),
                 Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
             },
-            Reply::Int(_) | Reply::Other => self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out),
+            Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out)
+            }
         }
     }
 
@@ -259,7 +248,7 @@ impl Mutex {
         let effect = match reply {
             Reply::Nil => Effect::Nothing,
             Reply::Error(kind) => Effect::of(kind),
-            Reply::Ok | Reply::Int(_) | Reply::Other => Effect::Unknown,
+            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => Effect::Unknown,
         };
         match effect {
             Effect::Nothing => self.settle(Outcome::Released, out),
@@ -297,7 +286,10 @@ impl Mutex {
             (Reply::Error(kind), Why::Release | Why::Cancel | Why::TooLate) => {
                 self.settle(Outcome::Failed(kind), out);
             }
-            (Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other, Why::Release | Why::Cancel | Why::TooLate) => {
+            (
+                Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other,
+                Why::Release | Why::Cancel | Why::TooLate,
+            ) => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -330,7 +322,14 @@ impl Mutex {
 impl LockMachine for Mutex {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match event {
-            Event::Acquire { key } => self.acquire(now, key, out),
+            Event::Acquire {
+                keys,
+                mode: Mode::Exclusive,
+            } => self.acquire(now, keys.only(), out),
+            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
+            Event::Enter => panic!("Enter, but it does not nest"),
+            // It has no connection of its own.
+            Event::Published | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),
             Event::Replied { call, reply } => self.replied(now, call, reply, out),

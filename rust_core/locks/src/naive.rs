@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use crate::backoff::{Backoff, Next};
 use crate::calls::{Calls, Effect, SERVER, Wait, wait};
-use crate::{Actions, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, LockMachine, Nanos, Outcome, Reply, Spec};
+use crate::{
+    Actions, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, LockMachine, Mode, Nanos, Outcome, Reply, Spec,
+};
 
 #[derive(Debug)]
 pub(crate) struct Naive {
@@ -194,7 +196,7 @@ impl Naive {
                 self.go_on(key, next, out);
             }
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => {
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -208,7 +210,9 @@ impl Naive {
                 Effect::Nothing => self.settle(Outcome::Released, out),
                 Effect::Unknown => self.settle(Outcome::Unknown, out),
             },
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => self.settle(Outcome::Unknown, out),
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                self.settle(Outcome::Unknown, out)
+            }
         }
     }
 
@@ -222,6 +226,7 @@ impl Naive {
                     self.state = State::Held(leasing.key);
                     out.settle(Outcome::Held {
                         lasts: Lasts::Until(until),
+                        fence: None,
                     });
                 } else {
                     let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
@@ -229,7 +234,7 @@ impl Naive {
                 }
             }
             Reply::Error(kind) => self.abandon(now, leasing, Outcome::Failed(kind), out),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => {
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
                 self.abandon(now, leasing, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -252,7 +257,9 @@ impl Naive {
                 Why::Cancel => Outcome::Released,
             },
             Reply::Error(kind) => Outcome::Failed(kind),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Other => Outcome::Failed(ErrorKind::Unexpected),
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                Outcome::Failed(ErrorKind::Unexpected)
+            }
         };
         self.settle(outcome, out);
     }
@@ -292,7 +299,14 @@ impl Naive {
 impl LockMachine for Naive {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match event {
-            Event::Acquire { key } => self.acquire(now, key, out),
+            Event::Acquire {
+                keys,
+                mode: Mode::Exclusive,
+            } => self.acquire(now, keys.only(), out),
+            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
+            Event::Enter => panic!("Enter, but it does not nest"),
+            // It has no connection of its own.
+            Event::Published | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),
             Event::Replied { call, reply } => self.replied(now, call, reply, out),

@@ -33,6 +33,7 @@ impl LockMachine for NoLock {
                 self.state = State::Held;
                 out.settle(Outcome::Held {
                     lasts: Lasts::Unbounded,
+                    fence: None,
                 });
             }
             (State::Held, Event::Release | Event::Cancel) => {
@@ -43,7 +44,11 @@ impl LockMachine for NoLock {
             (State::Idle, Event::Release) => panic!("Release, but nothing is held"),
             (State::Held, Event::Acquire { .. }) => panic!("Acquire, but the last grant was not released"),
             // Nothing was sent and no point asked for, so this is about somebody else.
-            (State::Idle | State::Held, Event::Replied { .. } | Event::Lost { .. } | Event::Woke) => {}
+            (
+                State::Idle | State::Held,
+                Event::Replied { .. } | Event::Lost { .. } | Event::Published | Event::Disconnected | Event::Woke,
+            ) => {}
+            (State::Idle | State::Held, Event::Enter) => panic!("Enter, but it does not nest"),
         }
     }
 

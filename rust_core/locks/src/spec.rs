@@ -5,6 +5,8 @@ use crate::{Lease, Nanos, Retry, SpecError};
 /// Shared by the clients of a cell. Make it, `check` it once, and hand it to every machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spec {
+    /// Servers of the cell: `ServerId` is below it.
+    pub servers: u16,
     pub lease: Lease,
     /// How long an answer may take before the call is given up. Has no default: a server that stalls must not hang
     /// its clients.

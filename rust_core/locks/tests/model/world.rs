@@ -199,7 +199,7 @@ impl Run {
                         },
                     );
                 }
-                self.tell(client, Event::Acquire { key });
+                self.tell(client, Event::Acquire { keys: key.into(), mode: Mode::Exclusive });
             }
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;

@@ -77,7 +77,7 @@ impl Script {
     }
 
     pub(crate) fn acquire(self) -> Self {
-        self.tell(Event::Acquire { key: KEY })
+        self.tell(Event::Acquire { keys: KEY.into(), mode: Mode::Exclusive })
     }
 
     pub(crate) fn release(self) -> Self {

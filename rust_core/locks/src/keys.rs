@@ -1,0 +1,91 @@
+//! The keys of one acquire: one for most locks, several for a multi-lock.
+
+use crate::Key;
+
+/// From one to `Keys::MOST` keys, in the order in which the client named them. `Copy`, so that it can travel in an event
+/// and a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    count: u8,
+    keys: [Key; Self::MOST],
+}
+
+impl Keys {
+    pub const MOST: usize = 8;
+
+    pub const fn one(key: Key) -> Self {
+        Self {
+            count: 1,
+            keys: [key; Self::MOST],
+        }
+    }
+
+    /// None when there are none, or more than `MOST`.
+    pub fn new(keys: &[Key]) -> Option<Self> {
+        let first = *keys.first()?;
+        let mut all = [first; Self::MOST];
+        all.get_mut(..keys.len())?.copy_from_slice(keys);
+        Some(Self {
+            count: keys.len() as u8,
+            keys: all,
+        })
+    }
+
+    /// The key of a lock that takes only one. Panics when there are several: the driver asked a lock for what it does
+    /// not do.
+    pub fn only(self) -> Key {
+        assert!(self.count == 1, "{self:?} for a lock that takes one key");
+        self.keys[0]
+    }
+
+    pub fn as_slice(&self) -> &[Key] {
+        &self.keys[..usize::from(self.count)]
+    }
+
+    /// The same keys in ascending order, each once.
+    #[must_use]
+    pub fn sorted(self) -> Self {
+        let mut sorted = self.as_slice().to_vec();
+        sorted.sort();
+        sorted.dedup();
+        Self::new(&sorted).expect("no more than there were")
+    }
+}
+
+impl From<Key> for Keys {
+    fn from(key: Key) -> Self {
+        Self::one(key)
+    }
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stay_in_the_order_given_until_they_are_sorted() {
+        let given = [Key(5), Key(2), Key(5), Key(3)];
+        let keys = Keys::new(&given).expect("four are few");
+        assert_eq!(keys.as_slice(), given);
+        assert_eq!(keys.sorted().as_slice(), [Key(2), Key(3), Key(5)]);
+    }
+
+    #[test]
+    fn none_and_too_many_are_refused() {
+        assert_eq!(Keys::new(&[]), None);
+        assert_eq!(Keys::new(&[Key(1); Keys::MOST + 1]), None);
+        assert!(Keys::new(&[Key(1); Keys::MOST]).is_some());
+    }
+
+    #[test]
+    #[should_panic(expected = "for a lock that takes one key")]
+    fn a_lock_of_one_key_is_given_one() {
+        Keys::new(&[Key(1), Key(2)]).expect("two are few").only();
+    }
+}
