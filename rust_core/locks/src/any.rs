@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::args::{ArgValue, Args};
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
@@ -16,33 +17,26 @@ pub enum Strategy {
     Mutex,
 }
 
-/// The value of an argument, as in `redlock(nodes=5)`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ArgValue {
-    Int(i64),
-    Float(f64),
-    Text(String),
-    Bool(bool),
-}
-
 impl Strategy {
     pub const ALL: [Self; 3] = [Self::None, Self::Naive, Self::Mutex];
 
     /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
-    pub fn named(name: &str, args: &[(String, ArgValue)]) -> Result<Self, SpecError> {
+    pub fn named(name: &str, given: &[(String, ArgValue)]) -> Result<Self, SpecError> {
         let strategy = Self::ALL.into_iter().find(|known| known.name() == name);
         let strategy = strategy.ok_or_else(|| SpecError::UnknownStrategy {
             given: name.to_owned(),
             known: Self::ALL.map(Self::name).to_vec(),
         })?;
-        let known = strategy.arguments();
-        match args.iter().find(|(argument, _)| !known.contains(&argument.as_str())) {
-            None => Ok(strategy),
-            Some((argument, _)) => Err(SpecError::UnknownArgument {
-                strategy: strategy.name(),
-                argument: argument.clone(),
-                known,
-            }),
+        let mut args = Args::new(strategy.name(), given);
+        let strategy = strategy.with(&mut args)?;
+        args.finish()?;
+        Ok(strategy)
+    }
+
+    /// The same strategy with the arguments that it was given.
+    fn with(self, _args: &mut Args<'_>) -> Result<Self, SpecError> {
+        match self {
+            Self::None | Self::Naive | Self::Mutex => Ok(self),
         }
     }
 
@@ -54,10 +48,39 @@ impl Strategy {
         }
     }
 
-    /// The names of the arguments it takes.
-    pub const fn arguments(self) -> &'static [&'static str] {
+    /// Whether some holders may share it: `Mode::Shared` is understood.
+    pub const fn shares(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => &[],
+            Self::None | Self::Naive | Self::Mutex => false,
+        }
+    }
+
+    /// Whether its holder may enter once more.
+    pub const fn nests(self) -> bool {
+        match self {
+            Self::None | Self::Naive | Self::Mutex => false,
+        }
+    }
+
+    /// Whether one acquire may name several keys.
+    pub const fn takes_many_keys(self) -> bool {
+        match self {
+            Self::None | Self::Naive | Self::Mutex => false,
+        }
+    }
+
+    /// Whether each client needs a connection of its own to the first server, beside the shared ones.
+    pub const fn owns_connection(self) -> bool {
+        match self {
+            Self::None | Self::Naive | Self::Mutex => false,
+        }
+    }
+
+    /// How many may hold one key at once.
+    pub const fn permits(self) -> u32 {
+        match self {
+            // `none` promises nothing, but what it is held to is what a lock should do.
+            Self::None | Self::Naive | Self::Mutex => 1,
         }
     }
 

@@ -13,7 +13,13 @@ pub enum SpecError {
     UnknownArgument {
         strategy: &'static str,
         argument: String,
-        known: &'static [&'static str],
+        known: Vec<&'static str>,
+    },
+    /// An argument of another type, or out of range.
+    BadArgument {
+        strategy: &'static str,
+        argument: &'static str,
+        wanted: String,
     },
     UnknownRetry {
         given: String,
@@ -50,8 +56,8 @@ impl fmt::Display for SpecError {
             Self::UnknownArgument {
                 strategy,
                 argument,
-                known: [],
-            } => {
+                known,
+            } if known.is_empty() => {
                 write!(f, "`{strategy}` takes no arguments, and was given `{argument}`")
             }
             Self::UnknownArgument {
@@ -65,6 +71,11 @@ impl fmt::Display for SpecError {
                     known.join(", ")
                 )
             }
+            Self::BadArgument {
+                strategy,
+                argument,
+                wanted,
+            } => write!(f, "the `{argument}` of `{strategy}` must be {wanted}"),
             Self::UnknownRetry { given, known } => {
                 write!(f, "there is no retry kind `{given}`; known are {}", known.join(", "))
             }

@@ -12,6 +12,7 @@
 
 mod actions;
 mod any;
+mod args;
 mod backoff;
 mod calls;
 mod chance;
@@ -28,7 +29,8 @@ mod spec;
 mod time;
 
 pub use actions::Actions;
-pub use any::{AnyLock, ArgValue, Strategy};
+pub use any::{AnyLock, Strategy};
+pub use args::ArgValue;
 pub use backoff::{Backoff, Next, Retry, RetryKind};
 pub use chance::Chance;
 pub use command::{Command, ScriptForm};

@@ -152,7 +152,10 @@ impl Watcher {
             Phase::Idle => {
                 self.phase = Phase::Acquiring;
                 self.present = self.calls.len();
-                self.tell(Event::Acquire { keys: key.into(), mode: Mode::Exclusive });
+                self.tell(Event::Acquire {
+                    keys: key.into(),
+                    mode: Mode::Exclusive,
+                });
             }
             Phase::Held => {
                 self.phase = Phase::Letting;

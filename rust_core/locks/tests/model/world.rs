@@ -199,7 +199,13 @@ impl Run {
                         },
                     );
                 }
-                self.tell(client, Event::Acquire { keys: key.into(), mode: Mode::Exclusive });
+                self.tell(
+                    client,
+                    Event::Acquire {
+                        keys: key.into(),
+                        mode: Mode::Exclusive,
+                    },
+                );
             }
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;

@@ -63,7 +63,10 @@ fn a_cancel_when_idle_settles_at_once() {
 
 #[test]
 fn a_driver_that_breaks_the_contract_is_told_so() {
-    let acquire = Event::Acquire { keys: KEY.into(), mode: Mode::Exclusive };
+    let acquire = Event::Acquire {
+        keys: KEY.into(),
+        mode: Mode::Exclusive,
+    };
     for strategy in Strategy::ALL {
         assert!(panics(strategy, &[Event::Release]), "{strategy:?}: Release when idle");
         assert!(panics(strategy, &[acquire, acquire]), "{strategy:?}: Acquire twice");
@@ -82,8 +85,24 @@ fn a_call_lost_or_answered_that_was_never_made_changes_nothing() {
         let call = CallId(99);
         let stray = [Event::Lost { call }, Event::Replied { call, reply: Reply::Ok }];
         assert_eq!(drain(lock(strategy), &stray), []);
-        let begun = drain(lock(strategy), &[Event::Acquire { keys: KEY.into(), mode: Mode::Exclusive }]);
-        let disturbed = drain(lock(strategy), &[Event::Acquire { keys: KEY.into(), mode: Mode::Exclusive }, stray[0], stray[1]]);
+        let begun = drain(
+            lock(strategy),
+            &[Event::Acquire {
+                keys: KEY.into(),
+                mode: Mode::Exclusive,
+            }],
+        );
+        let disturbed = drain(
+            lock(strategy),
+            &[
+                Event::Acquire {
+                    keys: KEY.into(),
+                    mode: Mode::Exclusive,
+                },
+                stray[0],
+                stray[1],
+            ],
+        );
         assert_eq!(begun, disturbed, "{strategy:?}");
     }
 }
@@ -138,7 +157,14 @@ fn two_clients_refused_together_do_not_stay_in_step() {
         let pauses = Chance::streams(3).take(20).map(|chance| {
             let mut lock = AnyLock::new(strategy, Arc::new(every_10_ms()), chance);
             let mut out = Actions::default();
-            lock.on(Nanos::ZERO, Event::Acquire { keys: KEY.into(), mode: Mode::Exclusive }, &mut out);
+            lock.on(
+                Nanos::ZERO,
+                Event::Acquire {
+                    keys: KEY.into(),
+                    mode: Mode::Exclusive,
+                },
+                &mut out,
+            );
             let call = out.drain().find_map(call_of).expect("an attempt sends something");
             lock.on(Nanos::ZERO, Event::Replied { call, reply: busy }, &mut out);
             out.drain().next().expect("a pause")
@@ -155,7 +181,10 @@ fn the_same_seed_gives_the_same_actions() {
     for strategy in Strategy::ALL {
         let call = CallId(1);
         let events = [
-            Event::Acquire { keys: KEY.into(), mode: Mode::Exclusive },
+            Event::Acquire {
+                keys: KEY.into(),
+                mode: Mode::Exclusive,
+            },
             Event::Replied {
                 call,
                 reply: Reply::Error(ErrorKind::Loading),

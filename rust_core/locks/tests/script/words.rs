@@ -77,7 +77,10 @@ impl Script {
     }
 
     pub(crate) fn acquire(self) -> Self {
-        self.tell(Event::Acquire { keys: KEY.into(), mode: Mode::Exclusive })
+        self.tell(Event::Acquire {
+            keys: KEY.into(),
+            mode: Mode::Exclusive,
+        })
     }
 
     pub(crate) fn release(self) -> Self {
