@@ -63,6 +63,29 @@ pub enum ScriptForm {
 }
 
 impl Command {
+    /// The token that it carries, if it is a command of one attempt.
+    pub const fn token(&self) -> Option<Token> {
+        match *self {
+            Self::SetNxPx { token, .. }
+            | Self::CompareAndDelete { token, .. }
+            | Self::Run { token, .. }
+            | Self::RunAll { token, .. }
+            | Self::AwaitBell { token, .. }
+            | Self::AddTicket { token, .. }
+            | Self::ReadTicket { token, .. } => Some(token),
+            Self::SetNx { .. }
+            | Self::Expire { .. }
+            | Self::Del { .. }
+            | Self::Wait { .. }
+            | Self::Subscribe { .. }
+            | Self::Unsubscribe { .. }
+            | Self::CreateQueue { .. }
+            | Self::AckTicket { .. }
+            | Self::DropTicket { .. }
+            | Self::TrimQueue { .. } => None,
+        }
+    }
+
     /// The same command as whole text, when it is a script that was sent by its SHA-1: what to send after `NOSCRIPT`.
     pub fn as_source(mut self) -> Option<Self> {
         match &mut self {

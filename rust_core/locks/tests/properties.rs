@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, Lease, LockMachine, Nanos,
+    Action, Actions, AnyLock, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, Lease, LockMachine, Mode, Nanos,
     Outcome, Reply, Retry, RetryKind, Spec, Strategy as Lock, Token,
 };
 use proptest::prelude::*;
@@ -67,6 +67,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
     let wait = select(vec![Nanos::ZERO, Nanos::from_millis(100), Nanos::NEVER]);
     (lease, select(RetryKind::ALL.to_vec()), most, wait).prop_map(|(lease, kind, max_attempts, max_wait)| Spec {
+        servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
         patience: Nanos::from_millis(20),
         retry: Retry {
@@ -198,6 +199,9 @@ impl Watcher {
                 Action::Send { call, command, .. } => self.sent(call, command),
                 Action::WakeAt(point) => self.wake = Some(point),
                 Action::Settle(outcome) => self.settled(event, outcome),
+                Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
+                    panic!("{:?} wants {action:?}", self.strategy)
+                }
             }
         }
     }
@@ -210,7 +214,7 @@ impl Watcher {
         match command {
             Command::SetNxPx { token, .. } => assert!(self.tokens.insert(token), "{token:?} is used again"),
             Command::CompareAndDelete { token, .. } => assert!(self.tokens.contains(&token), "{token:?} is not mine"),
-            Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => {}
+            other => assert_eq!(other.token(), None, "{:?} sends {other:?}", self.strategy),
         }
         assert_ne!(self.strategy, Lock::None, "`none` sends nothing");
         self.calls.push((call, command));
@@ -218,7 +222,7 @@ impl Watcher {
 
     fn settled(&mut self, event: Event, outcome: Outcome) {
         self.phase = match (self.phase, outcome) {
-            (Phase::Acquiring, Outcome::Held { lasts }) => {
+            (Phase::Acquiring, Outcome::Held { lasts, .. }) => {
                 self.granted(event, lasts);
                 Phase::Held
             }
@@ -283,6 +287,7 @@ fn good(command: Command) -> Reply {
         Command::CompareAndDelete { .. } | Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => {
             Reply::Int(1)
         }
+        other => panic!("no lock sends {other:?}"),
     }
 }
 

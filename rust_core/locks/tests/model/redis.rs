@@ -81,6 +81,7 @@ impl Redis {
                 None => Reply::Int(0),
             },
             Command::Del { key } => self.delete(key),
+            other => panic!("the model does not know {other:?}"),
         }
     }
 

@@ -34,6 +34,7 @@ impl Setting {
     pub(crate) fn draw(chance: &mut Chance) -> Self {
         let mut one_of = |values: &[u64]| values[chance.below(values.len() as u64) as usize];
         let spec = Spec {
+            servers: 1,
             lease: Lease::new(one_of(&[20, 100, 1_000]).cast_signed()).expect("a good lease"),
             patience: Nanos::from_millis(one_of(&[2, 20, 200])),
             retry: Retry {

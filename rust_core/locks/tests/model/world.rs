@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lasts, Lease, LockMachine, Nanos, Outcome, Refusal,
-    Reply, ScriptForm, Strategy,
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lasts, Lease, LockMachine, Mode, Nanos, Outcome,
+    Refusal, Reply, ScriptForm, Strategy,
 };
 
 use crate::client::{Belief, Client, Phase};
@@ -270,6 +270,9 @@ impl Run {
                 Action::Send { call, command, .. } => self.send(client, call, command),
                 Action::WakeAt(local) => self.wake_at(client, local),
                 Action::Settle(outcome) => self.settle(client, outcome),
+                Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
+                    panic!("the model does not know {action:?}")
+                }
             }
         }
     }
@@ -335,7 +338,7 @@ impl Run {
             Outcome::Unknown => "unknown",
         });
         let longest = match outcome {
-            Outcome::Held { lasts } => {
+            Outcome::Held { lasts, .. } => {
                 self.believe(client, lasts);
                 if self.now < self.faults.end {
                     self.faults.hold

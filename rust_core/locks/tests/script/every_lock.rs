@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, ArgValue, CallId, Chance, Command, ErrorKind, Event, LockMachine, Nanos, Outcome, Reply,
-    Script, SpecError, Strategy,
+    Action, Actions, AnyLock, ArgValue, CallId, Chance, Command, ErrorKind, Event, LockMachine, Mode, Nanos, Outcome,
+    Reply, Script, SpecError, Strategy,
 };
 
 use crate::words::{KEY, PATIENCE_MS, every_10_ms, lease, one_attempt, script};
@@ -215,7 +215,12 @@ fn drain(mut lock: AnyLock, events: &[Event]) -> Vec<Action> {
 fn call_of(action: Action) -> Option<CallId> {
     match action {
         Action::Send { call, .. } => Some(call),
-        Action::WakeAt(_) | Action::Settle(_) => None,
+        Action::WakeAt(_)
+        | Action::HangUp
+        | Action::Queued
+        | Action::Renewed { .. }
+        | Action::Lapsed
+        | Action::Settle(_) => None,
     }
 }
 

@@ -15,6 +15,7 @@ fn it_is_held_at_once_and_for_ever_without_a_word_to_the_server() {
         .acquire()
         .expect(Outcome::Held {
             lasts: Lasts::Unbounded,
+            fence: None,
         })
         .expect_attempts(1)
         .at(6)
@@ -28,6 +29,7 @@ fn a_cancel_releases_it() {
         .acquire()
         .expect(Outcome::Held {
             lasts: Lasts::Unbounded,
+            fence: None,
         })
         .cancel()
         .expect(Outcome::Released)

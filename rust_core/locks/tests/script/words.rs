@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lasts, Lease, LockMachine, Nanos, Outcome, Reply,
-    Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lasts, Lease, LockMachine, Mode,
+    Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
 };
 
 pub(crate) const KEY: Key = Key(7);
@@ -20,6 +20,7 @@ pub(crate) const PATIENCE_MS: u64 = 1_000;
 /// A lease of 10 s, a patience of 1 s, and one attempt.
 pub(crate) fn one_attempt() -> Spec {
     Spec {
+        servers: 1,
         lease: lease(LEASE_MS),
         patience: Nanos::from_millis(PATIENCE_MS),
         retry: Retry::NONE,
@@ -77,10 +78,21 @@ impl Script {
     }
 
     pub(crate) fn acquire(self) -> Self {
-        self.tell(Event::Acquire {
-            keys: KEY.into(),
-            mode: Mode::Exclusive,
-        })
+        self.acquire_as(Mode::Exclusive)
+    }
+
+    pub(crate) fn acquire_as(self, mode: Mode) -> Self {
+        let keys = KEY.into();
+        self.tell(Event::Acquire { keys, mode })
+    }
+
+    pub(crate) fn acquire_all(self, keys: Keys) -> Self {
+        let mode = Mode::Exclusive;
+        self.tell(Event::Acquire { keys, mode })
+    }
+
+    pub(crate) fn enter(self) -> Self {
+        self.tell(Event::Enter)
     }
 
     pub(crate) fn release(self) -> Self {
@@ -99,6 +111,14 @@ impl Script {
     pub(crate) fn lose(self, label: &str) -> Self {
         let call = self.remembered(label).call;
         self.tell(Event::Lost { call })
+    }
+
+    pub(crate) fn publish(self) -> Self {
+        self.tell(Event::Published)
+    }
+
+    pub(crate) fn disconnect(self) -> Self {
+        self.tell(Event::Disconnected)
     }
 
     /// A wake-up now, asked for or not.
@@ -145,7 +165,7 @@ impl Script {
             .iter()
             .rev()
             .skip(1)
-            .any(|sent| token_of(sent.command) == Some(token));
+            .any(|sent| sent.command.token() == Some(token));
         assert!(!earlier, "a token used twice: {token:?}");
         script = script.expect_guard();
         script
@@ -162,8 +182,14 @@ impl Script {
     }
 
     fn expect_compare_and_delete(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
-        let token = token_of(self.remembered(of).command).expect("the label of a SET");
+        let token = self.token(of);
         self.expect_unguarded(label, Command::CompareAndDelete { key: KEY, token, form })
+    }
+
+    /// The token of the command labelled `of`.
+    pub(crate) fn token(&self, of: &str) -> Token {
+        let command = self.remembered(of).command;
+        command.token().unwrap_or_else(|| panic!("no token in {command:?}"))
     }
 
     /// This command, guarded by the patience.
@@ -178,15 +204,24 @@ impl Script {
         script
     }
 
-    fn expect_send(mut self, label: &'static str) -> (Self, Command) {
+    /// Some command over a shared connection to the first server.
+    pub(crate) fn expect_send(self, label: &'static str) -> (Self, Command) {
+        self.expect_send_to(label, ServerId(0), Lane::Shared)
+    }
+
+    /// Some command, guarded or not.
+    pub(crate) fn expect_send_to(mut self, label: &'static str, server: ServerId, lane: Lane) -> (Self, Command) {
+        let wish = self.wishes.pop_front();
         let Some(Action::Send {
             call,
-            to: ServerId(0),
+            to,
+            over,
             command,
-        }) = self.wishes.pop_front()
+        }) = wish
         else {
-            panic!("{label} is not sent at {:?}", self.now)
+            panic!("{label} is not sent at {:?}, but {wish:?}", self.now)
         };
+        assert_eq!((to, over), (server, lane), "the way of {label}");
         assert!(
             self.sent.iter().all(|sent| sent.label != label),
             "the label {label} is given twice"
@@ -196,7 +231,7 @@ impl Script {
         (self, command)
     }
 
-    fn expect_guard(self) -> Self {
+    pub(crate) fn expect_guard(self) -> Self {
         let point = self.now.after(Nanos::from_millis(PATIENCE_MS));
         self.expect_wake_at(point)
     }
@@ -220,18 +255,41 @@ impl Script {
     }
 
     pub(crate) fn expect_held_until(self, ms: u64) -> Self {
-        self.expect(Outcome::Held {
-            lasts: Lasts::Until(Nanos::from_millis(ms)),
-        })
+        self.expect_held(ms, None)
     }
 
-    pub(crate) fn expect(mut self, outcome: Outcome) -> Self {
-        assert_eq!(
-            self.wishes.pop_front(),
-            Some(Action::Settle(outcome)),
-            "at {:?}",
-            self.now
-        );
+    pub(crate) fn expect_fenced_until(self, ms: u64, fence: Fence) -> Self {
+        self.expect_held(ms, Some(fence))
+    }
+
+    fn expect_held(self, ms: u64, fence: Option<Fence>) -> Self {
+        let lasts = Lasts::Until(Nanos::from_millis(ms));
+        self.expect(Outcome::Held { lasts, fence })
+    }
+
+    pub(crate) fn expect_renewed_until(self, ms: u64) -> Self {
+        let lasts = Lasts::Until(Nanos::from_millis(ms));
+        self.expect_action(Action::Renewed { lasts })
+    }
+
+    pub(crate) fn expect_lapsed(self) -> Self {
+        self.expect_action(Action::Lapsed)
+    }
+
+    pub(crate) fn expect_queued(self) -> Self {
+        self.expect_action(Action::Queued)
+    }
+
+    pub(crate) fn expect_hang_up(self) -> Self {
+        self.expect_action(Action::HangUp)
+    }
+
+    pub(crate) fn expect(self, outcome: Outcome) -> Self {
+        self.expect_action(Action::Settle(outcome))
+    }
+
+    fn expect_action(mut self, action: Action) -> Self {
+        assert_eq!(self.wishes.pop_front(), Some(action), "at {:?}", self.now);
         self
     }
 
@@ -251,12 +309,5 @@ impl Drop for Script {
         if !std::thread::panicking() {
             assert!(self.wishes.is_empty(), "not expected at the end: {:?}", self.wishes);
         }
-    }
-}
-
-fn token_of(command: Command) -> Option<Token> {
-    match command {
-        Command::SetNxPx { token, .. } | Command::CompareAndDelete { token, .. } => Some(token),
-        Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => None,
     }
 }
