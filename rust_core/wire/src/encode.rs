@@ -1,12 +1,14 @@
 //! `locks::Command` to bytes. Every command is a template, made once for the cell's names, which have one length:
-//! encoding copies it and patches in the index of the key and the token. A number (lease, seconds) comes last and is
-//! appended.
+//! encoding copies it and patches in the index of the key and the token. A number (lease, seconds) mostly comes last and
+//! is appended.
 
-use locks::{Command, Key, Script, ScriptForm, Token};
+use locks::{Command, Companion, Script, ScriptForm};
 
 use crate::KeyNames;
 use crate::names::Index;
-use crate::request::{push_bulk, push_head, push_number};
+use crate::request::{push_bulk, push_entry, push_head, push_number, push_seconds};
+use crate::scripts::Scripts;
+use crate::template::{Part, Template};
 
 /// How a key is deleted only when it holds my token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,14 +31,30 @@ pub struct Encoder {
     set_nx: Template,
     expire: Template,
     del: Template,
+    scripts: Scripts,
+    await_bell: Template,
+    subscribe: Template,
+    unsubscribe: Template,
+    create_queue: Template,
+    add_ticket: Template,
+    /// Up to how long it blocks, and what follows.
+    read_ticket: [Template; 2],
+    ack_ticket: Template,
+    drop_ticket: Template,
+    trim_queue: Template,
 }
+
+/// The one consumer group of a lock's queue; each waiter is a consumer named by its token.
+const GROUP: &str = "waiters";
 
 impl Encoder {
     pub fn new(keys: &KeyNames, how: CompareAndDelete) -> Self {
-        use Part::{Key, Number, Text, Token};
+        use Part::{Bell, Key, Number, Text, Token};
         let source = Script::CompareAndDelete.source();
         let sha = sha1_smol::Sha1::from(source).digest().to_string();
         let template = |parts: &[Part<'_>]| Template::new(parts, keys.first());
+        let channel = || Part::Companion(Companion::Channel);
+        let queue = || Part::Companion(Companion::Queue);
         let delete = |script: [&str; 2]| match how {
             CompareAndDelete::Script => template(&[Text(script[0]), Text(script[1]), Text("1"), Key, Token]),
             CompareAndDelete::DelIfEq => template(&[Text("DELIFEQ"), Key, Token]),
@@ -49,6 +67,28 @@ impl Encoder {
             set_nx: template(&[Text("SETNX"), Key, Text("1")]),
             expire: template(&[Text("EXPIRE"), Key, Number]),
             del: template(&[Text("DEL"), Key]),
+            scripts: Scripts::new(keys.first()),
+            await_bell: template(&[Text("BLPOP"), Bell, Number]),
+            subscribe: template(&[Text("SUBSCRIBE"), channel()]),
+            unsubscribe: template(&[Text("UNSUBSCRIBE"), channel()]),
+            create_queue: template(&[
+                Text("XGROUP"),
+                Text("CREATE"),
+                queue(),
+                Text(GROUP),
+                Text("0"),
+                Text("MKSTREAM"),
+            ]),
+            add_ticket: template(&[Text("XADD"), queue(), Text("*"), Text("token"), Token]),
+            read_ticket: {
+                let reader = [Text("XREADGROUP"), Text("GROUP"), Text(GROUP), Token];
+                let one_blocking = [Text("COUNT"), Text("1"), Text("BLOCK")];
+                let before: Vec<_> = reader.into_iter().chain(one_blocking).collect();
+                Template::around_number(&before, &[Text("STREAMS"), queue(), Text(">")], keys.first())
+            },
+            ack_ticket: template(&[Text("XACK"), queue(), Text(GROUP), Number]),
+            drop_ticket: template(&[Text("XDEL"), queue(), Number]),
+            trim_queue: template(&[Text("XTRIM"), queue(), Text("MAXLEN"), Text("~"), Number]),
             index: keys.index(),
         }
     }
@@ -56,7 +96,7 @@ impl Encoder {
     /// Appends `command` to `out`; allocates nothing but the growth of `out`.
     ///
     /// # Panics
-    /// When the command's key has no name.
+    /// When a key of the command has no name.
     #[inline]
     pub fn encode(&self, command: &Command, out: &mut Vec<u8>) {
         match *command {
@@ -78,100 +118,75 @@ impl Encoder {
             } => {
                 self.delete_by_source.push_token(out, self.index, key, token);
             }
-            Command::SetNx { key } => {
-                self.set_nx.push(out, self.index, key);
-            }
+            _ => self.encode_other(command, out), // those two are nearly all that is ever sent
+        }
+    }
+
+    /// Every command that `encode` does not write itself. Apart from it, so that `encode` stays small where it is inlined.
+    #[inline(never)]
+    fn encode_other(&self, command: &Command, out: &mut Vec<u8>) {
+        let index = self.index;
+        match *command {
+            Command::SetNxPx { .. } | Command::CompareAndDelete { .. } => unreachable!("`encode` wrote it"),
+            Command::SetNx { key } => self.set_nx.push(out, index, key),
             Command::Expire { key, seconds } => {
-                self.expire.push(out, self.index, key);
+                self.expire.push(out, index, key);
                 push_number(out, seconds);
             }
-            Command::Del { key } => {
-                self.del.push(out, self.index, key);
+            Command::Del { key } => self.del.push(out, index, key),
+            Command::Run {
+                script,
+                form,
+                key,
+                token,
+                numbers,
+            } => {
+                self.scripts.push(out, index, (script, form), key, token);
+                for &number in &numbers[..script.numbers()] {
+                    push_number(out, number);
+                }
+            }
+            Command::RunAll {
+                script,
+                form,
+                ref keys,
+                token,
+                lease_ms,
+            } => {
+                self.scripts.push_all(out, index, (script, form), keys, token);
+                push_number(out, lease_ms);
+            }
+            Command::Wait { replicas, timeout_ms } => {
+                push_head(out, 3);
+                push_bulk(out, b"WAIT");
+                push_number(out, replicas);
+                push_number(out, timeout_ms);
+            }
+            Command::AwaitBell { key, token, timeout_ms } => {
+                self.await_bell.push_token(out, index, key, token);
+                push_seconds(out, timeout_ms);
+            }
+            Command::Subscribe { key } => self.subscribe.push(out, index, key),
+            Command::Unsubscribe { key } => self.unsubscribe.push(out, index, key),
+            Command::CreateQueue { key } => self.create_queue.push(out, index, key),
+            Command::AddTicket { key, token } => self.add_ticket.push_token(out, index, key, token),
+            Command::ReadTicket { key, token, timeout_ms } => {
+                self.read_ticket[0].push_keyless(out, token);
+                push_number(out, timeout_ms);
+                self.read_ticket[1].push(out, index, key);
+            }
+            Command::AckTicket { key, entry } => {
+                self.ack_ticket.push(out, index, key);
+                push_entry(out, entry);
+            }
+            Command::DropTicket { key, entry } => {
+                self.drop_ticket.push(out, index, key);
+                push_entry(out, entry);
+            }
+            Command::TrimQueue { key, length } => {
+                self.trim_queue.push(out, index, key);
+                push_number(out, length);
             }
         }
-    }
-}
-
-/// One argument of a command as the template sees it.
-enum Part<'a> {
-    Text(&'a str),
-    Key,
-    Token,
-    /// Only last: its length varies.
-    Number,
-}
-
-/// The bytes of a command, with the first key and no token.
-#[derive(Debug)]
-struct Template {
-    bytes: Box<[u8]>,
-    key_at: usize,
-    /// Nowhere in a command without a token, which is never patched with one.
-    token_at: usize,
-}
-
-const TOKEN_LEN: usize = 32;
-
-impl Template {
-    fn new(parts: &[Part<'_>], name: &[u8]) -> Self {
-        let mut bytes = Vec::new();
-        let mut key_at = usize::MAX;
-        let mut token_at = usize::MAX;
-        let argument = |bytes: &mut Vec<u8>, argument: &[u8]| {
-            push_bulk(bytes, argument);
-            bytes.len() - argument.len() - 2
-        };
-        push_head(&mut bytes, parts.len());
-        for part in parts {
-            match part {
-                Part::Text(text) => push_bulk(&mut bytes, text.as_bytes()),
-                Part::Key => key_at = argument(&mut bytes, name),
-                Part::Token => token_at = argument(&mut bytes, &[b'?'; TOKEN_LEN]),
-                Part::Number => {}
-            }
-        }
-        Self {
-            bytes: bytes.into_boxed_slice(),
-            key_at,
-            token_at,
-        }
-    }
-
-    /// Appends the command with the name of `key` and hands out its bytes.
-    #[inline]
-    fn push<'a>(&self, out: &'a mut Vec<u8>, index: Index, key: Key) -> &'a mut [u8] {
-        let start = out.len();
-        out.extend_from_slice(&self.bytes);
-        let command = &mut out[start..];
-        index.write(key, &mut command[self.key_at..]);
-        command
-    }
-
-    #[inline]
-    fn push_token(&self, out: &mut Vec<u8>, index: Index, key: Key, token: Token) {
-        let command = self.push(out, index, key);
-        let hole = command[self.token_at..]
-            .first_chunk_mut()
-            .expect("a template with a token has room for it");
-        write_hex(token, hole);
-    }
-}
-
-/// The two hex digits of every byte.
-const HEX: [[u8; 2]; 256] = {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut pairs = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
-        byte += 1;
-    }
-    pairs
-};
-
-#[inline]
-fn write_hex(token: Token, hole: &mut [u8; TOKEN_LEN]) {
-    for (pair, byte) in hole.chunks_exact_mut(2).zip(token.0.to_be_bytes()) {
-        pair.copy_from_slice(&HEX[usize::from(byte)]);
     }
 }

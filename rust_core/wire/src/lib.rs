@@ -20,6 +20,8 @@ mod names;
 mod reply;
 mod request;
 mod scan;
+mod scripts;
+mod template;
 
 pub use encode::{CompareAndDelete, Encoder};
 pub use errors::{error_kind, error_text};

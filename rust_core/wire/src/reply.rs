@@ -1,8 +1,8 @@
 //! A reply reduced to what a lock asks of it.
 
-use locks::Reply;
+use locks::{EntryId, Reply};
 
-use crate::{Frame, Malformed, error_kind, parse_frame};
+use crate::{Children, Frame, Malformed, error_kind, parse_frame};
 
 /// What stands at the front of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Parsed {
     Reply { reply: Reply, used: usize },
     /// Something the server said unasked, `used` bytes long. It answers no command.
     Push { used: usize },
+    /// A message of a channel, `used` bytes long. It answers no command either.
+    Published { used: usize },
     /// No whole reply yet: ask again with more bytes behind these.
     NeedMore,
 }
@@ -32,6 +34,7 @@ pub fn parse(buf: &[u8]) -> Result<Parsed, Malformed> {
     Ok(Parsed::Reply { reply, used })
 }
 
+#[inline(never)]
 fn parse_any(buf: &[u8]) -> Result<Parsed, Malformed> {
     let Some((frame, used)) = parse_frame(buf)? else {
         return Ok(Parsed::NeedMore);
@@ -41,16 +44,82 @@ fn parse_any(buf: &[u8]) -> Result<Parsed, Malformed> {
         Frame::Null => Reply::Nil,
         Frame::Integer(number) => Reply::Int(number),
         Frame::Error(line) | Frame::BulkError(line) => Reply::Error(error_kind(line)),
-        Frame::Push(_) => return Ok(Parsed::Push { used }),
+        Frame::Bulk(text) => entry_id(text).map_or(Reply::Other, Reply::Entry),
+        Frame::Map(streams) => entry_read(streams).map_or(Reply::Other, Reply::Entry),
+        // RESP2 has no pushes: there, what concerns channels comes as an array.
+        Frame::Push(items) | Frame::Array(items) => match (about_channel(items), frame) {
+            (Some(AboutChannel::Confirmation), _) => Reply::Ok,
+            (Some(AboutChannel::Message), _) => return Ok(Parsed::Published { used }),
+            (None, Frame::Push(_)) => return Ok(Parsed::Push { used }),
+            (None, _) => list(items),
+        },
         Frame::Simple(_)
-        | Frame::Bulk(_)
         | Frame::Double(_)
         | Frame::Boolean(_)
         | Frame::BigNumber(_)
         | Frame::Verbatim { .. }
-        | Frame::Array(_)
-        | Frame::Map(_)
         | Frame::Set(_) => Reply::Other,
     };
     Ok(Parsed::Reply { reply, used })
+}
+
+enum AboutChannel {
+    /// Of a `SUBSCRIBE` or `UNSUBSCRIBE`: it is the only answer to that command.
+    Confirmation,
+    Message,
+}
+
+/// Three elements of which the first is a word that no user chose. In an array they cannot be taken for another answer:
+/// what a blocking pop found are two, and what was read from a stream is one for each stream, an array itself; both begin
+/// with a name only inside.
+fn about_channel(items: Children<'_>) -> Option<AboutChannel> {
+    if items.len() != 3 {
+        return None;
+    }
+    let mut items = items.iter();
+    match (items.next()?, items.next()?, items.next()?) {
+        (Frame::Bulk(b"message"), Frame::Bulk(_), Frame::Bulk(_)) => Some(AboutChannel::Message),
+        (Frame::Bulk(b"subscribe" | b"unsubscribe"), Frame::Bulk(_), Frame::Integer(_)) => {
+            Some(AboutChannel::Confirmation)
+        }
+        _ => None,
+    }
+}
+
+fn list(items: Children<'_>) -> Reply {
+    match items.iter().next() {
+        None => Reply::Other,
+        Some(Frame::Array(stream)) => entry_read(stream).map_or(Reply::Items, Reply::Entry),
+        Some(_) => Reply::Items,
+    }
+}
+
+/// The id of the first entry that was read from the first stream: its name, then its entries, each an id and its fields.
+/// RESP2 has an array of such pairs, RESP3 a map.
+fn entry_read(streams: Children<'_>) -> Option<EntryId> {
+    let mut streams = streams.iter();
+    let (Frame::Bulk(_), Frame::Array(entries)) = (streams.next()?, streams.next()?) else {
+        return None;
+    };
+    let Frame::Array(entry) = entries.iter().next()? else {
+        return None;
+    };
+    let mut entry = entry.iter();
+    match (entry.next()?, entry.len()) {
+        (Frame::Bulk(id), 1) => entry_id(id),
+        _ => None,
+    }
+}
+
+/// `<ms>-<seq>`
+fn entry_id(text: &[u8]) -> Option<EntryId> {
+    let (ms, seq) = str::from_utf8(text).ok()?.split_once('-')?;
+    let number = |digits: &str| {
+        let first = digits.as_bytes().first()?;
+        first.is_ascii_digit().then(|| digits.parse().ok())? // a sign is no digit
+    };
+    Some(EntryId {
+        ms: number(ms)?,
+        seq: number(seq)?,
+    })
 }

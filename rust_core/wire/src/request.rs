@@ -1,5 +1,7 @@
 //! How a command looks on the wire, in both protocol versions: an array of bulk strings.
 
+use locks::EntryId;
+
 /// The head of a command of `arguments` arguments, its name counted in.
 pub(crate) fn push_head(out: &mut Vec<u8>, arguments: usize) {
     push_count(out, b'*', arguments);
@@ -11,8 +13,19 @@ pub(crate) fn push_bulk(out: &mut Vec<u8>, argument: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// One argument made of `pieces`; where it starts.
+pub(crate) fn push_pieces(out: &mut Vec<u8>, pieces: &[&[u8]]) -> usize {
+    push_bulk_head(out, pieces.iter().map(|piece| piece.len()).sum());
+    let start = out.len();
+    for piece in pieces {
+        out.extend_from_slice(piece);
+    }
+    out.extend_from_slice(b"\r\n");
+    start
+}
+
 /// What stands before an argument of `len` bytes.
-pub(crate) fn push_bulk_head(out: &mut Vec<u8>, len: usize) {
+fn push_bulk_head(out: &mut Vec<u8>, len: usize) {
     push_count(out, b'$', len);
 }
 
@@ -46,6 +59,20 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
     let at = head.len() - decimal(len as u64, head).len() - 1;
     head[at] = b'$';
     out.extend_from_slice(&bulk[at..]);
+}
+
+/// An argument that is a time in seconds, from milliseconds.
+pub(crate) fn push_seconds(out: &mut Vec<u8>, ms: u64) {
+    let mut thousandths = [b'.', 0, 0, 0];
+    write_padded((ms % 1_000) as u32, &mut thousandths[1..]);
+    push_pieces(out, &[decimal(ms / 1_000, &mut [0; LONGEST_NUMBER]), &thousandths]);
+}
+
+/// An argument that is the id of a stream's entry.
+pub(crate) fn push_entry(out: &mut Vec<u8>, EntryId { ms, seq }: EntryId) {
+    let mut room = [[0; LONGEST_NUMBER]; 2];
+    let [before, behind] = &mut room;
+    push_pieces(out, &[decimal(ms, before), b"-", decimal(seq, behind)]);
 }
 
 /// The digits of `u64::MAX`.

@@ -1,14 +1,12 @@
 //! Commands on the wire, read back as the argument lists that a server sees.
 
-use locks::{Command, Key, Script, ScriptForm, Token};
+use locks::{Command, EntryId, Key, Keys, Script, ScriptForm, Token};
 use proptest::prelude::*;
 use wire::{CompareAndDelete, Encoder, Frame, KeyNames, parse_frame};
 
 /// What `SCRIPT LOAD` of the script answers.
-fn sha() -> String {
-    sha1_smol::Sha1::from(Script::CompareAndDelete.source())
-        .digest()
-        .to_string()
+fn sha(script: Script) -> String {
+    sha1_smol::Sha1::from(script.source()).digest().to_string()
 }
 
 const DIALECTS: [CompareAndDelete; 3] = [
@@ -53,8 +51,15 @@ fn words(arguments: &[Vec<u8>]) -> Vec<&str> {
         .collect()
 }
 
-const TOKEN: Token = Token(0x0123_4567_89ab_cdef_0000_0000_0000_00ff);
+const TOKEN: Token = Token {
+    high: 0x0123_4567_89ab_cdef,
+    low: 0xff,
+};
 const TOKEN_HEX: &str = "0123456789abcdef00000000000000ff";
+const ALL_ONES: Token = Token {
+    high: u64::MAX,
+    low: u64::MAX,
+};
 
 #[test]
 fn each_command_has_the_arguments_of_its_manual() {
@@ -89,7 +94,10 @@ fn compare_and_delete_speaks_each_dialect() {
     };
     let source = Script::CompareAndDelete.source();
     let by_sha = of(CompareAndDelete::Script, ScriptForm::Sha);
-    assert_eq!(words(&by_sha), ["EVALSHA", &sha(), "1", "p:{07}", TOKEN_HEX]);
+    assert_eq!(
+        words(&by_sha),
+        ["EVALSHA", &sha(Script::CompareAndDelete), "1", "p:{07}", TOKEN_HEX]
+    );
     let by_source = of(CompareAndDelete::Script, ScriptForm::Source);
     assert_eq!(words(&by_source), ["EVAL", source, "1", "p:{07}", TOKEN_HEX]);
     for form in [ScriptForm::Sha, ScriptForm::Source] {
@@ -105,6 +113,140 @@ fn compare_and_delete_speaks_each_dialect() {
 }
 
 #[test]
+fn what_blocks_says_for_how_long() {
+    let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
+    let of = |command| arguments(&encoder, command);
+    let wait = Command::Wait {
+        replicas: 2,
+        timeout_ms: 1_500,
+    };
+    assert_eq!(words(&of(wait)), ["WAIT", "2", "1500"]);
+    // The one time limit in seconds.
+    for (timeout_ms, seconds) in [(0, "0.000"), (1, "0.001"), (1_050, "1.050"), (30_000, "30.000")] {
+        let bell = Command::AwaitBell {
+            key: Key(7),
+            token: TOKEN,
+            timeout_ms,
+        };
+        let name = format!("p:{{07}}:bell:{TOKEN_HEX}");
+        assert_eq!(words(&of(bell)), ["BLPOP", &name, seconds]);
+    }
+}
+
+#[test]
+fn a_channel_is_named_after_its_lock() {
+    let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
+    let of = |command| arguments(&encoder, command);
+    let key = Key(7);
+    assert_eq!(words(&of(Command::Subscribe { key })), ["SUBSCRIBE", "p:{07}:channel"]);
+    assert_eq!(
+        words(&of(Command::Unsubscribe { key })),
+        ["UNSUBSCRIBE", "p:{07}:channel"]
+    );
+}
+
+#[test]
+fn a_queue_is_a_stream_whose_readers_are_named_by_their_tokens() {
+    let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
+    let check = |command, expected: &str| {
+        let arguments = arguments(&encoder, command);
+        assert_eq!(words(&arguments).join(" "), expected);
+    };
+    let (key, token) = (Key(7), TOKEN);
+    check(
+        Command::CreateQueue { key },
+        "XGROUP CREATE p:{07}:queue waiters 0 MKSTREAM",
+    );
+    check(
+        Command::AddTicket { key, token },
+        &format!("XADD p:{{07}}:queue * token {TOKEN_HEX}"),
+    );
+    let timeout_ms = 2_500;
+    check(
+        Command::ReadTicket { key, token, timeout_ms },
+        &format!("XREADGROUP GROUP waiters {TOKEN_HEX} COUNT 1 BLOCK 2500 STREAMS p:{{07}}:queue >"),
+    );
+    let entry = EntryId {
+        ms: 1_526_919_030_474,
+        seq: 55,
+    };
+    check(
+        Command::AckTicket { key, entry },
+        "XACK p:{07}:queue waiters 1526919030474-55",
+    );
+    check(Command::DropTicket { key, entry }, "XDEL p:{07}:queue 1526919030474-55");
+    let length = 1_000;
+    check(Command::TrimQueue { key, length }, "XTRIM p:{07}:queue MAXLEN ~ 1000");
+}
+
+/// The arguments of a script that both forms begin with.
+fn openings(script: Script) -> [(ScriptForm, [String; 2]); 2] {
+    [
+        (ScriptForm::Sha, ["EVALSHA".into(), sha(script)]),
+        (ScriptForm::Source, ["EVAL".into(), script.source().into()]),
+    ]
+}
+
+#[test]
+fn each_script_is_given_its_keys_the_token_and_its_numbers() {
+    let encoder = encoder(b"p:", 20, CompareAndDelete::DelEx);
+    for script in Script::ALL {
+        for (form, opening) in openings(script) {
+            let run = Command::Run {
+                script,
+                form,
+                key: Key(7),
+                token: TOKEN,
+                numbers: [30_000, 7],
+            };
+            let mut expected = Vec::from(opening);
+            expected.push((1 + script.companions().len()).to_string());
+            expected.push("p:{07}".into());
+            expected.extend(
+                script
+                    .companions()
+                    .iter()
+                    .map(|key| format!("p:{{07}}:{}", key.suffix())),
+            );
+            expected.push(TOKEN_HEX.into());
+            expected.extend(["30000", "7"].iter().take(script.numbers()).map(ToString::to_string));
+            assert_eq!(words(&arguments(&encoder, run)), expected, "{script:?}");
+        }
+    }
+}
+
+#[test]
+fn a_script_about_several_locks_is_given_all_names_and_the_lease() {
+    let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
+    for script in Script::ALL {
+        for (form, opening) in openings(script) {
+            for count in 1..=Keys::MOST {
+                let keys: Vec<_> = (0..count as u32).map(|index| Key(19 - 2 * index)).collect();
+                let run = Command::RunAll {
+                    script,
+                    form,
+                    keys: Keys::new(&keys).unwrap(),
+                    token: TOKEN,
+                    lease_ms: 30_000,
+                };
+                let mut expected = Vec::from(opening.clone());
+                expected.push(count.to_string());
+                expected.extend(keys.iter().map(|key| format!("p:{{{:02}}}", key.0)));
+                expected.extend([TOKEN_HEX.into(), "30000".into()]);
+                assert_eq!(words(&arguments(&encoder, run)), expected, "{script:?}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "key 20 of 20")]
+fn a_key_without_a_name_is_a_mistake_of_the_caller() {
+    let command = Command::Subscribe { key: Key(20) };
+    arguments(&encoder(b"p:", 20, CompareAndDelete::Script), command);
+}
+
+#[test]
 fn commands_are_appended_behind_what_is_there() {
     let encoder = encoder(b"p:", 1, CompareAndDelete::DelIfEq);
     let mut out = b"*1\r\n$4\r\nPING\r\n".to_vec();
@@ -112,7 +254,7 @@ fn commands_are_appended_behind_what_is_there() {
     encoder.encode(
         &Command::SetNxPx {
             key: Key(0),
-            token: Token(u128::MAX),
+            token: ALL_ONES,
             lease_ms: 1,
         },
         &mut out,
@@ -130,13 +272,13 @@ fn nothing_of_one_command_is_left_in_the_next() {
     let encoder = encoder(b"p:", 2, CompareAndDelete::DelIfEq);
     let set = |key, token, lease_ms| Command::SetNxPx {
         key: Key(key),
-        token: Token(token),
+        token,
         lease_ms,
     };
-    arguments(&encoder, set(1, u128::MAX, u64::MAX));
+    arguments(&encoder, set(1, ALL_ONES, u64::MAX));
     let zeros = "0".repeat(32);
     assert_eq!(
-        words(&arguments(&encoder, set(0, 0, 0))),
+        words(&arguments(&encoder, set(0, Token { high: 0, low: 0 }, 0))),
         ["SET", "p:{0}", &zeros, "NX", "PX", "0"]
     );
 }
@@ -187,13 +329,14 @@ proptest! {
     fn any_key_token_and_lease_is_read_back(
         prefix in prop::collection::vec(any::<u8>(), 0..=KeyNames::MAX_PREFIX),
         (count, index) in (1..2_000u32).prop_flat_map(|count| (Just(count), 0..count)),
-        token: u128,
+        (high, low) in any::<(u64, u64)>(),
         number in numbers(),
+        seq in numbers(),
     ) {
-        let (key, token) = (Key(index), Token(token));
+        let (key, token) = (Key(index), Token { high, low });
         let width = (count - 1).to_string().len();
         let name = [&prefix[..], format!("{{{index:0width$}}}").as_bytes()].concat();
-        let hex = format!("{:032x}", token.0).into_bytes();
+        let hex = format!("{high:016x}{low:016x}").into_bytes();
         let digits = number.to_string().into_bytes();
         let text = |text: &str| text.as_bytes().to_vec();
 
@@ -204,7 +347,19 @@ proptest! {
         );
         prop_assert_eq!(
             arguments(&encoder, Command::CompareAndDelete { key, token, form: ScriptForm::Sha }),
-            vec![text("EVALSHA"), text(&sha()), text("1"), name.clone(), hex]
+            vec![text("EVALSHA"), text(&sha(Script::CompareAndDelete)), text("1"), name.clone(), hex.clone()]
+        );
+        prop_assert_eq!(
+            arguments(&encoder, Command::AwaitBell { key, token, timeout_ms: number }),
+            vec![
+                text("BLPOP"),
+                [&name[..], b":bell:", &hex].concat(),
+                format!("{}.{:03}", number / 1_000, number % 1_000).into_bytes(),
+            ]
+        );
+        prop_assert_eq!(
+            arguments(&encoder, Command::DropTicket { key, entry: EntryId { ms: number, seq } }),
+            vec![text("XDEL"), [&name[..], b":queue"].concat(), format!("{number}-{seq}").into_bytes()]
         );
         prop_assert_eq!(
             arguments(&encoder, Command::Expire { key, seconds: number }),

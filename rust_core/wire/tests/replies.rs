@@ -1,6 +1,6 @@
 //! What a lock makes of each answer.
 
-use locks::{ErrorKind, Reply};
+use locks::{EntryId, ErrorKind, Reply};
 use wire::{Frame, Parsed, error_kind, error_text, parse, parse_frame};
 
 fn reply(bytes: &[u8]) -> Reply {
@@ -37,6 +37,7 @@ fn a_well_formed_answer_of_another_shape_is_other() {
         b"(1\r\n",
         b"*0\r\n",
         b"%0\r\n",
+        b"~1\r\n:1\r\n",
     ];
     for bytes in others {
         assert_eq!(reply(bytes), Reply::Other, "{}", bytes.escape_ascii());
@@ -56,6 +57,142 @@ fn a_push_is_no_reply() {
             used: 5
         })
     );
+}
+
+const ENTRY: Reply = Reply::Entry(EntryId {
+    ms: 1_526_919_030_474,
+    seq: 55,
+});
+
+#[test]
+fn the_id_of_an_added_entry_is_a_bulk_string() {
+    assert_eq!(reply(b"$16\r\n1526919030474-55\r\n"), ENTRY);
+    let edges = EntryId { ms: 0, seq: u64::MAX };
+    assert_eq!(reply(b"$22\r\n0-18446744073709551615\r\n"), Reply::Entry(edges));
+    for text in [
+        "",
+        "-",
+        "1",
+        "1-",
+        "-1",
+        "1-2-3",
+        "1--2",
+        "+1-2",
+        "1-+2",
+        " 1-2",
+        "1-2 ",
+        "a-b",
+        "1-\u{665}",
+        "18446744073709551616-0",
+        "0-18446744073709551616",
+    ] {
+        let bytes = format!("${}\r\n{text}\r\n", text.len());
+        assert_eq!(reply(bytes.as_bytes()), Reply::Other, "{text}");
+    }
+    assert_eq!(reply(b"$4\r\n1-2\xff\r\n"), Reply::Other);
+}
+
+/// What follows the name of a stream that was read.
+const ENTRIES: &str = "*1\r\n*2\r\n$16\r\n1526919030474-55\r\n*2\r\n$5\r\ntoken\r\n$1\r\nt\r\n";
+
+#[test]
+fn what_was_read_from_a_stream_is_its_first_entry() {
+    let resp2 = format!("*1\r\n*2\r\n$7\r\nmessage\r\n{ENTRIES}");
+    let resp3 = format!("%1\r\n$7\r\nmessage\r\n{ENTRIES}");
+    assert_eq!(reply(resp2.as_bytes()), ENTRY);
+    assert_eq!(reply(resp3.as_bytes()), ENTRY);
+    // An entry whose fields were deleted while it waited to be acknowledged.
+    let deleted = b"*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$16\r\n1526919030474-55\r\n*-1\r\n";
+    assert_eq!(reply(deleted), ENTRY);
+    for nothing in [&b"*-1\r\n"[..], b"_\r\n"] {
+        assert_eq!(reply(nothing), Reply::Nil);
+    }
+}
+
+#[test]
+fn what_merely_looks_like_a_stream_has_no_entry() {
+    for body in [
+        "$1\r\ns\r\n*0\r\n",
+        "$1\r\ns\r\n*1\r\n*0\r\n",
+        "$1\r\ns\r\n*1\r\n*1\r\n$3\r\n1-1\r\n",
+        "$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1:1\r\n*0\r\n",
+        "$1\r\ns\r\n*1\r\n$3\r\n1-1\r\n",
+        "$1\r\ns\r\n$3\r\n1-1\r\n",
+        ":1\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*0\r\n",
+    ] {
+        assert_eq!(reply(format!("*1\r\n*2\r\n{body}").as_bytes()), Reply::Items, "{body}");
+        assert_eq!(reply(format!("%1\r\n{body}").as_bytes()), Reply::Other, "{body}");
+    }
+    assert_eq!(reply(b"*1\r\n*0\r\n"), Reply::Items);
+}
+
+#[test]
+fn what_a_blocking_pop_found_is_items() {
+    assert_eq!(reply(b"*2\r\n$4\r\nbell\r\n$1\r\n1\r\n"), Reply::Items);
+    assert_eq!(reply(b"*1\r\n:1\r\n"), Reply::Items);
+}
+
+#[test]
+fn the_confirmation_of_a_subscription_is_ok_in_both_protocols() {
+    for kind in ['*', '>'] {
+        for word in ["subscribe", "unsubscribe"] {
+            let bytes = format!("{kind}3\r\n${}\r\n{word}\r\n$3\r\np:c\r\n:1\r\n", word.len());
+            assert_eq!(reply(bytes.as_bytes()), Reply::Ok, "{bytes}");
+        }
+    }
+}
+
+#[test]
+fn a_message_is_no_reply_in_either_protocol() {
+    for kind in ['*', '>'] {
+        let message = format!("{kind}3\r\n$7\r\nmessage\r\n$3\r\np:c\r\n$2\r\nOK\r\n");
+        let bytes = format!("{message}:1\r\n");
+        let used = message.len();
+        assert_eq!(parse(bytes.as_bytes()), Ok(Parsed::Published { used }));
+        assert_eq!(reply(&bytes.as_bytes()[used..]), Reply::Int(1));
+        for split in 0..used {
+            let part = &bytes.as_bytes()[..split];
+            assert_eq!(parse(part), Ok(Parsed::NeedMore), "{}", part.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn a_lock_named_as_a_kind_of_message_fools_nobody() {
+    for (bytes, expected) in [
+        ("*2\r\n$7\r\nmessage\r\n$1\r\n1\r\n", Reply::Items),
+        ("*2\r\n$9\r\nsubscribe\r\n$1\r\n1\r\n", Reply::Items),
+        ("*1\r\n$7\r\nmessage\r\n", Reply::Items),
+        ("*4\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", Reply::Items),
+        ("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n:1\r\n", Reply::Items),
+        ("*3\r\n$7\r\nmessage\r\n*0\r\n$1\r\na\r\n", Reply::Items),
+        ("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n$1\r\n1\r\n", Reply::Items),
+        ("*3\r\n$7\r\nMESSAGE\r\n$1\r\na\r\n$1\r\nb\r\n", Reply::Items),
+        ("*3\r\n*1\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", Reply::Items),
+    ] {
+        assert_eq!(reply(bytes.as_bytes()), expected, "{bytes}");
+    }
+    // The channel, too, may have such a name.
+    let message = b"*3\r\n$7\r\nmessage\r\n$9\r\nsubscribe\r\n$9\r\nsubscribe\r\n";
+    assert_eq!(parse(message), Ok(Parsed::Published { used: message.len() }));
+}
+
+#[test]
+fn other_pushes_stay_pushes() {
+    for push in [
+        &b">0\r\n"[..],
+        b">3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$1\r\nb\r\n",
+        b">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n",
+        b">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$1\r\nb\r\n",
+        b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n",
+    ] {
+        assert_eq!(
+            parse(push),
+            Ok(Parsed::Push { used: push.len() }),
+            "{}",
+            push.escape_ascii()
+        );
+    }
 }
 
 #[test]

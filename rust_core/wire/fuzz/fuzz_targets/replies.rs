@@ -15,7 +15,10 @@ fuzz_target!(|bytes: &[u8]| {
     let mut rest = bytes;
     loop {
         match (parse(rest), parse_frame(rest)) {
-            (Ok(Parsed::Reply { used, .. } | Parsed::Push { used }), Ok(Some((frame, same)))) => {
+            (
+                Ok(Parsed::Reply { used, .. } | Parsed::Push { used } | Parsed::Published { used }),
+                Ok(Some((frame, same))),
+            ) => {
                 assert_eq!(used, same);
                 assert!(used > 0);
                 walk(&frame);
