@@ -34,7 +34,7 @@ pub fn parse(buf: &[u8]) -> Result<Parsed, Malformed> {
     Ok(Parsed::Reply { reply, used })
 }
 
-#[inline(never)]
+#[inline(never)] // so that what is inlined into a driver's loop stays small
 fn parse_any(buf: &[u8]) -> Result<Parsed, Malformed> {
     let Some((frame, used)) = parse_frame(buf)? else {
         return Ok(Parsed::NeedMore);
@@ -69,9 +69,9 @@ enum AboutChannel {
     Message,
 }
 
-/// Three elements of which the first is a word that no user chose. In an array they cannot be taken for another answer:
-/// what a blocking pop found are two, and what was read from a stream is one for each stream, an array itself; both begin
-/// with a name only inside.
+/// It has three elements, and the first is a word of the server's, never a name. No answer to a command of ours looks like
+/// that, whatever a lock is called: a blocking pop found two elements, its list's name first; what was read from a stream
+/// is one element, which holds the name.
 fn about_channel(items: Children<'_>) -> Option<AboutChannel> {
     if items.len() != 3 {
         return None;
