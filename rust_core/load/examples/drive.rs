@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use load::{Address, AfterLease, Connections, Distribution, KeyChoice, Pace, Poll, ServerSpec, Trial, TrialSpec};
+use load::{Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, ServerSpec, Trial, TrialSpec};
 use locks::{Lease, Nanos, Retry, RetryKind, Strategy};
 use wire::{CompareAndDelete, Protocol};
 
@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let trial = Trial::new(TrialSpec {
         strategy: Strategy::Mutex,
         lock: locks::Spec {
+            servers: 1,
             lease: Lease::new(10_000)?,
             patience: Nanos::from_secs(1),
             retry: Retry {
@@ -54,6 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         key_prefix: format!("drive:{}:", std::process::id()).into_bytes(),
         keys: keys.parse()?,
         key_choice: KeyChoice::Uniform,
+        keys_per_grant: 1,
+        key_order: KeyOrder::Random,
+        read_share: 0.0,
+        nesting: 1,
         hold: Distribution::Fixed(Nanos::ZERO),
         think: Distribution::Fixed(Nanos::ZERO),
         after_lease: AfterLease::Continue,

@@ -1,6 +1,6 @@
 //! One client as the driver sees it: its lock, what it is doing, and the stamps of its present acquire.
 
-use locks::{AnyLock, Key, LockMachine, Nanos};
+use locks::{AnyLock, Key, LockMachine, Mode, Nanos};
 
 use crate::workload::Stream;
 
@@ -9,12 +9,25 @@ pub(crate) enum Doing {
     /// Waits for an arrival, or for the window to begin.
     Idle,
     Acquiring,
+    /// Holds, and enters once more.
+    Entering,
     Holding,
     Releasing,
     /// Gives up an acquire at the end of a period.
     Cancelling,
     /// Thinks, or pauses after an error.
     Pausing,
+}
+
+/// What of a grant is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// It began outside the window.
+    No,
+    /// It is measured to its end, wherever that falls.
+    Whole,
+    /// As `Whole`, but the end of a period cut its hold short: no length of a hold.
+    WithoutHold,
 }
 
 /// Aligned, so that a client takes three cache lines and not four.
@@ -24,10 +37,11 @@ pub(crate) struct Client {
     pub(crate) lock: AnyLock,
     pub(crate) stream: Stream,
     pub(crate) doing: Doing,
-    /// Its present grant began within the window and is measured to its end.
-    pub(crate) counted: bool,
-    /// The hold was cut short by the end of a period: no length of a hold.
-    pub(crate) cut: bool,
+    pub(crate) counted: Counted,
+    pub(crate) mode: Mode,
+    /// Entries of a nested grant that are not left.
+    pub(crate) entries: u8,
+    /// The first key, where it takes several: see `Thread::key_sets`.
     pub(crate) key: Key,
     pub(crate) due: Nanos,
     /// The first attempt's send.
@@ -50,8 +64,9 @@ impl Client {
             lock,
             stream,
             doing: Doing::Idle,
-            counted: false,
-            cut: false,
+            counted: Counted::No,
+            mode: Mode::Exclusive,
+            entries: 0,
             key: Key(0),
             due: Nanos::ZERO,
             sent: Nanos::ZERO,

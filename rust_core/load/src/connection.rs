@@ -225,6 +225,15 @@ impl Connection {
         Ok(())
     }
 
+    /// As `close`, but nothing went wrong: it may be opened again at once.
+    pub(crate) fn hang_up(&mut self, now: Nanos) -> VecDeque<Awaited> {
+        let failures = self.failures;
+        let awaited = self.close(now);
+        self.failures = failures;
+        self.state = State::Down { retry_at: now };
+        awaited
+    }
+
     /// Closes the socket and hands over the calls that stay unanswered.
     pub(crate) fn close(&mut self, now: Nanos) -> VecDeque<Awaited> {
         self.socket = None;

@@ -24,7 +24,9 @@ impl Thread {
     /// How long timers and commands may wait for answers to come.
     fn slack(&self) -> Nanos {
         let seven_of_eight_wait = self.outstanding * 8 >= self.clients.len() * 7;
-        if self.outstanding >= DEEP && seven_of_eight_wait && !self.shared.has_pauses() {
+        // What blocks on the server is outstanding, too, and its answer is not about to come.
+        let may_wait = !(self.shared.has_pauses() || self.shared.has_own_connections);
+        if self.outstanding >= DEEP && seven_of_eight_wait && may_wait {
             SLACK
         } else {
             Nanos::ZERO

@@ -1,10 +1,11 @@
 //! Bytes in and out: what a lock wants sent, what came back, and what is done about connections that break.
 
-use locks::{Action, CallId, Command, Event, LockMachine, Nanos, ServerId};
+use check::Event as Judged;
+use locks::{Action, CallId, Command, Event, Lane, LockMachine, Nanos, ServerId};
 use wire::{Frame, Parsed, error_text, parse, parse_frame};
 
 use crate::LoadError;
-use crate::client::Doing;
+use crate::client::{Counted, Doing};
 use crate::clock;
 use crate::connection::{Awaited, Broken, Connection, State};
 use crate::deep::AHEAD;
@@ -20,11 +21,20 @@ impl Thread {
         let mut settled = None;
         for action in actions.drain() {
             match action {
-                Action::Send { call, to, command } => self.send(index, call, to, &command),
+                Action::Send {
+                    call,
+                    to,
+                    over,
+                    command,
+                } => self.send(index, call, to, over, &command),
                 Action::WakeAt(at) => {
                     self.clients[index as usize].lock_wake = at;
                     self.timers.arm(index, at);
                 }
+                Action::HangUp => self.hang_up(index, now),
+                Action::Queued => self.judge_each(index, now, |client, _| Judged::Queued { client }),
+                Action::Renewed { lasts } => self.renewed(index, now, lasts),
+                Action::Lapsed => self.lapsed(index, now),
                 Action::Settle(outcome) => settled = Some(outcome),
             }
         }
@@ -34,18 +44,11 @@ impl Thread {
         }
     }
 
-    /// The connection that a client uses to a server.
-    fn connection_of(&self, client: u32, server: u16) -> u32 {
-        u32::from(server) * self.per_server + client % self.per_server
-    }
-
-    pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
-        (0..self.targets.len() as u16)
-            .any(|server| self.connections[self.connection_of(client, server) as usize].is_ready())
-    }
-
-    fn send(&mut self, client: u32, call: CallId, to: ServerId, command: &Command) {
-        let index = self.connection_of(client, to.0);
+    fn send(&mut self, client: u32, call: CallId, to: ServerId, over: Lane, command: &Command) {
+        let index = match over {
+            Lane::Shared => self.shared_connection(client, to.0),
+            Lane::Own => self.own_connection(client),
+        };
         let connection = &mut self.connections[index as usize];
         if !connection.is_ready() {
             self.unsendable.push((client, call));
@@ -58,11 +61,11 @@ impl Thread {
         }
         self.outstanding += 1;
         let sender = &self.clients[client as usize];
-        if sender.doing == Doing::Releasing && sender.release_sent == Nanos::NEVER {
+        if sender.doing == Doing::Releasing && sender.entries <= 1 && sender.release_sent == Nanos::NEVER {
             connection.releasing.push(client);
         }
         self.counters.all_commands += 1;
-        if self.counting || sender.counted {
+        if self.counting || sender.counted != Counted::No {
             self.counters.commands += 1;
             self.counters.bytes_out += (connection.out.len() - before) as u64;
         }
@@ -77,6 +80,9 @@ impl Thread {
         }
         if self.unsendable.is_empty() {
             self.unsendable = unsendable;
+        }
+        for client in std::mem::take(&mut self.disconnected) {
+            self.tell(client, now, Event::Disconnected);
         }
     }
 
@@ -174,6 +180,12 @@ impl Thread {
                         },
                     );
                 }
+                Parsed::Published { used: length } => {
+                    used += length;
+                    if let Some(client) = self.owner_of(index) {
+                        self.tell(client, now, Event::Published);
+                    }
+                }
                 Parsed::Push { used: length } => used += length,
                 Parsed::NeedMore => break,
             }
@@ -249,10 +261,10 @@ impl Thread {
         }
         self.next_upkeep = Nanos::ZERO;
         self.counters.reconnects += u64::from(stood);
-        self.outstanding -= awaited.len();
         self.counters.lost_calls += awaited.len() as u64;
-        self.unsendable
-            .extend(awaited.into_iter().map(|awaited| (awaited.client, awaited.call)));
+        self.count_orphans(&awaited);
+        self.disconnected.extend(self.owner_of(index));
+        self.lose(awaited);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use check::{Checker, Event, Merge, Report};
+use check::{Checker, Event, Merge, Report, Rules};
 use hdrhistogram::Histogram;
 use locks::{Key, Nanos};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -91,9 +91,9 @@ enum Window {
 }
 
 impl Bench {
-    pub(crate) fn new(clients: u32, keys: u32, control: Arc<Control>) -> Self {
+    pub(crate) fn new(clients: u32, keys: u32, rules: Rules, control: Arc<Control>) -> Self {
         Self {
-            checker: Checker::new(clients, keys),
+            checker: Checker::new(clients, keys, rules),
             control,
             window: Window::Before,
             handoff: histogram(),

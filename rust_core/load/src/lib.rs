@@ -17,6 +17,7 @@ mod deep;
 mod error;
 mod io;
 mod judge;
+mod lanes;
 mod poller;
 mod setup;
 mod shared;
@@ -24,6 +25,7 @@ mod spec;
 mod starts;
 mod stats;
 mod steps;
+mod tenure;
 mod thread;
 mod timeline;
 mod timers;
@@ -33,7 +35,7 @@ mod workload;
 pub use control::{Progress, Stage};
 pub use error::{LoadError, TrialError};
 pub use spec::{
-    Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, Pace, Poll, ServerSpec, TrialSpec,
+    Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, ServerSpec, TrialSpec,
 };
 pub use stats::{Counters, Ended, Histograms, Phase};
 pub use timeline::Columns;

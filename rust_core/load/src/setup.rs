@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locks::{Actions, AnyLock, Chance, Nanos};
+use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos, Script};
 use rustix::thread::CpuSet;
 use wire::{Encoder, KeyNames, Login, greeting};
 
@@ -12,7 +12,7 @@ use crate::control::Control;
 use crate::judge::Judge;
 use crate::poller::Poller;
 use crate::shared::Shared;
-use crate::spec::{Connections, Pace, ServerSpec, TrialSpec};
+use crate::spec::{Connections, KeyChoice, Pace, ServerSpec, TrialSpec};
 use crate::stats::{Counters, Histograms};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
@@ -22,6 +22,9 @@ use crate::{LoadError, TrialError};
 
 /// Read at once from a connection; a pipelined batch of 1,000 answers takes 5 kB.
 const SCRATCH: usize = 256 * 1024;
+
+/// Where the connections lead that clients have for themselves.
+const FIRST_SERVER: u16 = 0;
 
 /// Refuses what no trial can be made of.
 pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
@@ -36,6 +39,15 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
             !spec.servers.is_empty() && u16::try_from(spec.servers.len()).is_ok(),
         ),
         ("connections", !matches!(spec.connections, Connections::Shared(0))),
+        ("keys_per_grant", keys_per_grant_is_sound(spec)),
+        (
+            "read_share",
+            spec.read_share == 0.0 || ((0.0..=1.0).contains(&spec.read_share) && spec.strategy.shares()),
+        ),
+        (
+            "nesting",
+            spec.nesting == 1 || (spec.nesting > 1 && spec.strategy.nests()),
+        ),
         (
             "cores",
             spec.cores.iter().all(|core| (*core as usize) < CpuSet::MAX_CPU)
@@ -47,6 +59,21 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
         Some((field, _)) => Err(TrialError::Field(field)),
         // What is drawn from is made once for nothing, so that a bad distribution is refused before anything starts.
         None => Shared::new(spec).and(arrivals(spec, 0)).map(|_| ()),
+    }
+}
+
+/// A choice that can never give so many different keys would be drawn for ever.
+fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
+    match spec.keys_per_grant {
+        0 => false,
+        1 => true,
+        several => {
+            several as usize <= Keys::MOST
+                && several <= spec.keys
+                && spec.key_choice != KeyChoice::Single
+                && spec.strategy.takes_many_keys()
+                && spec.concurrency.checked_mul(several).is_some()
+        }
     }
 }
 
@@ -73,9 +100,15 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
+        let own = if shared.has_own_connections { count } else { 0 };
         let connections = (0..spec.servers.len() as u16)
             .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
+            .chain((0..own).map(|_| Connection::new(FIRST_SERVER)))
             .collect();
+        let key_sets = match spec.keys_per_grant {
+            1 => Vec::new(),
+            _ => vec![Keys::one(Key(0)); clients.len()],
+        };
         threads.push(Thread {
             index: index as usize,
             core: spec.cores.get(index as usize).copied(),
@@ -86,6 +119,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             timers: Timers::new(clients.len()),
             figures: vec![ClientFigures::default(); clients.len()],
             clients,
+            key_sets,
             connections,
             per_server,
             targets: spec.servers.iter().map(|server| target(server, spec)).collect(),
@@ -100,6 +134,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             queue: std::collections::VecDeque::new(),
             starting: Vec::new(),
             unsendable: Vec::new(),
+            disconnected: Vec::new(),
             dirty: Vec::new(),
             kept: Vec::new(),
             held_back: Nanos::NEVER,
@@ -121,9 +156,15 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
 }
 
 fn target(server: &ServerSpec, spec: &TrialSpec) -> Target {
+    let all = spec.strategy.scripts();
+    let others: Vec<_> = all
+        .iter()
+        .copied()
+        .filter(|script| *script != Script::CompareAndDelete)
+        .collect();
     let scripts = match server.compare_and_delete {
-        wire::CompareAndDelete::Script => spec.strategy.scripts(),
-        wire::CompareAndDelete::DelIfEq | wire::CompareAndDelete::DelEx => &[],
+        wire::CompareAndDelete::Script => all,
+        wire::CompareAndDelete::DelIfEq | wire::CompareAndDelete::DelEx => &others,
     };
     let login = Login {
         protocol: server.protocol,

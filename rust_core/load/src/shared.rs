@@ -1,14 +1,20 @@
 //! What all threads of a trial read and none changes: what clients do with their locks, and for how long.
 
-use locks::Nanos;
+use locks::{Keys as Names, Mode, Nanos};
+use rand_distr::{Distribution as Draw, StandardUniform};
 
 use crate::TrialError;
-use crate::spec::{AfterLease, Pace, Poll, TrialSpec};
-use crate::workload::{Keys, Length};
+use crate::spec::{AfterLease, KeyOrder, Pace, Poll, TrialSpec};
+use crate::workload::{Keys, Length, Stream};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) keys: Keys,
+    keys_per_grant: u32,
+    key_order: KeyOrder,
+    read_share: f64,
+    /// How often a holder enters.
+    pub(crate) nesting: u8,
     pub(crate) hold: Length,
     pub(crate) think: Length,
     pub(crate) after_lease: AfterLease,
@@ -16,6 +22,10 @@ pub(crate) struct Shared {
     pub(crate) warmup: Nanos,
     pub(crate) duration: Nanos,
     pub(crate) drain: Nanos,
+    /// The lease in full: how long a key may stay that nobody can take back.
+    pub(crate) ttl: Nanos,
+    /// Each client has a connection of its own to the first server, beside the shared ones.
+    pub(crate) has_own_connections: bool,
     poll: Poll,
 }
 
@@ -27,6 +37,10 @@ impl Shared {
         };
         Ok(Self {
             keys: Keys::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
+            keys_per_grant: spec.keys_per_grant,
+            key_order: spec.key_order,
+            read_share: spec.read_share,
+            nesting: spec.nesting,
             hold: Length::new(spec.hold).ok_or(TrialError::Field("hold"))?,
             think: Length::new(spec.think).ok_or(TrialError::Field("think"))?,
             after_lease: spec.after_lease,
@@ -34,6 +48,8 @@ impl Shared {
             warmup: spec.warmup,
             duration: spec.duration,
             drain: spec.drain,
+            ttl: spec.lock.lease.ttl().into(),
+            has_own_connections: spec.strategy.owns_connection(),
             poll: spec.poll,
         })
     }
@@ -45,5 +61,43 @@ impl Shared {
 
     pub(crate) fn spins(&self) -> bool {
         self.poll == Poll::Spin
+    }
+
+    pub(crate) const fn keys_per_grant(&self) -> u32 {
+        self.keys_per_grant
+    }
+
+    /// The locks that a client takes next, all different.
+    #[inline]
+    pub(crate) fn draw_keys(&self, stream: &mut Stream) -> Names {
+        if self.keys_per_grant == 1 {
+            return Names::one(self.keys.draw(stream));
+        }
+        let mut drawn = Vec::with_capacity(self.keys_per_grant as usize);
+        while drawn.len() < self.keys_per_grant as usize {
+            let key = self.keys.draw(stream);
+            if !drawn.contains(&key) {
+                drawn.push(key);
+            }
+        }
+        let names = Names::new(&drawn).expect("the trial's description was checked");
+        match self.key_order {
+            KeyOrder::Random => names,
+            KeyOrder::Sorted => names.sorted(),
+        }
+    }
+
+    /// How a client wants them.
+    #[inline]
+    pub(crate) fn draw_mode(&self, stream: &mut Stream) -> Mode {
+        if self.read_share == 0.0 {
+            return Mode::Exclusive; // Draws nothing, so that other choices stay what they are without readers.
+        }
+        let drawn: f64 = StandardUniform.sample(stream);
+        if drawn < self.read_share {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        }
     }
 }

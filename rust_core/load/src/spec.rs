@@ -17,6 +17,13 @@ pub struct TrialSpec {
     pub key_prefix: Vec<u8>,
     pub keys: u32,
     pub key_choice: KeyChoice,
+    /// How many different keys an acquire names.
+    pub keys_per_grant: u32,
+    pub key_order: KeyOrder,
+    /// The share of acquires that want the lock beside others, from 0 to 1.
+    pub read_share: f64,
+    /// How often a holder enters, the first time counted in.
+    pub nesting: u8,
     pub hold: Distribution,
     pub think: Distribution,
     pub after_lease: AfterLease,
@@ -61,6 +68,14 @@ pub enum KeyChoice {
     Uniform,
     Zipf { s: f64 },
     Single,
+}
+
+/// The order in which a client names several keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// As they are drawn: two clients may name the same two in different orders.
+    Random,
+    Sorted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

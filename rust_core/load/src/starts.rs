@@ -4,7 +4,7 @@
 use check::Event as Judged;
 use locks::{Event, Nanos};
 
-use crate::client::Doing;
+use crate::client::{Counted, Doing};
 use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
@@ -98,25 +98,24 @@ impl Thread {
         };
         let client = &mut self.clients[index as usize];
         client.doing = Doing::Acquiring;
-        client.counted = false;
-        client.cut = false;
+        client.counted = Counted::No;
+        client.entries = 0;
         client.due = due;
         client.sent = now;
-        client.key = self.shared.keys.draw(&mut client.stream);
+        let keys = self.shared.draw_keys(&mut client.stream);
+        client.key = keys.as_slice()[0];
+        client.mode = self.shared.draw_mode(&mut client.stream);
         client.hold = self.shared.hold.draw(&mut client.stream);
         client.release_sent = Nanos::NEVER;
-        let key = client.key;
+        let mode = client.mode;
+        if let Some(set) = self.key_sets.get_mut(index as usize) {
+            *set = keys;
+        }
         if self.counting && self.arrivals.is_some() {
             self.histograms.record(Phase::Queue, Ended::Granted, now.since(due));
         }
-        self.judge.tell(
-            now,
-            Judged::Waiting {
-                client: self.number(index),
-                key,
-            },
-        );
-        self.tell(index, now, Event::Acquire { key });
+        self.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });
+        self.tell(index, now, Event::Acquire { keys, mode });
     }
 
     pub(crate) fn think(&mut self, index: u32, now: Nanos) {

@@ -28,7 +28,7 @@ macro_rules! counters {
 counters! {
     attempts, refused_attempts, grants, refused, timeouts, errors, lost, unknown, unfinished,
     commands, bytes_out, bytes_in, writes, reads, arrivals, drops, client_cpu_ns, nominal_hold_ns,
-    all_grants, all_commands, reconnects, lost_calls, abandoned,
+    all_grants, all_commands, reconnects, lost_calls, abandoned, split_votes, renewals, lapsed, orphan_ns,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,12 +1,13 @@
 //! What a client does next, from the answer to its acquire to the answer to its release.
 
 use check::Event as Judged;
-use locks::{Event, Lasts, LockMachine, Nanos, Outcome, Refusal};
+use locks::{Event, Fence, Lasts, LockMachine, Nanos, Outcome, Refusal};
 
-use crate::client::Doing;
+use crate::client::{Counted, Doing};
 use crate::spec::AfterLease;
 use crate::starts::ERROR_PAUSE;
 use crate::stats::{Ended, Phase};
+use crate::tenure::end_of;
 use crate::thread::Thread;
 
 impl Thread {
@@ -14,6 +15,7 @@ impl Thread {
     pub(crate) fn settled(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         match self.clients[index as usize].doing {
             Doing::Acquiring => self.acquired(index, now, outcome),
+            Doing::Entering => self.entered(index, now, outcome),
             Doing::Releasing => self.released(index, now, outcome),
             Doing::Cancelling => self.free(index),
             Doing::Idle | Doing::Holding | Doing::Pausing => {
@@ -25,23 +27,19 @@ impl Thread {
     fn acquired(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         let attempts = u64::from(self.clients[index as usize].lock.attempts());
         if self.in_window(now) {
+            self.counters.split_votes += u64::from(self.clients[index as usize].lock.split_votes());
             self.counters.attempts += attempts;
             self.figures[index as usize].attempts += attempts;
         }
         let ended = match outcome {
-            Outcome::Held { lasts } => return self.granted(index, now, lasts, attempts),
+            Outcome::Held { lasts, fence } => return self.granted(index, now, lasts, fence, attempts),
             Outcome::Refused(Refusal::Busy | Refusal::TooLate) => Ended::Refused,
             Outcome::Refused(Refusal::TimedOut) => Ended::Timeout,
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => Ended::Unknown,
             Outcome::Released | Outcome::Expired => panic!("an acquire was answered with {outcome:?}"),
         };
-        self.judge.tell(
-            now,
-            Judged::GaveUp {
-                client: self.number(index),
-            },
-        );
+        self.judge_each(index, now, |client, _| Judged::GaveUp { client });
         if self.in_window(now) {
             self.count_ungranted(index, now, ended, attempts);
         }
@@ -51,34 +49,43 @@ impl Thread {
         }
     }
 
-    fn granted(&mut self, index: u32, now: Nanos, lasts: Lasts, attempts: u64) {
+    fn granted(&mut self, index: u32, now: Nanos, lasts: Lasts, fence: Option<Fence>, attempts: u64) {
         let counted = self.in_window(now);
         let client = &mut self.clients[index as usize];
-        client.doing = Doing::Holding;
         client.granted = now;
-        client.counted = counted;
-        client.until = match lasts {
-            Lasts::Until(until) => until,
-            Lasts::Unbounded => Nanos::NEVER,
-        };
+        client.counted = if counted { Counted::Whole } else { Counted::No };
+        client.entries = 1;
+        client.until = end_of(lasts);
         let (until, hold) = (client.until, client.hold);
-        let over = match self.shared.after_lease {
-            AfterLease::Continue => now.after(hold),
-            AfterLease::Stop => now.after(hold).min(until),
-        };
-        client.own_wake = over;
-        self.judge.tell(
-            now,
-            Judged::Granted {
-                client: self.number(index),
-                until,
-                hold,
-            },
-        );
+        self.judge_each(index, now, |client, _| Judged::Granted {
+            client,
+            until,
+            hold,
+            fence,
+        });
         self.counters.all_grants += 1;
         if counted {
             self.count_grant(index, now, attempts);
         }
+        self.enter_or_hold(index, now);
+    }
+
+    /// Enters until it has entered as often as the workload says, then holds.
+    pub(crate) fn enter_or_hold(&mut self, index: u32, now: Nanos) {
+        let client = &mut self.clients[index as usize];
+        if client.entries < self.shared.nesting {
+            client.doing = Doing::Entering;
+            self.tell(index, now, Event::Enter);
+            return;
+        }
+        client.doing = Doing::Holding;
+        // Entries take place within the hold.
+        let over = client.granted.after(client.hold);
+        client.own_wake = match self.shared.after_lease {
+            AfterLease::Continue => over,
+            AfterLease::Stop => over.min(client.until),
+        };
+        let over = client.own_wake;
         if over <= now {
             self.release(index, now);
         } else {
@@ -86,8 +93,8 @@ impl Thread {
         }
     }
 
-    /// The hold is over: give the lock back.
-    fn release(&mut self, index: u32, now: Nanos) {
+    /// The hold is over: give the lock back, one entry after another.
+    pub(crate) fn release(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         client.doing = Doing::Releasing;
         client.own_wake = Nanos::NEVER;
@@ -97,27 +104,25 @@ impl Thread {
     /// The release is about to leave: belief and work end here. Called before the write.
     pub(crate) fn stamp_release(&mut self, index: u32, at: Nanos) {
         let client = &mut self.clients[index as usize];
-        if client.doing != Doing::Releasing || client.release_sent != Nanos::NEVER {
-            return; // Stamped already: the same release goes to several servers, or again after NOSCRIPT.
+        if client.doing != Doing::Releasing || client.entries > 1 || client.release_sent != Nanos::NEVER {
+            return; // Entries are left, or it is stamped: a release goes to several servers, or again after NOSCRIPT.
         }
         client.release_sent = at;
-        if client.counted {
+        if client.counted != Counted::No {
             let lost = at > client.until;
             self.counters.lost += u64::from(lost);
-            if !client.cut {
+            if client.counted == Counted::Whole {
                 let ended = if lost { Ended::Lost } else { Ended::Granted };
                 self.histograms.record(Phase::Hold, ended, at.since(client.granted));
             }
         }
-        self.judge.tell(
-            at,
-            Judged::Released {
-                client: self.number(index),
-            },
-        );
+        self.judge_each(index, at, |client, _| Judged::Released { client });
     }
 
     fn released(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+        if let Outcome::Held { lasts, .. } = outcome {
+            return self.left(index, now, lasts);
+        }
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now);
         let client = &self.clients[index as usize];
@@ -128,7 +133,7 @@ impl Thread {
             Outcome::Unknown => Ended::Unknown,
             Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release was answered with {outcome:?}"),
         };
-        if client.counted {
+        if client.counted != Counted::No {
             self.histograms
                 .record(Phase::Release, ended, now.since(client.release_sent));
         }
@@ -146,7 +151,7 @@ impl Thread {
                     Doing::Holding => self.hold_over(index, now),
                     Doing::Pausing => self.free(index),
                     // The wish was for a hold or a pause that something else has ended since.
-                    Doing::Idle | Doing::Acquiring | Doing::Releasing | Doing::Cancelling => {}
+                    Doing::Idle | Doing::Acquiring | Doing::Entering | Doing::Releasing | Doing::Cancelling => {}
                 }
             }
             let client = &mut self.clients[index as usize];
@@ -163,14 +168,15 @@ impl Thread {
     }
 
     fn hold_over(&mut self, index: u32, now: Nanos) {
-        let client = &self.clients[index as usize];
-        if self.shared.after_lease == AfterLease::Stop && now >= client.until {
-            self.judge.tell(
-                now,
-                Judged::Stopped {
-                    client: self.number(index),
-                },
-            );
+        let client = &mut self.clients[index as usize];
+        let over = client.granted.after(client.hold);
+        if self.shared.after_lease == AfterLease::Stop && now < over {
+            if now < client.until {
+                // The lease that was to end here has been set anew.
+                client.own_wake = over.min(client.until);
+                return;
+            }
+            self.judge_each(index, now, |client, _| Judged::Stopped { client });
         }
         self.release(index, now);
     }
@@ -186,18 +192,10 @@ impl Thread {
             match self.clients[index as usize].doing {
                 Doing::Acquiring => {
                     self.clients[index as usize].doing = Doing::Cancelling;
-                    self.judge.tell(
-                        now,
-                        Judged::GaveUp {
-                            client: self.number(index),
-                        },
-                    );
+                    self.judge_each(index, now, |client, _| Judged::GaveUp { client });
                     self.tell(index, now, Event::Cancel);
                 }
-                Doing::Holding => {
-                    self.clients[index as usize].cut = true;
-                    self.release(index, now);
-                }
+                Doing::Entering | Doing::Holding => self.cut_short(index, now),
                 Doing::Idle | Doing::Releasing | Doing::Cancelling | Doing::Pausing => {}
             }
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use check::ClientId;
-use locks::{Actions, CallId, Nanos};
+use locks::{Actions, CallId, Keys, Nanos};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use wire::Encoder;
 
@@ -44,7 +44,9 @@ pub(crate) struct Thread {
     pub(crate) first_client: u32,
     pub(crate) clients: Vec<Client>,
     pub(crate) figures: Vec<ClientFigures>,
-    /// Those to server 0, then those to server 1, and so on.
+    /// The keys that each client names; empty where they name only one.
+    pub(crate) key_sets: Vec<Keys>,
+    /// Those to server 0, then those to server 1, and so on; behind them each client's own, where they have one.
     pub(crate) connections: Vec<Connection>,
     pub(crate) per_server: u32,
     pub(crate) targets: Vec<Target>,
@@ -59,6 +61,8 @@ pub(crate) struct Thread {
     pub(crate) starting: Vec<u32>,
     /// Calls that could not be sent: their clients hear of it in this round.
     pub(crate) unsendable: Vec<(u32, CallId)>,
+    /// Clients whose own connection closed: they hear of it in this round, too.
+    pub(crate) disconnected: Vec<u32>,
     pub(crate) dirty: Vec<u32>,
     /// Spare memory for `dirty`.
     pub(crate) kept: Vec<u32>,
@@ -224,7 +228,7 @@ impl Thread {
     fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
         let is_waited_for = [
             !self.starting.is_empty(),
-            !self.unsendable.is_empty(),
+            !self.unsendable.is_empty() || !self.disconnected.is_empty(),
             self.has_unsent(),
         ];
         let timeout = if self.shared.spins() || is_waited_for.contains(&true) {

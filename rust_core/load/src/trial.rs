@@ -4,8 +4,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use check::Report;
-use locks::Nanos;
+use check::{Report, Rules};
+use locks::{Nanos, Strategy};
 use wire::KeyNames;
 
 use crate::control::{Control, Progress, Stage};
@@ -31,6 +31,8 @@ pub struct Measured {
     pub report: Report,
     pub jain: Option<f64>,
     pub names: KeyNames,
+    /// The checker's clients that each client of the trial counts for: see `report`.
+    pub keys_per_grant: u32,
 }
 
 /// One element a client, in the window.
@@ -101,7 +103,9 @@ impl Running {
 
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
-    let bench = Bench::new(spec.concurrency, spec.keys, Arc::clone(control));
+    // Each key of a set is the checker's client: see `Thread::judge_each`.
+    let judged_clients = spec.concurrency * spec.keys_per_grant;
+    let bench = Bench::new(judged_clients, spec.keys, rules(spec.strategy), Arc::clone(control));
     let (shares, judged) = if spec.threads == 1 {
         let judge = Judge::Inline(Box::new(bench));
         let (shares, told) = run_threads(setup::threads(spec, control, vec![judge])?)?;
@@ -117,6 +121,15 @@ fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError>
     };
     control.enter(Stage::Done, clock::now());
     Ok(gather(spec, control, began, &shares, judged))
+}
+
+/// What the strategy's grants are held to.
+const fn rules(strategy: Strategy) -> Rules {
+    Rules {
+        permits: strategy.permits(),
+        fences: strategy.fences(),
+        fifo: strategy.is_fifo(),
+    }
 }
 
 /// Runs each on a native thread of its own; the first error of any.
@@ -174,5 +187,6 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], j
         clients,
         report: judged.report,
         names: KeyNames::new(&spec.key_prefix, spec.keys),
+        keys_per_grant: spec.keys_per_grant,
     }
 }

@@ -76,6 +76,20 @@ impl Strategy {
         }
     }
 
+    /// Whether each grant carries a fence that grows.
+    pub const fn fences(self) -> bool {
+        match self {
+            Self::None | Self::Naive | Self::Mutex => false,
+        }
+    }
+
+    /// Whether it serves those whose place it acknowledged in their order.
+    pub const fn is_fifo(self) -> bool {
+        match self {
+            Self::None | Self::Naive | Self::Mutex => false,
+        }
+    }
+
     /// How many may hold one key at once.
     pub const fn permits(self) -> u32 {
         match self {

@@ -91,10 +91,12 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         totals.set_item(name, value)?;
     }
     let (figures, counts) = (&measured.report.figures, &measured.report.counts);
+    // The checker sees each key of a set as a grant of its own.
+    let sets = u64::from(measured.keys_per_grant);
     for (name, value) in [
         ("window_ns", measured.window.0),
-        ("contended_grants", figures.contended_grants),
-        ("overtakes", figures.overtakes),
+        ("contended_grants", figures.contended_grants / sets),
+        ("overtakes", figures.overtakes / sets),
         ("longest_streak", figures.longest_streak),
         (
             "longest_wait_ns",
@@ -104,6 +106,8 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         ("double_grants_after_overrun", counts.double_grants_after_overrun),
         ("lease_overruns", counts.lease_overruns),
         ("outlived", counts.outlived),
+        ("stale_fences", counts.stale_fences),
+        ("fifo_inversions", counts.fifo_inversions),
     ] {
         totals.set_item(name, value)?;
     }
@@ -147,7 +151,7 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
     dict.set_item("at_ns", since(violation.at))?;
     dict.set_item("overlap_ns", violation.overlap.0)?;
     let span = |names: [&str; 4], span: &GrantSpan| -> PyResult<()> {
-        dict.set_item(names[0], span.client)?;
+        dict.set_item(names[0], span.client / measured.keys_per_grant)?;
         dict.set_item(names[1], since(span.granted))?;
         dict.set_item(names[2], span.until.map(since))?;
         dict.set_item(names[3], span.ended.map(since))
@@ -173,5 +177,7 @@ fn kind(kind: ViolationKind) -> &'static str {
         ViolationKind::DoubleGrant => "double-grant",
         ViolationKind::DoubleGrantAfterOverrun => "double-grant-after-overrun",
         ViolationKind::LeaseOverrun => "lease-overrun",
+        ViolationKind::StaleFence => "stale-fence",
+        ViolationKind::FifoInversion => "fifo-inversion",
     }
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, Pace, Poll};
+use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll};
 use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -58,6 +58,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
     Ok(load::TrialSpec {
         strategy,
         lock: locks::Spec {
+            servers: u16::try_from(servers.len()).map_err(|_| PyValueError::new_err("too many `servers`"))?,
             lease: Lease::new(field(spec, "ttl_ms")?).map_err(value_error)?,
             patience: nanos(spec, "patience_ns")?,
             retry: retry(&dict(spec, "retry")?)?,
@@ -68,6 +69,14 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         key_prefix: field::<String>(spec, "key_prefix")?.into_bytes(),
         keys: field(spec, "keys")?,
         key_choice: key_choice(&dict(spec, "key_choice")?)?,
+        keys_per_grant: field(spec, "keys_per_grant")?,
+        key_order: choice(
+            spec,
+            "key_order",
+            &[("random", KeyOrder::Random), ("sorted", KeyOrder::Sorted)],
+        )?,
+        read_share: field(spec, "read_share")?,
+        nesting: field(spec, "nesting")?,
         hold: distribution(&dict(spec, "hold")?)?,
         think: distribution(&dict(spec, "think")?)?,
         after_lease: choice(

@@ -1,0 +1,119 @@
+//! What happens to a lock between its grant and its release: nested entries, leases set anew, losses.
+
+use check::{ClientId, Event as Judged};
+use locks::{Event, Key, Lasts, Nanos, Outcome};
+
+use crate::client::{Counted, Doing};
+use crate::spec::AfterLease;
+use crate::thread::Thread;
+
+pub(crate) const fn end_of(lasts: Lasts) -> Nanos {
+    match lasts {
+        Lasts::Until(until) => until,
+        Lasts::Unbounded => Nanos::NEVER,
+    }
+}
+
+impl Thread {
+    /// An entry was answered.
+    pub(crate) fn entered(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+        match outcome {
+            Outcome::Held { lasts, .. } => {
+                self.clients[index as usize].entries += 1;
+                self.lasts(index, now, lasts);
+                self.enter_or_hold(index, now);
+            }
+            // Nothing is held any more, or nobody knows: the grant ends here.
+            Outcome::Released | Outcome::Refused(_) | Outcome::Expired => self.ended(index, now, Outcome::Expired),
+            Outcome::Failed(_) | Outcome::Unknown => self.ended(index, now, outcome),
+        }
+    }
+
+    fn ended(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+        let client = &mut self.clients[index as usize];
+        client.entries = 1;
+        client.doing = Doing::Releasing;
+        self.released(index, now, outcome);
+    }
+
+    /// An entry was left, and others are not.
+    pub(crate) fn left(&mut self, index: u32, now: Nanos, lasts: Lasts) {
+        let client = &mut self.clients[index as usize];
+        assert!(client.entries > 1, "client {index} left its last entry, yet its lock is held");
+        client.entries -= 1;
+        self.lasts(index, now, lasts);
+        self.release(index, now);
+    }
+
+    /// The end of a period: the holder gives all entries back.
+    pub(crate) fn cut_short(&mut self, index: u32, now: Nanos) {
+        let client = &mut self.clients[index as usize];
+        if client.counted == Counted::Whole {
+            client.counted = Counted::WithoutHold;
+        }
+        client.entries = 1;
+        client.doing = Doing::Releasing;
+        client.own_wake = Nanos::NEVER;
+        self.tell(index, now, Event::Cancel);
+    }
+
+    /// The lease of a holder was set anew.
+    pub(crate) fn renewed(&mut self, index: u32, now: Nanos, lasts: Lasts) {
+        if self.clients[index as usize].counted != Counted::No {
+            self.counters.renewals += 1;
+        }
+        self.lasts(index, now, lasts);
+    }
+
+    /// A holder was told that its lock is no longer its own.
+    pub(crate) fn lapsed(&mut self, index: u32, now: Nanos) {
+        let client = &mut self.clients[index as usize];
+        if client.counted != Counted::No {
+            self.counters.lapsed += 1;
+        }
+        client.until = client.until.min(now);
+        self.judge_each(index, now, |client, _| Judged::LeaseLost { client });
+        if self.shared.after_lease == AfterLease::Stop {
+            self.wake_at_end_of_lease(index);
+        }
+    }
+
+    /// What is held lasts until another point now.
+    fn lasts(&mut self, index: u32, now: Nanos, lasts: Lasts) {
+        let until = end_of(lasts);
+        let client = &mut self.clients[index as usize];
+        if until == client.until {
+            return; // An entry that is only counted.
+        }
+        let before = std::mem::replace(&mut client.until, until);
+        self.judge_each(index, now, |client, _| Judged::Renewed { client, until });
+        if self.shared.after_lease == AfterLease::Stop && until < before {
+            self.wake_at_end_of_lease(index);
+        }
+    }
+
+    /// A holder that stops at the end of its lease is looked at again then.
+    fn wake_at_end_of_lease(&mut self, index: u32) {
+        let client = &mut self.clients[index as usize];
+        if client.doing == Doing::Holding && client.until < client.own_wake {
+            client.own_wake = client.until;
+            self.timers.arm(index, client.until);
+        }
+    }
+
+    /// Tells the checker of a step of a client, once for each key that it names. There each of them is a client of its
+    /// own: exclusion is a matter of one key, whatever else was taken with it.
+    #[inline]
+    pub(crate) fn judge_each(&mut self, index: u32, at: Nanos, event: impl Fn(ClientId, Key) -> Judged) {
+        let number = self.number(index);
+        match self.key_sets.get(index as usize) {
+            None => self.judge.tell(at, event(number, self.clients[index as usize].key)),
+            Some(keys) => {
+                let first = number * self.shared.keys_per_grant();
+                for (client, &key) in (first..).zip(keys.as_slice()) {
+                    self.judge.tell(at, event(client, key));
+                }
+            }
+        }
+    }
+}
