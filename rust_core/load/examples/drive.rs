@@ -8,7 +8,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use load::{Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, ServerSpec, Trial, TrialSpec};
+use load::{
+    Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, ServerSpec, Trial, TrialSpec,
+};
 use locks::{Lease, Nanos, Retry, RetryKind, Strategy};
 use wire::{CompareAndDelete, Protocol};
 

@@ -117,7 +117,13 @@ fn commands(pairs: usize, how: CompareAndDelete) -> Vec<(Vec<u8>, Vec<u8>)> {
     let encoder = Encoder::new(&names, how);
     (0..pairs as u32)
         .map(|pair| {
-            let (key, token) = (Key(pair), Token(u128::from(pair)));
+            let (key, token) = (
+                Key(pair),
+                Token {
+                    high: 0,
+                    low: pair.into(),
+                },
+            );
             let (mut set, mut delete) = (Vec::new(), Vec::new());
             encoder.encode(
                 &Command::SetNxPx {

@@ -35,8 +35,8 @@ impl Thread {
 
     /// Whether it makes sense for a client to start.
     pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
-        let owns_one = !self.shared.has_own_connections
-            || self.connections[self.own_connection(client) as usize].is_ready();
+        let owns_one =
+            !self.shared.has_own_connections || self.connections[self.own_connection(client) as usize].is_ready();
         owns_one
             && (0..self.targets.len() as u16)
                 .any(|server| self.connections[self.shared_connection(client, server) as usize].is_ready())
@@ -66,6 +66,9 @@ impl Thread {
             matches!(doing, Doing::Acquiring | Doing::Cancelling)
         };
         let orphans = calls.iter().filter(may_take).count() as u64;
-        self.counters.orphan_ns = self.counters.orphan_ns.saturating_add(orphans.saturating_mul(self.shared.ttl.0));
+        self.counters.orphan_ns = self
+            .counters
+            .orphan_ns
+            .saturating_add(orphans.saturating_mul(self.shared.ttl.0));
     }
 }

@@ -39,7 +39,10 @@ impl Thread {
     /// An entry was left, and others are not.
     pub(crate) fn left(&mut self, index: u32, now: Nanos, lasts: Lasts) {
         let client = &mut self.clients[index as usize];
-        assert!(client.entries > 1, "client {index} left its last entry, yet its lock is held");
+        assert!(
+            client.entries > 1,
+            "client {index} left its last entry, yet its lock is held"
+        );
         client.entries -= 1;
         self.lasts(index, now, lasts);
         self.release(index, now);
