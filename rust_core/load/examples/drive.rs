@@ -69,6 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         warmup: Nanos::from_millis(200),
         duration: Nanos((seconds * 1e9) as u64),
         drain: Nanos::from_secs(1),
+        dies: false,
         seed: 1,
         threads: 1,
         cores: Vec::new(),

@@ -22,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) warmup: Nanos,
     pub(crate) duration: Nanos,
     pub(crate) drain: Nanos,
+    pub(crate) dies: bool,
     /// The lease in full: how long a key may stay that nobody can take back.
     pub(crate) ttl: Nanos,
     /// Each client has a connection of its own to the first server, beside the shared ones.
@@ -48,6 +49,7 @@ impl Shared {
             warmup: spec.warmup,
             duration: spec.duration,
             drain: spec.drain,
+            dies: spec.dies,
             ttl: spec.lock.lease.ttl().into(),
             has_own_connections: spec.strategy.owns_connection(),
             poll: spec.poll,

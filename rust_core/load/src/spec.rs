@@ -33,6 +33,8 @@ pub struct TrialSpec {
     pub duration: Nanos,
     /// How long the clients may take to come to rest after the warm-up and at the end.
     pub drain: Nanos,
+    /// At the end of the window all clients die: nothing is given back, as when a machine fails.
+    pub dies: bool,
     pub seed: u64,
     pub threads: u32,
     /// The core that each thread keeps to; empty: any.

@@ -150,6 +150,9 @@ impl Thread {
         let ended = self.period(start, end);
         self.end_window(clock::now().min(end));
         ended?;
+        if self.shared.dies {
+            return Ok(());
+        }
         self.control.enter(Stage::Draining, clock::now());
         self.rest()
     }

@@ -89,6 +89,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         warmup: nanos(spec, "warmup_ns")?,
         duration: nanos(spec, "duration_ns")?,
         drain: nanos(spec, "drain_ns")?,
+        dies: field(spec, "dies")?,
         seed: field(spec, "seed")?,
         threads: field(spec, "threads")?,
         cores: field(spec, "cores")?,
