@@ -7,31 +7,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from pybench.servers import Server
 from tests.benchmarks import references as ref
+from tests.benchmarks.locks import LOCK_CASES
 from tests.benchmarks.references import BARE, EXAMPLES, Figure, trial
+from tests.benchmarks.sample import Case, Sample
 from tests.core_trials import MS
-
-Bound = Literal["at least", "at most"]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One row in one round. With a reference the goal is of the ratio, otherwise of the figure."""
-
-    name: str
-    figure: float
-    reference: float | None
-    goal: tuple[Bound, float] | None
-    unit: str = "grants/s"
-
-
-Case = Callable[[Server], Iterator[Sample]]
 
 
 def shallow(server: Server) -> Iterator[Sample]:
@@ -171,4 +155,5 @@ CASES: tuple[Case, ...] = (
     memory,
     threads,
     start_up,
+    *LOCK_CASES,
 )

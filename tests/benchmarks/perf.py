@@ -19,8 +19,9 @@ from pybench.machine import describe_machine
 from pybench.placement import place
 from pybench.servers import Server, binaries, supervisor
 from tests.benchmarks import references
-from tests.benchmarks.cases import CASES, Sample
+from tests.benchmarks.cases import CASES
 from tests.benchmarks.quiet import QUIET_CORES, loop_ms, wait_for_quiet
+from tests.benchmarks.sample import Sample
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +43,7 @@ def main() -> None:
     cores = os.sched_getaffinity(0)
     placement = place(cores, threads=2 if len(cores) >= 3 else 1)
     supervised, facts = supervisor.start(binary, transport="tcp", cores=placement.servers)
+    references.more_like(binary, placement.servers)
     samples: dict[str, list[Sample]] = {}
     busy: list[float] = []
     speeds: list[float] = []
@@ -60,6 +62,7 @@ def main() -> None:
         print("\r" + " " * 50 + "\r", end="", file=sys.stderr)
         print(f"{server.label} ({server.source}), TCP, {asked.rounds} rounds")
     finally:
+        references.stop_more()
         supervised.stop()
     if max(busy) > QUIET_CORES:
         print(f"the machine was not quiet: others used up to {max(busy):.2f} cores when a case began")

@@ -8,12 +8,13 @@ import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybench import _core
-from pybench.servers import Server
+from pybench.servers import Server, binaries, supervisor
 from tests.core_trials import MS, trial_spec
 
 ROOT = Path(__file__).parents[2]
@@ -117,20 +118,54 @@ def native_release(server: Server) -> str:
     return str(server.core_spec()["compare_and_delete"])
 
 
-def trial(server: Server, **fields: Any) -> Figure:  # noqa: ANN401 - any field of a TrialSpec
+def run(server: Server, **fields: Any) -> _core.TrialResult:  # noqa: ANN401 - any field of a TrialSpec
     """One trial of `mutex` by the core: 64 clients, 4 connections, 1,000 keys, no hold; any field can be said anew."""
-    result = _core.Trial(spec(server, **fields)).run()  # type: ignore[arg-type]
-    totals = result.totals
+    return _core.Trial(spec(server, **fields)).run()  # type: ignore[arg-type]
+
+
+def trial(server: Server, **fields: Any) -> Figure:  # noqa: ANN401 - any field of a TrialSpec
+    """How many grants such a trial gave, and what they cost."""
+    totals = run(server, **fields).totals
     grants = max(totals["grants"], 1)
     return Figure(grants / (totals["window_ns"] / 1e9), totals["client_cpu_ns"] / 1e3 / grants)
 
 
 def lag_p99_us(server: Server, **fields: Any) -> float:  # noqa: ANN401 - any field of a TrialSpec
     """How late the timers of a trial fired, at the 99th percentile, in microseconds."""
-    result = _core.Trial(spec(server, **fields)).run()  # type: ignore[arg-type]
-    row = next(row for row in result.histograms if row.phase == "lag")
+    return quantile_us(run(server, **fields), "lag", 0.99)
+
+
+def quantile_us(result: _core.TrialResult, phase: str, q: float) -> float:
+    """A quantile of a phase of the grants of a trial, in microseconds; NaN where there were none."""
+    row = next((row for row in result.histograms if (row.phase, row.outcome) == (phase, "granted")), None)
+    if row is None:
+        return float("nan")
     values, counts = _core.histogram_buckets(row.hdr)
-    return float(values[(counts.cumsum() >= 0.99 * counts.sum()).argmax()]) / 1e3
+    return float(values[(counts.cumsum() >= q * counts.sum()).argmax()]) / 1e3
+
+
+_MORE: list[tuple[supervisor.SupervisedServer, Server]] = []
+_LIKE: list[tuple[binaries.Binary, Sequence[int]]] = []
+
+
+def more_like(binary: binaries.Binary, cores: Sequence[int]) -> None:
+    """What `several` is to start, and on which cores."""
+    _LIKE[:] = [(binary, cores)]
+
+
+def several(server: Server, count: int) -> list[dict[str, Any]]:
+    """`count` independent servers as the core takes them, `server` the first; others are started when first needed."""
+    while len(_MORE) < count - 1:
+        binary, cores = _LIKE[0]
+        supervised, facts = supervisor.start(binary, transport="tcp", cores=cores)
+        _MORE.append((supervised, Server(supervised.endpoint, facts, binary.source, supervised.pid)))
+    return [dict(one.core_spec()) for one in [server, *(other for _, other in _MORE[: count - 1])]]
+
+
+def stop_more() -> None:
+    """Ends what `several` started."""
+    while _MORE:
+        _MORE.pop()[0].stop()
 
 
 def spec(server: Server, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - any field of a TrialSpec

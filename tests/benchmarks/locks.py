@@ -1,0 +1,170 @@
+"""The cases of `make perf` about the strategies beside `mutex`: what each costs, and what waiting for it is like."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pybench.servers import Server
+from tests.benchmarks import references as ref
+from tests.benchmarks.sample import Case, Sample
+from tests.core_trials import MS, fixed
+
+ONE_EACH = {"concurrency": 1, "keys": 1, "connections": {"kind": "shared", "count": 1}}
+"""A client on a key of its own."""
+HOT = {"keys": 1, "hold": fixed(1), "duration_ns": 2_000 * MS}
+"""Sixty-four clients want one key and hold it for 1 ms."""
+
+
+def named(strategy: str, **args: Any) -> dict[str, Any]:  # noqa: ANN401 - any argument
+    """The fields of a trial of `strategy`."""
+    return {"strategy": strategy, "args": args}
+
+
+def redlock(server: Server) -> Iterator[Sample]:
+    """Five servers beside one of them."""
+    five = ref.several(server, 5)
+    alone = ref.quantile_us(ref.run(server, **ONE_EACH), "response", 0.5)
+    for fanout, goal in (("multiplexed", ("at most", 2.0)), ("sequential", None)):
+        result = ref.run(server, servers=five, **named("redlock", nodes=5, fanout=fanout), **ONE_EACH)
+        p50 = ref.quantile_us(result, "response", 0.5)
+        yield Sample(f"redlock over 5, {fanout}, one client, acquire p50 / mutex", p50, alone, goal, "us")  # type: ignore[arg-type]
+    mutex = ref.trial(server)
+    ours = ref.trial(server, servers=five, **named("redlock", nodes=5))
+    yield Sample(
+        "redlock over 5, 64 clients, client CPU a grant / mutex", ours.cpu_us, mutex.cpu_us, ("at most", 5.0), "us"
+    )
+    yield Sample("  the same, grants/s / mutex", ours.per_s, mutex.per_s, None)
+
+
+def hot_queue(server: Server) -> Iterator[Sample]:
+    """Hand-off and fairness of the locks that wait on the server, on one hot key, beside polling."""
+    idle = ref.quantile_us(ref.run(server, **ONE_EACH), "response", 0.5)
+    polled = ref.run(server, **HOT)
+    yield Sample(
+        "mutex, one hot key, hold 1 ms, hand-off p50", ref.quantile_us(polled, "handoff", 0.5), None, None, "us"
+    )
+    for name, goals in (
+        ("fair-queue", {"handoff": ("at most", 3.0), "utilisation": ("at least", 85.0), "jain": ("at least", 0.99)}),
+        ("fair", {}),
+        ("notify", {}),
+    ):
+        result = ref.run(server, **named(name), **HOT)
+        handoff = ref.quantile_us(result, "handoff", 0.5)
+        yield Sample(f"{name}, the same, hand-off p50 / idle round trip", handoff, idle, goals.get("handoff"), "us")  # type: ignore[arg-type]
+        yield Sample(f"  {name}, utilisation", utilisation(result), None, goals.get("utilisation"), "%")  # type: ignore[arg-type]
+        yield Sample(f"  {name}, Jain's index", result.jain or 0.0, None, goals.get("jain"), "")  # type: ignore[arg-type]
+        inversions = float(result.totals["fifo_inversions"])
+        goal = ("at most", 0.0) if name == "fair-queue" else None
+        yield Sample(f"  {name}, FIFO inversions", inversions, None, goal, "")  # type: ignore[arg-type]
+        if name == "notify":
+            yield Sample(
+                "  notify, hand-off p50 / mutex, full jitter",
+                handoff,
+                ref.quantile_us(polled, "handoff", 0.5),
+                ("at most", 1.0),
+                "us",
+            )
+
+
+def utilisation(result: Any) -> float:  # noqa: ANN401 - a TrialResult
+    """Of a trial on one key: the share of time in which it was held, as the holders meant it, in percent."""
+    return 100 * result.totals["nominal_hold_ns"] / result.totals["window_ns"]
+
+
+def herd(server: Server) -> Iterator[Sample]:
+    """What a publish wakes: attempts a grant and utilisation over the number of waiters."""
+    for clients in (2, 8, 32, 64, 256):
+        result = ref.run(server, concurrency=clients, **named("notify"), **HOT)
+        attempts = result.totals["attempts"] / max(result.totals["grants"], 1)
+        yield Sample(f"notify, {clients} clients, attempts a grant", attempts, None, None, "")
+        yield Sample(f"  utilisation, {clients} clients", utilisation(result), None, None, "%")
+
+
+def waiting(server: Server) -> Iterator[Sample]:
+    """What a thousand send while one keeps the key for five seconds."""
+    for name, goal in (("notify", 5.0), ("fair-queue", 5.0), ("mutex", None), ("fair", None)):
+        long = {"keys": 1, "hold": fixed(5_000), "warmup_ns": 0, "duration_ns": 5_000 * MS, "concurrency": 1_001}
+        result = ref.run(server, **named(name), **long)
+        each = result.totals["commands"] / 1_000
+        bound = ("at most", goal) if goal else None
+        yield Sample(f"{name}, commands a waiter in 5 s", each, None, bound, "")  # type: ignore[arg-type]
+
+
+def readers(server: Server) -> Iterator[Sample]:
+    """Nineteen of twenty only read."""
+    mutex = ref.trial(server, **HOT)
+    for prefer, goal in (("writers", ("at least", 5.0)), ("readers", None)):
+        result = ref.run(server, read_share=0.95, **named("read-write", prefer=prefer), **HOT)
+        per_s = result.totals["grants"] / (result.totals["window_ns"] / 1e9)
+        yield Sample(f"read-write, prefer {prefer}, 95 % readers / mutex", per_s, mutex.per_s, goal)  # type: ignore[arg-type]
+        yield Sample(f"  prefer {prefer}, longest wait", result.totals["longest_wait_ns"] / 1e6, None, None, "ms")
+
+
+def alone(server: Server) -> Iterator[Sample]:
+    """What a lock costs that does more than exclude, for a client on its own key."""
+    mutex = ref.trial(server, **ONE_EACH)
+    for name in ("reentrant", "watchdog", "fenced"):
+        ours = ref.trial(server, **named(name), **ONE_EACH)
+        yield Sample(f"{name}, one client on its own key / mutex", ours.per_s, mutex.per_s, ("at least", 0.6))
+
+
+TTL_MS = 500
+BOUNDS_MS = {
+    "naive": 1_000,
+    "mutex": TTL_MS,
+    "watchdog": TTL_MS,
+    "reentrant": TTL_MS,
+    "read-write": TTL_MS,
+    "semaphore": TTL_MS,
+    "fenced": TTL_MS,
+    "notify": TTL_MS,
+    "replicated": TTL_MS,
+    "fair": TTL_MS,
+    "fair-queue": TTL_MS,
+    "redlock": TTL_MS,
+    "multilock": TTL_MS,
+    "redisson-redlock": TTL_MS,
+    "redisson-multilock": TTL_MS,
+}
+"""When a dead holder's lock is to be free again; `naive` counts whole seconds."""
+
+
+def time_to_free(server: Server) -> Iterator[Sample]:
+    """How long the lock of a client that died stays taken."""
+    for name, bound in BOUNDS_MS.items():
+        freed = time_to_free_ms(server, name)
+        # What a waiter needs beyond the end of the lease: a poll, a beat, an answer.
+        yield Sample(f"{name}, time to free, lease {bound} ms", freed, None, ("at most", bound + 60.0), "ms")
+
+
+def time_to_free_ms(server: Server, name: str) -> float:
+    """From the death of a holder to the next grant of its key, in milliseconds."""
+    servers = ref.several(server, 5 if "redlock" in name else 1)
+    args: dict[str, Any] = {"nodes": len(servers)} if "redlock" in name or "multilock" in name else {}
+    if name == "semaphore":
+        args["permits"] = 1
+    same: dict[str, Any] = {
+        "servers": servers,
+        "key_prefix": f"perf:free:{name}:{time.monotonic_ns()}:",
+        "ttl_ms": TTL_MS,
+        "warmup_ns": 0,
+        "retry": {
+            "kind": "fixed",
+            "base_ns": MS,
+            "factor": 1.0,
+            "cap_ns": MS,
+            "max_attempts": None,
+            "max_wait_ns": 9_000 * MS,
+        },
+        **named(name, **args),
+    }
+    ref.run(server, **{**ONE_EACH, **same, "hold": fixed(60_000), "duration_ns": 20 * MS, "dies": True})
+    died = time.monotonic()
+    after = ref.run(server, **{**ONE_EACH, **same, "duration_ns": 1_600 * MS})
+    began = time.monotonic() - after.totals["window_ns"] / 1e9
+    return (began - died) * 1e3 + after.totals["longest_wait_ns"] / 1e6
+
+
+LOCK_CASES: tuple[Case, ...] = (redlock, hot_queue, herd, waiting, readers, alone, time_to_free)
