@@ -1,8 +1,12 @@
 use check::{ClientId, Event, Merge};
-use locks::{Key, Nanos};
+use locks::{Key, Mode, Nanos};
 
 fn waits(client: ClientId) -> Event {
-    Event::Waiting { client, key: Key(0) }
+    Event::Waiting {
+        client,
+        key: Key(0),
+        mode: Mode::Exclusive,
+    }
 }
 
 fn granted(client: ClientId) -> Event {
@@ -10,6 +14,7 @@ fn granted(client: ClientId) -> Event {
         client,
         until: Nanos(100),
         hold: Nanos(1),
+        fence: None,
     }
 }
 
@@ -97,6 +102,36 @@ fn a_client_that_holds_for_no_time_keeps_its_order() {
         drained(&mut merge),
         [(5, granted(0)), (5, released(0)), (5, granted(1))]
     );
+}
+
+#[test]
+fn at_equal_stamps_a_release_comes_before_a_renewal_and_a_place_in_the_queue() {
+    let renewed = Event::Renewed {
+        client: 0,
+        until: Nanos(9),
+    };
+    let queued = Event::Queued { client: 1 };
+    let mut merge = Merge::new(2, 8);
+    merge.push(0, Nanos(5), renewed);
+    merge.push(1, Nanos(5), queued);
+    merge.push(1, Nanos(5), released(2));
+    merge.finish(0);
+    merge.finish(1);
+    assert_eq!(drained(&mut merge), [(5, released(2)), (5, renewed), (5, queued)]);
+}
+
+#[test]
+fn a_client_that_renews_and_releases_in_one_instant_keeps_its_order() {
+    let renewed = Event::Renewed {
+        client: 0,
+        until: Nanos(9),
+    };
+    let mut merge = Merge::new(1, 8);
+    merge.push(0, Nanos(5), renewed);
+    merge.push(0, Nanos(5), waits(1));
+    merge.push(0, Nanos(5), released(0));
+    merge.finish(0);
+    assert_eq!(drained(&mut merge), [(5, renewed), (5, released(0)), (5, waits(1))]);
 }
 
 #[test]
