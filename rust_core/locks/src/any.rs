@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::args::{ArgValue, Args};
+use crate::leased::Leased;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
@@ -116,7 +117,7 @@ pub struct AnyLock(Machine);
 enum Machine {
     None(NoLock),
     Naive(Naive),
-    Mutex(Mutex),
+    Mutex(Leased<Mutex>),
 }
 
 impl AnyLock {
@@ -125,7 +126,7 @@ impl AnyLock {
         Self(match strategy {
             Strategy::None => Machine::None(NoLock::default()),
             Strategy::Naive => Machine::Naive(Naive::new(spec, chance)),
-            Strategy::Mutex => Machine::Mutex(Mutex::new(spec, chance)),
+            Strategy::Mutex => Machine::Mutex(Leased::new(spec, chance, Mutex)),
         })
     }
 }
