@@ -4,6 +4,17 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Script {
     CompareAndDelete,
+    CompareAndExpire,
+    FencedTake,
+    ReadGiveBack,
+    ReadTake,
+    ReentrantEnter,
+    ReentrantLeave,
+    ReentrantTake,
+    SemaphoreGiveBack,
+    SemaphoreTake,
+    WriteGiveBack,
+    WriteTake,
 }
 
 /// A key beside a lock's own: its name is the lock's with a colon and `suffix` behind, so that all have one hash tag.
@@ -19,6 +30,8 @@ pub enum Companion {
     Channel,
     /// The counter of fences; never expires.
     Fence,
+    /// Who reads, and until when.
+    Readers,
     /// Who waits to write.
     Writers,
 }
@@ -31,31 +44,73 @@ impl Companion {
             Self::Bell => "bell",
             Self::Channel => "channel",
             Self::Fence => "fence",
+            Self::Readers => "readers",
             Self::Writers => "writers",
         }
     }
 }
 
 impl Script {
-    pub const ALL: [Self; 1] = [Self::CompareAndDelete];
+    pub const ALL: [Self; 12] = [
+        Self::CompareAndDelete,
+        Self::CompareAndExpire,
+        Self::FencedTake,
+        Self::ReadGiveBack,
+        Self::ReadTake,
+        Self::ReentrantEnter,
+        Self::ReentrantLeave,
+        Self::ReentrantTake,
+        Self::SemaphoreGiveBack,
+        Self::SemaphoreTake,
+        Self::WriteGiveBack,
+        Self::WriteTake,
+    ];
 
     pub const fn source(self) -> &'static str {
         match self {
             Self::CompareAndDelete => include_str!("lua/compare_and_delete.lua"),
+            Self::CompareAndExpire => include_str!("lua/compare_and_expire.lua"),
+            Self::FencedTake => include_str!("lua/fenced_take.lua"),
+            Self::ReadGiveBack => include_str!("lua/read_give_back.lua"),
+            Self::ReadTake => include_str!("lua/read_take.lua"),
+            Self::ReentrantEnter => include_str!("lua/reentrant_enter.lua"),
+            Self::ReentrantLeave => include_str!("lua/reentrant_leave.lua"),
+            Self::ReentrantTake => include_str!("lua/reentrant_take.lua"),
+            Self::SemaphoreGiveBack => include_str!("lua/semaphore_give_back.lua"),
+            Self::SemaphoreTake => include_str!("lua/semaphore_take.lua"),
+            Self::WriteGiveBack => include_str!("lua/write_give_back.lua"),
+            Self::WriteTake => include_str!("lua/write_take.lua"),
         }
     }
 
     /// Its `KEYS` behind the lock's own name.
     pub const fn companions(self) -> &'static [Companion] {
         match self {
-            Self::CompareAndDelete => &[],
+            Self::CompareAndDelete
+            | Self::CompareAndExpire
+            | Self::ReentrantEnter
+            | Self::ReentrantLeave
+            | Self::ReentrantTake
+            | Self::SemaphoreGiveBack
+            | Self::SemaphoreTake => &[],
+            Self::FencedTake => &[Companion::Fence],
+            Self::ReadGiveBack => &[Companion::Readers],
+            Self::ReadTake | Self::WriteTake => &[Companion::Readers, Companion::Writers],
+            Self::WriteGiveBack => &[Companion::Writers],
         }
     }
 
     /// How many numbers stand in its `ARGV` behind the token: none, one or two.
     pub const fn numbers(self) -> usize {
         match self {
-            Self::CompareAndDelete => 0,
+            Self::CompareAndDelete | Self::ReadGiveBack | Self::SemaphoreGiveBack | Self::WriteGiveBack => 0,
+            Self::CompareAndExpire
+            | Self::FencedTake
+            | Self::ReadTake
+            | Self::ReentrantEnter
+            | Self::ReentrantLeave
+            | Self::ReentrantTake => 1,
+            Self::SemaphoreTake | Self::WriteTake => 2,
         }
     }
 }
