@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use crate::args::{ArgValue, Args};
+use crate::fair::Fair;
+use crate::fair_queue::FairQueue;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
-use crate::{Actions, Chance, Event, LockMachine, Nanos, Script, Spec, SpecError};
+use crate::notify::Notify;
+use crate::{Actions, Chance, Event, LockMachine, Millis, Nanos, Script, Spec, SpecError};
 
 /// A strategy with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +18,23 @@ pub enum Strategy {
     None,
     Naive,
     Mutex,
+    Fair,
+    FairQueue {
+        /// How often a waiter shows that it lives.
+        beat: Millis,
+    },
+    Notify,
 }
 
 impl Strategy {
-    pub const ALL: [Self; 3] = [Self::None, Self::Naive, Self::Mutex];
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Naive,
+        Self::Mutex,
+        Self::Fair,
+        Self::FairQueue { beat: Millis(2_000) },
+        Self::Notify,
+    ];
 
     /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
     pub fn named(name: &str, given: &[(String, ArgValue)]) -> Result<Self, SpecError> {
@@ -34,9 +50,12 @@ impl Strategy {
     }
 
     /// The same strategy with the arguments that it was given.
-    fn with(self, _args: &mut Args<'_>) -> Result<Self, SpecError> {
+    fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         match self {
-            Self::None | Self::Naive | Self::Mutex => Ok(self),
+            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::Notify => Ok(self),
+            Self::FairQueue { beat } => Ok(Self::FairQueue {
+                beat: Millis(args.count("beat_ms", beat.0, 10, 60_000)?),
+            }),
         }
     }
 
@@ -45,27 +64,30 @@ impl Strategy {
             Self::None => "none",
             Self::Naive => "naive",
             Self::Mutex => "mutex",
+            Self::Fair => "fair",
+            Self::FairQueue { .. } => "fair-queue",
+            Self::Notify => "notify",
         }
     }
 
     /// Whether some holders may share it: `Mode::Shared` is understood.
     pub const fn shares(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => false,
+            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => false,
         }
     }
 
     /// Whether its holder may enter once more.
     pub const fn nests(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => false,
+            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => false,
         }
     }
 
     /// Whether one acquire may name several keys.
     pub const fn takes_many_keys(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => false,
+            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => false,
         }
     }
 
@@ -73,6 +95,7 @@ impl Strategy {
     pub const fn owns_connection(self) -> bool {
         match self {
             Self::None | Self::Naive | Self::Mutex => false,
+            Self::Fair | Self::FairQueue { .. } | Self::Notify => true,
         }
     }
 
@@ -80,7 +103,7 @@ impl Strategy {
     pub const fn permits(self) -> u32 {
         match self {
             // `none` promises nothing, but what it is held to is what a lock should do.
-            Self::None | Self::Naive | Self::Mutex => 1,
+            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => 1,
         }
     }
 
@@ -90,8 +113,8 @@ impl Strategy {
         match self {
             // `naive` rounds up to a second, far more than its drift.
             Self::None | Self::Naive => Ok(()),
-            Self::Mutex if spec.lease.outlasts_drift() => Ok(()),
-            Self::Mutex => Err(SpecError::LeaseWithinDrift {
+            Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify if spec.lease.outlasts_drift() => Ok(()),
+            Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => Err(SpecError::LeaseWithinDrift {
                 strategy: self.name(),
                 lease: spec.lease.ttl(),
                 allowance: spec.lease.drift(),
@@ -103,7 +126,9 @@ impl Strategy {
     pub const fn scripts(self) -> &'static [Script] {
         match self {
             Self::None | Self::Naive => &[],
-            Self::Mutex => &[Script::CompareAndDelete],
+            Self::Mutex | Self::Fair => &[Script::CompareAndDelete],
+            Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueLeave],
+            Self::Notify => &[Script::NotifyAcquire, Script::NotifyRelease],
         }
     }
 }
@@ -117,6 +142,10 @@ enum Machine {
     None(NoLock),
     Naive(Naive),
     Mutex(Mutex),
+    // Boxed: those that remember more than others must not make the clients of all larger.
+    Fair(Box<Fair>),
+    FairQueue(Box<FairQueue>),
+    Notify(Box<Notify>),
 }
 
 impl AnyLock {
@@ -126,6 +155,9 @@ impl AnyLock {
             Strategy::None => Machine::None(NoLock::default()),
             Strategy::Naive => Machine::Naive(Naive::new(spec, chance)),
             Strategy::Mutex => Machine::Mutex(Mutex::new(spec, chance)),
+            Strategy::Fair => Machine::Fair(Box::new(Fair::new(spec, chance))),
+            Strategy::FairQueue { beat } => Machine::FairQueue(Box::new(FairQueue::new(spec, beat, chance))),
+            Strategy::Notify => Machine::Notify(Box::new(Notify::new(spec, chance))),
         })
     }
 }
@@ -136,6 +168,9 @@ impl LockMachine for AnyLock {
             Machine::None(lock) => lock.on(now, event, out),
             Machine::Naive(lock) => lock.on(now, event, out),
             Machine::Mutex(lock) => lock.on(now, event, out),
+            Machine::Fair(lock) => lock.on(now, event, out),
+            Machine::FairQueue(lock) => lock.on(now, event, out),
+            Machine::Notify(lock) => lock.on(now, event, out),
         }
     }
 
@@ -144,6 +179,9 @@ impl LockMachine for AnyLock {
             Machine::None(lock) => lock.attempts(),
             Machine::Naive(lock) => lock.attempts(),
             Machine::Mutex(lock) => lock.attempts(),
+            Machine::Fair(lock) => lock.attempts(),
+            Machine::FairQueue(lock) => lock.attempts(),
+            Machine::Notify(lock) => lock.attempts(),
         }
     }
 }
