@@ -1,232 +1,24 @@
-//! The catalogue: a strategy by its name, and one machine type for all of them, so that a driver can keep its clients
-//! in one flat vector.
+//! One machine type for all strategies, so that a driver can keep its clients in one flat vector.
 
 use std::sync::Arc;
 
-use crate::args::{ArgValue, Args};
+use crate::fair::Fair;
+use crate::fair_queue::FairQueue;
 use crate::fenced::fenced;
 use crate::leased::Leased;
+use crate::multilock::Multilock;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
-use crate::read_write::{Prefer, ReadWrite};
-use crate::reentrant::{Count, Reentrant};
+use crate::notify::Notify;
+use crate::read_write::ReadWrite;
+use crate::redisson::Redisson;
+use crate::redlock::Redlock;
+use crate::reentrant::Reentrant;
 use crate::replicated::Replicated;
 use crate::semaphore::Semaphore;
 use crate::watchdog::watchdog;
-use crate::{Actions, Chance, Event, Lease, LockMachine, Millis, Nanos, Script, Spec, SpecError};
-
-/// A strategy with its arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    None,
-    Naive,
-    Mutex,
-    Watchdog {
-        /// How often a lease is set anew before it would end.
-        renewals_per_ttl: u32,
-        /// No renewal follows after so long a hold; `None`: it goes on for ever.
-        max_hold: Option<Millis>,
-    },
-    Reentrant {
-        count: Count,
-    },
-    ReadWrite {
-        prefer: Prefer,
-    },
-    Semaphore {
-        permits: u32,
-    },
-    Fenced {
-        renews: bool,
-    },
-    Replicated {
-        replicas: u32,
-        timeout_ms: u32,
-    },
-}
-
-impl Strategy {
-    /// Each with the arguments that it has when none are given.
-    pub const ALL: [Self; 9] = [
-        Self::None,
-        Self::Naive,
-        Self::Mutex,
-        Self::Watchdog {
-            renewals_per_ttl: 3,
-            max_hold: None,
-        },
-        Self::Reentrant { count: Count::Server },
-        Self::ReadWrite {
-            prefer: Prefer::Readers,
-        },
-        Self::Semaphore { permits: 4 },
-        Self::Fenced { renews: true },
-        Self::Replicated {
-            replicas: 1,
-            timeout_ms: 100,
-        },
-    ];
-
-    /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
-    pub fn named(name: &str, given: &[(String, ArgValue)]) -> Result<Self, SpecError> {
-        let strategy = Self::ALL.into_iter().find(|known| known.name() == name);
-        let strategy = strategy.ok_or_else(|| SpecError::UnknownStrategy {
-            given: name.to_owned(),
-            known: Self::ALL.map(Self::name).to_vec(),
-        })?;
-        let mut args = Args::new(strategy.name(), given);
-        let strategy = strategy.with(&mut args)?;
-        args.finish()?;
-        Ok(strategy)
-    }
-
-    /// The same strategy with the arguments that it was given.
-    fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
-        Ok(match self {
-            Self::None | Self::Naive | Self::Mutex => self,
-            Self::Watchdog { renewals_per_ttl, .. } => Self::Watchdog {
-                renewals_per_ttl: args.count("renewals_per_ttl", renewals_per_ttl.into(), 2, 20)? as u32,
-                max_hold: Some(Millis(args.count("max_hold_ms", 0, 0, Lease::LONGEST.0)?)).filter(|most| most.0 > 0),
-            },
-            Self::Reentrant { .. } => Self::Reentrant {
-                count: args.choice("count", &[("server", Count::Server), ("local", Count::Local)])?,
-            },
-            Self::ReadWrite { .. } => Self::ReadWrite {
-                prefer: args.choice("prefer", &[("readers", Prefer::Readers), ("writers", Prefer::Writers)])?,
-            },
-            Self::Semaphore { permits } => Self::Semaphore {
-                permits: args.count("permits", permits.into(), 1, 1_000)? as u32,
-            },
-            Self::Fenced { .. } => Self::Fenced {
-                renews: args.choice("renew", &[("ttl/3", true), ("off", false)])?,
-            },
-            Self::Replicated { replicas, timeout_ms } => Self::Replicated {
-                replicas: args.count("replicas", replicas.into(), 1, 100)? as u32,
-                timeout_ms: args.count("timeout_ms", timeout_ms.into(), 1, 60_000)? as u32,
-            },
-        })
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Naive => "naive",
-            Self::Mutex => "mutex",
-            Self::Watchdog { .. } => "watchdog",
-            Self::Reentrant { .. } => "reentrant",
-            Self::ReadWrite { .. } => "read-write",
-            Self::Semaphore { .. } => "semaphore",
-            Self::Fenced { .. } => "fenced",
-            Self::Replicated { .. } => "replicated",
-        }
-    }
-
-    /// Whether some holders may share it: `Mode::Shared` is understood.
-    pub const fn shares(self) -> bool {
-        matches!(self, Self::ReadWrite { .. })
-    }
-
-    /// Whether its holder may enter once more.
-    pub const fn nests(self) -> bool {
-        matches!(self, Self::Reentrant { .. })
-    }
-
-    /// Whether one acquire may name several keys.
-    pub const fn takes_many_keys(self) -> bool {
-        false
-    }
-
-    /// Whether each client needs a connection of its own to the first server, beside the shared ones.
-    pub const fn owns_connection(self) -> bool {
-        matches!(self, Self::Replicated { .. })
-    }
-
-    /// Whether each grant carries a fence that grows.
-    pub const fn fences(self) -> bool {
-        matches!(self, Self::Fenced { .. })
-    }
-
-    /// Whether it serves those whose place it acknowledged in their order.
-    pub const fn is_fifo(self) -> bool {
-        false
-    }
-
-    /// How many may hold one key at once. What promises nothing is held to what a lock should do.
-    pub const fn permits(self) -> u32 {
-        match self {
-            Self::Semaphore { permits } => permits,
-            Self::None
-            | Self::Naive
-            | Self::Mutex
-            | Self::Watchdog { .. }
-            | Self::Reentrant { .. }
-            | Self::ReadWrite { .. }
-            | Self::Fenced { .. }
-            | Self::Replicated { .. } => 1,
-        }
-    }
-
-    /// Whether it can work with this description at all.
-    pub fn check(self, spec: &Spec) -> Result<(), SpecError> {
-        spec.check()?;
-        match self {
-            // `naive` rounds up to a second, far more than its drift.
-            Self::None | Self::Naive => Ok(()),
-            Self::Replicated { timeout_ms, .. } => {
-                let timeout = Nanos::from_millis(timeout_ms.into());
-                if timeout >= spec.patience || timeout >= Nanos::from(spec.lease.ttl()) {
-                    return Err(SpecError::BadArgument {
-                        strategy: self.name(),
-                        argument: "timeout_ms",
-                        wanted: "shorter than the lease and than the patience for an answer".to_owned(),
-                    });
-                }
-                self.check_drift(spec)
-            }
-            Self::Mutex
-            | Self::Watchdog { .. }
-            | Self::Reentrant { .. }
-            | Self::ReadWrite { .. }
-            | Self::Semaphore { .. }
-            | Self::Fenced { .. } => self.check_drift(spec),
-        }
-    }
-
-    fn check_drift(self, spec: &Spec) -> Result<(), SpecError> {
-        if spec.lease.outlasts_drift() {
-            return Ok(());
-        }
-        Err(SpecError::LeaseWithinDrift {
-            strategy: self.name(),
-            lease: spec.lease.ttl(),
-            allowance: spec.lease.drift(),
-        })
-    }
-
-    /// The scripts it sends, for a driver that loads them beforehand.
-    pub const fn scripts(self) -> &'static [Script] {
-        match self {
-            Self::None | Self::Naive => &[],
-            Self::Mutex | Self::Reentrant { count: Count::Local } | Self::Replicated { .. } => {
-                &[Script::CompareAndDelete]
-            }
-            Self::Watchdog { .. } => &[Script::CompareAndDelete, Script::CompareAndExpire],
-            Self::Reentrant { count: Count::Server } => {
-                &[Script::ReentrantTake, Script::ReentrantEnter, Script::ReentrantLeave]
-            }
-            Self::ReadWrite { .. } => &[
-                Script::ReadTake,
-                Script::ReadGiveBack,
-                Script::WriteTake,
-                Script::WriteGiveBack,
-            ],
-            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],
-            Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
-            Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
-        }
-    }
-}
+use crate::{Actions, Chance, Event, LockMachine, Nanos, Spec, Strategy};
 
 /// Any lock of the catalogue.
 #[derive(Debug)]
@@ -252,26 +44,7 @@ impl AnyLock {
             Strategy::None => Machine::None(NoLock::default()),
             Strategy::Naive => Machine::Naive(Naive::new(spec, chance)),
             Strategy::Mutex => Machine::Mutex(Leased::new(spec, chance, Mutex)),
-            Strategy::Watchdog {
-                renewals_per_ttl,
-                max_hold,
-            } => {
-                let longest_hold = max_hold.map_or(Nanos::NEVER, Nanos::from);
-                Machine::Boxed(Box::new(watchdog(spec, chance, renewals_per_ttl, longest_hold)))
-            }
-            Strategy::Reentrant { count } => Machine::Boxed(Box::new(Reentrant::new(spec, chance, count))),
-            Strategy::ReadWrite { prefer } => {
-                let recipe = ReadWrite::new(prefer, &spec);
-                Machine::Boxed(Box::new(Leased::new(spec, chance, recipe)))
-            }
-            Strategy::Semaphore { permits } => {
-                Machine::Boxed(Box::new(Leased::new(spec, chance, Semaphore { permits })))
-            }
-            Strategy::Fenced { renews } => Machine::Boxed(Box::new(fenced(spec, chance, renews))),
-            Strategy::Replicated { replicas, timeout_ms } => {
-                let recipe = Replicated { replicas, timeout_ms };
-                Machine::Boxed(Box::new(Leased::new(spec, chance, recipe)))
-            }
+            larger => Machine::Boxed(large(larger, spec, chance)),
         })
     }
 
@@ -285,7 +58,39 @@ impl AnyLock {
     }
 }
 
+fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> {
+    match strategy {
+        Strategy::None | Strategy::Naive | Strategy::Mutex => unreachable!("{strategy:?} is small"),
+        Strategy::Watchdog {
+            renewals_per_ttl,
+            max_hold,
+        } => {
+            let longest_hold = max_hold.map_or(Nanos::NEVER, Nanos::from);
+            Box::new(watchdog(spec, chance, renewals_per_ttl, longest_hold))
+        }
+        Strategy::Reentrant { count } => Box::new(Reentrant::new(spec, chance, count)),
+        Strategy::ReadWrite { prefer } => {
+            let recipe = ReadWrite::new(prefer, &spec);
+            Box::new(Leased::new(spec, chance, recipe))
+        }
+        Strategy::Fair => Box::new(Fair::new(spec, chance)),
+        Strategy::FairQueue { beat } => Box::new(FairQueue::new(spec, beat, chance)),
+        Strategy::Notify => Box::new(Notify::new(spec, chance)),
+        Strategy::Semaphore { permits } => Box::new(Leased::new(spec, chance, Semaphore { permits })),
+        Strategy::Fenced { renews } => Box::new(fenced(spec, chance, renews)),
+        Strategy::Replicated { replicas, timeout_ms } => {
+            Box::new(Leased::new(spec, chance, Replicated { replicas, timeout_ms }))
+        }
+        Strategy::Redlock(rules) => Box::new(Redlock::new(rules, spec, chance)),
+        Strategy::Multilock(rules) => Box::new(Multilock::new(rules, spec, chance)),
+        Strategy::RedissonRedlock(rules) | Strategy::RedissonMultilock(rules) => {
+            Box::new(Redisson::new(rules, spec, chance))
+        }
+    }
+}
+
 impl LockMachine for AnyLock {
+    #[inline]
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match &mut self.0 {
             Machine::None(lock) => lock.on(now, event, out),

@@ -163,6 +163,24 @@ impl Backoff {
         Next::TryAt(at)
     }
 
+    /// After the attempt that ended `now` without the lock, for a lock that is told when to try again: until when it may
+    /// wait for that.
+    pub fn wait_to_be_told(&self, now: Nanos, retry: &Retry) -> Next {
+        if retry.kind == RetryKind::None || retry.max_attempts.is_some_and(|most| self.attempts >= most) {
+            return Next::GiveUp(Refusal::Busy);
+        }
+        let until = self.began.after(retry.max_wait);
+        if now >= until {
+            return Next::GiveUp(Refusal::TimedOut);
+        }
+        Next::TryAt(until)
+    }
+
+    /// What is left of the longest wait.
+    pub const fn left(&self, now: Nanos, retry: &Retry) -> Nanos {
+        self.began.after(retry.max_wait).since(now)
+    }
+
     /// After an attempt that was granted too late to be believed. Giving up then says so: nobody else had the lock, and
     /// what the attempt met was a slow answer.
     pub fn after_late_grant(&mut self, now: Nanos, retry: &Retry, chance: &mut Chance) -> Next {

@@ -35,7 +35,8 @@ pub enum Command {
     },
     /// `WAIT replicas timeout_ms`. Blocks.
     Wait { replicas: u64, timeout_ms: u64 },
-    /// `BLPOP bell timeout`, the bell of `token`: the doorbell list that only its waiter listens to. Blocks.
+    /// `BLPOP bell timeout`, the bell of `token`: the doorbell list that only its waiter listens to, called
+    /// `<name>:bell:<token>`. The timeout is never 0, which would be none. Blocks.
     AwaitBell { key: Key, token: Token, timeout_ms: u64 },
     /// `SUBSCRIBE channel`, the channel of the key.
     Subscribe { key: Key },

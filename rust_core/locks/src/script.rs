@@ -1,20 +1,54 @@
 //! The Lua scripts, one file each in `src/lua`, and the keys and numbers that each is given.
 
-/// A script. Its answer is an integer or nil.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Script {
-    CompareAndDelete,
-    CompareAndExpire,
-    FencedTake,
-    ReadGiveBack,
-    ReadTake,
-    ReentrantEnter,
-    ReentrantLeave,
-    ReentrantTake,
-    SemaphoreGiveBack,
-    SemaphoreTake,
-    WriteGiveBack,
-    WriteTake,
+macro_rules! scripts {
+    ($($(#[$about:meta])* $name:ident = $file:literal, [$($companion:ident),*], $numbers:literal;)*) => {
+        /// A script. Its answer is an integer or nil.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Script { $($(#[$about])* $name),* }
+
+        impl Script {
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            pub const fn source(self) -> &'static str {
+                match self { $(Self::$name => include_str!(concat!("lua/", $file, ".lua"))),* }
+            }
+
+            /// Its `KEYS` behind the lock's own name.
+            pub const fn companions(self) -> &'static [Companion] {
+                match self { $(Self::$name => &[$(Companion::$companion),*]),* }
+            }
+
+            /// How many numbers stand in its `ARGV` behind the token: none, one or two. Those of `RunAll` have their
+            /// lease from there.
+            pub const fn numbers(self) -> usize {
+                match self { $(Self::$name => $numbers),* }
+            }
+        }
+    };
+}
+
+// A script with its file, its companions, and how many numbers it takes.
+scripts! {
+    CompareAndDelete = "compare_and_delete", [], 0;
+    /// Sets the lease of what holds the token anew.
+    CompareAndExpire = "compare_and_expire", [], 1;
+    FencedTake = "fenced_take", [Fence], 1;
+    GiveBackAll = "give_back_all", [], 0;
+    NotifyAcquire = "notify_acquire", [], 1;
+    NotifyRelease = "notify_release", [Channel], 0;
+    QueueLeave = "queue_leave", [Queue, Deadlines, Bell], 2;
+    QueueTake = "queue_take", [Queue, Deadlines, Bell], 2;
+    ReadGiveBack = "read_give_back", [Readers], 0;
+    ReadTake = "read_take", [Readers, Writers], 1;
+    ReentrantEnter = "reentrant_enter", [], 1;
+    ReentrantLeave = "reentrant_leave", [], 1;
+    ReentrantTake = "reentrant_take", [], 1;
+    SemaphoreGiveBack = "semaphore_give_back", [], 0;
+    SemaphoreTake = "semaphore_take", [], 2;
+    /// Takes all of several keys, or none.
+    TakeAll = "take_all", [], 0;
+    WriteGiveBack = "write_give_back", [Writers], 0;
+    WriteTake = "write_take", [Readers, Writers], 2;
 }
 
 /// A key beside a lock's own: its name is the lock's with a colon and `suffix` behind, so that all have one hash tag.
@@ -46,71 +80,6 @@ impl Companion {
             Self::Fence => "fence",
             Self::Readers => "readers",
             Self::Writers => "writers",
-        }
-    }
-}
-
-impl Script {
-    pub const ALL: [Self; 12] = [
-        Self::CompareAndDelete,
-        Self::CompareAndExpire,
-        Self::FencedTake,
-        Self::ReadGiveBack,
-        Self::ReadTake,
-        Self::ReentrantEnter,
-        Self::ReentrantLeave,
-        Self::ReentrantTake,
-        Self::SemaphoreGiveBack,
-        Self::SemaphoreTake,
-        Self::WriteGiveBack,
-        Self::WriteTake,
-    ];
-
-    pub const fn source(self) -> &'static str {
-        match self {
-            Self::CompareAndDelete => include_str!("lua/compare_and_delete.lua"),
-            Self::CompareAndExpire => include_str!("lua/compare_and_expire.lua"),
-            Self::FencedTake => include_str!("lua/fenced_take.lua"),
-            Self::ReadGiveBack => include_str!("lua/read_give_back.lua"),
-            Self::ReadTake => include_str!("lua/read_take.lua"),
-            Self::ReentrantEnter => include_str!("lua/reentrant_enter.lua"),
-            Self::ReentrantLeave => include_str!("lua/reentrant_leave.lua"),
-            Self::ReentrantTake => include_str!("lua/reentrant_take.lua"),
-            Self::SemaphoreGiveBack => include_str!("lua/semaphore_give_back.lua"),
-            Self::SemaphoreTake => include_str!("lua/semaphore_take.lua"),
-            Self::WriteGiveBack => include_str!("lua/write_give_back.lua"),
-            Self::WriteTake => include_str!("lua/write_take.lua"),
-        }
-    }
-
-    /// Its `KEYS` behind the lock's own name.
-    pub const fn companions(self) -> &'static [Companion] {
-        match self {
-            Self::CompareAndDelete
-            | Self::CompareAndExpire
-            | Self::ReentrantEnter
-            | Self::ReentrantLeave
-            | Self::ReentrantTake
-            | Self::SemaphoreGiveBack
-            | Self::SemaphoreTake => &[],
-            Self::FencedTake => &[Companion::Fence],
-            Self::ReadGiveBack => &[Companion::Readers],
-            Self::ReadTake | Self::WriteTake => &[Companion::Readers, Companion::Writers],
-            Self::WriteGiveBack => &[Companion::Writers],
-        }
-    }
-
-    /// How many numbers stand in its `ARGV` behind the token: none, one or two.
-    pub const fn numbers(self) -> usize {
-        match self {
-            Self::CompareAndDelete | Self::ReadGiveBack | Self::SemaphoreGiveBack | Self::WriteGiveBack => 0,
-            Self::CompareAndExpire
-            | Self::FencedTake
-            | Self::ReadTake
-            | Self::ReentrantEnter
-            | Self::ReentrantLeave
-            | Self::ReentrantTake => 1,
-            Self::SemaphoreTake | Self::WriteTake => 2,
         }
     }
 }

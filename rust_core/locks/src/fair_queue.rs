@@ -1,0 +1,330 @@
+//! `fair-queue`: a queue on the server, in order of arrival; who gives the lock back hands it to the first and rings.
+//!
+//! ```text
+//!          Acquire           taken in time        Release, Cancel
+//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Leaving ──▶ Idle
+//!                   ▲ ▲ │ └── taken too late, Cancel ───────────────▶ ▲ ▲ │
+//!         rung, or  │ │ │ queued                                      │ │ │ was too late, and the
+//!         time to   │ │ ▼                    Cancel, the longest wait │ │ │ policy allows another
+//!         beat      └─│─ Waiting ─────────────────────────────────────┘ │ ▼
+//!                     └──────────────────────── Woke ───────────────── Pausing
+//! ```
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
+//!
+//! One script does all that a waiter wants: it joins the queue, shows that the waiter lives (a beat), and takes the lock
+//! when it is its turn. Between beats the waiter blocks at its doorbell over its own connection. Beats go over the shared
+//! one, so that the pop may block for longer than a beat: a waiter sends a beat each 2 s, and a pop each 6 s.
+//!
+//! The lease of a lock that was handed over began at the release of the holder before, which its waiter cannot know. So
+//! it believes nothing by the ring alone: it sends the script once more, which sets the whole lease if the lock is still
+//! its own, and counts from before that send. (To count from its last beat, which came before the release, would be safe
+//! as well and save the round trip; but a beat's length would be missing from the lease, so that work which ends well
+//! inside the lease would overrun it.) A hand-off takes two round trips.
+//!
+//! Bounds: a waiter that died is out of the queue `ALIVE` beats after its last one, and a lock that was handed to it is
+//! free by then too; a lock that expired is taken by the next beat of any waiter, for whoever is first. So the lock of a
+//! dead holder goes on within its lease and a beat (and a quarter, for beats are spread).
+//!
+//! Promises: order of arrival among those whose beats reach the server; never held past the lease, nor by a reply to an
+//! earlier attempt; hands on no lock but its own. Of the policy, `max_wait` bounds the wait, kind `none` does not queue,
+//! and `max_attempts` counts places in the queue. Does not promise safety when the server loses its data.
+
+use std::sync::Arc;
+
+use crate::backoff::Backoff;
+use crate::calls::{Calls, Wait, wait};
+use crate::{
+    Actions, CallId, Chance, ErrorKind, Event, Key, LockMachine, Millis, Mode, Nanos, Outcome, Refusal, Reply,
+    ScriptForm, Spec, Token,
+};
+
+/// How many beats a waiter counts as alive after one of them: two may be late.
+const ALIVE: u64 = 3;
+
+#[derive(Debug)]
+pub(crate) struct FairQueue {
+    spec: Arc<Spec>,
+    beat: Millis,
+    chance: Chance,
+    calls: Calls,
+    backoff: Backoff,
+    /// The pop that blocks, maybe one of an earlier request.
+    bell: Option<Bell>,
+    /// The pop was lost since the last beat: another one is tried, and then no more until the next beat, for where the
+    /// connection cannot be had each would be lost at once.
+    was_cut: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bell {
+    call: CallId,
+    token: Token,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Idle,
+    /// The script that joins, beats and takes is not answered.
+    Asking(Asking),
+    /// We have a place.
+    Waiting(Waiting),
+    Pausing(Pausing),
+    Held(Claim),
+    /// The script that leaves and hands on is not answered.
+    Leaving(Leaving),
+}
+
+/// What a request wants to own; the token is also its place in the queue.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    key: Key,
+    token: Token,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asking {
+    claim: Claim,
+    call: CallId,
+    sent: Nanos,
+    form: ScriptForm,
+    /// The server has acknowledged a place.
+    placed: bool,
+    /// The bell rang since this was sent: if the answer says that we wait, it is older than the ring.
+    rung: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    claim: Claim,
+    beat_at: Nanos,
+    /// The end of the longest wait.
+    end: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pausing {
+    key: Key,
+    until: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    claim: Claim,
+    call: CallId,
+    sent: Nanos,
+    form: ScriptForm,
+    /// Whether we may be blocked at our bell.
+    listens: bool,
+    why: Why,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// The holder is done.
+    Release,
+    /// The request was cancelled before it was settled.
+    Cancel,
+    /// The grant came when its lease was as good as over.
+    TooLate,
+    /// The policy allows no more waiting.
+    Refused(Refusal),
+    /// The bell cannot be listened to.
+    Failed(ErrorKind),
+}
+
+impl FairQueue {
+    pub(crate) fn new(spec: Arc<Spec>, beat: Millis, chance: Chance) -> Self {
+        Self {
+            spec,
+            beat,
+            chance,
+            calls: Calls::default(),
+            backoff: Backoff::default(),
+            bell: None,
+            was_cut: false,
+            state: State::Idle,
+        }
+    }
+
+    fn acquire(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+        match self.state {
+            State::Idle => {
+                self.backoff = Backoff::begin(now);
+                self.attempt(now, key, out);
+            }
+            State::Held(_) => panic!("Acquire, but the last grant was not released"),
+            State::Asking(_) | State::Waiting(_) | State::Pausing(_) | State::Leaving(_) => {
+                panic!("Acquire, but the last request is not settled")
+            }
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Held(claim) => self.leave(now, claim, Why::Release, out),
+            State::Idle | State::Asking(_) | State::Waiting(_) | State::Pausing(_) | State::Leaving(_) => {
+                panic!("Release, but nothing is held")
+            }
+        }
+    }
+
+    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
+            // At once: it travels behind the question on the same connection, and undoes what that has done.
+            State::Asking(Asking { claim, .. }) | State::Waiting(Waiting { claim, .. }) => {
+                self.leave(now, claim, Why::Cancel, out);
+            }
+            State::Held(claim) => self.leave(now, claim, Why::Release, out),
+            State::Leaving(leaving) => match leaving.why {
+                Why::TooLate | Why::Refused(_) | Why::Failed(_) => {
+                    let why = Why::Cancel;
+                    self.state = State::Leaving(Leaving { why, ..leaving });
+                }
+                // On its way already; the one settlement to come answers both requests.
+                Why::Release | Why::Cancel => {}
+            },
+        }
+    }
+
+    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+        if let Some(bell) = self.bell.take_if(|bell| bell.call == call) {
+            return self.answered_at_the_bell(now, bell.token, reply, out);
+        }
+        match self.state {
+            State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
+            State::Leaving(leaving) if leaving.call == call => self.left(now, leaving, reply, out),
+            // An answer to a call that was given up. It says how things stood then, not whether we hold anything now,
+            // and whatever it may have taken has been handed on.
+            State::Idle
+            | State::Asking(_)
+            | State::Waiting(_)
+            | State::Pausing(_)
+            | State::Held(_)
+            | State::Leaving(_) => {}
+        }
+    }
+
+    fn answered_at_the_bell(&mut self, now: Nanos, token: Token, reply: Reply, out: &mut Actions) {
+        match &mut self.state {
+            State::Waiting(waiting) if waiting.claim.token == token => {
+                let claim = waiting.claim;
+                match reply {
+                    Reply::Items => self.ask(now, claim, ScriptForm::Sha, true, out),
+                    Reply::Nil => self.listen(claim, out),
+                    Reply::Error(kind) => self.leave(now, claim, Why::Failed(kind), out),
+                    Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Other => {
+                        self.leave(now, claim, Why::Failed(ErrorKind::Unexpected), out);
+                    }
+                }
+            }
+            // What is no ring is met again when the answer has come and we listen again.
+            State::Asking(asking) if asking.claim.token == token => asking.rung |= reply == Reply::Items,
+            // The bell of an earlier request, or of this one, which is decided.
+            State::Asking(_)
+            | State::Waiting(_)
+            | State::Idle
+            | State::Pausing(_)
+            | State::Held(_)
+            | State::Leaving(_) => {}
+        }
+    }
+
+    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
+        if let Some(bell) = self.bell.take_if(|bell| bell.call == call) {
+            return self.lost_at_the_bell(now, bell.token, out);
+        }
+        match self.state {
+            State::Asking(asking) if asking.call == call => self.abandon(asking.claim, Outcome::Unknown, out),
+            State::Leaving(leaving) if leaving.call == call => self.settle(Outcome::Unknown, out),
+            // The connection of a call that was given up. A lock or a place is not tied to a connection.
+            State::Idle
+            | State::Asking(_)
+            | State::Waiting(_)
+            | State::Pausing(_)
+            | State::Held(_)
+            | State::Leaving(_) => {}
+        }
+    }
+
+    /// The ring may have been lost with it: ask.
+    fn lost_at_the_bell(&mut self, now: Nanos, token: Token, out: &mut Actions) {
+        if self.was_cut {
+            return; // The next beat asks.
+        }
+        match &mut self.state {
+            State::Waiting(waiting) if waiting.claim.token == token => {
+                let claim = waiting.claim;
+                self.was_cut = true;
+                self.ask(now, claim, ScriptForm::Sha, true, out);
+            }
+            State::Asking(asking) if asking.claim.token == token => {
+                self.was_cut = true;
+                asking.rung = true;
+            }
+            // The bell of an earlier request, or of this one, which is decided.
+            State::Asking(_)
+            | State::Waiting(_)
+            | State::Idle
+            | State::Pausing(_)
+            | State::Held(_)
+            | State::Leaving(_) => {}
+        }
+    }
+
+    fn woke(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Asking(asking) => match wait(now, asking.sent.after(self.spec.patience), out) {
+                Wait::GoesOn => {}
+                Wait::Over => self.abandon(asking.claim, Outcome::Unknown, out),
+            },
+            State::Waiting(waiting) => match wait(now, waiting.beat_at.min(waiting.end), out) {
+                Wait::GoesOn => {}
+                Wait::Over if now >= waiting.end => {
+                    self.leave(now, waiting.claim, Why::Refused(Refusal::TimedOut), out);
+                }
+                Wait::Over => {
+                    self.was_cut = false;
+                    self.ask(now, waiting.claim, ScriptForm::Sha, true, out);
+                }
+            },
+            State::Pausing(pausing) => match wait(now, pausing.until, out) {
+                Wait::GoesOn => {}
+                Wait::Over => self.attempt(now, pausing.key, out),
+            },
+            State::Leaving(leaving) => match wait(now, leaving.sent.after(self.spec.patience), out) {
+                Wait::GoesOn => {}
+                Wait::Over => self.settle(Outcome::Unknown, out),
+            },
+            // The point guarded a call that has been answered since.
+            State::Idle | State::Held(_) => {}
+        }
+    }
+}
+
+mod steps;
+
+impl LockMachine for FairQueue {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            Event::Acquire {
+                keys,
+                mode: Mode::Exclusive,
+            } => self.acquire(now, keys.only(), out),
+            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
+            Event::Enter => panic!("Enter, but it does not nest"),
+            Event::Release => self.release(now, out),
+            Event::Cancel => self.cancel(now, out),
+            Event::Replied { call, reply } => self.replied(now, call, reply, out),
+            Event::Lost { call } => self.lost(now, call, out),
+            // It subscribes to nothing; and what matters of its connection is the pop, whose loss is told by itself.
+            Event::Published | Event::Disconnected => {}
+            Event::Woke => self.woke(now, out),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.backoff.attempts()
+    }
+}

@@ -1,0 +1,208 @@
+//! What `fair-queue` does about an answer, and what it sends.
+
+use super::{ALIVE, Asking, Bell, Claim, FairQueue, Leaving, Pausing, State, Waiting, Why};
+use crate::backoff::Next;
+use crate::calls::{Effect, SERVER};
+use crate::{Actions, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, Script, ScriptForm};
+
+impl FairQueue {
+    pub(super) fn attempt(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+        self.backoff.attempt();
+        self.was_cut = false;
+        let token = self.chance.token();
+        self.ask(now, Claim { key, token }, ScriptForm::Sha, false, out);
+    }
+
+    pub(super) fn ask(&mut self, now: Nanos, claim: Claim, form: ScriptForm, placed: bool, out: &mut Actions) {
+        let waits = placed || matches!(self.backoff.wait_to_be_told(now, &self.spec.retry), Next::TryAt(_));
+        let alive = if waits { self.alive_ms() } else { 0 };
+        let call = self.calls.fresh();
+        let numbers = [self.spec.lease.ttl().0, alive];
+        out.send(call, SERVER, claim.run(Script::QueueTake, form, numbers));
+        out.wake_at(now.after(self.spec.patience));
+        self.state = State::Asking(Asking {
+            claim,
+            call,
+            sent: now,
+            form,
+            placed,
+            rung: false,
+        });
+    }
+
+    const fn alive_ms(&self) -> u64 {
+        self.beat.0 * ALIVE
+    }
+
+    pub(super) fn asked(&mut self, now: Nanos, asking: Asking, reply: Reply, out: &mut Actions) {
+        match reply {
+            Reply::Int(0) => {
+                let until = self.spec.lease.until(asking.sent);
+                if until > now {
+                    self.state = State::Held(asking.claim);
+                    out.settle(Outcome::Held {
+                        lasts: Lasts::Until(until),
+                        fence: None,
+                    });
+                } else {
+                    self.leave(now, asking.claim, Why::TooLate, out);
+                }
+            }
+            Reply::Int(1) if asking.placed => self.queued(now, asking, out),
+            Reply::Int(2) => {
+                out.queued();
+                if asking.placed {
+                    // The place before lapsed on the server, or the lock that was handed to us did.
+                    self.backoff.attempt();
+                }
+                self.queued(now, asking, out);
+            }
+            Reply::Int(-1) if !asking.placed => {
+                let refusal = match self.backoff.wait_to_be_told(now, &self.spec.retry) {
+                    Next::GiveUp(refusal) => refusal,
+                    Next::TryAt(_) => Refusal::Busy,
+                };
+                self.settle(Outcome::Refused(refusal), out);
+            }
+            Reply::Error(ErrorKind::NoScript) if asking.form == ScriptForm::Sha => {
+                self.ask(now, asking.claim, ScriptForm::Source, asking.placed, out);
+                self.keep_ring(asking.rung);
+            }
+            Reply::Error(kind) => match Effect::of(kind) {
+                Effect::Nothing if !asking.placed => self.settle(Outcome::Failed(kind), out),
+                Effect::Nothing | Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
+            },
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    /// A question that the server did not understand was asked again: a ring before that counts on.
+    const fn keep_ring(&mut self, rung: bool) {
+        if let State::Asking(asking) = &mut self.state {
+            asking.rung = rung;
+        }
+    }
+
+    /// The server has us in its queue.
+    fn queued(&mut self, now: Nanos, asking: Asking, out: &mut Actions) {
+        let claim = asking.claim;
+        let end = match self.backoff.wait_to_be_told(now, &self.spec.retry) {
+            Next::TryAt(end) => end,
+            Next::GiveUp(refusal) => return self.leave(now, claim, Why::Refused(refusal), out),
+        };
+        if asking.rung {
+            return self.ask(now, claim, ScriptForm::Sha, true, out);
+        }
+        if self.bell.is_none_or(|bell| bell.token != claim.token) {
+            self.listen(claim, out);
+        }
+        let beat_at = now.after(self.until_the_next_beat());
+        self.state = State::Waiting(Waiting { claim, beat_at, end });
+        out.wake_at(beat_at.min(end));
+    }
+
+    /// A beat, or up to a quarter more: waiters that came together do not stay in step.
+    fn until_the_next_beat(&mut self) -> Nanos {
+        let beat = Nanos::from(self.beat);
+        beat.after(Nanos(self.chance.below(beat.0 / 4 + 1)))
+    }
+
+    pub(super) fn listen(&mut self, claim: Claim, out: &mut Actions) {
+        if self.bell.is_some() {
+            // A pop of an earlier request, whose own ring has not come: ours would wait behind it.
+            out.hang_up();
+        }
+        let call = self.calls.fresh();
+        let token = claim.token;
+        let command = Command::AwaitBell {
+            key: claim.key,
+            token,
+            timeout_ms: self.alive_ms(),
+        };
+        out.send_over(Lane::Own, call, SERVER, command);
+        self.bell = Some(Bell { call, token });
+    }
+
+    pub(super) fn leave(&mut self, now: Nanos, claim: Claim, why: Why, out: &mut Actions) {
+        let listens = self.listens(claim);
+        self.send_leave(now, claim, ScriptForm::Sha, listens, why, out);
+    }
+
+    fn listens(&self, claim: Claim) -> bool {
+        self.bell.is_some_and(|bell| bell.token == claim.token)
+    }
+
+    fn send_leave(&mut self, now: Nanos, claim: Claim, form: ScriptForm, listens: bool, why: Why, out: &mut Actions) {
+        let call = self.calls.fresh();
+        out.send(call, SERVER, self.leaving(claim, form, listens));
+        out.wake_at(now.after(self.spec.patience));
+        self.state = State::Leaving(Leaving {
+            claim,
+            call,
+            sent: now,
+            form,
+            listens,
+            why,
+        });
+    }
+
+    fn leaving(&self, claim: Claim, form: ScriptForm, listens: bool) -> Command {
+        claim.run(Script::QueueLeave, form, [self.spec.lease.ttl().0, u64::from(listens)])
+    }
+
+    pub(super) fn left(&mut self, now: Nanos, leaving: Leaving, reply: Reply, out: &mut Actions) {
+        match (reply, leaving.why) {
+            (Reply::Int(0), Why::Release) => self.settle(Outcome::Expired, out),
+            (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => self.settle(Outcome::Released, out),
+            // 1: the lock had been handed to us meanwhile, and has been handed on.
+            (Reply::Int(0 | 1), Why::Refused(refusal)) => self.settle(Outcome::Refused(refusal), out),
+            (Reply::Int(0 | 1), Why::TooLate) => {
+                match self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance) {
+                    Next::TryAt(until) => {
+                        let key = leaving.claim.key;
+                        self.state = State::Pausing(Pausing { key, until });
+                        out.wake_at(until);
+                    }
+                    Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+                }
+            }
+            (Reply::Error(ErrorKind::NoScript), why) if leaving.form == ScriptForm::Sha => {
+                self.send_leave(now, leaving.claim, ScriptForm::Source, leaving.listens, why, out);
+            }
+            // After an error: the lock, if it is there, frees itself within one lease, and the place `ALIVE` beats after
+            // the last one.
+            (Reply::Int(0 | 1), Why::Failed(kind)) | (Reply::Error(kind), _) => self.settle(Outcome::Failed(kind), out),
+            (Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other, _) => {
+                self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    /// Settles now, with a last word to the server in case the question is, or will be, carried out. It travels behind
+    /// the question on the same connection where that still stands.
+    pub(super) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
+        // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
+        let last_word = self.leaving(claim, ScriptForm::Source, self.listens(claim));
+        out.send(self.calls.fresh(), SERVER, last_word);
+        self.settle(outcome, out);
+    }
+
+    pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+impl Claim {
+    const fn run(self, script: Script, form: ScriptForm, numbers: [u64; 2]) -> Command {
+        Command::Run {
+            script,
+            form,
+            key: self.key,
+            token: self.token,
+            numbers,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What `notify` does about an answer, and what it sends.
+
+use super::{Asking, Claim, GivingBack, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
+use crate::backoff::Next;
+use crate::calls::{Effect, SERVER};
+use crate::{Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Reply, Script, ScriptForm};
+
+impl Notify {
+    pub(super) fn attempt(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+        self.backoff.attempt();
+        let token = self.chance.token();
+        self.ask(now, Claim { key, token }, ScriptForm::Sha, out);
+    }
+
+    fn ask(&mut self, now: Nanos, claim: Claim, form: ScriptForm, out: &mut Actions) {
+        let call = self.calls.fresh();
+        let lease = self.spec.lease.ttl().0;
+        out.send(call, SERVER, claim.run(Script::NotifyAcquire, form, lease));
+        out.wake_at(now.after(self.spec.patience));
+        self.state = State::Asking(Asking {
+            claim,
+            call,
+            sent: now,
+            form,
+            heard: self.subscription == Subscription::Stands { key: claim.key },
+            told: false,
+        });
+    }
+
+    pub(super) fn asked(&mut self, now: Nanos, asking: Asking, reply: Reply, out: &mut Actions) {
+        match reply {
+            Reply::Int(0) => {
+                let until = self.spec.lease.until(asking.sent);
+                if until > now {
+                    self.state = State::Held(asking.claim);
+                    out.settle(Outcome::Held {
+                        lasts: Lasts::Until(until),
+                        fence: None,
+                    });
+                } else {
+                    self.give_back(now, asking.claim, ScriptForm::Sha, Why::TooLate, out);
+                }
+            }
+            Reply::Int(left @ (-1 | 1..)) => match self.backoff.wait_to_be_told(now, &self.spec.retry) {
+                Next::TryAt(end) => self.wait(now, asking, left, end, out),
+                Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+            },
+            Reply::Error(ErrorKind::NoScript) if asking.form == ScriptForm::Sha => {
+                self.ask(now, asking.claim, ScriptForm::Source, out);
+            }
+            Reply::Error(kind) => match Effect::of(kind) {
+                Effect::Nothing => self.settle(Outcome::Failed(kind), out),
+                Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
+            },
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    /// Another has it, for `left` ms yet. `end` is the end of the longest wait.
+    fn wait(&mut self, now: Nanos, asking: Asking, left: i64, end: Nanos, out: &mut Actions) {
+        let key = asking.claim.key;
+        match self.subscription {
+            Subscription::Stands { key: known } if known == key => {
+                if asking.heard && !asking.told {
+                    let until = now.after(self.rest(left)).min(end);
+                    self.state = State::Listening(Listening { key, until, end });
+                    out.wake_at(until);
+                } else {
+                    // It may have been given back since.
+                    self.attempt(now, key, out);
+                }
+            }
+            // Left on its way by an earlier request.
+            Subscription::Asked { key: known, call } if known == key => self.expect_subscription(now, key, call, out),
+            Subscription::None | Subscription::Asked { .. } | Subscription::Stands { .. } => {
+                self.subscribe(now, key, out);
+            }
+        }
+    }
+
+    /// How long to wait for a message: until the lease of the holder has ended, and a random part of the policy's base.
+    /// What has no end is no lock of ours, and nobody will publish its release.
+    fn rest(&mut self, left: i64) -> Nanos {
+        let left = u64::try_from(left).unwrap_or(self.spec.lease.ttl().0);
+        let spread = self.chance.below(self.spec.retry.base.0.saturating_add(1));
+        Nanos::from_millis(left).after(Nanos(spread))
+    }
+
+    pub(super) fn subscribe(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+        match self.subscription {
+            Subscription::Asked { key: old, .. } | Subscription::Stands { key: old } => {
+                // A message does not say of which lock it is. Nothing hangs on the answer.
+                let call = self.calls.fresh();
+                out.send_over(Lane::Own, call, SERVER, Command::Unsubscribe { key: old });
+            }
+            Subscription::None => {}
+        }
+        let call = self.calls.fresh();
+        out.send_over(Lane::Own, call, SERVER, Command::Subscribe { key });
+        self.subscription = Subscription::Asked { key, call };
+        self.expect_subscription(now, key, call, out);
+    }
+
+    fn expect_subscription(&mut self, now: Nanos, key: Key, call: CallId, out: &mut Actions) {
+        out.wake_at(now.after(self.spec.patience));
+        self.state = State::Subscribing(Subscribing { key, call, sent: now });
+    }
+
+    pub(super) fn subscribed(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
+        match reply {
+            Reply::Ok => match self.backoff.wait_to_be_told(now, &self.spec.retry) {
+                Next::TryAt(_) => self.attempt(now, key, out),
+                Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+            },
+            Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
+            Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    /// There is no subscription: as long as the policy has it.
+    pub(super) fn pause(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+        let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
+        self.go_on(key, next, out);
+    }
+
+    pub(super) fn give_back(&mut self, now: Nanos, claim: Claim, form: ScriptForm, why: Why, out: &mut Actions) {
+        let call = self.calls.fresh();
+        out.send(call, SERVER, claim.run(Script::NotifyRelease, form, 0));
+        out.wake_at(now.after(self.spec.patience));
+        self.state = State::GivingBack(GivingBack {
+            claim,
+            call,
+            sent: now,
+            form,
+            why,
+        });
+    }
+
+    pub(super) fn given_back(&mut self, now: Nanos, back: GivingBack, reply: Reply, out: &mut Actions) {
+        match (reply, back.why) {
+            (Reply::Int(0), Why::Release) => self.settle(Outcome::Expired, out),
+            (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => self.settle(Outcome::Released, out),
+            (Reply::Int(0 | 1), Why::TooLate) => {
+                let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
+                self.go_on(back.claim.key, next, out);
+            }
+            (Reply::Error(ErrorKind::NoScript), why @ (Why::Release | Why::Cancel | Why::TooLate))
+                if back.form == ScriptForm::Sha =>
+            {
+                self.give_back(now, back.claim, ScriptForm::Source, why, out);
+            }
+            // The key, if it is there, frees itself within one lease.
+            (Reply::Error(kind), Why::Release | Why::Cancel | Why::TooLate) => {
+                self.settle(Outcome::Failed(kind), out);
+            }
+            (
+                Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other,
+                Why::Release | Why::Cancel | Why::TooLate,
+            ) => self.settle(Outcome::Failed(ErrorKind::Unexpected), out),
+        }
+    }
+
+    fn go_on(&mut self, key: Key, next: Next, out: &mut Actions) {
+        match next {
+            Next::TryAt(until) => {
+                self.state = State::Pausing(Pausing { key, until });
+                out.wake_at(until);
+            }
+            Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+        }
+    }
+
+    /// Settles now, with a last word to the server in case the attempt is, or will be, carried out. It travels behind
+    /// the attempt on the same connection where that still stands.
+    pub(super) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
+        // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
+        let last_word = claim.run(Script::NotifyRelease, ScriptForm::Source, 0);
+        out.send(self.calls.fresh(), SERVER, last_word);
+        self.settle(outcome, out);
+    }
+
+    pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+impl Claim {
+    const fn run(self, script: Script, form: ScriptForm, lease_ms: u64) -> Command {
+        Command::Run {
+            script,
+            form,
+            key: self.key,
+            token: self.token,
+            numbers: [lease_ms, 0],
+        }
+    }
+}
