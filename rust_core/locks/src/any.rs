@@ -4,10 +4,15 @@
 use std::sync::Arc;
 
 use crate::args::{ArgValue, Args};
+use crate::multilock::Multilock;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
+use crate::quorum::QuorumRules;
+use crate::redisson::{Redisson, RedissonRules};
+use crate::redlock::Redlock;
 use crate::{Actions, Chance, Event, LockMachine, Nanos, Script, Spec, SpecError};
+use crate::{redisson_multilock, redisson_redlock};
 
 /// A strategy with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +20,23 @@ pub enum Strategy {
     None,
     Naive,
     Mutex,
+    Redlock(QuorumRules),
+    RedissonRedlock(RedissonRules),
+    Multilock(QuorumRules),
+    RedissonMultilock(RedissonRules),
 }
 
 impl Strategy {
-    pub const ALL: [Self; 3] = [Self::None, Self::Naive, Self::Mutex];
+    /// Each with its default arguments.
+    pub const ALL: [Self; 7] = [
+        Self::None,
+        Self::Naive,
+        Self::Mutex,
+        Self::Redlock(QuorumRules::DEFAULT),
+        Self::RedissonRedlock(redisson_redlock::RULES),
+        Self::Multilock(QuorumRules::DEFAULT),
+        Self::RedissonMultilock(redisson_multilock::RULES),
+    ];
 
     /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
     pub fn named(name: &str, given: &[(String, ArgValue)]) -> Result<Self, SpecError> {
@@ -34,9 +52,13 @@ impl Strategy {
     }
 
     /// The same strategy with the arguments that it was given.
-    fn with(self, _args: &mut Args<'_>) -> Result<Self, SpecError> {
+    fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         match self {
             Self::None | Self::Naive | Self::Mutex => Ok(self),
+            Self::Redlock(rules) => Ok(Self::Redlock(rules.with(args)?)),
+            Self::RedissonRedlock(rules) => Ok(Self::RedissonRedlock(rules.with(args)?)),
+            Self::Multilock(rules) => Ok(Self::Multilock(rules.with(args)?)),
+            Self::RedissonMultilock(rules) => Ok(Self::RedissonMultilock(rules.with(args)?)),
         }
     }
 
@@ -45,34 +67,66 @@ impl Strategy {
             Self::None => "none",
             Self::Naive => "naive",
             Self::Mutex => "mutex",
+            Self::Redlock(_) => "redlock",
+            Self::RedissonRedlock(_) => "redisson-redlock",
+            Self::Multilock(_) => "multilock",
+            Self::RedissonMultilock(_) => "redisson-multilock",
         }
     }
 
     /// Whether some holders may share it: `Mode::Shared` is understood.
     pub const fn shares(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => false,
+            Self::None
+            | Self::Naive
+            | Self::Mutex
+            | Self::Redlock(_)
+            | Self::RedissonRedlock(_)
+            | Self::Multilock(_)
+            | Self::RedissonMultilock(_) => false,
         }
     }
 
     /// Whether its holder may enter once more.
     pub const fn nests(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => false,
+            Self::None
+            | Self::Naive
+            | Self::Mutex
+            | Self::Redlock(_)
+            | Self::RedissonRedlock(_)
+            | Self::Multilock(_)
+            | Self::RedissonMultilock(_) => false,
         }
     }
 
     /// Whether one acquire may name several keys.
     pub const fn takes_many_keys(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => false,
+            Self::None | Self::Naive | Self::Mutex | Self::Redlock(_) | Self::RedissonRedlock(_) => false,
+            Self::Multilock(_) | Self::RedissonMultilock(_) => true,
         }
     }
 
     /// Whether each client needs a connection of its own to the first server, beside the shared ones.
     pub const fn owns_connection(self) -> bool {
         match self {
-            Self::None | Self::Naive | Self::Mutex => false,
+            Self::None
+            | Self::Naive
+            | Self::Mutex
+            | Self::Redlock(_)
+            | Self::RedissonRedlock(_)
+            | Self::Multilock(_)
+            | Self::RedissonMultilock(_) => false,
+        }
+    }
+
+    /// How many servers it wants; `None` for a lock that takes the first of them.
+    pub const fn nodes(self) -> Option<u16> {
+        match self {
+            Self::None | Self::Naive | Self::Mutex => None,
+            Self::Redlock(rules) | Self::Multilock(rules) => Some(rules.nodes),
+            Self::RedissonRedlock(rules) | Self::RedissonMultilock(rules) => Some(rules.nodes),
         }
     }
 
@@ -80,22 +134,42 @@ impl Strategy {
     pub const fn permits(self) -> u32 {
         match self {
             // `none` promises nothing, but what it is held to is what a lock should do.
-            Self::None | Self::Naive | Self::Mutex => 1,
+            Self::None
+            | Self::Naive
+            | Self::Mutex
+            | Self::Redlock(_)
+            | Self::RedissonRedlock(_)
+            | Self::Multilock(_)
+            | Self::RedissonMultilock(_) => 1,
         }
     }
 
     /// Whether it can work with this description at all.
     pub fn check(self, spec: &Spec) -> Result<(), SpecError> {
         spec.check()?;
-        match self {
-            // `naive` rounds up to a second, far more than its drift.
-            Self::None | Self::Naive => Ok(()),
-            Self::Mutex if spec.lease.outlasts_drift() => Ok(()),
-            Self::Mutex => Err(SpecError::LeaseWithinDrift {
+        if let Some(nodes) = self.nodes().filter(|&nodes| nodes != spec.servers) {
+            return Err(SpecError::OtherServers {
                 strategy: self.name(),
-                lease: spec.lease.ttl(),
-                allowance: spec.lease.drift(),
-            }),
+                nodes,
+                servers: spec.servers,
+            });
+        }
+        match self {
+            // `naive` rounds up to a second, far more than its drift; `redisson-redlock` believes in all of its lease.
+            Self::None | Self::Naive | Self::RedissonRedlock(_) => Ok(()),
+            // A lease that outlasts the usual drift outlasts the most that a strategy can be given.
+            Self::Mutex | Self::Redlock(_) | Self::Multilock(_) | Self::RedissonMultilock(_)
+                if spec.lease.outlasts_drift() =>
+            {
+                Ok(())
+            }
+            Self::Mutex | Self::Redlock(_) | Self::Multilock(_) | Self::RedissonMultilock(_) => {
+                Err(SpecError::LeaseWithinDrift {
+                    strategy: self.name(),
+                    lease: spec.lease.ttl(),
+                    allowance: spec.lease.drift(),
+                })
+            }
         }
     }
 
@@ -103,7 +177,9 @@ impl Strategy {
     pub const fn scripts(self) -> &'static [Script] {
         match self {
             Self::None | Self::Naive => &[],
-            Self::Mutex => &[Script::CompareAndDelete],
+            Self::Mutex | Self::Redlock(_) => &[Script::CompareAndDelete],
+            Self::RedissonRedlock(_) | Self::RedissonMultilock(_) => &[Script::CompareAndDelete, Script::Renew],
+            Self::Multilock(_) => &[Script::TakeAll, Script::GiveBackAll],
         }
     }
 }
@@ -117,6 +193,10 @@ enum Machine {
     None(NoLock),
     Naive(Naive),
     Mutex(Mutex),
+    // In a box: they keep something of each server, and a client is to stay small.
+    Redlock(Box<Redlock>),
+    Multilock(Box<Multilock>),
+    Redisson(Box<Redisson>),
 }
 
 impl AnyLock {
@@ -126,6 +206,11 @@ impl AnyLock {
             Strategy::None => Machine::None(NoLock::default()),
             Strategy::Naive => Machine::Naive(Naive::new(spec, chance)),
             Strategy::Mutex => Machine::Mutex(Mutex::new(spec, chance)),
+            Strategy::Redlock(rules) => Machine::Redlock(Redlock::new(rules, spec, chance).into()),
+            Strategy::Multilock(rules) => Machine::Multilock(Multilock::new(rules, spec, chance).into()),
+            Strategy::RedissonRedlock(rules) | Strategy::RedissonMultilock(rules) => {
+                Machine::Redisson(Redisson::new(rules, spec, chance).into())
+            }
         })
     }
 }
@@ -136,6 +221,9 @@ impl LockMachine for AnyLock {
             Machine::None(lock) => lock.on(now, event, out),
             Machine::Naive(lock) => lock.on(now, event, out),
             Machine::Mutex(lock) => lock.on(now, event, out),
+            Machine::Redlock(lock) => lock.on(now, event, out),
+            Machine::Multilock(lock) => lock.on(now, event, out),
+            Machine::Redisson(lock) => lock.on(now, event, out),
         }
     }
 
@@ -144,6 +232,17 @@ impl LockMachine for AnyLock {
             Machine::None(lock) => lock.attempts(),
             Machine::Naive(lock) => lock.attempts(),
             Machine::Mutex(lock) => lock.attempts(),
+            Machine::Redlock(lock) => lock.attempts(),
+            Machine::Multilock(lock) => lock.attempts(),
+            Machine::Redisson(lock) => lock.attempts(),
+        }
+    }
+
+    fn split_votes(&self) -> u32 {
+        match &self.0 {
+            Machine::None(_) | Machine::Naive(_) | Machine::Mutex(_) | Machine::Redisson(_) => 0,
+            Machine::Redlock(lock) => lock.split_votes(),
+            Machine::Multilock(lock) => lock.split_votes(),
         }
     }
 }
