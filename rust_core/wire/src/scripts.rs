@@ -44,8 +44,8 @@ impl Scripts {
         };
         let by_source = |script: Script| Call::new(["EVAL", script.source()], script, name);
         Self {
-            by_sha: Script::ALL.into_iter().map(by_sha).collect(),
-            by_source: Script::ALL.into_iter().map(by_source).collect(),
+            by_sha: Script::ALL.iter().copied().map(by_sha).collect(),
+            by_source: Script::ALL.iter().copied().map(by_source).collect(),
             name: Template::fragment(&[Part::Key], name),
             token: Template::fragment(&[Part::Token], name),
         }
