@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use locks::{Command, ErrorKind, Fence, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Strategy};
+use locks::{ErrorKind, Fence, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Strategy};
 
-use crate::words::{BELIEF_MS, KEY, LEASE_MS, Script, every_10_ms, one_attempt};
+use crate::words::{BELIEF_MS, LEASE_MS, Script, every_10_ms, one_attempt};
 
 const PLAIN: Strategy = Strategy::Fenced { renews: false };
 const KEPT: Strategy = Strategy::Fenced { renews: true };
@@ -37,7 +37,7 @@ fn a_grant_brings_the_number_that_the_server_counted() {
 
 #[test]
 fn a_lock_that_is_taken_is_asked_for_again_with_a_token_of_its_own() {
-    let pausing = asking().reply("take", Reply::Nil).expect_pause(0..=10).sleep();
+    let pausing = asking().reply("take", Reply::Nil).expect_pause(0..=10).at(20).wake();
     let first = pausing.token("take");
     let again = pausing.expect_run("again", Lua::FencedTake, ScriptForm::Sha, [LEASE_MS, 0]);
     assert_ne!(first, again.token("again"));
@@ -45,7 +45,7 @@ fn a_lock_that_is_taken_is_asked_for_again_with_a_token_of_its_own() {
         .reply("take", Reply::Int(1))
         .expect_nothing()
         .reply("again", Reply::Int(2))
-        .expect_fenced_until(BELIEF_MS, fence(2));
+        .expect_fenced_until(20 + BELIEF_MS, fence(2));
 }
 
 #[test]

@@ -239,6 +239,12 @@ impl Script {
         self.expect_send_to(label, ServerId(0), Lane::Shared)
     }
 
+    /// Some command to the first server, over a connection of the client's own or a shared one.
+    pub(crate) fn expect_send_over(self, label: &'static str, owned: bool) -> Self {
+        let lane = if owned { Lane::Own } else { Lane::Shared };
+        self.expect_send_to(label, ServerId(0), lane).0
+    }
+
     /// Some command, guarded or not.
     pub(crate) fn expect_send_to(mut self, label: &'static str, server: ServerId, lane: Lane) -> (Self, Command) {
         let wish = self.wishes.pop_front();
