@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, ArgValue, CallId, Chance, Command, ErrorKind, Event, LockMachine, Mode, Nanos, Outcome,
-    Reply, Script, SpecError, Strategy,
+    Action, Actions, AnyLock, ArgValue, CallId, Chance, Count, ErrorKind, Event, Key, Keys, LockMachine, Millis, Mode,
+    Nanos, Outcome, Prefer, Reply, Script, SpecError, Strategy,
 };
 
 use crate::words::{KEY, PATIENCE_MS, every_10_ms, lease, one_attempt, script};
@@ -21,28 +21,34 @@ fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
     }
 }
 
+/// All that ask a server, each with the answer that says that somebody else has the lock.
+fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
+    Strategy::ALL.into_iter().filter_map(|strategy| match strategy {
+        Strategy::None => None,
+        Strategy::Naive => Some((strategy, Reply::Int(0))),
+        Strategy::Mutex
+        | Strategy::Watchdog { .. }
+        | Strategy::Reentrant { .. }
+        | Strategy::ReadWrite { .. }
+        | Strategy::Semaphore { .. }
+        | Strategy::Fenced { .. }
+        | Strategy::Replicated { .. } => Some((strategy, Reply::Nil)),
+    })
+}
+
 #[test]
 fn an_early_wake_up_asks_for_the_point_again() {
-    for (strategy, command) in [
-        (Strategy::Naive, Some(Command::SetNx { key: KEY })),
-        (Strategy::Mutex, None),
-    ] {
-        let asking = script(strategy, every_10_ms()).acquire();
-        let asking = match command {
-            Some(command) => asking.expect_command("ask", command),
-            None => asking.expect_set("ask"),
-        };
-        let busy = if strategy == Strategy::Mutex {
-            Reply::Nil
-        } else {
-            Reply::Int(0)
-        };
-        let mut pausing = asking
+    for (strategy, busy) in refusals() {
+        let guard = Nanos::from_millis(PATIENCE_MS);
+        let mut pausing = script(strategy, every_10_ms())
+            .acquire()
+            .expect_send_over("ask", strategy.owns_connection())
+            .expect_guard()
             .at(400)
             .wake()
-            .expect_wake_at(Nanos::from_millis(PATIENCE_MS))
+            .expect_wake_at(guard)
             .wake()
-            .expect_wake_at(Nanos::from_millis(PATIENCE_MS))
+            .expect_wake_at(guard)
             .reply("ask", busy)
             .expect_pause(0..=10);
         // Only a pause that was not over at once can be woken from early.
@@ -71,10 +77,30 @@ fn a_driver_that_breaks_the_contract_is_told_so() {
         assert!(panics(strategy, &[Event::Release]), "{strategy:?}: Release when idle");
         assert!(panics(strategy, &[acquire, acquire]), "{strategy:?}: Acquire twice");
     }
-    for strategy in [Strategy::Naive, Strategy::Mutex] {
+    for (strategy, _) in refusals() {
         assert!(
             panics(strategy, &[acquire, Event::Release]),
             "{strategy:?}: Release before it is held"
+        );
+        assert!(
+            panics(strategy, &[acquire, Event::Enter]),
+            "{strategy:?}: Enter before it is held"
+        );
+    }
+    let shared = Event::Acquire {
+        keys: KEY.into(),
+        mode: Mode::Shared,
+    };
+    let both = Event::Acquire {
+        keys: Keys::new(&[KEY, Key(8)]).expect("two are few"),
+        mode: Mode::Exclusive,
+    };
+    for (strategy, _) in refusals() {
+        assert_eq!(panics(strategy, &[shared]), !strategy.shares(), "{strategy:?}: shared");
+        assert_eq!(
+            panics(strategy, &[both]),
+            !strategy.takes_many_keys(),
+            "{strategy:?}: two keys"
         );
     }
 }
@@ -115,11 +141,85 @@ fn a_strategy_is_found_by_its_name_and_an_unknown_one_names_those_known() {
     let unknown = Strategy::named("mutx", &[]).expect_err("a name that does not exist");
     assert_eq!(
         unknown.to_string(),
-        "there is no strategy `mutx`; known are none, naive, mutex"
+        "there is no strategy `mutx`; known are none, naive, mutex, watchdog, reentrant, read-write, semaphore, fenced, \
+         replicated"
     );
     let nodes = [("nodes".to_owned(), ArgValue::Int(5))];
     let unknown = Strategy::named("mutex", &nodes).expect_err("an argument that does not exist");
     assert_eq!(unknown.to_string(), "`mutex` takes no arguments, and was given `nodes`");
+}
+
+#[test]
+fn arguments_are_taken_within_their_ranges_and_refused_with_them() {
+    let named = |name: &str, argument: &str, value: ArgValue| Strategy::named(name, &[(argument.to_owned(), value)]);
+    let word = |word: &str| ArgValue::Text(word.to_owned());
+    let int = ArgValue::Int;
+    let kept = |renewals_per_ttl, max_hold| Strategy::Watchdog {
+        renewals_per_ttl,
+        max_hold,
+    };
+    let good = [
+        (named("watchdog", "renewals_per_ttl", int(20)), kept(20, None)),
+        (named("watchdog", "max_hold_ms", int(0)), kept(3, None)),
+        (named("watchdog", "max_hold_ms", int(9)), kept(3, Some(Millis(9)))),
+        (
+            named("reentrant", "count", word("local")),
+            Strategy::Reentrant { count: Count::Local },
+        ),
+        (
+            named("read-write", "prefer", word("writers")),
+            Strategy::ReadWrite {
+                prefer: Prefer::Writers,
+            },
+        ),
+        (
+            named("semaphore", "permits", int(1_000)),
+            Strategy::Semaphore { permits: 1_000 },
+        ),
+        (
+            named("fenced", "renew", word("off")),
+            Strategy::Fenced { renews: false },
+        ),
+        (
+            named("replicated", "replicas", int(2)),
+            Strategy::Replicated {
+                replicas: 2,
+                timeout_ms: 100,
+            },
+        ),
+    ];
+    for (given, wanted) in good {
+        assert_eq!(given, Ok(wanted));
+    }
+    let bad = [
+        (
+            named("watchdog", "renewals_per_ttl", int(1)),
+            "a whole number from 2 to 20",
+        ),
+        (named("watchdog", "max_hold_ms", int(-1)), "from 0 to 9007199254740992"),
+        (named("reentrant", "count", word("both")), "one of server, local"),
+        (named("read-write", "prefer", int(1)), "one of readers, writers"),
+        (named("semaphore", "permits", int(0)), "a whole number from 1 to 1000"),
+        (named("fenced", "renew", word("on")), "one of ttl/3, off"),
+        (
+            named("replicated", "timeout_ms", int(0)),
+            "a whole number from 1 to 60000",
+        ),
+    ];
+    for (given, wanted) in bad {
+        let refused = given.expect_err(wanted).to_string();
+        assert!(refused.ends_with(wanted), "{refused}");
+    }
+}
+
+#[test]
+fn a_strategy_says_what_a_driver_has_to_know() {
+    for strategy in Strategy::ALL {
+        assert_eq!(strategy.shares(), strategy.name() == "read-write");
+        assert_eq!(strategy.nests(), strategy.name() == "reentrant");
+        assert_eq!(strategy.owns_connection(), strategy.name() == "replicated");
+        assert_eq!(strategy.permits(), if strategy.name() == "semaphore" { 4 } else { 1 });
+    }
 }
 
 #[test]
@@ -129,7 +229,11 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
             lease: lease(ms),
             ..one_attempt()
         };
-        assert_eq!(Strategy::Mutex.check(&spec).is_ok(), good, "{ms} ms");
+        for (strategy, _) in refusals().filter(|&(strategy, _)| strategy != Strategy::Naive) {
+            // 3 ms are too short to wait for a replica as well.
+            let good = good && (strategy.name() != "replicated" || ms > 100);
+            assert_eq!(strategy.check(&spec).is_ok(), good, "{strategy:?}: {ms} ms");
+        }
         assert_eq!(Strategy::Naive.check(&spec), Ok(()));
     }
     let spec = locks::Spec {
@@ -153,7 +257,7 @@ fn a_client_stays_small() {
 
 #[test]
 fn two_clients_refused_together_do_not_stay_in_step() {
-    for (strategy, busy) in [(Strategy::Naive, Reply::Int(0)), (Strategy::Mutex, Reply::Nil)] {
+    for (strategy, busy) in refusals() {
         let pauses = Chance::streams(3).take(20).map(|chance| {
             let mut lock = AnyLock::new(strategy, Arc::new(every_10_ms()), chance);
             let mut out = Actions::default();

@@ -3,8 +3,14 @@
 //! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
 
 mod every_lock;
+mod fenced;
 mod mutex;
 mod mutex_cancel;
 mod naive;
 mod none;
+mod read_write;
+mod reentrant;
+mod replicated;
+mod semaphore;
+mod watchdog;
 mod words;
