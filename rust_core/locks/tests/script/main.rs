@@ -3,8 +3,14 @@
 //! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
 
 mod every_lock;
+mod fair;
+mod fair_queue;
+mod fair_queue_bell;
 mod mutex;
 mod mutex_cancel;
 mod naive;
 mod none;
+mod notify;
+mod notify_subscription;
+mod waiting;
 mod words;
