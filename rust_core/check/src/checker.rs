@@ -88,7 +88,10 @@ impl Checker {
 
     /// Takes one event. On a grant it returns the hand-off, inside a window or not: the time since the key's last
     /// release, if nobody was granted the key in between and somebody waited for it all the while.
-    #[expect(clippy::inline_always, reason = "where the event is known, so is what follows from it")]
+    #[expect(
+        clippy::inline_always,
+        reason = "where the event is known, so is what follows from it"
+    )]
     #[inline(always)]
     pub fn on(&mut self, at: Nanos, event: Event) -> Option<Nanos> {
         if at < self.now {

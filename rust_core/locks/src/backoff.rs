@@ -176,8 +176,11 @@ impl Backoff {
         Next::TryAt(until)
     }
 
-    /// What is left of the longest wait.
-    pub const fn left(&self, now: Nanos, retry: &Retry) -> Nanos {
+    /// What is left of the longest wait; nothing when the policy does not wait.
+    pub fn left(&self, now: Nanos, retry: &Retry) -> Nanos {
+        if retry.kind == RetryKind::None {
+            return Nanos::ZERO;
+        }
         self.began.after(retry.max_wait).since(now)
     }
 

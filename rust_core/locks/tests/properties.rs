@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, Lease, LockMachine, Mode, Nanos,
-    Outcome, Reply, Retry, RetryKind, Spec, Strategy as Lock, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, EntryId, ErrorKind, Event, Key, Lane, Lasts, Lease, LockMachine,
+    Mode, Nanos, Outcome, Reply, Retry, RetryKind, Script, Spec, Strategy as Lock, Token,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -24,6 +24,8 @@ enum Step {
     /// The reply that is the most likely to lead on, to the newest call.
     AnswerWell,
     Lose(Index),
+    Publish,
+    Disconnect,
     Wake,
     /// On to the point asked for, and wake.
     Sleep,
@@ -33,7 +35,8 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let reply = prop_oneof![
         4 => select(vec![Reply::Ok, Reply::Nil, Reply::Int(0), Reply::Int(1)]),
-        1 => select(vec![Reply::Int(-1), Reply::Int(i64::MAX), Reply::Other]),
+        2 => select(vec![Reply::Int(2), Reply::Items, Reply::Int(-1), Reply::Int(40), Reply::Int(i64::MAX)]),
+        1 => select(vec![Reply::Entry(ENTRY), Reply::Other]),
         1 => select(ERRORS.to_vec()).prop_map(Reply::Error),
     ];
     let pass = prop_oneof![0..3_000_000_u64, 0..200_000_000_u64, 0..20_000_000_000_u64].prop_map(Nanos);
@@ -43,12 +46,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
         6 => Just(Step::AnswerWell),
         1 => any::<Index>().prop_map(Step::Lose),
+        1 => Just(Step::Publish),
+        1 => Just(Step::Disconnect),
         1 => Just(Step::Wake),
         3 => Just(Step::Sleep),
         4 => pass.prop_map(Step::Pass),
     ];
     prop::collection::vec(step, 0..120)
 }
+
+const ENTRY: EntryId = EntryId { ms: 3, seq: 1 };
 
 const ERRORS: [ErrorKind; 9] = [
     ErrorKind::NoScript,
@@ -101,6 +108,8 @@ struct Watcher {
     present: usize,
     answered: BTreeSet<CallId>,
     tokens: BTreeSet<Token>,
+    /// Those of earlier requests.
+    spent: BTreeSet<Token>,
     wake: Option<Nanos>,
 }
 
@@ -115,6 +124,7 @@ impl Watcher {
             present: 0,
             answered: BTreeSet::new(),
             tokens: BTreeSet::new(),
+            spent: BTreeSet::new(),
             wake: None,
         }
     }
@@ -132,8 +142,10 @@ impl Watcher {
                 }
             }
             Step::AnswerWell => {
-                if let Some(&(call, command)) = self.calls.last() {
-                    self.answer(call, good(command));
+                let newest = self.calls.iter().rev();
+                let well = newest.filter_map(|&(call, command)| Some((call, good(command)?)));
+                if let Some((call, reply)) = { well }.next() {
+                    self.answer(call, reply);
                 }
             }
             Step::Lose(which) => {
@@ -142,6 +154,8 @@ impl Watcher {
                     self.tell(Event::Lost { call });
                 }
             }
+            Step::Publish => self.tell(Event::Published),
+            Step::Disconnect => self.tell(Event::Disconnected),
             Step::Wake => self.tell(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
@@ -153,6 +167,7 @@ impl Watcher {
             Phase::Idle => {
                 self.phase = Phase::Acquiring;
                 self.present = self.calls.len();
+                self.spent.clone_from(&self.tokens);
                 self.tell(Event::Acquire {
                     keys: key.into(),
                     mode: Mode::Exclusive,
@@ -187,7 +202,7 @@ impl Watcher {
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
         let wishes: Vec<Action> = out.drain().collect();
-        if matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke) {
+        if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
                 !at_rest || wishes.is_empty(),
@@ -196,12 +211,24 @@ impl Watcher {
         }
         for action in wishes {
             match action {
-                Action::Send { call, command, .. } => self.sent(call, command),
+                Action::Send {
+                    call, command, over, ..
+                } => {
+                    assert!(over == Lane::Shared || self.strategy.owns_connection(), "{command:?}");
+                    self.sent(call, command);
+                }
                 Action::WakeAt(point) => self.wake = Some(point),
                 Action::Settle(outcome) => self.settled(event, outcome),
-                Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
-                    panic!("{:?} wants {action:?}", self.strategy)
+                Action::HangUp => assert!(self.strategy.owns_connection(), "{:?} hangs up", self.strategy),
+                Action::Queued => {
+                    assert!(
+                        matches!(self.strategy, Lock::FairQueue { .. }),
+                        "{:?} queues",
+                        self.strategy
+                    );
+                    assert_eq!(self.phase, Phase::Acquiring, "queued");
                 }
+                Action::Renewed { .. } | Action::Lapsed => panic!("{:?} wants {action:?}", self.strategy),
             }
         }
     }
@@ -214,6 +241,21 @@ impl Watcher {
         match command {
             Command::SetNxPx { token, .. } => assert!(self.tokens.insert(token), "{token:?} is used again"),
             Command::CompareAndDelete { token, .. } => assert!(self.tokens.contains(&token), "{token:?} is not mine"),
+            // The same token may be sent again, but only within one request.
+            Command::Run {
+                script: Script::QueueTake | Script::NotifyAcquire,
+                token,
+                ..
+            }
+            | Command::AddTicket { token, .. } => {
+                assert!(!self.spent.contains(&token), "{token:?} is used again");
+                self.tokens.insert(token);
+            }
+            Command::Run { token, .. } | Command::AwaitBell { token, .. } => {
+                assert!(self.tokens.contains(&token), "{token:?} is not mine");
+            }
+            // A reader has one name for all requests.
+            Command::ReadTicket { .. } => {}
             other => assert_eq!(other.token(), None, "{:?} sends {other:?}", self.strategy),
         }
         assert_ne!(self.strategy, Lock::None, "`none` sends nothing");
@@ -237,7 +279,7 @@ impl Watcher {
     fn granted(&self, event: Event, lasts: Lasts) {
         match (self.strategy, lasts) {
             (Lock::None, Lasts::Unbounded) => {}
-            (Lock::Naive | Lock::Mutex, Lasts::Until(end)) => {
+            (_, Lasts::Until(end)) => {
                 assert!(
                     end > self.now,
                     "held with an end in the past: {end:?} at {:?}",
@@ -250,7 +292,12 @@ impl Watcher {
                     panic!("held by {event:?}")
                 };
                 assert_eq!(call, last, "held by an answer to an earlier attempt");
-                assert!(self.strategy == Lock::Naive || reply == Reply::Ok, "held by {reply:?}");
+                let granted = match self.strategy {
+                    Lock::Naive => matches!(reply, Reply::Int(0 | 1)),
+                    Lock::FairQueue { .. } | Lock::Notify => reply == Reply::Int(0),
+                    Lock::None | Lock::Mutex | Lock::Fair => reply == Reply::Ok,
+                };
+                assert!(granted, "held by {reply:?}");
             }
             (strategy, lasts) => panic!("{strategy:?} is held {lasts:?}"),
         }
@@ -281,12 +328,25 @@ enum Ending {
     Silence,
 }
 
-fn good(command: Command) -> Reply {
+/// The reply that leads on; none where nobody waits for one.
+fn good(command: Command) -> Option<Reply> {
     match command {
-        Command::SetNxPx { .. } => Reply::Ok,
-        Command::CompareAndDelete { .. } | Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => {
-            Reply::Int(1)
-        }
+        Command::SetNxPx { .. } | Command::Subscribe { .. } | Command::CreateQueue { .. } => Some(Reply::Ok),
+        Command::Run {
+            script: Script::QueueTake | Script::NotifyAcquire,
+            ..
+        } => Some(Reply::Int(0)),
+        Command::CompareAndDelete { .. }
+        | Command::Run { .. }
+        | Command::SetNx { .. }
+        | Command::Expire { .. }
+        | Command::Del { .. } => Some(Reply::Int(1)),
+        Command::AddTicket { .. } | Command::ReadTicket { .. } => Some(Reply::Entry(ENTRY)),
+        Command::AwaitBell { .. } => Some(Reply::Items),
+        Command::Unsubscribe { .. }
+        | Command::AckTicket { .. }
+        | Command::DropTicket { .. }
+        | Command::TrimQueue { .. } => None,
         other => panic!("no lock sends {other:?}"),
     }
 }

@@ -1,6 +1,6 @@
-//! One client of a world: its lock, its clock, its connection, and what it believes.
+//! One client of a world: its lock, its clock, its connections, and what it believes.
 
-use locks::{AnyLock, CallId, Chance, Key, Nanos};
+use locks::{AnyLock, CallId, Chance, Key, Lane, Nanos};
 
 pub(crate) struct Client {
     pub(crate) lock: AnyLock,
@@ -9,11 +9,10 @@ pub(crate) struct Client {
     /// Counts settlements, so that what was meant for an earlier turn is known.
     pub(crate) turn: u64,
     pub(crate) belief: Option<Belief>,
-    pub(crate) connection: u64,
-    /// When the last command arrives, and the last answer: neither direction of a connection is out of order.
-    pub(crate) up: Nanos,
-    pub(crate) down: Nanos,
-    pub(crate) unanswered: Vec<CallId>,
+    /// When it asked for the lock, and when the server acknowledged its place in the queue: while it waits.
+    pub(crate) asked: Nanos,
+    pub(crate) queued: Option<Nanos>,
+    links: [Link; 2],
     /// All calls since the `Acquire`: what `ReusedCallIds` numbers.
     pub(crate) present: Vec<CallId>,
     pub(crate) point: u64,
@@ -32,16 +31,32 @@ impl Client {
             phase: Phase::Idle,
             turn: 0,
             belief: None,
-            connection: 0,
-            up: Nanos::ZERO,
-            down: Nanos::ZERO,
-            unanswered: Vec::new(),
+            asked: Nanos::ZERO,
+            queued: None,
+            links: [Link::default(), Link::default()],
             present: Vec::new(),
             point: 0,
             stopped_until: Nanos::ZERO,
             served: false,
         }
     }
+
+    pub(crate) fn link(&mut self, lane: Lane) -> &mut Link {
+        match lane {
+            Lane::Shared => &mut self.links[0],
+            Lane::Own => &mut self.links[1],
+        }
+    }
+}
+
+/// The way to the server, one connection after another.
+#[derive(Default)]
+pub(crate) struct Link {
+    pub(crate) connection: u64,
+    /// When the last command arrives, and the last answer: neither direction of a connection is out of order.
+    pub(crate) up: Nanos,
+    pub(crate) down: Nanos,
+    pub(crate) unanswered: Vec<CallId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,13 +5,15 @@
 //! not by `naive` and `none`, and not by a `mutex` with a mistake put in, which is how the model itself is tested.
 
 mod client;
+mod network;
 mod redis;
 mod setting;
+mod waiting;
 mod world;
 
 use std::collections::BTreeMap;
 
-use locks::Strategy;
+use locks::{Millis, Strategy};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use setting::Mistake;
@@ -33,8 +35,27 @@ fn config() -> ProptestConfig {
     }
 }
 
+/// Beats so short that stopped clients miss them.
+const FAIR_QUEUE: Strategy = Strategy::FairQueue { beat: Millis(20) };
+
 proptest! {
     #![proptest_config(config())]
+
+    #[test]
+    fn no_two_clients_believe_in_one_lock_that_waits_and_all_are_served_once_the_faults_end(seed: u64) {
+        for strategy in [FAIR_QUEUE, Strategy::Notify] {
+            let world = World::run(strategy, Mistake::None, seed);
+            prop_assert_eq!(world.violation, None, "{}", strategy.name());
+            prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", strategy.name());
+        }
+    }
+
+    #[test]
+    fn a_queue_without_faults_is_served_in_its_order(seed: u64) {
+        let world = World::without_faults(FAIR_QUEUE, Mistake::None, seed);
+        prop_assert_eq!(world.violation, None);
+        prop_assert_eq!(world.unserved, Vec::<usize>::new());
+    }
 
     #[test]
     fn no_two_clients_believe_in_one_mutex_and_all_are_served_once_the_faults_end(seed: u64) {
@@ -67,6 +88,30 @@ fn a_release_that_does_not_compare_the_token_is_caught() {
 fn a_lease_counted_from_the_reply_is_caught() {
     let found = caught(Strategy::Mutex, Mistake::LeaseFromReply);
     assert!(found > 3, "in {found} worlds");
+}
+
+#[test]
+fn mistakes_in_the_locks_that_wait_are_caught() {
+    for (strategy, mistake) in [
+        (FAIR_QUEUE, Mistake::DeleteWithoutCompare),
+        (FAIR_QUEUE, Mistake::LeaseFromReply),
+        (Strategy::Notify, Mistake::DeleteWithoutCompare),
+        (Strategy::Notify, Mistake::LeaseFromReply),
+    ] {
+        let found = caught(strategy, mistake);
+        assert!(found > 3, "{mistake:?} of {}: in {found} worlds", strategy.name());
+    }
+}
+
+#[test]
+fn a_queue_that_is_served_from_its_end_is_caught() {
+    let overtakes = |&seed: &u64| {
+        World::without_faults(FAIR_QUEUE, Mistake::LastComesFirst, seed)
+            .violation
+            .is_some()
+    };
+    let found = (0..100).filter(overtakes).count();
+    assert!(found > 30, "in {found} worlds");
 }
 
 #[test]

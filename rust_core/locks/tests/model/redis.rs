@@ -1,27 +1,49 @@
-//! What one Redis does with the commands of locks: keys with an end, and a cache of scripts.
+//! What one Redis does with the commands of locks: keys with an end, and a cache of scripts. `waiting.rs` has what it
+//! does for those that wait on it.
 
 use std::collections::BTreeMap;
 
 use locks::{Command, ErrorKind, Key, Nanos, Reply, ScriptForm, Token};
 
+use crate::network::Sender;
 use crate::setting::Mistake;
+use crate::waiting::Place;
 
 pub(crate) struct Redis {
-    keys: BTreeMap<Key, Entry>,
+    pub(crate) keys: BTreeMap<Key, Entry>,
+    /// In order of arrival.
+    pub(crate) queues: BTreeMap<Key, Vec<Place>>,
+    /// The bells that ring and that nobody has heard, and until when.
+    pub(crate) bells: BTreeMap<Token, Nanos>,
+    /// Who is blocked at a bell; on connections, too, that the server does not know to be closed.
+    pub(crate) blocked: Vec<(Token, Sender)>,
+    pub(crate) listeners: Vec<(Key, Sender)>,
+    pub(crate) effects: Vec<Effect>,
     script_cached: bool,
-    mistake: Mistake,
+    pub(crate) mistake: Mistake,
 }
 
-struct Entry {
+/// What a command does to others.
+pub(crate) enum Effect {
+    Pops(Sender),
+    Publishes(Sender),
+}
+
+pub(crate) struct Entry {
     /// `None`: the `1` of `SETNX`.
-    token: Option<Token>,
-    expires: Nanos,
+    pub(crate) token: Option<Token>,
+    pub(crate) expires: Nanos,
 }
 
 impl Redis {
     pub(crate) fn new(mistake: Mistake) -> Self {
         Self {
             keys: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            bells: BTreeMap::new(),
+            blocked: Vec::new(),
+            listeners: Vec::new(),
+            effects: Vec::new(),
             script_cached: false,
             mistake,
         }
@@ -31,8 +53,32 @@ impl Redis {
         self.script_cached = false;
     }
 
-    pub(crate) fn run(&mut self, now: Nanos, command: Command) -> Reply {
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The answer, or nothing when the command blocks.
+    pub(crate) fn run(&mut self, now: Nanos, from: Sender, command: Command) -> Option<Reply> {
         self.keys.retain(|_, entry| entry.expires > now);
+        self.bells.retain(|_, expires| *expires > now);
+        match command {
+            Command::AwaitBell { token, .. } => self.await_bell(token, from),
+            Command::Subscribe { key } => {
+                self.listeners.push((key, from));
+                Some(Reply::Ok)
+            }
+            Command::Unsubscribe { key } => {
+                let is_gone = |&(known, at): &(Key, Sender)| {
+                    known == key && (at.client, at.connection) == (from.client, from.connection)
+                };
+                self.listeners.retain(|listener| !is_gone(listener));
+                Some(Reply::Ok)
+            }
+            other => Some(self.answer(now, other)),
+        }
+    }
+
+    fn answer(&mut self, now: Nanos, command: Command) -> Reply {
         match command {
             Command::SetNxPx { key, token, lease_ms } => {
                 if self.keys.contains_key(&key) {
@@ -50,6 +96,9 @@ impl Redis {
             }
             Command::CompareAndDelete {
                 form: ScriptForm::Sha, ..
+            }
+            | Command::Run {
+                form: ScriptForm::Sha, ..
             } if !self.script_cached => Reply::Error(ErrorKind::NoScript),
             Command::CompareAndDelete { key, token, .. } => {
                 self.script_cached = true;
@@ -59,6 +108,16 @@ impl Redis {
                 } else {
                     Reply::Int(0)
                 }
+            }
+            Command::Run {
+                script,
+                key,
+                token,
+                numbers,
+                ..
+            } => {
+                self.script_cached = true;
+                Reply::Int(self.run_script(now, script, key, token, numbers))
             }
             Command::SetNx { key } => {
                 if self.keys.contains_key(&key) {
@@ -85,7 +144,7 @@ impl Redis {
         }
     }
 
-    fn delete(&mut self, key: Key) -> Reply {
+    pub(crate) fn delete(&mut self, key: Key) -> Reply {
         Reply::Int(i64::from(self.keys.remove(&key).is_some()))
     }
 }

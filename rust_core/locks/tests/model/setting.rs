@@ -9,6 +9,8 @@ pub(crate) enum Mistake {
     DeleteWithoutCompare,
     LeaseFromReply,
     ReusedCallIds,
+    /// The lock goes to the last in the queue.
+    LastComesFirst,
 }
 
 pub(crate) struct Setting {
@@ -20,6 +22,7 @@ pub(crate) struct Setting {
 
 /// How fierce each fault is. Some are off: a little of all would hide what each does alone.
 pub(crate) struct Faults {
+    pub(crate) none: bool,
     pub(crate) delay: Nanos,
     pub(crate) close_percent: u64,
     pub(crate) stop_percent: u64,
@@ -48,6 +51,7 @@ impl Setting {
         };
         let hold = Nanos::from_millis(one_of(&[1, 10, 10, 200, 200, 1_500]));
         let faults = Faults {
+            none: false,
             delay: Nanos::from_millis(one_of(&[1, 5, 50])),
             close_percent: one_of(&[0, 0, 2, 20]),
             stop_percent: one_of(&[0, 0, 2, 20]),
@@ -62,5 +66,23 @@ impl Setting {
             clients: one_of(&[2, 3, 6]) as usize,
             keys: one_of(&[1, 2]),
         }
+    }
+
+    /// Delays alone, and no end of patience.
+    pub(crate) fn without_faults(mut self) -> Self {
+        self.spec.patience = Nanos::from_secs(1);
+        self.spec.retry.max_wait = Nanos::from_secs(60);
+        let Faults { delay, hold, end, .. } = self.faults;
+        self.faults = Faults {
+            none: true,
+            delay: delay.min(Nanos::from_millis(5)),
+            close_percent: 0,
+            stop_percent: 0,
+            forget_percent: 0,
+            cancel_percent: 0,
+            hold,
+            end,
+        };
+        self
     }
 }

@@ -5,11 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lasts, Lease, LockMachine, Mode, Nanos, Outcome,
-    Refusal, Reply, ScriptForm, Strategy,
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lane, Lasts, Lease, LockMachine, Mode, Nanos,
+    Outcome, Refusal, Reply, Strategy, Token,
 };
 
 use crate::client::{Belief, Client, Phase};
+use crate::network::Sender;
 use crate::redis::Redis;
 use crate::setting::{Faults, Mistake, Setting};
 
@@ -27,7 +28,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn run(strategy: Strategy, mistake: Mistake, seed: u64) -> Self {
-        let mut run = Run::new(strategy, mistake, seed);
+        Self::of(Run::new(strategy, mistake, seed, false))
+    }
+
+    /// As `run`, but nothing breaks, nobody is stopped or cancelled, and nobody tires of waiting.
+    pub(crate) fn without_faults(strategy: Strategy, mistake: Mistake, seed: u64) -> Self {
+        Self::of(Run::new(strategy, mistake, seed, true))
+    }
+
+    fn of(mut run: Run) -> Self {
         while let Some(((now, _), happening)) = run.agenda.pop_first() {
             let served = run.clients.iter().all(|client| client.served);
             if now > run.faults.end.after(BOUND) || run.violation.is_some() || served {
@@ -37,6 +46,7 @@ impl World {
             run.happen(happening);
         }
         let unserved = (0..run.clients.len()).filter(|&id| !run.clients[id].served).collect();
+        let seed = run.seed;
         let violation = run.violation.map(|violation| format!("{violation}; seed {seed}"));
         Self {
             violation,
@@ -48,7 +58,7 @@ impl World {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Happening {
+pub(crate) enum Happening {
     /// The client begins, or ends, its work.
     Turn {
         client: usize,
@@ -59,20 +69,32 @@ enum Happening {
     },
     /// A command reaches the server.
     Arrives {
-        client: usize,
-        connection: u64,
-        tag: u64,
+        from: Sender,
         command: Command,
     },
+    /// The server answers a command that blocks with nothing.
+    Unblocks {
+        from: Sender,
+        token: Token,
+    },
     Answers {
+        from: Sender,
+        reply: Reply,
+    },
+    /// A message of a channel arrives over the client's own connection.
+    Publishes {
         client: usize,
         connection: u64,
-        tag: u64,
-        reply: Reply,
     },
     Closes {
         client: usize,
+        lane: Lane,
         connection: u64,
+    },
+    /// What a closed connection took with it: an unanswered call, or all that it had subscribed to.
+    Loses {
+        client: usize,
+        call: Option<CallId>,
     },
     /// Only the newest point asked for is meant.
     Wakes {
@@ -81,25 +103,26 @@ enum Happening {
     },
 }
 
-struct Run {
-    now: Nanos,
-    agenda: BTreeMap<(Nanos, u64), Happening>,
-    order: u64,
-    server: Redis,
-    clients: Vec<Client>,
-    wanted: Vec<Key>,
-    keys: u64,
-    lease: Lease,
-    faults: Faults,
-    mistake: Mistake,
-    chance: Chance,
-    violation: Option<String>,
-    outcomes: BTreeMap<String, u64>,
-    trace: DefaultHasher,
+pub(crate) struct Run {
+    seed: u64,
+    pub(crate) now: Nanos,
+    pub(crate) agenda: BTreeMap<(Nanos, u64), Happening>,
+    pub(crate) order: u64,
+    pub(crate) server: Redis,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) wanted: Vec<Key>,
+    pub(crate) keys: u64,
+    pub(crate) lease: Lease,
+    pub(crate) faults: Faults,
+    pub(crate) mistake: Mistake,
+    pub(crate) chance: Chance,
+    pub(crate) violation: Option<String>,
+    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) trace: DefaultHasher,
 }
 
 impl Run {
-    fn new(strategy: Strategy, mistake: Mistake, seed: u64) -> Self {
+    fn new(strategy: Strategy, mistake: Mistake, seed: u64, calm: bool) -> Self {
         let mut streams = Chance::streams(seed);
         let mut chance = streams.next().expect("streams do not end");
         let Setting {
@@ -107,13 +130,18 @@ impl Run {
             faults,
             clients,
             keys,
-        } = Setting::draw(&mut chance);
+        } = if calm {
+            Setting::draw(&mut chance).without_faults()
+        } else {
+            Setting::draw(&mut chance)
+        };
         let (lease, spec) = (spec.lease, Arc::new(spec));
         let clients: Vec<Client> = streams
             .take(clients)
             .map(|stream| Client::new(AnyLock::new(strategy, Arc::clone(&spec), stream), &mut chance))
             .collect();
         let mut run = Self {
+            seed,
             now: Nanos::ZERO,
             agenda: BTreeMap::new(),
             order: 0,
@@ -135,7 +163,7 @@ impl Run {
         run
     }
 
-    fn later(&mut self, at: Nanos, happening: Happening) {
+    pub(crate) fn later(&mut self, at: Nanos, happening: Happening) {
         self.order += 1;
         self.agenda.insert((at, self.order), happening);
     }
@@ -143,42 +171,44 @@ impl Run {
     fn happen(&mut self, happening: Happening) {
         (self.now, self.order).hash(&mut self.trace);
         let client = match happening {
-            Happening::Arrives {
-                client,
-                connection,
-                tag,
-                command,
-            } => {
-                return self.arrives(client, connection, tag, command);
-            }
+            Happening::Arrives { from, command } => return self.arrives(from, command),
+            Happening::Unblocks { from, token } => return self.unblocks(from, token),
+            Happening::Answers { from, .. } => from.client,
             Happening::Turn { client }
             | Happening::Cancels { client, .. }
-            | Happening::Answers { client, .. }
+            | Happening::Publishes { client, .. }
             | Happening::Closes { client, .. }
+            | Happening::Loses { client, .. }
             | Happening::Wakes { client, .. } => client,
         };
-        let stopped_until = self.clients[client].stopped_until;
-        if self.now < stopped_until {
-            return self.later(stopped_until, happening);
+        let state = &mut self.clients[client];
+        if self.now < state.stopped_until {
+            let until = state.stopped_until;
+            return self.later(until, happening);
         }
         match happening {
             Happening::Turn { .. } => self.turn(client),
-            Happening::Cancels { turn, .. } if turn == self.clients[client].turn => self.cancel(client),
-            Happening::Answers {
-                connection, tag, reply, ..
-            } if connection == self.clients[client].connection => {
-                self.answer(client, tag, reply);
+            Happening::Cancels { turn, .. } if turn == state.turn => self.cancel(client),
+            Happening::Answers { from, reply } if from.connection == state.link(from.lane).connection => {
+                self.answer(from, reply);
             }
-            Happening::Closes { connection, .. } if connection == self.clients[client].connection => {
-                self.close(client);
+            Happening::Publishes { connection, .. } if connection == state.link(Lane::Own).connection => {
+                self.tell(client, Event::Published);
             }
-            Happening::Wakes { point, .. } if point == self.clients[client].point => self.tell(client, Event::Woke),
+            Happening::Closes { lane, connection, .. } if connection == state.link(lane).connection => {
+                self.close(client, lane);
+            }
+            Happening::Loses { call: Some(call), .. } => self.tell(client, Event::Lost { call }),
+            Happening::Loses { call: None, .. } => self.tell(client, Event::Disconnected),
+            Happening::Wakes { point, .. } if point == state.point => self.tell(client, Event::Woke),
             // Meant for a turn, a connection or a point that is no more; a command never comes here.
             Happening::Cancels { .. }
             | Happening::Answers { .. }
+            | Happening::Publishes { .. }
             | Happening::Closes { .. }
             | Happening::Wakes { .. }
-            | Happening::Arrives { .. } => {}
+            | Happening::Arrives { .. }
+            | Happening::Unblocks { .. } => {}
         }
     }
 
@@ -189,6 +219,7 @@ impl Run {
                 self.wanted[client] = key;
                 self.clients[client].phase = Phase::Waiting;
                 self.clients[client].present.clear();
+                self.clients[client].asked = self.now;
                 if self.strikes(self.faults.cancel_percent) {
                     let at = self.now.after(self.up_to(Nanos::from_millis(20)));
                     self.later(
@@ -222,100 +253,23 @@ impl Run {
         self.tell(client, Event::Cancel);
     }
 
-    fn arrives(&mut self, client: usize, connection: u64, tag: u64, command: Command) {
-        if self.strikes(self.faults.forget_percent) {
-            self.server.forget_scripts();
-        }
-        let reply = self.server.run(self.now, command);
-        let at = self.now.after(self.delay()).max(self.clients[client].down);
-        self.clients[client].down = at;
-        self.later(
-            at,
-            Happening::Answers {
-                client,
-                connection,
-                tag,
-                reply,
-            },
-        );
-    }
-
-    fn answer(&mut self, client: usize, tag: u64, reply: Reply) {
-        let call = match self.mistake {
-            Mistake::ReusedCallIds => self.clients[client].present.get(tag as usize).copied(),
-            Mistake::None | Mistake::DeleteWithoutCompare | Mistake::LeaseFromReply => Some(CallId(tag)),
-        };
-        if let Some(call) = call {
-            self.clients[client].unanswered.retain(|&waiting| waiting != call);
-            self.tell(client, Event::Replied { call, reply });
-        }
-    }
-
-    /// What was sent may still arrive; no answer comes back.
-    fn close(&mut self, client: usize) {
-        let state = &mut self.clients[client];
-        state.connection += 1;
-        (state.up, state.down) = (self.now, self.now);
-        for call in std::mem::take(&mut state.unanswered) {
-            self.tell(client, Event::Lost { call });
-        }
-    }
-
-    fn tell(&mut self, client: usize, event: Event) {
+    pub(crate) fn tell(&mut self, client: usize, event: Event) {
         let mut out = Actions::default();
         let state = &mut self.clients[client];
         state.lock.on(state.clock.reads(self.now), event, &mut out);
         for action in out.drain() {
             match action {
-                Action::Send { call, command, .. } => self.send(client, call, command),
+                Action::Send {
+                    call, command, over, ..
+                } => self.send(client, over, call, command),
                 Action::WakeAt(local) => self.wake_at(client, local),
                 Action::Settle(outcome) => self.settle(client, outcome),
-                Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
+                Action::HangUp => self.close(client, Lane::Own),
+                Action::Queued => self.clients[client].queued = Some(self.now),
+                Action::Renewed { .. } | Action::Lapsed => {
                     panic!("the model does not know {action:?}")
                 }
             }
-        }
-    }
-
-    fn send(&mut self, client: usize, call: CallId, command: Command) {
-        if matches!(
-            command,
-            Command::CompareAndDelete {
-                form: ScriptForm::Source,
-                ..
-            }
-        ) {
-            self.count("asked with source");
-        }
-        let (delay, closes) = (self.delay(), self.strikes(self.faults.close_percent));
-        let stops = self
-            .strikes(self.faults.stop_percent)
-            .then(|| self.up_to(Nanos::from_millis(300)));
-        let state = &mut self.clients[client];
-        let tag = if self.mistake == Mistake::ReusedCallIds {
-            state.present.len() as u64
-        } else {
-            call.0
-        };
-        state.present.push(call);
-        state.unanswered.push(call);
-        state.up = state.up.max(self.now.after(delay));
-        let (at, connection) = (state.up, state.connection);
-        if let Some(length) = stops {
-            state.stopped_until = self.now.after(length);
-        }
-        self.later(
-            at,
-            Happening::Arrives {
-                client,
-                connection,
-                tag,
-                command,
-            },
-        );
-        if closes {
-            let at = self.now.after(self.delay());
-            self.later(at, Happening::Closes { client, connection });
         }
     }
 
@@ -352,6 +306,7 @@ impl Run {
         };
         let state = &mut self.clients[client];
         state.turn += 1;
+        state.queued = None;
         state.phase = if matches!(outcome, Outcome::Held { .. }) {
             Phase::Held
         } else {
@@ -378,28 +333,19 @@ impl Run {
             (id != client).then(|| format!("{client} and {id} hold {key:?} at {:?}: {belief:?}", self.now))
         };
         self.violation = self.clients.iter().enumerate().find_map(rival);
+        if self.faults.none {
+            self.violation = self.violation.take().or_else(|| self.overtaken(client));
+        }
     }
 
-    fn count(&mut self, what: &str) {
-        *self.outcomes.entry(what.to_owned()).or_default() += 1;
-    }
-
-    fn strikes(&mut self, percent: u64) -> bool {
-        self.now < self.faults.end && self.chance.below(100) < percent
-    }
-
-    /// One way. Most are short: a world where all are long sees little.
-    fn delay(&mut self) -> Nanos {
-        let slow = self.now < self.faults.end && self.chance.below(8) == 0;
-        let longest = if slow {
-            self.faults.delay
-        } else {
-            Nanos::from_micros(300)
+    /// Who had a place in the queue before this one asked, and waits still. With faults it may: its place can lapse.
+    fn overtaken(&self, client: usize) -> Option<String> {
+        let (key, asked) = (self.wanted[client], self.clients[client].asked);
+        let before = |id: usize| {
+            let waits = self.wanted[id] == key && self.clients[id].phase == Phase::Waiting;
+            let queued = self.clients[id].queued.filter(|&queued| waits && queued < asked)?;
+            (id != client).then(|| format!("{client}, asked at {asked:?}, overtakes {id}, queued at {queued:?}"))
         };
-        self.up_to(longest)
-    }
-
-    fn up_to(&mut self, longest: Nanos) -> Nanos {
-        Nanos(self.chance.below(longest.0 + 1))
+        (0..self.clients.len()).find_map(before)
     }
 }

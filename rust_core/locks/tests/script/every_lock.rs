@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, ArgValue, CallId, Chance, Count, ErrorKind, Event, Key, Keys, LockMachine, Millis, Mode,
-    Nanos, Outcome, Prefer, Reply, Script, SpecError, Strategy,
+    Action, Actions, AnyLock, ArgValue, CallId, Chance, Command, Count, ErrorKind, Event, Key, Keys, LockMachine,
+    Millis, Mode, Nanos, Outcome, Prefer, Reply, Script, SpecError, Strategy,
 };
 
 use crate::words::{KEY, PATIENCE_MS, every_10_ms, lease, one_attempt, script};
@@ -77,7 +77,7 @@ fn a_driver_that_breaks_the_contract_is_told_so() {
         assert!(panics(strategy, &[Event::Release]), "{strategy:?}: Release when idle");
         assert!(panics(strategy, &[acquire, acquire]), "{strategy:?}: Acquire twice");
     }
-    for (strategy, _) in refusals() {
+    for strategy in Strategy::ALL.into_iter().filter(|&strategy| strategy != Strategy::None) {
         assert!(
             panics(strategy, &[acquire, Event::Release]),
             "{strategy:?}: Release before it is held"
@@ -141,8 +141,8 @@ fn a_strategy_is_found_by_its_name_and_an_unknown_one_names_those_known() {
     let unknown = Strategy::named("mutx", &[]).expect_err("a name that does not exist");
     assert_eq!(
         unknown.to_string(),
-        "there is no strategy `mutx`; known are none, naive, mutex, watchdog, reentrant, read-write, semaphore, fenced, \
-         replicated"
+        "there is no strategy `mutx`; known are none, naive, mutex, watchdog, reentrant, read-write, fair, fair-queue, \
+         notify, semaphore, fenced, replicated, redlock, redisson-redlock, multilock, redisson-multilock"
     );
     let nodes = [("nodes".to_owned(), ArgValue::Int(5))];
     let unknown = Strategy::named("mutex", &nodes).expect_err("an argument that does not exist");
@@ -247,6 +247,27 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
 fn a_strategy_says_which_scripts_it_sends() {
     assert_eq!(Strategy::Naive.scripts(), []);
     assert_eq!(Strategy::Mutex.scripts(), [Script::CompareAndDelete]);
+    assert_eq!(Strategy::Fair.scripts(), [Script::CompareAndDelete]);
+    assert_eq!(
+        Strategy::Notify.scripts(),
+        [Script::NotifyAcquire, Script::NotifyRelease]
+    );
+    let beat = Millis(2_000);
+    assert_eq!(
+        Strategy::FairQueue { beat }.scripts(),
+        [Script::QueueTake, Script::QueueLeave]
+    );
+}
+
+#[test]
+fn the_beat_of_a_queue_is_an_argument() {
+    let beat_ms = |ms| Strategy::named("fair-queue", &[("beat_ms".to_owned(), ArgValue::Int(ms))]);
+    assert_eq!(beat_ms(5_000), Ok(Strategy::FairQueue { beat: Millis(5_000) }));
+    let refused = beat_ms(9).expect_err("too often");
+    assert_eq!(
+        refused.to_string(),
+        "the `beat_ms` of `fair-queue` must be a whole number from 10 to 60000"
+    );
 }
 
 #[test]
@@ -277,6 +298,33 @@ fn two_clients_refused_together_do_not_stay_in_step() {
         points.sort();
         points.dedup();
         assert_eq!(points.len(), 20, "{strategy:?}: {points:?}");
+    }
+}
+
+#[test]
+fn two_waiters_told_the_same_do_not_stay_in_step() {
+    let beat = Millis(2_000);
+    for (strategy, replies) in [
+        (Strategy::FairQueue { beat }, &[Reply::Int(2)][..]),
+        (Strategy::Notify, &[Reply::Int(900), Reply::Ok, Reply::Int(900)]),
+    ] {
+        let points = Chance::streams(3).take(20).map(|chance| {
+            let mut lock = AnyLock::new(strategy, Arc::new(every_10_ms()), chance);
+            let mut out = Actions::default();
+            let (keys, mode) = (KEY.into(), Mode::Exclusive);
+            lock.on(Nanos::ZERO, Event::Acquire { keys, mode }, &mut out);
+            for &reply in replies {
+                let call = out.drain().find_map(call_of).expect("something to answer");
+                lock.on(Nanos::ZERO, Event::Replied { call, reply }, &mut out);
+            }
+            let point = |action| matches!(action, Action::WakeAt(_)).then_some(action);
+            format!("{:?}", out.drain().find_map(point).expect("a point"))
+        });
+        assert_eq!(
+            points.collect::<std::collections::BTreeSet<_>>().len(),
+            20,
+            "{strategy:?}"
+        );
     }
 }
 

@@ -3,14 +3,20 @@
 //! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
 
 mod every_lock;
+mod fair;
+mod fair_queue;
+mod fair_queue_bell;
 mod fenced;
 mod mutex;
 mod mutex_cancel;
 mod naive;
 mod none;
+mod notify;
+mod notify_subscription;
 mod read_write;
 mod reentrant;
 mod replicated;
 mod semaphore;
+mod waiting;
 mod watchdog;
 mod words;

@@ -190,6 +190,11 @@ impl Script {
         self.expect_unguarded(label, Command::CompareAndDelete { key: KEY, token, form })
     }
 
+    /// The tokens of all commands so far.
+    pub(crate) fn tokens(&self) -> Vec<Token> {
+        self.sent.iter().filter_map(|sent| sent.command.token()).collect()
+    }
+
     /// The token of the command labelled `of`.
     pub(crate) fn token(&self, of: &str) -> Token {
         let command = self.remembered(of).command;

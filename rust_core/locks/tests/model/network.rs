@@ -1,0 +1,166 @@
+//! How commands and answers travel: delays, connections that close, and clients that are stopped after a send.
+
+use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, Token};
+
+use crate::redis::{Effect, Redis};
+use crate::setting::Mistake;
+use crate::world::{Happening, Run};
+
+/// Who waits for an answer, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sender {
+    pub(crate) client: usize,
+    pub(crate) lane: Lane,
+    pub(crate) connection: u64,
+    /// The call, or, with `ReusedCallIds`, which one it is in its request.
+    pub(crate) tag: u64,
+}
+
+impl Run {
+    pub(crate) fn send(&mut self, client: usize, lane: Lane, call: CallId, command: Command) {
+        if matches!(
+            command,
+            Command::CompareAndDelete {
+                form: ScriptForm::Source,
+                ..
+            } | Command::Run {
+                form: ScriptForm::Source,
+                ..
+            }
+        ) {
+            self.count("asked with source");
+        }
+        let (delay, closes) = (self.delay(), self.strikes(self.faults.close_percent));
+        let stops = self
+            .strikes(self.faults.stop_percent)
+            .then(|| self.up_to(Nanos::from_millis(300)));
+        let state = &mut self.clients[client];
+        let tag = if self.mistake == Mistake::ReusedCallIds {
+            state.present.len() as u64
+        } else {
+            call.0
+        };
+        state.present.push(call);
+        if let Some(length) = stops {
+            state.stopped_until = self.now.after(length);
+        }
+        let link = state.link(lane);
+        link.unanswered.push(call);
+        link.up = link.up.max(self.now.after(delay));
+        let (at, connection) = (link.up, link.connection);
+        let from = Sender {
+            client,
+            lane,
+            connection,
+            tag,
+        };
+        self.later(at, Happening::Arrives { from, command });
+        if closes {
+            let at = self.now.after(self.delay());
+            self.later(
+                at,
+                Happening::Closes {
+                    client,
+                    lane,
+                    connection,
+                },
+            );
+        }
+    }
+
+    pub(crate) fn arrives(&mut self, from: Sender, command: Command) {
+        if self.strikes(self.faults.forget_percent) {
+            self.server.forget_scripts();
+        }
+        match self.server.run(self.now, from, command) {
+            Some(reply) => self.reply(from, reply),
+            None => {
+                let Command::AwaitBell { token, timeout_ms, .. } = command else {
+                    panic!("{command:?} blocks")
+                };
+                let at = self.now.after(Nanos::from_millis(timeout_ms));
+                self.later(at, Happening::Unblocks { from, token });
+            }
+        }
+        for effect in Redis::take_effects(&mut self.server) {
+            match effect {
+                Effect::Pops(waiter) => self.reply(waiter, Reply::Items),
+                Effect::Publishes(listener) => {
+                    let at = self.way_back(listener);
+                    let Sender { client, connection, .. } = listener;
+                    self.later(at, Happening::Publishes { client, connection });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn unblocks(&mut self, from: Sender, token: Token) {
+        if self.server.unblock(from, token) {
+            self.reply(from, Reply::Nil);
+        }
+    }
+
+    fn reply(&mut self, to: Sender, reply: Reply) {
+        let at = self.way_back(to);
+        self.later(at, Happening::Answers { from: to, reply });
+    }
+
+    /// When what the server sends now arrives. Of a connection that is no more it does not matter.
+    fn way_back(&mut self, to: Sender) -> Nanos {
+        let at = self.now.after(self.delay());
+        let link = self.clients[to.client].link(to.lane);
+        link.down = link.down.max(at);
+        link.down
+    }
+
+    pub(crate) fn answer(&mut self, from: Sender, reply: Reply) {
+        let state = &mut self.clients[from.client];
+        let call = if self.mistake == Mistake::ReusedCallIds {
+            state.present.get(from.tag as usize).copied()
+        } else {
+            Some(CallId(from.tag))
+        };
+        if let Some(call) = call {
+            state.link(from.lane).unanswered.retain(|&waiting| waiting != call);
+            self.tell(from.client, Event::Replied { call, reply });
+        }
+    }
+
+    /// What was sent may still arrive; no answer comes back.
+    pub(crate) fn close(&mut self, client: usize, lane: Lane) {
+        let now = self.now;
+        let link = self.clients[client].link(lane);
+        link.connection += 1;
+        (link.up, link.down) = (now, now);
+        for call in std::mem::take(&mut link.unanswered) {
+            let call = Some(call);
+            self.later(now, Happening::Loses { client, call });
+        }
+        if lane == Lane::Own {
+            self.later(now, Happening::Loses { client, call: None });
+        }
+    }
+
+    pub(crate) fn count(&mut self, what: &str) {
+        *self.outcomes.entry(what.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn strikes(&mut self, percent: u64) -> bool {
+        self.now < self.faults.end && self.chance.below(100) < percent
+    }
+
+    /// One way. Most are short: a world where all are long sees little.
+    fn delay(&mut self) -> Nanos {
+        let slow = self.now < self.faults.end && self.chance.below(8) == 0;
+        let longest = if slow {
+            self.faults.delay
+        } else {
+            Nanos::from_micros(300)
+        };
+        self.up_to(longest)
+    }
+
+    pub(crate) fn up_to(&mut self, longest: Nanos) -> Nanos {
+        Nanos(self.chance.below(longest.0 + 1))
+    }
+}

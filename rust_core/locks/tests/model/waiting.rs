@@ -1,0 +1,144 @@
+//! What a Redis does for the locks that wait on it: the scripts of `fair-queue` and `notify`, bells and channels.
+
+use locks::{Key, Nanos, Reply, Script, Token};
+
+use crate::network::Sender;
+use crate::redis::{Effect, Entry, Redis};
+use crate::setting::Mistake;
+
+/// A place in a queue.
+pub(crate) struct Place {
+    token: Token,
+    deadline_ms: u64,
+}
+
+impl Redis {
+    pub(crate) fn run_script(&mut self, now: Nanos, script: Script, key: Key, token: Token, numbers: [u64; 2]) -> i64 {
+        let [lease, second] = numbers;
+        match script {
+            Script::QueueTake => self.queue_take(now, key, token, lease, second),
+            Script::QueueLeave => self.queue_leave(now, key, token, lease, second == 1),
+            Script::NotifyAcquire => match self.keys.get(&key) {
+                None => {
+                    self.set(now, key, token, lease);
+                    0
+                }
+                Some(entry) => (entry.expires.since(now).0 / 1_000_000).max(1).cast_signed(),
+            },
+            Script::NotifyRelease => {
+                if !self.holds(key, token) && self.mistake != Mistake::DeleteWithoutCompare {
+                    return 0;
+                }
+                self.delete(key);
+                let listeners = self.listeners.iter().filter(|(known, _)| *known == key);
+                self.effects.extend(listeners.map(|&(_, at)| Effect::Publishes(at)));
+                1
+            }
+            other => panic!("the model does not know {other:?}"),
+        }
+    }
+
+    fn queue_take(&mut self, now: Nanos, key: Key, me: Token, lease: u64, alive: u64) -> i64 {
+        if self.holds(key, me) {
+            self.set(now, key, me, lease);
+            return 0;
+        }
+        let is_held = self.keys.contains_key(&key);
+        let queue = self.queues.entry(key).or_default();
+        let mut answer = -1;
+        if alive > 0 {
+            let deadline_ms = now.0 / 1_000_000 + alive;
+            if let Some(place) = queue.iter_mut().find(|place| place.token == me) {
+                place.deadline_ms = deadline_ms;
+                answer = 1;
+            } else {
+                queue.push(Place { token: me, deadline_ms });
+                answer = 2;
+            }
+        }
+        if is_held {
+            return answer;
+        }
+        match self.first_alive(now, key, Some(me)) {
+            Some(first) if first.token != me => {
+                self.hand_over(now, key, &first, lease);
+                answer
+            }
+            Some(_) | None => {
+                self.set(now, key, me, lease);
+                0
+            }
+        }
+    }
+
+    fn queue_leave(&mut self, now: Nanos, key: Key, me: Token, lease: u64, listens: bool) -> i64 {
+        self.queues.entry(key).or_default().retain(|place| place.token != me);
+        if listens {
+            self.ring(me, now.after(Nanos::from_millis(1_000)));
+        }
+        if !self.holds(key, me) && self.mistake != Mistake::DeleteWithoutCompare {
+            return 0;
+        }
+        self.delete(key);
+        if let Some(first) = self.first_alive(now, key, None) {
+            self.hand_over(now, key, &first, lease);
+        }
+        1
+    }
+
+    /// The first of the queue who is alive, or is `me`, and no longer in it.
+    fn first_alive(&mut self, now: Nanos, key: Key, me: Option<Token>) -> Option<Place> {
+        let last_comes_first = self.mistake == Mistake::LastComesFirst;
+        let queue = self.queues.entry(key).or_default();
+        while !queue.is_empty() {
+            let first = queue.remove(if last_comes_first { queue.len() - 1 } else { 0 });
+            if Some(first.token) == me || first.deadline_ms > now.0 / 1_000_000 {
+                return Some(first);
+            }
+        }
+        None
+    }
+
+    fn hand_over(&mut self, now: Nanos, key: Key, to: &Place, lease: u64) {
+        let lasts = lease.min(to.deadline_ms - now.0 / 1_000_000);
+        self.set(now, key, to.token, lasts);
+        self.ring(to.token, now.after(Nanos::from_millis(lasts)));
+    }
+
+    fn ring(&mut self, token: Token, expires: Nanos) {
+        match self.blocked.iter().position(|&(waits_for, _)| waits_for == token) {
+            Some(at) => {
+                let (_, waiter) = self.blocked.remove(at);
+                self.effects.push(Effect::Pops(waiter));
+            }
+            None => {
+                self.bells.insert(token, expires);
+            }
+        }
+    }
+
+    pub(crate) fn await_bell(&mut self, token: Token, from: Sender) -> Option<Reply> {
+        if self.bells.remove(&token).is_some() {
+            return Some(Reply::Items);
+        }
+        self.blocked.push((token, from));
+        None
+    }
+
+    /// Whether it was still blocked.
+    pub(crate) fn unblock(&mut self, from: Sender, token: Token) -> bool {
+        let before = self.blocked.len();
+        self.blocked.retain(|&blocked| blocked != (token, from));
+        self.blocked.len() < before
+    }
+
+    fn holds(&self, key: Key, token: Token) -> bool {
+        self.keys.get(&key).is_some_and(|entry| entry.token == Some(token))
+    }
+
+    fn set(&mut self, now: Nanos, key: Key, token: Token, lease_ms: u64) {
+        let expires = now.after(Nanos::from_millis(lease_ms));
+        let token = Some(token);
+        self.keys.insert(key, Entry { token, expires });
+    }
+}

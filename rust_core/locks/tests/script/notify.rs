@@ -1,0 +1,216 @@
+//! `notify`: acquire and release when things go well, late, wrong, or not at all.
+
+use locks::{Command, ErrorKind, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Spec, Strategy};
+
+use crate::waiting::{SHA, SOURCE};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+
+pub(crate) const SUBSCRIBE: Command = Command::Subscribe { key: KEY };
+
+pub(crate) fn script(spec: Spec) -> Script {
+    crate::words::script(Strategy::Notify, spec)
+}
+
+impl Script {
+    /// An attempt with a fresh token.
+    pub(crate) fn expect_try(self, label: &'static str) -> Self {
+        self.expect_run(label, Lua::NotifyAcquire, None, SHA, [LEASE_MS, 0])
+    }
+
+    fn expect_back(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
+        self.expect_run(label, Lua::NotifyRelease, Some(of), form, [0, 0])
+    }
+
+    fn expect_word(self, label: &'static str, of: &str) -> Self {
+        self.expect_unguarded_run(label, Lua::NotifyRelease, Some(of), SOURCE, [0, 0])
+    }
+}
+
+fn asking() -> Script {
+    script(every_10_ms()).at(0).acquire().expect_try("try")
+}
+
+/// Held since 5 ms by a script labelled `try`, sent at 0.
+fn held() -> Script {
+    asking().at(5).reply("try", Reply::Int(0)).expect_held_until(BELIEF_MS)
+}
+
+#[test]
+fn the_lease_counts_from_before_the_send_and_the_release_is_published() {
+    held()
+        .expect_attempts(1)
+        .release()
+        .expect_back("back", "try", SHA)
+        .reply("back", Reply::Int(1))
+        .expect(Outcome::Released);
+}
+
+#[test]
+fn a_release_after_expiry_says_so() {
+    held()
+        .at(2 * LEASE_MS)
+        .release()
+        .expect_back("back", "try", SHA)
+        .reply("back", Reply::Int(0))
+        .expect(Outcome::Expired);
+}
+
+#[test]
+fn without_retry_it_fails_fast_and_does_not_subscribe() {
+    for busy in [1, 9_000, -1] {
+        script(one_attempt())
+            .acquire()
+            .expect_try("try")
+            .reply("try", Reply::Int(busy))
+            .expect(Outcome::Refused(Refusal::Busy));
+    }
+}
+
+#[test]
+fn a_script_that_the_server_does_not_know_is_sent_again_as_source_and_counts_from_there() {
+    asking()
+        .at(3)
+        .reply("try", Reply::Error(ErrorKind::NoScript))
+        .expect_run("again", Lua::NotifyAcquire, Some("try"), SOURCE, [LEASE_MS, 0])
+        .reply("try", Reply::Int(0))
+        .expect_nothing()
+        .at(4)
+        .reply("again", Reply::Int(0))
+        .expect_held_until(3 + BELIEF_MS)
+        .expect_attempts(1)
+        .release()
+        .expect_back("back", "try", SHA)
+        .reply("back", Reply::Error(ErrorKind::NoScript))
+        .expect_back("back again", "try", SOURCE)
+        .reply("back again", Reply::Int(1))
+        .expect(Outcome::Released);
+    asking()
+        .reply("try", Reply::Error(ErrorKind::NoScript))
+        .expect_run("again", Lua::NotifyAcquire, Some("try"), SOURCE, [LEASE_MS, 0])
+        .reply("again", Reply::Error(ErrorKind::NoScript))
+        .expect_word("word", "try")
+        .expect(Outcome::Failed(ErrorKind::NoScript));
+}
+
+#[test]
+fn an_attempt_that_is_not_answered_is_unknown_and_asked_back() {
+    asking().sleep().expect_word("word", "try").expect(Outcome::Unknown);
+    asking().lose("try").expect_word("word", "try").expect(Outcome::Unknown);
+    held()
+        .release()
+        .expect_back("back", "try", SHA)
+        .sleep()
+        .expect(Outcome::Unknown);
+    held()
+        .release()
+        .expect_back("back", "try", SHA)
+        .lose("back")
+        .expect(Outcome::Unknown);
+}
+
+#[test]
+fn a_late_answer_to_an_earlier_request_grants_nothing() {
+    asking()
+        .sleep()
+        .expect_word("word", "try")
+        .expect(Outcome::Unknown)
+        .acquire()
+        .expect_try("second")
+        .reply("try", Reply::Int(0))
+        .expect_nothing()
+        .reply("second", Reply::Int(0))
+        .expect_held_until(PATIENCE_MS + BELIEF_MS)
+        .lose("try")
+        .expect_nothing();
+}
+
+#[test]
+fn an_error_is_an_outcome() {
+    use ErrorKind::{Loading, Moved, NoAuth, Other, OutOfMemory, ReadOnly, Unexpected, WrongType};
+    for kind in [ReadOnly, Loading, Moved, OutOfMemory, WrongType, NoAuth] {
+        asking().reply("try", Reply::Error(kind)).expect(Outcome::Failed(kind));
+        held()
+            .release()
+            .expect_back("back", "try", SHA)
+            .reply("back", Reply::Error(kind))
+            .expect(Outcome::Failed(kind));
+    }
+    for reply in [Reply::Error(Other), Reply::Ok, Reply::Nil, Reply::Int(-2), Reply::Other] {
+        let kind = if reply == Reply::Error(Other) {
+            Other
+        } else {
+            Unexpected
+        };
+        asking()
+            .reply("try", reply)
+            .expect_word("word", "try")
+            .expect(Outcome::Failed(kind));
+    }
+    held()
+        .release()
+        .expect_back("back", "try", SHA)
+        .reply("back", Reply::Int(2))
+        .expect(Outcome::Failed(Unexpected));
+}
+
+#[test]
+fn a_grant_that_came_too_late_is_given_back_and_tried_again_where_the_policy_allows_it() {
+    let short = |spec| Spec {
+        lease: lease(100),
+        ..spec
+    };
+    let late = |spec: Spec| {
+        script(short(spec))
+            .acquire()
+            .expect_run("try", Lua::NotifyAcquire, None, SHA, [100, 0])
+            .at(97)
+            .reply("try", Reply::Int(0))
+            .expect_back("back", "try", SHA)
+    };
+    late(one_attempt())
+        .reply("back", Reply::Int(1))
+        .expect(Outcome::Refused(Refusal::TooLate));
+    late(every_10_ms())
+        .reply("back", Reply::Int(0))
+        .expect_pause(0..=10)
+        .sleep()
+        .expect_run("second", Lua::NotifyAcquire, None, SHA, [100, 0])
+        .expect_attempts(2)
+        .cancel()
+        .expect_back("second back", "second", SHA)
+        .reply("second", Reply::Int(0))
+        .expect_nothing()
+        .reply("second back", Reply::Int(1))
+        .expect(Outcome::Released);
+    late(every_10_ms())
+        .cancel()
+        .expect_nothing()
+        .reply("back", Reply::Int(1))
+        .expect(Outcome::Released);
+}
+
+#[test]
+fn a_cancel_undoes_what_there_is() {
+    for granted in [0, 1] {
+        asking()
+            .cancel()
+            .expect_back("back", "try", SHA)
+            .cancel()
+            .expect_nothing()
+            .reply("try", Reply::Int(0))
+            .expect_nothing()
+            .reply("back", Reply::Int(granted))
+            .expect(Outcome::Released);
+    }
+    held()
+        .cancel()
+        .expect_back("back", "try", SHA)
+        .reply("back", Reply::Int(0))
+        .expect(Outcome::Expired);
+    asking()
+        .reply("try", Reply::Int(500))
+        .expect_own("sub", SUBSCRIBE)
+        .expect_guard()
+        .cancel()
+        .expect(Outcome::Released);
+}
