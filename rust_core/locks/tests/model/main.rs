@@ -128,14 +128,20 @@ fn the_same_seed_is_the_same_world() {
     }
 }
 
-#[test]
-fn the_worlds_reach_every_outcome_of_a_mutex() {
+/// How often each thing happened in the first 100 worlds.
+fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
     let mut reached = BTreeMap::<String, u64>::new();
     for seed in 0..100 {
-        for (outcome, times) in World::run(Strategy::Mutex, Mistake::None, seed).outcomes {
+        for (outcome, times) in World::run(strategy, Mistake::None, seed).outcomes {
             *reached.entry(outcome).or_default() += times;
         }
     }
+    reached
+}
+
+#[test]
+fn the_worlds_reach_every_outcome_of_a_mutex() {
+    let reached = reached(Strategy::Mutex);
     for outcome in [
         "held",
         "released",
@@ -150,5 +156,28 @@ fn the_worlds_reach_every_outcome_of_a_mutex() {
             reached.get(outcome).is_some_and(|&times| times > 20),
             "{outcome}: {reached:?}"
         );
+    }
+}
+
+#[test]
+fn the_worlds_reach_what_is_special_about_the_locks_that_wait() {
+    for (strategy, special) in [
+        (FAIR_QUEUE, &["queued", "queued again", "hung up"][..]),
+        (Strategy::Notify, &["told"]),
+    ] {
+        let reached = reached(strategy);
+        let always = [
+            "held",
+            "released",
+            "busy",
+            "timed out",
+            "too late",
+            "expired",
+            "unknown",
+        ];
+        for outcome in special.iter().chain(&always) {
+            let times = reached.get(*outcome).copied().unwrap_or(0);
+            assert!(times > 10, "{outcome} of {}: {reached:?}", strategy.name());
+        }
     }
 }

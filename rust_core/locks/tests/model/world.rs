@@ -193,6 +193,7 @@ impl Run {
                 self.answer(from, reply);
             }
             Happening::Publishes { connection, .. } if connection == state.link(Lane::Own).connection => {
+                self.count("told");
                 self.tell(client, Event::Published);
             }
             Happening::Closes { lane, connection, .. } if connection == state.link(lane).connection => {
@@ -264,8 +265,14 @@ impl Run {
                 } => self.send(client, over, call, command),
                 Action::WakeAt(local) => self.wake_at(client, local),
                 Action::Settle(outcome) => self.settle(client, outcome),
-                Action::HangUp => self.close(client, Lane::Own),
-                Action::Queued => self.clients[client].queued = Some(self.now),
+                Action::HangUp => {
+                    self.count("hung up");
+                    self.close(client, Lane::Own);
+                }
+                Action::Queued => {
+                    let before = self.clients[client].queued.replace(self.now);
+                    self.count(before.map_or("queued", |_| "queued again"));
+                }
                 Action::Renewed { .. } | Action::Lapsed => {
                     panic!("the model does not know {action:?}")
                 }
