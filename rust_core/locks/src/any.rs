@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::args::{ArgValue, Args};
 use crate::fair::Fair;
 use crate::fair_queue::FairQueue;
+use crate::leased::Leased;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
@@ -141,11 +142,11 @@ pub struct AnyLock(Machine);
 enum Machine {
     None(NoLock),
     Naive(Naive),
-    Mutex(Mutex),
     // Boxed: those that remember more than others must not make the clients of all larger.
     Fair(Box<Fair>),
     FairQueue(Box<FairQueue>),
     Notify(Box<Notify>),
+    Mutex(Leased<Mutex>),
 }
 
 impl AnyLock {
@@ -154,10 +155,10 @@ impl AnyLock {
         Self(match strategy {
             Strategy::None => Machine::None(NoLock::default()),
             Strategy::Naive => Machine::Naive(Naive::new(spec, chance)),
-            Strategy::Mutex => Machine::Mutex(Mutex::new(spec, chance)),
             Strategy::Fair => Machine::Fair(Box::new(Fair::new(spec, chance))),
             Strategy::FairQueue { beat } => Machine::FairQueue(Box::new(FairQueue::new(spec, beat, chance))),
             Strategy::Notify => Machine::Notify(Box::new(Notify::new(spec, chance))),
+            Strategy::Mutex => Machine::Mutex(Leased::new(spec, chance, Mutex)),
         })
     }
 }

@@ -1,0 +1,383 @@
+//! What all locks with a lease on one server share: asking, trying again, giving back. What a lock asks for and what
+//! the answers mean is its `Recipe`.
+//!
+//! ```text
+//!          Acquire           granted in time       Release, Cancel
+//!    Idle ─────────▶ Asking ────────────────▶ Held ───────────────▶ GivingBack ──▶ Idle
+//!                    │ ▲ │ └── granted too late ───────────────────▶ ▲ │
+//!               busy │ │ └── Cancel ──▶ Withdrawing ── granted ──────┘ │ was too late, and the
+//!                    ▼ │ Woke                                          │ policy allows another
+//!                   Pausing ◀──────────────────────────────────────────┘
+//! ```
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`), and what stays where it is (a script that
+//! the server does not know is sent again as source; a lock that has to be confirmed asks once more).
+//!
+//! Promises: never held by a reply to an earlier attempt, never past the lease; gives back no lock but its own; each
+//! request settles within the patience of its last call. Does not promise: safety when the server loses its data.
+
+use std::sync::Arc;
+
+use crate::backoff::{Backoff, Next};
+use crate::calls::{Calls, Effect, SERVER, Wait, wait};
+use crate::recipe::{Answer, Claim, Recipe, Was};
+use crate::{
+    Actions, CallId, Chance, Command, ErrorKind, Event, Fence, Key, Lasts, LockMachine, Mode, Nanos, Outcome, Reply,
+    ScriptForm, Spec,
+};
+
+#[derive(Debug)]
+pub(crate) struct Leased<R> {
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) chance: Chance,
+    pub(crate) recipe: R,
+    calls: Calls,
+    backoff: Backoff,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Idle,
+    /// The command that takes, or confirms, is not answered.
+    Asking(Unanswered, Step),
+    /// As `Asking`, but nobody wants the lock any more.
+    Withdrawing(Unanswered, Step),
+    /// Until the next attempt.
+    Pausing(Claim, Nanos),
+    Held(Grant),
+    /// The command that gives back is not answered.
+    GivingBack(Unanswered, ScriptForm, Why),
+}
+
+/// What is held, and how long its holder may believe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    pub(crate) claim: Claim,
+    pub(crate) until: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    claim: Claim,
+    call: CallId,
+    /// Of a confirmation too: when the command that takes was sent, for the lease counts from there.
+    sent: Nanos,
+}
+
+/// What an attempt has come to.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Take(ScriptForm),
+    Confirm,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// The holder is done.
+    Release,
+    /// The request was cancelled before it was settled.
+    Cancel,
+    /// The grant came when its lease was as good as over, or was not confirmed.
+    TooLate,
+}
+
+impl<R: Recipe> Leased<R> {
+    pub(crate) fn new(spec: Arc<Spec>, chance: Chance, recipe: R) -> Self {
+        Self {
+            spec,
+            chance,
+            recipe,
+            calls: Calls::default(),
+            backoff: Backoff::default(),
+            state: State::Idle,
+        }
+    }
+
+    /// What is held, for a machine that does more with it than this one.
+    pub(crate) const fn held(&self) -> Option<Grant> {
+        match self.state {
+            State::Held(grant) => Some(grant),
+            State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
+                None
+            }
+        }
+    }
+
+    pub(crate) fn send(&mut self, command: Command, out: &mut Actions) -> CallId {
+        let call = self.calls.fresh();
+        out.send_over(R::LANE, call, SERVER, command);
+        call
+    }
+
+    fn acquire(&mut self, now: Nanos, key: Key, mode: Mode, out: &mut Actions) {
+        match self.state {
+            State::Idle => {
+                self.backoff = Backoff::begin(now);
+                let token = self.chance.token();
+                self.attempt(now, Claim { key, mode, token }, out);
+            }
+            State::Held(_) => panic!("Acquire, but the last grant was not released"),
+            State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
+                panic!("Acquire, but the last request is not settled")
+            }
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Held(grant) => self.give_back(now, grant.claim, Why::Release, out),
+            State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
+                panic!("Release, but nothing is held")
+            }
+        }
+    }
+
+    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Idle => self.settle(Outcome::Released, out),
+            State::Pausing(claim, _) => self.give_up(claim, Outcome::Released, out),
+            // The answer says whether there is anything to give back; the wake point asked for at the send still
+            // bounds the wait for it.
+            State::Asking(asking, step) => self.state = State::Withdrawing(asking, step),
+            State::Held(grant) => self.give_back(now, grant.claim, Why::Release, out),
+            State::GivingBack(back, form, Why::TooLate) => self.state = State::GivingBack(back, form, Why::Cancel),
+            // On its way already, or cancelled already; the one settlement to come answers both requests.
+            State::GivingBack(_, _, Why::Release | Why::Cancel) | State::Withdrawing(..) => {}
+        }
+    }
+
+    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+        match self.state {
+            State::Asking(asking, step) if asking.call == call => self.asked(now, asking, step, reply, out),
+            State::Withdrawing(asking, step) if asking.call == call => {
+                self.withdrawn(now, asking.claim, step, reply, out);
+            }
+            State::GivingBack(back, form, why) if back.call == call => {
+                self.given_back(now, back.claim, form, why, reply, out);
+            }
+            // An answer to a call that was given up. It says how things stood then, not whether we hold anything now,
+            // and whatever it may have taken has been asked back.
+            State::Idle
+            | State::Asking(..)
+            | State::Withdrawing(..)
+            | State::Pausing(..)
+            | State::Held(_)
+            | State::GivingBack(..) => {}
+        }
+    }
+
+    fn lost(&mut self, call: CallId, out: &mut Actions) {
+        match self.state {
+            State::Asking(asking, _) | State::Withdrawing(asking, _) if asking.call == call => {
+                self.abandon(asking.claim, Outcome::Unknown, out);
+            }
+            State::GivingBack(back, ..) if back.call == call => self.settle(Outcome::Unknown, out),
+            // The connection of a call that was given up: what it may have taken frees itself within one lease. A lock
+            // that is held is not tied to a connection.
+            State::Idle
+            | State::Asking(..)
+            | State::Withdrawing(..)
+            | State::Pausing(..)
+            | State::Held(_)
+            | State::GivingBack(..) => {}
+        }
+    }
+
+    fn woke(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Asking(asking, step) | State::Withdrawing(asking, step) => {
+                match wait(now, self.deadline(asking, step), out) {
+                    Wait::GoesOn => {}
+                    Wait::Over => self.abandon(asking.claim, Outcome::Unknown, out),
+                }
+            }
+            State::GivingBack(back, ..) => match wait(now, back.sent.after(self.spec.patience), out) {
+                Wait::GoesOn => {}
+                Wait::Over => self.settle(Outcome::Unknown, out),
+            },
+            State::Pausing(claim, until) if now >= until => {
+                let token = if R::ONE_TOKEN { claim.token } else { self.chance.token() };
+                self.attempt(now, Claim { token, ..claim }, out);
+            }
+            State::Pausing(_, until) => out.wake_at(until),
+            // The point guarded a call that has been answered since.
+            State::Idle | State::Held(_) => {}
+        }
+    }
+
+    fn attempt(&mut self, now: Nanos, claim: Claim, out: &mut Actions) {
+        self.backoff.attempt();
+        let command = self.recipe.take(claim, self.spec.lease.ttl().0);
+        self.ask(claim, command, now, Step::Take(ScriptForm::Sha), out);
+    }
+
+    fn ask(&mut self, claim: Claim, command: Command, sent: Nanos, step: Step, out: &mut Actions) {
+        let call = self.send(command, out);
+        let asking = Unanswered { claim, call, sent };
+        out.wake_at(self.deadline(asking, step));
+        self.state = State::Asking(asking, step);
+    }
+
+    /// A confirmation may take as long again as the answer before it.
+    fn deadline(&self, asking: Unanswered, step: Step) -> Nanos {
+        let answered = asking.sent.after(self.spec.patience);
+        match step {
+            Step::Take(_) => answered,
+            Step::Confirm => answered.after(self.spec.patience),
+        }
+    }
+
+    fn asked(&mut self, now: Nanos, asking: Unanswered, step: Step, reply: Reply, out: &mut Actions) {
+        let Unanswered { claim, sent, .. } = asking;
+        let answer = match (step, reply) {
+            (Step::Take(form), Reply::Error(kind)) => return self.asked_in_vain(now, claim, form, kind, out),
+            (Step::Confirm, Reply::Error(kind)) => return self.abandon(claim, Outcome::Failed(kind), out),
+            (Step::Take(_), reply) => self.recipe.taken(reply),
+            (Step::Confirm, reply) => self.recipe.confirmed(reply),
+        };
+        match (answer, step) {
+            (Answer::Granted(fence), Step::Take(_)) => match self.recipe.confirm() {
+                Some(confirm) => self.ask(claim, confirm, sent, Step::Confirm, out),
+                None => self.granted(now, claim, sent, fence, out),
+            },
+            (Answer::Granted(fence), Step::Confirm) => self.granted(now, claim, sent, fence, out),
+            (Answer::Busy, Step::Take(_)) => {
+                let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
+                self.go_on(claim, next, out);
+            }
+            (Answer::Busy, Step::Confirm) => self.give_back(now, claim, Why::TooLate, out),
+            (Answer::Odd, Step::Take(_) | Step::Confirm) => {
+                self.abandon(claim, Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    fn asked_in_vain(&mut self, now: Nanos, claim: Claim, form: ScriptForm, kind: ErrorKind, out: &mut Actions) {
+        let unknown_script = kind == ErrorKind::NoScript && form == ScriptForm::Sha;
+        let source = self.recipe.take(claim, self.spec.lease.ttl().0).as_source();
+        match (source.filter(|_| unknown_script), Effect::of(kind)) {
+            (Some(source), _) => self.ask(claim, source, now, Step::Take(ScriptForm::Source), out),
+            (None, Effect::Nothing) => self.give_up(claim, Outcome::Failed(kind), out),
+            (None, Effect::Unknown) => self.abandon(claim, Outcome::Failed(kind), out),
+        }
+    }
+
+    fn granted(&mut self, now: Nanos, claim: Claim, sent: Nanos, fence: Option<Fence>, out: &mut Actions) {
+        let until = self.spec.lease.until(sent);
+        if until > now {
+            self.state = State::Held(Grant { claim, until });
+            let lasts = Lasts::Until(until);
+            out.settle(Outcome::Held { lasts, fence });
+        } else {
+            self.give_back(now, claim, Why::TooLate, out);
+        }
+    }
+
+    fn withdrawn(&mut self, now: Nanos, claim: Claim, step: Step, reply: Reply, out: &mut Actions) {
+        let effect = match (step, reply) {
+            // It was taken, whether confirmed or not.
+            (Step::Confirm, _) => Effect::Unknown,
+            (Step::Take(_), Reply::Error(kind)) => Effect::of(kind),
+            (Step::Take(_), reply) => match self.recipe.taken(reply) {
+                Answer::Busy => Effect::Nothing,
+                Answer::Granted(_) | Answer::Odd => Effect::Unknown,
+            },
+        };
+        match effect {
+            Effect::Nothing => self.give_up(claim, Outcome::Released, out),
+            Effect::Unknown => self.give_back(now, claim, Why::Cancel, out),
+        }
+    }
+
+    fn give_back(&mut self, now: Nanos, claim: Claim, why: Why, out: &mut Actions) {
+        let command = self.recipe.give_back(claim);
+        self.send_back(now, claim, command, ScriptForm::Sha, why, out);
+    }
+
+    fn send_back(&mut self, now: Nanos, claim: Claim, command: Command, form: ScriptForm, why: Why, out: &mut Actions) {
+        let (call, sent) = (self.send(command, out), now);
+        out.wake_at(now.after(self.spec.patience));
+        self.state = State::GivingBack(Unanswered { claim, call, sent }, form, why);
+    }
+
+    fn given_back(&mut self, now: Nanos, claim: Claim, form: ScriptForm, why: Why, reply: Reply, out: &mut Actions) {
+        if let Reply::Error(kind) = reply {
+            return match (kind, form, self.recipe.give_back(claim).as_source()) {
+                (ErrorKind::NoScript, ScriptForm::Sha, Some(source)) => {
+                    self.send_back(now, claim, source, ScriptForm::Source, why, out);
+                }
+                // The lock, if it is still there, frees itself within one lease.
+                (kind, ScriptForm::Sha | ScriptForm::Source, _) => self.settle(Outcome::Failed(kind), out),
+            };
+        }
+        match (self.recipe.given_back(reply), why) {
+            (Some(Was::NotOurs), Why::Release) => self.settle(Outcome::Expired, out),
+            (Some(Was::Ours), Why::Release) | (Some(_), Why::Cancel) => self.settle(Outcome::Released, out),
+            (Some(_), Why::TooLate) => {
+                let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
+                self.go_on(claim, next, out);
+            }
+            (None, Why::Release | Why::Cancel | Why::TooLate) => {
+                self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    fn go_on(&mut self, claim: Claim, next: Next, out: &mut Actions) {
+        match next {
+            Next::TryAt(until) => {
+                self.state = State::Pausing(claim, until);
+                out.wake_at(until);
+            }
+            Next::GiveUp(refusal) => self.give_up(claim, Outcome::Refused(refusal), out),
+        }
+    }
+
+    /// Settles when nothing is taken, and takes away what told of the wish.
+    fn give_up(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
+        if let Some(command) = self.recipe.forget(claim) {
+            self.last_word(command, out);
+        }
+        self.settle(outcome, out);
+    }
+
+    /// Settles now, in case that the command that takes is, or will be, carried out.
+    fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
+        self.last_word(self.recipe.give_back(claim), out);
+        self.settle(outcome, out);
+    }
+
+    /// Travels behind the commands before it on the same connection where that still stands. As source: nobody waits
+    /// for the answer, so nobody could meet a NOSCRIPT with another try.
+    pub(crate) fn last_word(&mut self, command: Command, out: &mut Actions) {
+        self.send(command.as_source().unwrap_or(command), out);
+    }
+
+    pub(crate) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+impl<R: Recipe> LockMachine for Leased<R> {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            Event::Acquire { mode: Mode::Shared, .. } if !R::SHARES => {
+                panic!("a shared Acquire, but it excludes everybody")
+            }
+            Event::Acquire { keys, mode } => self.acquire(now, keys.only(), mode, out),
+            Event::Enter => panic!("Enter, but it does not nest"),
+            // It subscribes to nothing, and hears of its calls by `Lost`.
+            Event::Published | Event::Disconnected => {}
+            Event::Release => self.release(now, out),
+            Event::Cancel => self.cancel(now, out),
+            Event::Replied { call, reply } => self.replied(now, call, reply, out),
+            Event::Lost { call } => self.lost(call, out),
+            Event::Woke => self.woke(now, out),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.backoff.attempts()
+    }
+}
