@@ -6,12 +6,18 @@ use std::sync::Arc;
 use crate::args::{ArgValue, Args};
 use crate::fair::Fair;
 use crate::fair_queue::FairQueue;
+use crate::fenced::fenced;
 use crate::leased::Leased;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
 use crate::notify::Notify;
-use crate::{Actions, Chance, Event, LockMachine, Millis, Nanos, Script, Spec, SpecError};
+use crate::read_write::{Prefer, ReadWrite};
+use crate::reentrant::{Count, Reentrant};
+use crate::replicated::Replicated;
+use crate::semaphore::Semaphore;
+use crate::watchdog::watchdog;
+use crate::{Actions, Chance, Event, Lease, LockMachine, Millis, Nanos, Script, Spec, SpecError};
 
 /// A strategy with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,22 +25,59 @@ pub enum Strategy {
     None,
     Naive,
     Mutex,
+    Watchdog {
+        /// How often a lease is set anew before it would end.
+        renewals_per_ttl: u32,
+        /// No renewal follows after so long a hold; `None`: it goes on for ever.
+        max_hold: Option<Millis>,
+    },
+    Reentrant {
+        count: Count,
+    },
+    ReadWrite {
+        prefer: Prefer,
+    },
     Fair,
     FairQueue {
         /// How often a waiter shows that it lives.
         beat: Millis,
     },
     Notify,
+    Semaphore {
+        permits: u32,
+    },
+    Fenced {
+        renews: bool,
+    },
+    Replicated {
+        replicas: u32,
+        timeout_ms: u32,
+    },
 }
 
 impl Strategy {
-    pub const ALL: [Self; 6] = [
+    /// Each with the arguments that it has when none are given.
+    pub const ALL: [Self; 12] = [
         Self::None,
         Self::Naive,
         Self::Mutex,
+        Self::Watchdog {
+            renewals_per_ttl: 3,
+            max_hold: None,
+        },
+        Self::Reentrant { count: Count::Server },
+        Self::ReadWrite {
+            prefer: Prefer::Readers,
+        },
         Self::Fair,
         Self::FairQueue { beat: Millis(2_000) },
         Self::Notify,
+        Self::Semaphore { permits: 4 },
+        Self::Fenced { renews: true },
+        Self::Replicated {
+            replicas: 1,
+            timeout_ms: 100,
+        },
     ];
 
     /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
@@ -52,12 +95,32 @@ impl Strategy {
 
     /// The same strategy with the arguments that it was given.
     fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
-        match self {
-            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::Notify => Ok(self),
-            Self::FairQueue { beat } => Ok(Self::FairQueue {
+        Ok(match self {
+            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::Notify => self,
+            Self::Watchdog { renewals_per_ttl, .. } => Self::Watchdog {
+                renewals_per_ttl: args.count("renewals_per_ttl", renewals_per_ttl.into(), 2, 20)? as u32,
+                max_hold: Some(Millis(args.count("max_hold_ms", 0, 0, Lease::LONGEST.0)?)).filter(|most| most.0 > 0),
+            },
+            Self::Reentrant { .. } => Self::Reentrant {
+                count: args.choice("count", &[("server", Count::Server), ("local", Count::Local)])?,
+            },
+            Self::ReadWrite { .. } => Self::ReadWrite {
+                prefer: args.choice("prefer", &[("readers", Prefer::Readers), ("writers", Prefer::Writers)])?,
+            },
+            Self::FairQueue { beat } => Self::FairQueue {
                 beat: Millis(args.count("beat_ms", beat.0, 10, 60_000)?),
-            }),
-        }
+            },
+            Self::Semaphore { permits } => Self::Semaphore {
+                permits: args.count("permits", permits.into(), 1, 1_000)? as u32,
+            },
+            Self::Fenced { .. } => Self::Fenced {
+                renews: args.choice("renew", &[("ttl/3", true), ("off", false)])?,
+            },
+            Self::Replicated { replicas, timeout_ms } => Self::Replicated {
+                replicas: args.count("replicas", replicas.into(), 1, 100)? as u32,
+                timeout_ms: args.count("timeout_ms", timeout_ms.into(), 1, 60_000)? as u32,
+            },
+        })
     }
 
     pub const fn name(self) -> &'static str {
@@ -65,46 +128,56 @@ impl Strategy {
             Self::None => "none",
             Self::Naive => "naive",
             Self::Mutex => "mutex",
+            Self::Watchdog { .. } => "watchdog",
+            Self::Reentrant { .. } => "reentrant",
+            Self::ReadWrite { .. } => "read-write",
             Self::Fair => "fair",
             Self::FairQueue { .. } => "fair-queue",
             Self::Notify => "notify",
+            Self::Semaphore { .. } => "semaphore",
+            Self::Fenced { .. } => "fenced",
+            Self::Replicated { .. } => "replicated",
         }
     }
 
     /// Whether some holders may share it: `Mode::Shared` is understood.
     pub const fn shares(self) -> bool {
-        match self {
-            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => false,
-        }
+        matches!(self, Self::ReadWrite { .. })
     }
 
     /// Whether its holder may enter once more.
     pub const fn nests(self) -> bool {
-        match self {
-            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => false,
-        }
+        matches!(self, Self::Reentrant { .. })
     }
 
     /// Whether one acquire may name several keys.
     pub const fn takes_many_keys(self) -> bool {
-        match self {
-            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => false,
-        }
+        false
     }
 
     /// Whether each client needs a connection of its own to the first server, beside the shared ones.
     pub const fn owns_connection(self) -> bool {
-        match self {
-            Self::None | Self::Naive | Self::Mutex => false,
-            Self::Fair | Self::FairQueue { .. } | Self::Notify => true,
-        }
+        matches!(
+            self,
+            Self::Fair | Self::FairQueue { .. } | Self::Notify | Self::Replicated { .. }
+        )
     }
 
-    /// How many may hold one key at once.
+    /// How many may hold one key at once. What promises nothing is held to what a lock should do.
     pub const fn permits(self) -> u32 {
         match self {
-            // `none` promises nothing, but what it is held to is what a lock should do.
-            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => 1,
+            Self::Semaphore { permits } => permits,
+            Self::None
+            | Self::Naive
+            | Self::Mutex
+            | Self::Watchdog { .. }
+            | Self::Reentrant { .. }
+            | Self::ReadWrite { .. }
+            | Self::Fair
+            | Self::FairQueue { .. }
+            | Self::Notify
+            | Self::Fenced { .. }
+            | Self::Replicated { .. } => 1,
         }
     }
 
@@ -114,22 +187,62 @@ impl Strategy {
         match self {
             // `naive` rounds up to a second, far more than its drift.
             Self::None | Self::Naive => Ok(()),
-            Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify if spec.lease.outlasts_drift() => Ok(()),
-            Self::Mutex | Self::Fair | Self::FairQueue { .. } | Self::Notify => Err(SpecError::LeaseWithinDrift {
-                strategy: self.name(),
-                lease: spec.lease.ttl(),
-                allowance: spec.lease.drift(),
-            }),
+            Self::Replicated { timeout_ms, .. } => {
+                let timeout = Nanos::from_millis(timeout_ms.into());
+                if timeout >= spec.patience || timeout >= Nanos::from(spec.lease.ttl()) {
+                    return Err(SpecError::BadArgument {
+                        strategy: self.name(),
+                        argument: "timeout_ms",
+                        wanted: "shorter than the lease and than the patience for an answer".to_owned(),
+                    });
+                }
+                self.check_drift(spec)
+            }
+            Self::Mutex
+            | Self::Watchdog { .. }
+            | Self::Reentrant { .. }
+            | Self::ReadWrite { .. }
+            | Self::Fair
+            | Self::FairQueue { .. }
+            | Self::Notify
+            | Self::Semaphore { .. }
+            | Self::Fenced { .. } => self.check_drift(spec),
         }
+    }
+
+    fn check_drift(self, spec: &Spec) -> Result<(), SpecError> {
+        if spec.lease.outlasts_drift() {
+            return Ok(());
+        }
+        Err(SpecError::LeaseWithinDrift {
+            strategy: self.name(),
+            lease: spec.lease.ttl(),
+            allowance: spec.lease.drift(),
+        })
     }
 
     /// The scripts it sends, for a driver that loads them beforehand.
     pub const fn scripts(self) -> &'static [Script] {
         match self {
             Self::None | Self::Naive => &[],
-            Self::Mutex | Self::Fair => &[Script::CompareAndDelete],
+            Self::Mutex | Self::Reentrant { count: Count::Local } | Self::Fair | Self::Replicated { .. } => {
+                &[Script::CompareAndDelete]
+            }
+            Self::Watchdog { .. } => &[Script::CompareAndDelete, Script::CompareAndExpire],
+            Self::Reentrant { count: Count::Server } => {
+                &[Script::ReentrantTake, Script::ReentrantEnter, Script::ReentrantLeave]
+            }
+            Self::ReadWrite { .. } => &[
+                Script::ReadTake,
+                Script::ReadGiveBack,
+                Script::WriteTake,
+                Script::WriteGiveBack,
+            ],
             Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueLeave],
             Self::Notify => &[Script::NotifyAcquire, Script::NotifyRelease],
+            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],
+            Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
+            Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
         }
     }
 }
@@ -142,12 +255,14 @@ pub struct AnyLock(Machine);
 enum Machine {
     None(NoLock),
     Naive(Naive),
-    // Boxed: those that remember more than others must not make the clients of all larger.
-    Fair(Box<Fair>),
-    FairQueue(Box<FairQueue>),
-    Notify(Box<Notify>),
     Mutex(Leased<Mutex>),
+    /// One that remembers more than a mutex: it must not make the clients of all larger.
+    Boxed(Box<dyn Large>),
 }
+
+trait Large: LockMachine + std::fmt::Debug + Send {}
+
+impl<T: LockMachine + std::fmt::Debug + Send> Large for T {}
 
 impl AnyLock {
     /// The machine of one client. `spec` is one that `Strategy::check` has passed; `chance` is a stream of its own.
@@ -155,11 +270,40 @@ impl AnyLock {
         Self(match strategy {
             Strategy::None => Machine::None(NoLock::default()),
             Strategy::Naive => Machine::Naive(Naive::new(spec, chance)),
-            Strategy::Fair => Machine::Fair(Box::new(Fair::new(spec, chance))),
-            Strategy::FairQueue { beat } => Machine::FairQueue(Box::new(FairQueue::new(spec, beat, chance))),
-            Strategy::Notify => Machine::Notify(Box::new(Notify::new(spec, chance))),
             Strategy::Mutex => Machine::Mutex(Leased::new(spec, chance, Mutex)),
+            Strategy::Watchdog {
+                renewals_per_ttl,
+                max_hold,
+            } => {
+                let longest_hold = max_hold.map_or(Nanos::NEVER, Nanos::from);
+                Machine::Boxed(Box::new(watchdog(spec, chance, renewals_per_ttl, longest_hold)))
+            }
+            Strategy::Reentrant { count } => Machine::Boxed(Box::new(Reentrant::new(spec, chance, count))),
+            Strategy::ReadWrite { prefer } => {
+                let recipe = ReadWrite::new(prefer, &spec);
+                Machine::Boxed(Box::new(Leased::new(spec, chance, recipe)))
+            }
+            Strategy::Fair => Machine::Boxed(Box::new(Fair::new(spec, chance))),
+            Strategy::FairQueue { beat } => Machine::Boxed(Box::new(FairQueue::new(spec, beat, chance))),
+            Strategy::Notify => Machine::Boxed(Box::new(Notify::new(spec, chance))),
+            Strategy::Semaphore { permits } => {
+                Machine::Boxed(Box::new(Leased::new(spec, chance, Semaphore { permits })))
+            }
+            Strategy::Fenced { renews } => Machine::Boxed(Box::new(fenced(spec, chance, renews))),
+            Strategy::Replicated { replicas, timeout_ms } => {
+                let recipe = Replicated { replicas, timeout_ms };
+                Machine::Boxed(Box::new(Leased::new(spec, chance, recipe)))
+            }
         })
+    }
+
+    fn machine(&self) -> &dyn LockMachine {
+        match &self.0 {
+            Machine::None(lock) => lock,
+            Machine::Naive(lock) => lock,
+            Machine::Mutex(lock) => lock,
+            Machine::Boxed(lock) => lock.as_ref(),
+        }
     }
 }
 
@@ -169,20 +313,15 @@ impl LockMachine for AnyLock {
             Machine::None(lock) => lock.on(now, event, out),
             Machine::Naive(lock) => lock.on(now, event, out),
             Machine::Mutex(lock) => lock.on(now, event, out),
-            Machine::Fair(lock) => lock.on(now, event, out),
-            Machine::FairQueue(lock) => lock.on(now, event, out),
-            Machine::Notify(lock) => lock.on(now, event, out),
+            Machine::Boxed(lock) => lock.on(now, event, out),
         }
     }
 
     fn attempts(&self) -> u32 {
-        match &self.0 {
-            Machine::None(lock) => lock.attempts(),
-            Machine::Naive(lock) => lock.attempts(),
-            Machine::Mutex(lock) => lock.attempts(),
-            Machine::Fair(lock) => lock.attempts(),
-            Machine::FairQueue(lock) => lock.attempts(),
-            Machine::Notify(lock) => lock.attempts(),
-        }
+        self.machine().attempts()
+    }
+
+    fn split_votes(&self) -> u32 {
+        self.machine().split_votes()
     }
 }

@@ -101,6 +101,18 @@ impl Retry {
         }
         Ok(())
     }
+
+    /// No pause is longer than this; `None` when there is never a second attempt.
+    pub fn longest_pause(&self) -> Option<Nanos> {
+        match self.kind {
+            RetryKind::None => None,
+            _ if self.max_attempts == Some(1) => None,
+            RetryKind::Fixed => Some(self.base),
+            RetryKind::Exponential | RetryKind::FullJitter | RetryKind::EqualJitter | RetryKind::DecorrelatedJitter => {
+                Some(self.cap)
+            }
+        }
+    }
 }
 
 /// What to do after an attempt that did not get the lock.

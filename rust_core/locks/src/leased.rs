@@ -103,6 +103,16 @@ impl<R: Recipe> Leased<R> {
         }
     }
 
+    /// What is held was renewed, or lost.
+    pub(crate) fn prolong(&mut self, until: Nanos) {
+        match &mut self.state {
+            State::Held(grant) => grant.until = until,
+            State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
+                unreachable!("prolonged, but nothing is held")
+            }
+        }
+    }
+
     pub(crate) fn send(&mut self, command: Command, out: &mut Actions) -> CallId {
         let call = self.calls.fresh();
         out.send_over(R::LANE, call, SERVER, command);
@@ -342,14 +352,14 @@ impl<R: Recipe> Leased<R> {
     }
 
     /// Settles now, in case that the command that takes is, or will be, carried out.
-    fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
+    pub(crate) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
         self.last_word(self.recipe.give_back(claim), out);
         self.settle(outcome, out);
     }
 
     /// Travels behind the commands before it on the same connection where that still stands. As source: nobody waits
     /// for the answer, so nobody could meet a NOSCRIPT with another try.
-    pub(crate) fn last_word(&mut self, command: Command, out: &mut Actions) {
+    fn last_word(&mut self, command: Command, out: &mut Actions) {
         self.send(command.as_source().unwrap_or(command), out);
     }
 

@@ -211,7 +211,7 @@ impl Naive {
                 Effect::Unknown => self.settle(Outcome::Unknown, out),
             },
             Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
-                self.settle(Outcome::Unknown, out)
+                self.settle(Outcome::Unknown, out);
             }
         }
     }

@@ -1,0 +1,198 @@
+//! A lock whose lease is set anew while it is held: `Leased`, and beside it the renewals.
+//!
+//! ```text
+//!           held                point has come              1, before the end
+//!    Off ─────────▶ Due ─────────────────────────▶ Asked ──────────────────────▶ Due
+//!     ▲             │                                │ ├── error, lost, silence ─▶ Due
+//!     │             └── the end, or 0, or 1 too late ┴─┴─▶ Over
+//!     └── Release, Cancel: from anywhere
+//! ```
+//! Not drawn: a renewal that the server does not know as script is sent again as source. Once the longest hold has
+//! passed, `Due` asks nothing any more, and leads to `Over`.
+//!
+//! Promises: belief is prolonged only by an answer that came before the belief before it ended; a lock that was lost is
+//! never taken anew; the lease never rises after a release was sent; clients that were granted together are not renewed
+//! in step. Does not promise to notice a loss before the next renewal is answered, or the lease ends.
+
+use crate::leased::{Grant, Leased};
+use crate::recipe::{Claim, Recipe};
+use crate::{Actions, CallId, Command, ErrorKind, Event, Lasts, LockMachine, Nanos, Reply, Script, ScriptForm};
+
+#[derive(Debug)]
+pub(crate) struct Kept<R> {
+    lock: Leased<R>,
+    /// From one renewal to the next; `None`: never.
+    every: Option<Nanos>,
+    longest_hold: Nanos,
+    renewal: Renewal,
+    /// No renewal is sent from here on.
+    last_call: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Renewal {
+    /// Nothing is held.
+    Off,
+    Due(Nanos),
+    Asked(Asked),
+    /// Held, but not to be renewed, or no longer ours.
+    Over,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    call: CallId,
+    sent: Nanos,
+    form: ScriptForm,
+}
+
+impl<R: Recipe> Kept<R> {
+    /// Renewed `per_ttl` times in each lease, or never when that is `None`, and by no hold longer than `longest_hold`.
+    pub(crate) fn new(lock: Leased<R>, per_ttl: Option<u32>, longest_hold: Nanos) -> Self {
+        let ttl = Nanos::from(lock.spec.lease.ttl());
+        Self {
+            lock,
+            every: per_ttl.map(|times| Nanos(ttl.0 / u64::from(times))),
+            longest_hold,
+            renewal: Renewal::Off,
+            last_call: Nanos::NEVER,
+        }
+    }
+
+    /// Lets the lock itself hear it, and begins to renew what that made held.
+    fn pass_on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        self.lock.on(now, event, out);
+        match (self.renewal, self.lock.held(), self.every) {
+            (Renewal::Off, Some(grant), Some(every)) => {
+                self.last_call = now.after(self.longest_hold);
+                // Half a turn at least, for a lease that is fresh needs nothing; the rest is drawn, so that those who
+                // were granted together do not stay in step.
+                let half = Nanos(every.0 / 2);
+                let drawn = Nanos(self.lock.chance.below(every.since(half).0 + 1));
+                self.plan(now.after(half).after(drawn), grant.until, out);
+            }
+            (Renewal::Off, Some(_), None) => self.renewal = Renewal::Over,
+            // Nothing is held yet, or its renewals go on.
+            (Renewal::Off, None, _) | (Renewal::Due(_) | Renewal::Asked(_) | Renewal::Over, _, _) => {}
+        }
+    }
+
+    /// The end of belief is awaited as well: nobody else says that it has come.
+    fn plan(&mut self, at: Nanos, until: Nanos, out: &mut Actions) {
+        let at = if at < self.last_call { at } else { Nanos::NEVER };
+        self.renewal = Renewal::Due(at);
+        out.wake_at(at.min(until));
+    }
+
+    fn woke(&mut self, now: Nanos, grant: Grant, out: &mut Actions) {
+        match self.renewal {
+            Renewal::Due(_) | Renewal::Asked(_) if now >= grant.until => self.lapse(out),
+            Renewal::Due(at) if now >= at => self.ask(now, grant, ScriptForm::Sha, out),
+            Renewal::Due(at) => out.wake_at(at.min(grant.until)),
+            Renewal::Asked(asked) => {
+                let given_up = asked.sent.after(self.lock.spec.patience);
+                if now >= given_up {
+                    self.try_later(now, asked, grant, out);
+                } else {
+                    out.wake_at(given_up.min(grant.until));
+                }
+            }
+            // The point guarded what is settled since.
+            Renewal::Off | Renewal::Over => {}
+        }
+    }
+
+    fn ask(&mut self, now: Nanos, grant: Grant, form: ScriptForm, out: &mut Actions) {
+        let command = renew(grant.claim, self.lock.spec.lease.ttl().0, form);
+        let call = self.lock.send(command, out);
+        self.renewal = Renewal::Asked(Asked { call, sent: now, form });
+        out.wake_at(now.after(self.lock.spec.patience).min(grant.until));
+    }
+
+    fn answered(&mut self, now: Nanos, asked: Asked, grant: Grant, reply: Reply, out: &mut Actions) {
+        match reply {
+            // Whatever it says: belief has ended, and an answer that is late revives nothing.
+            _ if now >= grant.until => self.lapse(out),
+            Reply::Int(1) => {
+                let until = self.lock.spec.lease.until(asked.sent);
+                self.lock.prolong(until);
+                out.renewed(Lasts::Until(until));
+                self.try_later(now, asked, Grant { until, ..grant }, out);
+            }
+            Reply::Int(0) => self.lapse(out),
+            Reply::Error(ErrorKind::NoScript) if asked.form == ScriptForm::Sha => {
+                self.ask(now, grant, ScriptForm::Source, out);
+            }
+            // No renewal, but no loss either: the lease runs on, and there is time for another try.
+            Reply::Error(_)
+            | Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Items
+            | Reply::Other => {
+                self.try_later(now, asked, grant, out);
+            }
+        }
+    }
+
+    fn try_later(&mut self, now: Nanos, asked: Asked, grant: Grant, out: &mut Actions) {
+        let every = self.every.expect("only what is renewed is asked");
+        self.plan(asked.sent.after(every).max(now), grant.until, out);
+    }
+
+    fn lapse(&mut self, out: &mut Actions) {
+        self.renewal = Renewal::Over;
+        out.lapsed();
+    }
+
+    /// The renewal that this is the call of, with what it renews.
+    fn asked(&self, call: CallId) -> Option<(Asked, Grant)> {
+        match self.renewal {
+            Renewal::Asked(asked) if asked.call == call => Some((asked, self.lock.held()?)),
+            // A renewal that was given up, or a call of the lock itself.
+            Renewal::Asked(_) | Renewal::Off | Renewal::Due(_) | Renewal::Over => None,
+        }
+    }
+}
+
+fn renew(claim: Claim, lease_ms: u64, form: ScriptForm) -> Command {
+    Command::Run {
+        script: Script::CompareAndExpire,
+        form,
+        key: claim.key,
+        token: claim.token,
+        numbers: [lease_ms, 0],
+    }
+}
+
+impl<R: Recipe> LockMachine for Kept<R> {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            // From here on no renewal is sent, so none can follow the release.
+            Event::Release | Event::Cancel => {
+                self.renewal = Renewal::Off;
+                self.lock.on(now, event, out);
+            }
+            Event::Replied { call, reply } => match self.asked(call) {
+                Some((asked, grant)) => self.answered(now, asked, grant, reply, out),
+                None => self.pass_on(now, event, out),
+            },
+            Event::Lost { call } => match self.asked(call) {
+                Some((asked, grant)) => self.try_later(now, asked, grant, out),
+                None => self.pass_on(now, event, out),
+            },
+            Event::Woke => match self.lock.held() {
+                Some(grant) => self.woke(now, grant, out),
+                None => self.lock.on(now, event, out),
+            },
+            Event::Acquire { .. } | Event::Enter | Event::Published | Event::Disconnected => {
+                self.lock.on(now, event, out);
+            }
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.lock.attempts()
+    }
+}

@@ -1,0 +1,324 @@
+//! `reentrant`: a lock whose holder may enter it again, and which is given back with the last entry. The entries are
+//! counted on the server, in a hash of owner and count whose lease is set anew by each entry, or by the client, on top of
+//! a `mutex`: the difference shows in commands per grant.
+//!
+//! ```text
+//!               Enter            Entering            counted by the client: all at once
+//!            ┌─────────▶ the answer decides ──┐
+//!          Held ◀─────────────────────────────┤
+//!            ├─────────▶ the answer decides ──┘
+//!            │  Release          Leaving       not the last entry
+//!            └── Release of the last entry, Cancel ──▶ GivingBack, as in `Leased`
+//! ```
+//! What leads to `Held` and away from it is `Leased`. An entry that fails leaves those before it as they were; a release
+//! that is not settled as held ends all of them.
+//!
+//! Promises: exclusion between owners while nobody outlives the lease and the server keeps its data; one token for all
+//! entries of a grant, so a release by another owner is refused; an entry never takes a lock that was lost; a dead
+//! holder's lock is free again one lease after its last entry.
+
+use std::sync::Arc;
+
+use crate::calls::{Effect, Wait, wait};
+use crate::leased::{Grant, Leased};
+use crate::recipe::{Answer, Claim, Recipe, Was};
+use crate::{
+    Actions, CallId, Chance, Command, ErrorKind, Event, Lasts, LockMachine, Nanos, Outcome, Refusal, Reply, Script,
+    ScriptForm, Spec,
+};
+
+/// Who counts the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    Server,
+    Local,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reentrant {
+    lock: Leased<Counted>,
+    /// Those that were settled as held.
+    entries: u64,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// What is under way, if anything, is between `Leased` and the server.
+    Resting,
+    Entering(Unanswered),
+    Leaving(Unanswered),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    call: CallId,
+    sent: Nanos,
+    form: ScriptForm,
+}
+
+/// The first entry, and the end of all.
+#[derive(Debug)]
+struct Counted {
+    count: Count,
+    /// As many as the server may have counted: an entry whose answer was lost is among them.
+    at_most: u64,
+}
+
+impl Counted {
+    fn leave(claim: Claim, entries: u64) -> Command {
+        run(Script::ReentrantLeave, claim, entries)
+    }
+}
+
+fn run(script: Script, claim: Claim, number: u64) -> Command {
+    Command::Run {
+        script,
+        form: ScriptForm::Sha,
+        key: claim.key,
+        token: claim.token,
+        numbers: [number, 0],
+    }
+}
+
+impl Recipe for Counted {
+    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
+        match self.count {
+            Count::Server => run(Script::ReentrantTake, claim, lease_ms),
+            Count::Local => claim.set_if_absent(lease_ms),
+        }
+    }
+
+    fn taken(&self, reply: Reply) -> Answer {
+        match self.count {
+            Count::Server => Answer::of_script(reply),
+            Count::Local => Answer::of_set(reply),
+        }
+    }
+
+    fn give_back(&self, claim: Claim) -> Command {
+        match self.count {
+            Count::Server => Self::leave(claim, self.at_most),
+            Count::Local => claim.compare_and_delete(),
+        }
+    }
+
+    fn given_back(&self, reply: Reply) -> Option<Was> {
+        match (self.count, reply) {
+            (Count::Server, Reply::Int(0)) | (Count::Local, Reply::Int(1)) => Some(Was::Ours),
+            (Count::Server, Reply::Nil) | (Count::Local, Reply::Int(0)) => Some(Was::NotOurs),
+            (
+                Count::Server | Count::Local,
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Items
+                | Reply::Error(_)
+                | Reply::Other,
+            ) => None,
+        }
+    }
+}
+
+impl Reentrant {
+    pub(crate) fn new(spec: Arc<Spec>, chance: Chance, count: Count) -> Self {
+        let counted = Counted { count, at_most: 1 };
+        Self {
+            lock: Leased::new(spec, chance, counted),
+            entries: 0,
+            step: Step::Resting,
+        }
+    }
+
+    fn enter(&mut self, now: Nanos, out: &mut Actions) {
+        let grant = self.rest("Enter");
+        match self.lock.recipe.count {
+            _ if now >= grant.until => out.settle(Outcome::Refused(Refusal::TooLate)),
+            Count::Local => {
+                self.entries += 1;
+                out.settle(held(grant));
+            }
+            Count::Server => {
+                self.lock.recipe.at_most += 1;
+                let command = run(Script::ReentrantEnter, grant.claim, self.lock.spec.lease.ttl().0);
+                self.step = Step::Entering(self.send(now, command, ScriptForm::Sha, out));
+            }
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut Actions) {
+        let grant = self.rest("Release");
+        match self.lock.recipe.count {
+            // With the lease all entries are over.
+            _ if self.entries == 1 || now >= grant.until => self.lock.on(now, Event::Release, out),
+            Count::Local => {
+                self.entries -= 1;
+                out.settle(held(grant));
+            }
+            Count::Server => {
+                let command = Counted::leave(grant.claim, 1);
+                self.step = Step::Leaving(self.send(now, command, ScriptForm::Sha, out));
+            }
+        }
+    }
+
+    /// What is held. Panics when there is nothing, or a request is under way.
+    fn rest(&self, request: &str) -> Grant {
+        match (self.step, self.lock.held()) {
+            (Step::Resting, Some(grant)) => grant,
+            (Step::Resting, None) => panic!("{request}, but nothing is held"),
+            (Step::Entering(_) | Step::Leaving(_), _) => panic!("{request}, but the last request is not settled"),
+        }
+    }
+
+    fn send(&mut self, now: Nanos, command: Command, form: ScriptForm, out: &mut Actions) -> Unanswered {
+        let command = match form {
+            ScriptForm::Sha => command,
+            ScriptForm::Source => command.as_source().unwrap_or(command),
+        };
+        let call = self.lock.send(command, out);
+        out.wake_at(now.after(self.lock.spec.patience));
+        Unanswered { call, sent: now, form }
+    }
+}
+
+/// What comes of an entry, and of leaving one that is not the last.
+impl Reentrant {
+    fn entered(&mut self, now: Nanos, asked: Unanswered, grant: Grant, reply: Reply, out: &mut Actions) {
+        self.step = Step::Resting;
+        match reply {
+            // An answer that is late revives nothing; the entry goes with the others.
+            Reply::Int(2..) if now >= grant.until => out.settle(Outcome::Refused(Refusal::TooLate)),
+            Reply::Int(2..) => {
+                let until = self.lock.spec.lease.until(asked.sent);
+                self.lock.prolong(until);
+                self.entries += 1;
+                out.settle(held(Grant { until, ..grant }));
+            }
+            Reply::Nil => {
+                // Nothing is believed from here on, so nothing is entered either.
+                self.lock.prolong(now);
+                out.lapsed();
+                out.settle(Outcome::Refused(Refusal::TooLate));
+            }
+            Reply::Error(ErrorKind::NoScript) if asked.form == ScriptForm::Sha => {
+                let command = run(Script::ReentrantEnter, grant.claim, self.lock.spec.lease.ttl().0);
+                self.step = Step::Entering(self.send(now, command, ScriptForm::Source, out));
+            }
+            Reply::Error(kind) => {
+                match Effect::of(kind) {
+                    Effect::Nothing => self.lock.recipe.at_most -= 1,
+                    // It may be counted, and stays among what is given back at the end.
+                    Effect::Unknown => {}
+                }
+                out.settle(Outcome::Failed(kind));
+            }
+            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                out.settle(Outcome::Failed(ErrorKind::Unexpected));
+            }
+        }
+    }
+
+    fn left(&mut self, now: Nanos, asked: Unanswered, grant: Grant, reply: Reply, out: &mut Actions) {
+        self.step = Step::Resting;
+        match reply {
+            Reply::Int(1..) => {
+                self.entries -= 1;
+                self.lock.recipe.at_most -= 1;
+                if now < grant.until {
+                    out.settle(held(grant));
+                } else {
+                    self.lock.on(now, Event::Release, out);
+                }
+            }
+            Reply::Nil => self.lock.settle(Outcome::Expired, out),
+            Reply::Error(ErrorKind::NoScript) if asked.form == ScriptForm::Sha => {
+                let command = Counted::leave(grant.claim, 1);
+                self.step = Step::Leaving(self.send(now, command, ScriptForm::Source, out));
+            }
+            Reply::Error(kind) => self.give_up(grant, Outcome::Failed(kind), out),
+            // 0 as well: others are left, unless somebody has touched the count.
+            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                self.give_up(grant, Outcome::Failed(ErrorKind::Unexpected), out);
+            }
+        }
+    }
+
+    /// No answer to what is under way will come.
+    fn unanswered(&mut self, out: &mut Actions) {
+        match (self.step, self.lock.held()) {
+            (Step::Entering(_), _) => {
+                self.step = Step::Resting;
+                out.settle(Outcome::Unknown);
+            }
+            (Step::Leaving(_), Some(grant)) => self.give_up(grant, Outcome::Unknown, out),
+            (Step::Leaving(_), None) => unreachable!("an entry is left, but nothing is held"),
+            // Nothing of ours was awaited.
+            (Step::Resting, _) => {}
+        }
+    }
+
+    /// Ends all entries, since nobody knows how many there are.
+    fn give_up(&mut self, grant: Grant, outcome: Outcome, out: &mut Actions) {
+        self.step = Step::Resting;
+        self.lock.abandon(grant.claim, outcome, out);
+    }
+
+    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+        match (self.step, self.lock.held()) {
+            (Step::Entering(asked), Some(grant)) if asked.call == call => self.entered(now, asked, grant, reply, out),
+            (Step::Leaving(asked), Some(grant)) if asked.call == call => self.left(now, asked, grant, reply, out),
+            // A call of the lock itself, or one that was given up.
+            (Step::Entering(_) | Step::Leaving(_) | Step::Resting, _) => {
+                self.lock.on(now, Event::Replied { call, reply }, out);
+            }
+        }
+    }
+}
+
+fn held(grant: Grant) -> Outcome {
+    Outcome::Held {
+        lasts: Lasts::Until(grant.until),
+        fence: None,
+    }
+}
+
+impl LockMachine for Reentrant {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            Event::Acquire { .. } => {
+                self.entries = 1;
+                self.lock.recipe.at_most = 1;
+                self.lock.on(now, event, out);
+            }
+            Event::Enter => self.enter(now, out),
+            Event::Release => self.release(now, out),
+            // Whatever is under way: all that the server may have counted is given back.
+            Event::Cancel => {
+                self.step = Step::Resting;
+                self.lock.on(now, event, out);
+            }
+            Event::Replied { call, reply } => self.replied(now, call, reply, out),
+            Event::Lost { call } => match self.step {
+                Step::Entering(asked) | Step::Leaving(asked) if asked.call == call => self.unanswered(out),
+                // A call of the lock itself, or one that was given up.
+                Step::Entering(_) | Step::Leaving(_) | Step::Resting => self.lock.on(now, event, out),
+            },
+            Event::Woke => match self.step {
+                Step::Entering(asked) | Step::Leaving(asked) => {
+                    match wait(now, asked.sent.after(self.lock.spec.patience), out) {
+                        Wait::GoesOn => {}
+                        Wait::Over => self.unanswered(out),
+                    }
+                }
+                Step::Resting => self.lock.on(now, event, out),
+            },
+            Event::Published | Event::Disconnected => self.lock.on(now, event, out),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.lock.attempts()
+    }
+}
