@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use locks::{
     Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lasts, Lease, LockMachine, Mode,
-    Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
+    Nanos, Outcome, Reply, Retry, RetryKind, Script as Lua, ScriptForm, ServerId, Spec, Strategy, Token,
 };
 
 pub(crate) const KEY: Key = Key(7);
@@ -45,8 +45,12 @@ pub(crate) fn lease(ms: u64) -> Lease {
 }
 
 pub(crate) fn script(strategy: Strategy, spec: Spec) -> Script {
+    script_of(strategy, spec, Chance::seeded(1))
+}
+
+pub(crate) fn script_of(strategy: Strategy, spec: Spec, chance: Chance) -> Script {
     Script {
-        lock: AnyLock::new(strategy, Arc::new(spec), Chance::seeded(1)),
+        lock: AnyLock::new(strategy, Arc::new(spec), chance),
         now: Nanos::ZERO,
         wishes: VecDeque::new(),
         sent: Vec::new(),
@@ -197,6 +201,32 @@ impl Script {
         command.token().unwrap_or_else(|| panic!("no token in {command:?}"))
     }
 
+    /// A script with some token, guarded by the patience.
+    pub(crate) fn expect_run(self, label: &'static str, script: Lua, form: ScriptForm, numbers: [u64; 2]) -> Self {
+        self.expect_run_unguarded(label, script, form, numbers).expect_guard()
+    }
+
+    /// A script with some token, and nobody waits for it.
+    pub(crate) fn expect_run_unguarded(
+        self,
+        label: &'static str,
+        script: Lua,
+        form: ScriptForm,
+        numbers: [u64; 2],
+    ) -> Self {
+        let (told, command) = self.expect_send(label);
+        let token = told.token(label);
+        let expected = Command::Run {
+            script,
+            form,
+            key: KEY,
+            token,
+            numbers,
+        };
+        assert_eq!(command, expected, "{label}");
+        told
+    }
+
     /// This command, guarded by the patience.
     pub(crate) fn expect_command(self, label: &'static str, expected: Command) -> Self {
         self.expect_unguarded(label, expected).expect_guard()
@@ -245,6 +275,11 @@ impl Script {
         assert_eq!(self.wishes.pop_front(), Some(Action::WakeAt(point)));
         self.wake = Some(point);
         self
+    }
+
+    /// The point asked for last.
+    pub(crate) fn point(&self) -> Nanos {
+        self.wake.expect("a point was asked for")
     }
 
     /// A pause of this many milliseconds.

@@ -1,0 +1,174 @@
+//! `read-write`: which script which mode sends, and what becomes of a waiting writer's claim. What it shares with
+//! `mutex` is tested there, what its scripts do on real servers.
+
+use locks::{ErrorKind, Mode, Outcome, Prefer, Refusal, Reply, Retry, Script as Lua, ScriptForm, Spec, Strategy};
+
+use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
+
+/// The longest pause, and the patience.
+const CLAIM_MS: u64 = 10 + PATIENCE_MS;
+
+fn script(prefer: Prefer, spec: Spec) -> Script {
+    crate::words::script(Strategy::ReadWrite { prefer }, spec)
+}
+
+fn reading(prefer: Prefer) -> Script {
+    script(prefer, every_10_ms()).acquire_as(Mode::Shared).expect_run(
+        "take",
+        Lua::ReadTake,
+        ScriptForm::Sha,
+        [LEASE_MS, 0],
+    )
+}
+
+fn writing() -> Script {
+    script(Prefer::Writers, every_10_ms()).acquire().expect_run(
+        "take",
+        Lua::WriteTake,
+        ScriptForm::Sha,
+        [LEASE_MS, CLAIM_MS],
+    )
+}
+
+#[test]
+fn a_reader_joins_and_leaves_the_readers() {
+    for prefer in [Prefer::Readers, Prefer::Writers] {
+        let held = reading(prefer)
+            .at(5)
+            .reply("take", Reply::Int(1))
+            .expect_held_until(BELIEF_MS)
+            .release()
+            .expect_run("back", Lua::ReadGiveBack, ScriptForm::Sha, [0, 0]);
+        assert_eq!(held.token("take"), held.token("back"));
+        held.reply("back", Reply::Int(1)).expect(Outcome::Released);
+    }
+}
+
+#[test]
+fn a_writer_takes_and_gives_back_its_key() {
+    let held = || {
+        writing()
+            .at(5)
+            .reply("take", Reply::Int(1))
+            .expect_held_until(BELIEF_MS)
+            .release()
+            .expect_run("back", Lua::WriteGiveBack, ScriptForm::Sha, [0, 0])
+    };
+    held().reply("back", Reply::Int(1)).expect(Outcome::Released);
+    held().reply("back", Reply::Int(0)).expect(Outcome::Expired);
+}
+
+#[test]
+fn each_acquire_has_a_mode_of_its_own() {
+    reading(Prefer::Readers)
+        .reply("take", Reply::Nil)
+        .expect_pause(0..=10)
+        .cancel()
+        .expect(Outcome::Released)
+        .acquire()
+        .expect_run("write", Lua::WriteTake, ScriptForm::Sha, [LEASE_MS, 0]);
+}
+
+#[test]
+fn a_writer_keeps_its_token_from_attempt_to_attempt_but_not_to_the_next_acquire() {
+    let again = writing()
+        .reply("take", Reply::Nil)
+        .expect_pause(0..=10)
+        .sleep()
+        .expect_run("again", Lua::WriteTake, ScriptForm::Sha, [LEASE_MS, CLAIM_MS]);
+    assert_eq!(again.token("take"), again.token("again"));
+    let next = again
+        .reply("again", Reply::Error(ErrorKind::Loading))
+        .expect_forgotten("claim")
+        .expect(Outcome::Failed(ErrorKind::Loading))
+        .acquire()
+        .expect_run("next", Lua::WriteTake, ScriptForm::Sha, [LEASE_MS, CLAIM_MS]);
+    assert_ne!(next.token("again"), next.token("next"));
+}
+
+impl Script {
+    /// Nobody waits for the answer, and the claim ends by itself should it not arrive.
+    fn expect_forgotten(self, label: &'static str) -> Self {
+        self.expect_run_unguarded(label, Lua::WriteGiveBack, ScriptForm::Source, [0, 0])
+    }
+}
+
+#[test]
+fn a_writer_that_gives_up_takes_its_claim_back() {
+    writing()
+        .at(4_995)
+        .reply("take", Reply::Nil)
+        .expect_pause(0..=5)
+        .sleep()
+        .expect_run("again", Lua::WriteTake, ScriptForm::Sha, [LEASE_MS, CLAIM_MS])
+        .at(5_100)
+        .reply("again", Reply::Nil)
+        .expect_forgotten("claim")
+        .expect(Outcome::Refused(Refusal::TimedOut));
+    writing()
+        .reply("take", Reply::Nil)
+        .expect_pause(0..=10)
+        .cancel()
+        .expect_forgotten("claim")
+        .expect(Outcome::Released);
+    writing()
+        .cancel()
+        .expect_nothing()
+        .reply("take", Reply::Nil)
+        .expect_forgotten("claim")
+        .expect(Outcome::Released);
+    writing()
+        .lose("take")
+        .expect_forgotten("claim")
+        .expect(Outcome::Unknown);
+}
+
+#[test]
+fn nothing_is_claimed_where_nobody_tries_again_or_readers_go_first() {
+    let once = Retry {
+        max_attempts: Some(1),
+        ..every_10_ms().retry
+    };
+    let specs = [
+        (Prefer::Writers, one_attempt()),
+        (
+            Prefer::Writers,
+            Spec {
+                retry: once,
+                ..one_attempt()
+            },
+        ),
+        (Prefer::Readers, one_attempt()),
+    ];
+    for (prefer, spec) in specs {
+        script(prefer, spec)
+            .acquire()
+            .expect_run("take", Lua::WriteTake, ScriptForm::Sha, [LEASE_MS, 0])
+            .reply("take", Reply::Nil)
+            .expect(Outcome::Refused(Refusal::Busy));
+    }
+}
+
+#[test]
+fn a_reader_that_gives_up_has_nothing_to_take_back() {
+    reading(Prefer::Writers)
+        .reply("take", Reply::Nil)
+        .expect_pause(0..=10)
+        .cancel()
+        .expect(Outcome::Released);
+}
+
+#[test]
+fn scripts_that_the_server_does_not_know_are_sent_as_source() {
+    reading(Prefer::Readers)
+        .reply("take", Reply::Error(ErrorKind::NoScript))
+        .expect_run("source", Lua::ReadTake, ScriptForm::Source, [LEASE_MS, 0])
+        .reply("source", Reply::Int(1))
+        .expect_held_until(BELIEF_MS)
+        .release()
+        .expect_run("back", Lua::ReadGiveBack, ScriptForm::Sha, [0, 0])
+        .reply("back", Reply::Error(ErrorKind::NoScript))
+        .expect_run("back as source", Lua::ReadGiveBack, ScriptForm::Source, [0, 0])
+        .reply("back as source", Reply::Int(1))
+        .expect(Outcome::Released);
+}

@@ -1,0 +1,102 @@
+//! `semaphore`: permits. What it shares with `mutex` is tested there, what its scripts do on real servers.
+
+use locks::{ErrorKind, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Strategy};
+
+use crate::words::{BELIEF_MS, LEASE_MS, Script, every_10_ms};
+
+const PERMITS: u32 = 3;
+
+fn asking() -> Script {
+    crate::words::script(Strategy::Semaphore { permits: PERMITS }, every_10_ms())
+        .acquire()
+        .expect_run(
+            "take",
+            Lua::SemaphoreTake,
+            ScriptForm::Sha,
+            [u64::from(PERMITS), LEASE_MS],
+        )
+}
+
+fn held() -> Script {
+    asking().at(5).reply("take", Reply::Int(1)).expect_held_until(BELIEF_MS)
+}
+
+impl Script {
+    fn expect_permit_back(self, label: &'static str, form: ScriptForm) -> Self {
+        let token = self.token("take");
+        let script = self.expect_run(label, Lua::SemaphoreGiveBack, form, [0, 0]);
+        assert_eq!(script.token(label), token);
+        script
+    }
+}
+
+#[test]
+fn a_permit_is_given_back_by_its_token() {
+    held()
+        .at(50)
+        .release()
+        .expect_permit_back("back", ScriptForm::Sha)
+        .reply("back", Reply::Error(ErrorKind::NoScript))
+        .expect_permit_back("source", ScriptForm::Source)
+        .reply("source", Reply::Int(1))
+        .expect(Outcome::Released);
+}
+
+#[test]
+fn a_permit_whose_lease_was_over_says_so() {
+    held()
+        .at(2 * LEASE_MS)
+        .release()
+        .expect_permit_back("back", ScriptForm::Sha)
+        .reply("back", Reply::Int(0))
+        .expect(Outcome::Expired);
+}
+
+#[test]
+fn when_all_are_taken_it_is_tried_again_and_then_refused() {
+    asking()
+        .reply("take", Reply::Nil)
+        .expect_pause(0..=10)
+        .at(5_000)
+        .wake()
+        .expect_run(
+            "again",
+            Lua::SemaphoreTake,
+            ScriptForm::Sha,
+            [u64::from(PERMITS), LEASE_MS],
+        )
+        .reply("again", Reply::Nil)
+        .expect(Outcome::Refused(Refusal::TimedOut))
+        .expect_attempts(2);
+}
+
+#[test]
+fn an_answer_that_never_comes_is_asked_back_as_source() {
+    for lost in [false, true] {
+        let script = if lost { asking().lose("take") } else { asking().sleep() };
+        script
+            .expect_run_unguarded("back", Lua::SemaphoreGiveBack, ScriptForm::Source, [0, 0])
+            .expect(Outcome::Unknown);
+    }
+}
+
+#[test]
+fn an_answer_that_it_never_gives_is_asked_back() {
+    for reply in [Reply::Int(2), Reply::Int(0), Reply::Ok, Reply::Other] {
+        asking()
+            .reply("take", reply)
+            .expect_run_unguarded("back", Lua::SemaphoreGiveBack, ScriptForm::Source, [0, 0])
+            .expect(Outcome::Failed(ErrorKind::Unexpected));
+    }
+}
+
+#[test]
+fn a_cancel_while_asking_gives_the_permit_back() {
+    asking()
+        .cancel()
+        .expect_nothing()
+        .reply("take", Reply::Int(1))
+        .expect_permit_back("back", ScriptForm::Sha)
+        .reply("back", Reply::Int(1))
+        .expect(Outcome::Released);
+}
