@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, ArgValue, CallId, Chance, Command, ErrorKind, Event, LockMachine, Millis, Mode, Nanos,
-    Outcome, Reply, Script, SpecError, Strategy,
+    Action, Actions, AnyLock, CallId, Chance, ErrorKind, Event, Key, Keys, LockMachine, Millis, Mode, Nanos, Outcome,
+    Reply, Strategy,
 };
 
-use crate::words::{KEY, PATIENCE_MS, every_10_ms, lease, one_attempt, script};
+use crate::words::{KEY, PATIENCE_MS, every_10_ms, one_attempt, script};
 
 #[test]
 fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
@@ -21,28 +21,39 @@ fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
     }
 }
 
+/// All that ask a server.
+pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
+    Strategy::ALL.into_iter().filter(|&strategy| strategy != Strategy::None)
+}
+
+/// All that ask again after a pause, each with the answer that says that somebody else has the lock.
+fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
+    Strategy::ALL.into_iter().filter_map(|strategy| match strategy {
+        Strategy::None | Strategy::Fair | Strategy::FairQueue { .. } | Strategy::Notify => None,
+        Strategy::Naive => Some((strategy, Reply::Int(0))),
+        Strategy::Mutex
+        | Strategy::Watchdog { .. }
+        | Strategy::Reentrant { .. }
+        | Strategy::ReadWrite { .. }
+        | Strategy::Semaphore { .. }
+        | Strategy::Fenced { .. }
+        | Strategy::Replicated { .. } => Some((strategy, Reply::Nil)),
+    })
+}
+
 #[test]
 fn an_early_wake_up_asks_for_the_point_again() {
-    for (strategy, command) in [
-        (Strategy::Naive, Some(Command::SetNx { key: KEY })),
-        (Strategy::Mutex, None),
-    ] {
-        let asking = script(strategy, every_10_ms()).acquire();
-        let asking = match command {
-            Some(command) => asking.expect_command("ask", command),
-            None => asking.expect_set("ask"),
-        };
-        let busy = if strategy == Strategy::Mutex {
-            Reply::Nil
-        } else {
-            Reply::Int(0)
-        };
-        let mut pausing = asking
+    for (strategy, busy) in refusals() {
+        let guard = Nanos::from_millis(PATIENCE_MS);
+        let mut pausing = script(strategy, every_10_ms())
+            .acquire()
+            .expect_send_over("ask", strategy.owns_connection())
+            .expect_guard()
             .at(400)
             .wake()
-            .expect_wake_at(Nanos::from_millis(PATIENCE_MS))
+            .expect_wake_at(guard)
             .wake()
-            .expect_wake_at(Nanos::from_millis(PATIENCE_MS))
+            .expect_wake_at(guard)
             .reply("ask", busy)
             .expect_pause(0..=10);
         // Only a pause that was not over at once can be woken from early.
@@ -71,10 +82,30 @@ fn a_driver_that_breaks_the_contract_is_told_so() {
         assert!(panics(strategy, &[Event::Release]), "{strategy:?}: Release when idle");
         assert!(panics(strategy, &[acquire, acquire]), "{strategy:?}: Acquire twice");
     }
-    for strategy in Strategy::ALL.into_iter().filter(|&strategy| strategy != Strategy::None) {
+    for strategy in all_but_none() {
         assert!(
             panics(strategy, &[acquire, Event::Release]),
             "{strategy:?}: Release before it is held"
+        );
+        assert!(
+            panics(strategy, &[acquire, Event::Enter]),
+            "{strategy:?}: Enter before it is held"
+        );
+    }
+    let shared = Event::Acquire {
+        keys: KEY.into(),
+        mode: Mode::Shared,
+    };
+    let both = Event::Acquire {
+        keys: Keys::new(&[KEY, Key(8)]).expect("two are few"),
+        mode: Mode::Exclusive,
+    };
+    for strategy in all_but_none() {
+        assert_eq!(panics(strategy, &[shared]), !strategy.shares(), "{strategy:?}: shared");
+        assert_eq!(
+            panics(strategy, &[both]),
+            !strategy.takes_many_keys(),
+            "{strategy:?}: two keys"
         );
     }
 }
@@ -108,67 +139,6 @@ fn a_call_lost_or_answered_that_was_never_made_changes_nothing() {
 }
 
 #[test]
-fn a_strategy_is_found_by_its_name_and_an_unknown_one_names_those_known() {
-    for strategy in Strategy::ALL {
-        assert_eq!(Strategy::named(strategy.name(), &[]), Ok(strategy));
-    }
-    let unknown = Strategy::named("mutx", &[]).expect_err("a name that does not exist");
-    assert_eq!(
-        unknown.to_string(),
-        "there is no strategy `mutx`; known are none, naive, mutex, fair, fair-queue, notify"
-    );
-    let nodes = [("nodes".to_owned(), ArgValue::Int(5))];
-    let unknown = Strategy::named("mutex", &nodes).expect_err("an argument that does not exist");
-    assert_eq!(unknown.to_string(), "`mutex` takes no arguments, and was given `nodes`");
-}
-
-#[test]
-fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
-    for (ms, good) in [(1, false), (2, false), (3, true), (1 << 53, true)] {
-        let spec = locks::Spec {
-            lease: lease(ms),
-            ..one_attempt()
-        };
-        for strategy in Strategy::ALL.into_iter().skip(2) {
-            assert_eq!(strategy.check(&spec).is_ok(), good, "{strategy:?}: {ms} ms");
-        }
-        assert_eq!(Strategy::Naive.check(&spec), Ok(()));
-    }
-    let spec = locks::Spec {
-        patience: Nanos::ZERO,
-        ..one_attempt()
-    };
-    assert_eq!(Strategy::None.check(&spec), Err(SpecError::NoPatience));
-}
-
-#[test]
-fn a_strategy_says_which_scripts_it_sends() {
-    assert_eq!(Strategy::Naive.scripts(), []);
-    assert_eq!(Strategy::Mutex.scripts(), [Script::CompareAndDelete]);
-    assert_eq!(Strategy::Fair.scripts(), [Script::CompareAndDelete]);
-    assert_eq!(
-        Strategy::Notify.scripts(),
-        [Script::NotifyAcquire, Script::NotifyRelease]
-    );
-    let beat = Millis(2_000);
-    assert_eq!(
-        Strategy::FairQueue { beat }.scripts(),
-        [Script::QueueTake, Script::QueueLeave]
-    );
-}
-
-#[test]
-fn the_beat_of_a_queue_is_an_argument() {
-    let beat_ms = |ms| Strategy::named("fair-queue", &[("beat_ms".to_owned(), ArgValue::Int(ms))]);
-    assert_eq!(beat_ms(5_000), Ok(Strategy::FairQueue { beat: Millis(5_000) }));
-    let refused = beat_ms(9).expect_err("too often");
-    assert_eq!(
-        refused.to_string(),
-        "the `beat_ms` of `fair-queue` must be a whole number from 10 to 60000"
-    );
-}
-
-#[test]
 fn a_client_stays_small() {
     // Many thousand clients stand in one vector: two cache lines at most.
     assert!(size_of::<AnyLock>() <= 104, "{}", size_of::<AnyLock>());
@@ -176,7 +146,7 @@ fn a_client_stays_small() {
 
 #[test]
 fn two_clients_refused_together_do_not_stay_in_step() {
-    for (strategy, busy) in [(Strategy::Naive, Reply::Int(0)), (Strategy::Mutex, Reply::Nil)] {
+    for (strategy, busy) in refusals() {
         let pauses = Chance::streams(3).take(20).map(|chance| {
             let mut lock = AnyLock::new(strategy, Arc::new(every_10_ms()), chance);
             let mut out = Actions::default();

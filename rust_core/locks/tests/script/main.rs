@@ -2,6 +2,7 @@
 //!
 //! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
 
+mod catalogue;
 mod every_lock;
 mod fair;
 mod fair_queue;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use locks::{
     Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lasts, Lease, LockMachine, Mode,
-    Nanos, Outcome, Reply, Retry, RetryKind, Script as Lua, ScriptForm, ServerId, Spec, Strategy, Token,
+    Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
 };
 
 pub(crate) const KEY: Key = Key(7);
@@ -201,32 +201,6 @@ impl Script {
         command.token().unwrap_or_else(|| panic!("no token in {command:?}"))
     }
 
-    /// A script with some token, guarded by the patience.
-    pub(crate) fn expect_run(self, label: &'static str, script: Lua, form: ScriptForm, numbers: [u64; 2]) -> Self {
-        self.expect_run_unguarded(label, script, form, numbers).expect_guard()
-    }
-
-    /// A script with some token, and nobody waits for it.
-    pub(crate) fn expect_run_unguarded(
-        self,
-        label: &'static str,
-        script: Lua,
-        form: ScriptForm,
-        numbers: [u64; 2],
-    ) -> Self {
-        let (told, command) = self.expect_send(label);
-        let token = told.token(label);
-        let expected = Command::Run {
-            script,
-            form,
-            key: KEY,
-            token,
-            numbers,
-        };
-        assert_eq!(command, expected, "{label}");
-        told
-    }
-
     /// This command, guarded by the patience.
     pub(crate) fn expect_command(self, label: &'static str, expected: Command) -> Self {
         self.expect_unguarded(label, expected).expect_guard()
@@ -242,6 +216,12 @@ impl Script {
     /// Some command over a shared connection to the first server.
     pub(crate) fn expect_send(self, label: &'static str) -> (Self, Command) {
         self.expect_send_to(label, ServerId(0), Lane::Shared)
+    }
+
+    /// Some command to the first server, over a connection of the client's own or a shared one.
+    pub(crate) fn expect_send_over(self, label: &'static str, owned: bool) -> Self {
+        let lane = if owned { Lane::Own } else { Lane::Shared };
+        self.expect_send_to(label, ServerId(0), lane).0
     }
 
     /// Some command, guarded or not.
