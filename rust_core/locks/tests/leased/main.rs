@@ -153,7 +153,7 @@ fn each_lock_is_held_renewed_entered_and_lapses_where_it_can() {
             watcher.step(&step);
         }
         let keeps = matches!(strategy, Lock::Watchdog { .. } | Lock::Fenced { renews: true });
-        let enters = if strategy.nests() { 1 } else { 0 };
+        let enters = u32::from(strategy.nests());
         assert_eq!(
             (watcher.seen.renewals > 0, watcher.seen.entries),
             (keeps, enters),

@@ -143,9 +143,10 @@ impl Watcher {
             Phase::Idle => {
                 (self.phase, self.key, self.present) = (Phase::Acquiring, key, self.calls.len());
                 self.spent.append(&mut self.tokens);
-                let mode = match shared && self.strategy.shares() {
-                    true => Mode::Shared,
-                    false => Mode::Exclusive,
+                let mode = if shared && self.strategy.shares() {
+                    Mode::Shared
+                } else {
+                    Mode::Exclusive
                 };
                 self.tell(Event::Acquire { keys: key.into(), mode });
             }
@@ -361,7 +362,7 @@ fn takes(command: Command) -> bool {
 fn good(command: Command) -> Reply {
     match command {
         Command::SetNxPx { .. } => Reply::Ok,
-        Command::Wait { replicas, .. } => Reply::Int(replicas as i64),
+        Command::Wait { replicas, .. } => Reply::Int(replicas.cast_signed()),
         Command::Run {
             script: Script::ReentrantEnter,
             ..
@@ -374,7 +375,7 @@ fn good(command: Command) -> Reply {
 fn grants(command: Command, reply: Reply) -> bool {
     match (command, reply) {
         (Command::SetNxPx { .. }, reply) => reply == Reply::Ok,
-        (Command::Wait { replicas, .. }, Reply::Int(had)) => had >= replicas as i64,
+        (Command::Wait { replicas, .. }, Reply::Int(had)) => had >= replicas.cast_signed(),
         (Command::Run { script, .. }, Reply::Int(number)) => match script {
             Script::ReentrantEnter => number >= 2,
             Script::FencedTake => number >= 1,
