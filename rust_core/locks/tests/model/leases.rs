@@ -91,7 +91,11 @@ impl Redis {
     /// Of `replicas`; at every third time they have lost touch.
     pub(crate) fn wait(&mut self, replicas: u64) -> Reply {
         self.waits += 1;
-        Reply::Int(if self.waits % 3 == 0 { 0 } else { replicas.cast_signed() })
+        Reply::Int(if self.waits.is_multiple_of(3) {
+            0
+        } else {
+            replicas.cast_signed()
+        })
     }
 }
 
