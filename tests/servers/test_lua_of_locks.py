@@ -142,6 +142,39 @@ def test_a_lock_that_expired_goes_to_the_first_whoever_beats(queue):
     assert queue.take("a") == TAKEN
 
 
+@pytest.mark.parametrize(("lease_ms", "alive_ms"), [(700, 60_000), (LEASE_MS, 700)])
+def test_an_expired_lock_is_handed_over_for_no_longer_than_its_lease_or_the_life_of_its_waiter(
+    queue, lease_ms, alive_ms
+):
+    queue.take("dead", lease_ms=30)
+    queue.take("a", alive_ms=alive_ms)
+    queue.take("b")
+    pass_ms(40)
+    assert queue.take("b", lease_ms=lease_ms) == WAITS
+    assert queue.holder() == b"a"
+    assert 0 < queue.client.pttl("lock{1}") <= 700
+    assert 0 < queue.client.pttl("lock{1}:bell:a") <= 700
+
+
+def test_a_beat_passes_over_waiters_that_died(queue):
+    queue.take("dead", lease_ms=30)
+    queue.take("dead too", alive_ms=30)
+    queue.take("a")
+    pass_ms(40)
+    assert queue.take("a") == TAKEN
+    assert queue.client.keys() == [b"lock{1}"]
+
+
+def test_a_beat_lengthens_the_life_of_its_waiter_and_shortens_nobody_elses(queue):
+    queue.take("a")
+    queue.take("b", alive_ms=60)
+    queue.take("b", alive_ms=ALIVE_MS)
+    queue.take("c", alive_ms=30)
+    pass_ms(80)
+    queue.leave("a")
+    assert queue.holder() == b"b"
+
+
 def test_a_newcomer_that_does_not_wait_hands_an_expired_lock_to_the_first(queue):
     queue.take("dead", lease_ms=30)
     queue.take("a")
@@ -159,11 +192,12 @@ def test_a_beat_takes_an_expired_lock_for_whoever_is_first_itself(queue):
     assert queue.client.pttl("lock{1}") > LEASE_MS - 1_000
 
 
-def test_who_leaves_the_queue_wakes_its_own_blocked_pop_and_takes_nothing_from_others(queue, binary):
+def test_who_leaves_the_queue_wakes_its_own_blocked_pop_and_takes_nothing_from_others(queue):
     queue.take("a")
     queue.take("b")
     queue.take("c")
     assert queue.leave("b", listens=True) == 0
+    assert queue.client.zrange("lock{1}:queue", 0, -1) == [b"c"]
     assert 0 < queue.client.pttl("lock{1}:bell:b") <= 1_000
     assert queue.ring("b")
     assert queue.holder() == b"a"
@@ -214,7 +248,8 @@ def test_a_key_of_another_type_is_an_error_and_not_a_grant(queue, which):
     queue.client.lpush(queue.keys[which], "x")
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
         queue.take("a")
-    assert queue.holder() is None if which else True
+    queue.client.delete(queue.keys[which])
+    assert queue.client.keys("lock{1}") == []
 
 
 class Notify:

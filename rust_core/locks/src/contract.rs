@@ -69,9 +69,11 @@ pub trait LockMachine {
 pub enum Event {
     /// Take the lock named `keys`; more than one only where `Strategy::takes_many_keys`. Only when idle.
     Acquire { keys: Keys, mode: Mode },
-    /// The holder enters once more; only where `Strategy::nests`, and only while held. Settles as an acquire.
+    /// The holder enters once more; only where `Strategy::nests`, and only while held. Settles as an acquire; when not as
+    /// `Held`, the entries before it stand, and are still to be released.
     Enter,
-    /// Give it back, or leave the last entry. Only while held.
+    /// Give it back, or leave the last entry. Only while held. Settles as `Held` when other entries are left, and they
+    /// still hold; any other settlement ends all of them.
     Release,
     /// Stop trying and free what may have been taken; while held it is a `Release` of all entries. Settles like a
     /// release. It takes the place of the request under way, if there is one: a single `Settle` answers both. In any
@@ -149,7 +151,8 @@ pub enum Refusal {
     Busy,
     /// The longest wait of the retry policy passed.
     TimedOut,
-    /// It was granted, but too late for any of the lease to be left; it was given back, or left to end by itself.
+    /// It was granted, but too late for any of the lease to be left, or too few replicas had it in time; it was given
+    /// back, or left to end by itself. Of an `Enter`: the lease was over.
     TooLate,
 }
 

@@ -214,9 +214,10 @@ impl<S: Stake> Quorum<S> {
 
     fn send_take(&mut self, claim: Claim<S>, server: u16, form: ScriptForm, out: &mut Actions) {
         let call = self.calls.fresh();
-        let lease_ms = self.spec.lease.ttl().0;
-        out.send(call, ServerId(server), claim.stake.take(claim.token, lease_ms, form));
-        self.seats.of(server).ask = Ask::Waiting { call, form };
+        let command = claim.stake.take(claim.token, self.spec.lease.ttl().0, form);
+        out.send(call, ServerId(server), command);
+        let may_be_unknown = command.as_source().is_some();
+        self.seats.of(server).ask = Ask::Waiting { call, may_be_unknown };
     }
 
     fn asked(&mut self, server: u16, reply: Reply, out: &mut Actions) {
@@ -224,7 +225,7 @@ impl<S: Stake> Quorum<S> {
         seat.ask = match (S::taken(reply), reply) {
             (Some(Taken::Mine), _) => Ask::Granted,
             (Some(Taken::Theirs), _) => Ask::Refused,
-            (None, Reply::Error(ErrorKind::NoScript)) if seat.ask.form() == Some(ScriptForm::Sha) => {
+            (None, Reply::Error(ErrorKind::NoScript)) if seat.ask.may_be_unknown() => {
                 match self.state {
                     State::Asking(asking) => return self.send_take(asking.claim, server, ScriptForm::Source, out),
                     // The attempt ended without this server, which has taken nothing.
@@ -302,7 +303,7 @@ impl<S: Stake> Quorum<S> {
     /// An attempt that got some of the servers, and was kept from a quorum by what others held of the rest, not by
     /// silence or errors. Asked again as answers come in, for the one grant may be the last of them.
     fn count_split_vote(&mut self) {
-        if !self.split && self.seats.granted() > 0 && self.seats.refused() > self.seats.count() - self.seats.quorum() {
+        if !self.split && self.seats.granted() > 0 && self.seats.others_prevail() {
             self.split = true;
             self.split_votes = self.split_votes.saturating_add(1);
         }

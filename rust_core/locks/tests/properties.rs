@@ -296,6 +296,7 @@ impl Watcher {
                     Lock::Naive => matches!(reply, Reply::Int(0 | 1)),
                     Lock::FairQueue { .. } | Lock::Notify => reply == Reply::Int(0),
                     Lock::None | Lock::Mutex | Lock::Fair => reply == Reply::Ok,
+                    other => panic!("{other:?} is not plain"),
                 };
                 assert!(granted, "held by {reply:?}");
             }
@@ -366,12 +367,19 @@ fn config() -> ProptestConfig {
     }
 }
 
+/// Those that are taken and given back, and nothing between. What others do is looked at in `leased`.
+fn plain() -> Vec<Lock> {
+    let names = ["none", "naive", "mutex", "fair", "fair-queue", "notify"];
+    let is_plain = |lock: &Lock| names.contains(&lock.name());
+    Lock::ALL.into_iter().filter(is_plain).collect()
+}
+
 proptest! {
     #![proptest_config(config())]
 
     #[test]
     fn whatever_happens_each_request_settles_once_and_by_its_own_calls(
-        strategy in select(Lock::ALL.to_vec()),
+        strategy in select(plain()),
         spec in specs(),
         seed: u64,
         steps in steps(),

@@ -121,7 +121,7 @@ fn a_database_is_selected_and_scripts_are_loaded_last() {
     let login = Login {
         protocol: Protocol::Resp3,
         db: 15,
-        scripts: &Script::ALL,
+        scripts: &[Script::CompareAndDelete],
         ..PLAIN
     };
     let load = format!("SCRIPT LOAD {}", Script::CompareAndDelete.source());

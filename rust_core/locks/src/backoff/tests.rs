@@ -197,6 +197,29 @@ fn a_policy_that_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn who_is_told_when_to_try_waits_until_the_longest_wait_or_until_the_attempts_are_used_up() {
+    let patient = Retry {
+        max_wait: ms(100),
+        max_attempts: Some(2),
+        ..retry(RetryKind::Fixed)
+    };
+    let mut backoff = Backoff::begin(ms(7));
+    backoff.attempt();
+    assert_eq!(backoff.wait_to_be_told(ms(106), &patient), Next::TryAt(ms(107)));
+    assert_eq!(backoff.left(ms(100), &patient), ms(7));
+    assert_eq!(
+        backoff.wait_to_be_told(ms(107), &patient),
+        Next::GiveUp(Refusal::TimedOut)
+    );
+    assert_eq!(backoff.left(ms(108), &patient), Nanos::ZERO);
+    backoff.attempt();
+    assert_eq!(backoff.wait_to_be_told(ms(8), &patient), Next::GiveUp(Refusal::Busy));
+    let hasty = Backoff::begin(ms(7));
+    assert_eq!(hasty.wait_to_be_told(ms(7), &Retry::NONE), Next::GiveUp(Refusal::Busy));
+    assert_eq!(hasty.left(ms(7), &Retry::NONE), Nanos::ZERO);
+}
+
+#[test]
 fn a_kind_is_found_by_its_name() {
     for kind in RetryKind::ALL {
         assert_eq!(RetryKind::named(kind.name()), Ok(kind));

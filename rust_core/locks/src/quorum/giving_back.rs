@@ -64,7 +64,14 @@ impl<S: Stake> Quorum<S> {
                 self.state = State::Pausing { stake, until };
                 out.wake_at(until);
             }
-            Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+            Next::GiveUp(refusal) => {
+                let outcome = match back.why {
+                    // Nobody else had it: answers that were lost, or an error here and there, kept us from it.
+                    Why::NoQuorum if !self.seats.others_prevail() => Outcome::Unknown,
+                    Why::NoQuorum | Why::TooLate | Why::Cancel | Why::Release => Outcome::Refused(refusal),
+                };
+                self.settle(outcome, out);
+            }
         }
     }
 

@@ -28,12 +28,13 @@ pub(crate) enum Ask {
     Unasked,
     Waiting {
         call: CallId,
-        form: ScriptForm,
+        /// It is a script that went out by its SHA-1.
+        may_be_unknown: bool,
     },
     /// Not within the node timeout; it may still.
     Silent {
         call: CallId,
-        form: ScriptForm,
+        may_be_unknown: bool,
     },
     Granted,
     Refused,
@@ -58,10 +59,10 @@ pub(crate) enum Back {
 }
 
 impl Ask {
-    pub(crate) const fn form(self) -> Option<ScriptForm> {
+    pub(crate) const fn may_be_unknown(self) -> bool {
         match self {
-            Self::Waiting { form, .. } | Self::Silent { form, .. } => Some(form),
-            Self::Unasked | Self::Granted | Self::Refused | Self::Failed(_) | Self::Unclear(_) | Self::Lost => None,
+            Self::Waiting { may_be_unknown, .. } | Self::Silent { may_be_unknown, .. } => may_be_unknown,
+            Self::Unasked | Self::Granted | Self::Refused | Self::Failed(_) | Self::Unclear(_) | Self::Lost => false,
         }
     }
 
@@ -174,8 +175,8 @@ impl<C: Copy> Seats<C> {
     /// Those that have not answered the attempt have had their time.
     pub(crate) fn give_up_asking(&mut self) {
         for seat in &mut self.0 {
-            if let Ask::Waiting { call, form } = seat.ask {
-                seat.ask = Ask::Silent { call, form };
+            if let Ask::Waiting { call, may_be_unknown } = seat.ask {
+                seat.ask = Ask::Silent { call, may_be_unknown };
             }
         }
     }
@@ -193,8 +194,9 @@ impl<C: Copy> Seats<C> {
         self.count_of(|seat| seat.ask == Ask::Granted)
     }
 
-    pub(crate) fn refused(&self) -> u16 {
-        self.count_of(|seat| seat.ask == Ask::Refused)
+    /// Others hold so many that the rest are no quorum.
+    pub(crate) fn others_prevail(&self) -> bool {
+        self.count_of(|seat| seat.ask == Ask::Refused) > self.count() - self.quorum()
     }
 
     pub(crate) fn waiting(&self) -> u16 {

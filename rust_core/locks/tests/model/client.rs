@@ -1,6 +1,6 @@
 //! One client of a world: its lock, its clock, its connections, and what it believes.
 
-use locks::{AnyLock, CallId, Chance, Key, Lane, Nanos};
+use locks::{AnyLock, CallId, Chance, Key, Lane, Mode, Nanos};
 
 pub(crate) struct Client {
     pub(crate) lock: AnyLock,
@@ -8,6 +8,8 @@ pub(crate) struct Client {
     pub(crate) phase: Phase,
     /// Counts settlements, so that what was meant for an earlier turn is known.
     pub(crate) turn: u64,
+    /// Of the present `Acquire`.
+    pub(crate) mode: Mode,
     pub(crate) belief: Option<Belief>,
     /// When it asked for the lock, and when the server acknowledged its place in the queue: while it waits.
     pub(crate) asked: Nanos,
@@ -30,6 +32,7 @@ impl Client {
             },
             phase: Phase::Idle,
             turn: 0,
+            mode: Mode::Exclusive,
             belief: None,
             asked: Nanos::ZERO,
             queued: None,
@@ -69,6 +72,7 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Belief {
     pub(crate) key: Key,
+    pub(crate) mode: Mode,
     pub(crate) end: Nanos,
 }
 

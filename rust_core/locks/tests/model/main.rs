@@ -1,10 +1,12 @@
 //! Several clients and a small model of Redis on virtual time: delays, lost connections, stopped clients, clocks that
 //! drift, a server that forgets its scripts. All of a world comes from its seed.
 //!
-//! Property: no two clients believe at once that they hold the same key. Promised by `mutex` under all these faults;
-//! not by `naive` and `none`, and not by a `mutex` with a mistake put in, which is how the model itself is tested.
+//! Property: no more clients believe at once that they hold a key than the lock allows. Promised by all locks under all
+//! these faults but `naive` and `none`, and not kept by a lock with a mistake put in, which is how the model itself is
+//! tested.
 
 mod client;
+mod leases;
 mod network;
 mod redis;
 mod setting;
@@ -13,8 +15,9 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use locks::{Millis, Strategy};
+use locks::{Count, Millis, Prefer, Strategy};
 use proptest::prelude::*;
+use proptest::sample::select;
 use proptest::test_runner::RngSeed;
 use setting::Mistake;
 use world::World;
@@ -38,8 +41,42 @@ fn config() -> ProptestConfig {
 /// Beats so short that stopped clients miss them.
 const FAIR_QUEUE: Strategy = Strategy::FairQueue { beat: Millis(20) };
 
+const WATCHDOG: Strategy = Strategy::Watchdog {
+    renewals_per_ttl: 3,
+    max_hold: None,
+};
+const WRITERS_FIRST: Strategy = Strategy::ReadWrite {
+    prefer: Prefer::Writers,
+};
+const LEASED: [Strategy; 8] = [
+    WATCHDOG,
+    Strategy::Watchdog {
+        renewals_per_ttl: 2,
+        max_hold: Some(Millis(30)),
+    },
+    Strategy::Fenced { renews: true },
+    Strategy::Fenced { renews: false },
+    Strategy::Reentrant { count: Count::Server },
+    WRITERS_FIRST,
+    Strategy::Semaphore { permits: 2 },
+    Strategy::Replicated {
+        replicas: 1,
+        timeout_ms: 1,
+    },
+];
+
 proptest! {
     #![proptest_config(config())]
+
+    #[test]
+    fn no_more_clients_believe_than_a_lease_allows_and_all_are_served_once_the_faults_end(
+        strategy in select(&LEASED[..]),
+        seed: u64,
+    ) {
+        let world = World::run(strategy, Mistake::None, seed);
+        prop_assert_eq!(world.violation, None);
+        prop_assert_eq!(world.unserved, Vec::<usize>::new());
+    }
 
     #[test]
     fn no_two_clients_believe_in_one_lock_that_waits_and_all_are_served_once_the_faults_end(seed: u64) {
@@ -104,6 +141,25 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
 }
 
 #[test]
+fn mistakes_in_the_locks_with_a_lease_are_caught() {
+    let cases = [
+        // Who keeps a lease says himself when it has lapsed.
+        (Strategy::Fenced { renews: false }, Mistake::LeaseFromReply),
+        (WATCHDOG, Mistake::DeleteWithoutCompare),
+        (Strategy::Fenced { renews: true }, Mistake::FenceComesAgain),
+        (
+            Strategy::Reentrant { count: Count::Server },
+            Mistake::DeleteWithoutCompare,
+        ),
+        (Strategy::Semaphore { permits: 2 }, Mistake::OneTooMany),
+        (WRITERS_FIRST, Mistake::OneTooMany),
+        (WRITERS_FIRST, Mistake::LeaseFromReply),
+    ];
+    let found = cases.map(|(strategy, mistake)| (caught(strategy, mistake), strategy.name(), mistake));
+    assert!(found.iter().all(|&(worlds, ..)| worlds > 3), "{found:?}");
+}
+
+#[test]
 fn a_queue_that_is_served_from_its_end_is_caught() {
     let overtakes = |&seed: &u64| {
         World::without_faults(FAIR_QUEUE, Mistake::LastComesFirst, seed)
@@ -128,14 +184,20 @@ fn the_same_seed_is_the_same_world() {
     }
 }
 
-#[test]
-fn the_worlds_reach_every_outcome_of_a_mutex() {
+/// How often each thing happened in the first 100 worlds.
+fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
     let mut reached = BTreeMap::<String, u64>::new();
     for seed in 0..100 {
-        for (outcome, times) in World::run(Strategy::Mutex, Mistake::None, seed).outcomes {
+        for (outcome, times) in World::run(strategy, Mistake::None, seed).outcomes {
             *reached.entry(outcome).or_default() += times;
         }
     }
+    reached
+}
+
+#[test]
+fn the_worlds_reach_every_outcome_of_a_mutex() {
+    let reached = reached(Strategy::Mutex);
     for outcome in [
         "held",
         "released",
@@ -150,5 +212,39 @@ fn the_worlds_reach_every_outcome_of_a_mutex() {
             reached.get(outcome).is_some_and(|&times| times > 20),
             "{outcome}: {reached:?}"
         );
+    }
+}
+
+#[test]
+fn the_worlds_reach_renewals_and_losses() {
+    let reached = reached(WATCHDOG);
+    for event in ["renewed", "lapsed", "held", "released", "expired", "unknown"] {
+        assert!(
+            reached.get(event).is_some_and(|&times| times > 20),
+            "{event}: {reached:?}"
+        );
+    }
+}
+
+#[test]
+fn the_worlds_reach_what_is_special_about_the_locks_that_wait() {
+    for (strategy, special) in [
+        (FAIR_QUEUE, &["queued", "queued again", "hung up"][..]),
+        (Strategy::Notify, &["told"]),
+    ] {
+        let reached = reached(strategy);
+        let always = [
+            "held",
+            "released",
+            "busy",
+            "timed out",
+            "too late",
+            "expired",
+            "unknown",
+        ];
+        for outcome in special.iter().chain(&always) {
+            let times = reached.get(*outcome).copied().unwrap_or(0);
+            assert!(times > 10, "{outcome} of {}: {reached:?}", strategy.name());
+        }
     }
 }

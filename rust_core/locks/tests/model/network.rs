@@ -2,7 +2,7 @@
 
 use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, Token};
 
-use crate::redis::{Effect, Redis};
+use crate::redis::Effect;
 use crate::setting::Mistake;
 use crate::world::{Happening, Run};
 
@@ -72,17 +72,16 @@ impl Run {
         if self.strikes(self.faults.forget_percent) {
             self.server.forget_scripts();
         }
-        match self.server.run(self.now, from, command) {
-            Some(reply) => self.reply(from, reply),
-            None => {
-                let Command::AwaitBell { token, timeout_ms, .. } = command else {
-                    panic!("{command:?} blocks")
-                };
-                let at = self.now.after(Nanos::from_millis(timeout_ms));
-                self.later(at, Happening::Unblocks { from, token });
-            }
+        if let Some(reply) = self.server.run(self.now, from, command) {
+            self.reply(from, reply);
+        } else {
+            let Command::AwaitBell { token, timeout_ms, .. } = command else {
+                panic!("{command:?} blocks")
+            };
+            let at = self.now.after(Nanos::from_millis(timeout_ms));
+            self.later(at, Happening::Unblocks { from, token });
         }
-        for effect in Redis::take_effects(&mut self.server) {
+        for effect in self.server.take_effects() {
             match effect {
                 Effect::Pops(waiter) => self.reply(waiter, Reply::Items),
                 Effect::Publishes(listener) => {

@@ -1,10 +1,11 @@
 //! What one Redis does with the commands of locks: keys with an end, and a cache of scripts. `waiting.rs` has what it
-//! does for those that wait on it.
+//! does for those that wait on it, `leases.rs` for those that several hold, or that are kept.
 
 use std::collections::BTreeMap;
 
 use locks::{Command, ErrorKind, Key, Nanos, Reply, ScriptForm, Token};
 
+use crate::leases::Crowd;
 use crate::network::Sender;
 use crate::setting::Mistake;
 use crate::waiting::Place;
@@ -19,6 +20,10 @@ pub(crate) struct Redis {
     pub(crate) blocked: Vec<(Token, Sender)>,
     pub(crate) listeners: Vec<(Key, Sender)>,
     pub(crate) effects: Vec<Effect>,
+    pub(crate) crowd: Crowd,
+    pub(crate) writers: Crowd,
+    pub(crate) fences: BTreeMap<Key, i64>,
+    pub(crate) waits: u64,
     script_cached: bool,
     pub(crate) mistake: Mistake,
 }
@@ -44,6 +49,10 @@ impl Redis {
             blocked: Vec::new(),
             listeners: Vec::new(),
             effects: Vec::new(),
+            crowd: Crowd::default(),
+            writers: Crowd::default(),
+            fences: BTreeMap::new(),
+            waits: 0,
             script_cached: false,
             mistake,
         }
@@ -117,7 +126,8 @@ impl Redis {
                 ..
             } => {
                 self.script_cached = true;
-                Reply::Int(self.run_script(now, script, key, token, numbers))
+                let leased = self.run_lease(now, script, key, token, numbers);
+                leased.unwrap_or_else(|| Reply::Int(self.run_script(now, script, key, token, numbers)))
             }
             Command::SetNx { key } => {
                 if self.keys.contains_key(&key) {
@@ -140,6 +150,7 @@ impl Redis {
                 None => Reply::Int(0),
             },
             Command::Del { key } => self.delete(key),
+            Command::Wait { replicas, .. } => self.wait(replicas),
             other => panic!("the model does not know {other:?}"),
         }
     }

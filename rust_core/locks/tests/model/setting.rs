@@ -11,6 +11,10 @@ pub(crate) enum Mistake {
     ReusedCallIds,
     /// The lock goes to the last in the queue.
     LastComesFirst,
+    /// The counter of grants forgets one now and then.
+    FenceComesAgain,
+    /// One more is let in than there is room for.
+    OneTooMany,
 }
 
 pub(crate) struct Setting {

@@ -132,11 +132,11 @@ impl Redis {
         self.blocked.len() < before
     }
 
-    fn holds(&self, key: Key, token: Token) -> bool {
+    pub(crate) fn holds(&self, key: Key, token: Token) -> bool {
         self.keys.get(&key).is_some_and(|entry| entry.token == Some(token))
     }
 
-    fn set(&mut self, now: Nanos, key: Key, token: Token, lease_ms: u64) {
+    pub(crate) fn set(&mut self, now: Nanos, key: Key, token: Token, lease_ms: u64) {
         let expires = now.after(Nanos::from_millis(lease_ms));
         let token = Some(token);
         self.keys.insert(key, Entry { token, expires });

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lane, Lasts, Lease, LockMachine, Mode, Nanos,
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Lane, Lasts, Lease, LockMachine, Mode, Nanos,
     Outcome, Refusal, Reply, Strategy, Token,
 };
 
@@ -112,6 +112,9 @@ pub(crate) struct Run {
     pub(crate) clients: Vec<Client>,
     pub(crate) wanted: Vec<Key>,
     pub(crate) keys: u64,
+    strategy: Strategy,
+    /// Of the newest grant of each key.
+    fences: BTreeMap<Key, Fence>,
     pub(crate) lease: Lease,
     pub(crate) faults: Faults,
     pub(crate) mistake: Mistake,
@@ -149,6 +152,8 @@ impl Run {
             wanted: vec![Key(0); clients.len()],
             clients,
             keys,
+            strategy,
+            fences: BTreeMap::new(),
             lease,
             faults,
             mistake,
@@ -193,6 +198,7 @@ impl Run {
                 self.answer(from, reply);
             }
             Happening::Publishes { connection, .. } if connection == state.link(Lane::Own).connection => {
+                self.count("told");
                 self.tell(client, Event::Published);
             }
             Happening::Closes { lane, connection, .. } if connection == state.link(lane).connection => {
@@ -230,13 +236,13 @@ impl Run {
                         },
                     );
                 }
-                self.tell(
-                    client,
-                    Event::Acquire {
-                        keys: key.into(),
-                        mode: Mode::Exclusive,
-                    },
-                );
+                let mode = if self.strategy.shares() && self.chance.below(2) == 0 {
+                    Mode::Shared
+                } else {
+                    Mode::Exclusive
+                };
+                self.clients[client].mode = mode;
+                self.tell(client, Event::Acquire { keys: key.into(), mode });
             }
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;
@@ -264,10 +270,21 @@ impl Run {
                 } => self.send(client, over, call, command),
                 Action::WakeAt(local) => self.wake_at(client, local),
                 Action::Settle(outcome) => self.settle(client, outcome),
-                Action::HangUp => self.close(client, Lane::Own),
-                Action::Queued => self.clients[client].queued = Some(self.now),
-                Action::Renewed { .. } | Action::Lapsed => {
-                    panic!("the model does not know {action:?}")
+                Action::HangUp => {
+                    self.count("hung up");
+                    self.close(client, Lane::Own);
+                }
+                Action::Queued => {
+                    let before = self.clients[client].queued.replace(self.now);
+                    self.count(before.map_or("queued", |_| "queued again"));
+                }
+                Action::Renewed { lasts } => {
+                    self.count("renewed");
+                    self.believe(client, lasts);
+                }
+                Action::Lapsed => {
+                    self.count("lapsed");
+                    self.clients[client].belief = None;
                 }
             }
         }
@@ -292,8 +309,9 @@ impl Run {
             Outcome::Unknown => "unknown",
         });
         let longest = match outcome {
-            Outcome::Held { lasts, .. } => {
+            Outcome::Held { lasts, fence } => {
                 self.believe(client, lasts);
+                self.number(client, fence);
                 if self.now < self.faults.end {
                     self.faults.hold
                 } else {
@@ -324,17 +342,30 @@ impl Run {
             Lasts::Unbounded => Nanos::NEVER,
         };
         let end = state.clock.shows(local);
-        state.belief = Some(Belief { key, end });
+        let mode = state.mode;
+        state.belief = Some(Belief { key, mode, end });
         state.served |= self.now >= self.faults.end;
         let rival = |(id, other): (usize, &Client)| {
             let belief = other
                 .belief
                 .filter(|belief| belief.key == key && belief.end > self.now)?;
-            (id != client).then(|| format!("{client} and {id} hold {key:?} at {:?}: {belief:?}", self.now))
+            let share = mode == Mode::Shared && belief.mode == Mode::Shared;
+            (id != client && !share).then(|| format!("{client} and {id} hold {key:?} at {:?}: {belief:?}", self.now))
         };
-        self.violation = self.clients.iter().enumerate().find_map(rival);
+        let rivals: Vec<String> = self.clients.iter().enumerate().filter_map(rival).collect();
+        if rivals.len() >= self.strategy.permits() as usize {
+            self.violation = rivals.into_iter().next();
+        }
         if self.faults.none {
             self.violation = self.violation.take().or_else(|| self.overtaken(client));
+        }
+    }
+
+    fn number(&mut self, client: usize, fence: Option<Fence>) {
+        let Some(fence) = fence else { return };
+        let before = self.fences.insert(self.wanted[client], fence);
+        if before >= Some(fence) {
+            self.violation = Some(format!("{client} is granted {fence:?} after {before:?}"));
         }
     }
 

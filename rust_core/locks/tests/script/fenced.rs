@@ -17,6 +17,7 @@ fn asking() -> Script {
     crate::words::script(PLAIN, every_10_ms()).acquire().expect_run(
         "take",
         Lua::FencedTake,
+        None,
         ScriptForm::Sha,
         [LEASE_MS, 0],
     )
@@ -37,11 +38,12 @@ fn a_grant_brings_the_number_that_the_server_counted() {
 
 #[test]
 fn a_lock_that_is_taken_is_asked_for_again_with_a_token_of_its_own() {
-    let pausing = asking().reply("take", Reply::Nil).expect_pause(0..=10).at(20).wake();
-    let first = pausing.token("take");
-    let again = pausing.expect_run("again", Lua::FencedTake, ScriptForm::Sha, [LEASE_MS, 0]);
-    assert_ne!(first, again.token("again"));
-    again
+    asking()
+        .reply("take", Reply::Nil)
+        .expect_pause(0..=10)
+        .at(20)
+        .wake()
+        .expect_run("again", Lua::FencedTake, None, ScriptForm::Sha, [LEASE_MS, 0])
         .reply("take", Reply::Int(1))
         .expect_nothing()
         .reply("again", Reply::Int(2))
@@ -64,7 +66,13 @@ fn a_script_that_the_server_does_not_know_is_sent_as_source_and_the_lease_counts
         asking()
             .at(100)
             .reply("take", Reply::Error(ErrorKind::NoScript))
-            .expect_run("source", Lua::FencedTake, ScriptForm::Source, [LEASE_MS, 0])
+            .expect_run(
+                "source",
+                Lua::FencedTake,
+                Some("take"),
+                ScriptForm::Source,
+                [LEASE_MS, 0],
+            )
     };
     asked()
         .at(105)
@@ -107,17 +115,22 @@ fn it_is_renewed_only_where_that_was_asked_for() {
         .at(5_000)
         .wake()
         .expect_nothing();
-    let kept = crate::words::script(KEPT, one_attempt())
+    crate::words::script(KEPT, one_attempt())
         .acquire()
-        .expect_run("take", Lua::FencedTake, ScriptForm::Sha, [LEASE_MS, 0])
+        .expect_run("take", Lua::FencedTake, None, ScriptForm::Sha, [LEASE_MS, 0])
         .reply("take", Reply::Int(1))
         .expect_fenced_until(BELIEF_MS, fence(1))
         .expect_pause(LEASE_MS / 6..=LEASE_MS / 3 + 1)
         .at(4_000)
         .wake()
-        .expect_run("keep", Lua::CompareAndExpire, ScriptForm::Sha, [LEASE_MS, 0]);
-    assert_eq!(kept.token("take"), kept.token("keep"));
-    kept.reply("keep", Reply::Int(1))
+        .expect_run(
+            "keep",
+            Lua::CompareAndExpire,
+            Some("take"),
+            ScriptForm::Sha,
+            [LEASE_MS, 0],
+        )
+        .reply("keep", Reply::Int(1))
         .expect_renewed_until(4_000 + BELIEF_MS)
         .expect_pause(3_333..=3_334);
 }
@@ -134,7 +147,7 @@ fn an_error_that_shows_that_nothing_was_taken_leaves_nothing_to_clean_up() {
 fn without_retry_a_taken_lock_is_refused() {
     crate::words::script(PLAIN, one_attempt())
         .acquire()
-        .expect_run("take", Lua::FencedTake, ScriptForm::Sha, [LEASE_MS, 0])
+        .expect_run("take", Lua::FencedTake, None, ScriptForm::Sha, [LEASE_MS, 0])
         .reply("take", Reply::Nil)
         .expect(Outcome::Refused(Refusal::Busy));
 }

@@ -2,11 +2,13 @@
 //!
 //! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
 
+mod catalogue;
 mod every_lock;
 mod fair;
 mod fair_queue;
 mod fair_queue_bell;
 mod fenced;
+mod multilock;
 mod mutex;
 mod mutex_cancel;
 mod naive;
@@ -14,9 +16,14 @@ mod none;
 mod notify;
 mod notify_subscription;
 mod read_write;
+mod redisson_multilock;
+mod redisson_redlock;
+mod redlock;
+mod redlock_release;
 mod reentrant;
 mod replicated;
 mod semaphore;
+mod servers;
 mod waiting;
 mod watchdog;
 mod words;

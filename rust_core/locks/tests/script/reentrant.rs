@@ -13,7 +13,7 @@ fn script(count: Count) -> Script {
 fn held() -> Script {
     script(Count::Server)
         .acquire()
-        .expect_run("take", Lua::ReentrantTake, ScriptForm::Sha, [LEASE_MS, 0])
+        .expect_run("take", Lua::ReentrantTake, None, ScriptForm::Sha, [LEASE_MS, 0])
         .at(5)
         .reply("take", Reply::Int(1))
         .expect_held_until(BELIEF_MS)
@@ -21,7 +21,7 @@ fn held() -> Script {
 
 /// Entered a second time at 1 s.
 fn entering() -> Script {
-    held().at(1_000).enter().expect_enter("enter", ScriptForm::Sha)
+    held().at(1_000).enter().expect_entering("enter", ScriptForm::Sha)
 }
 
 fn entered() -> Script {
@@ -32,22 +32,27 @@ fn entered() -> Script {
 }
 
 impl Script {
-    fn expect_enter(self, label: &'static str, form: ScriptForm) -> Self {
+    fn expect_entering(self, label: &'static str, form: ScriptForm) -> Self {
         self.expect_of_the_grant(label, Lua::ReentrantEnter, form, LEASE_MS)
     }
 
-    fn expect_leave(self, label: &'static str, entries: u64, form: ScriptForm) -> Self {
+    fn expect_leaving(self, label: &'static str, entries: u64, form: ScriptForm) -> Self {
         self.expect_of_the_grant(label, Lua::ReentrantLeave, form, entries)
     }
 
+    /// One token for all entries.
     fn expect_of_the_grant(self, label: &'static str, script: Lua, form: ScriptForm, number: u64) -> Self {
-        let script = self.expect_run(label, script, form, [number, 0]);
-        assert_eq!(script.token(label), script.token("take"), "one token for all entries");
-        script
+        self.expect_run(label, script, Some("take"), form, [number, 0])
     }
 
-    fn expect_last_leave(self, label: &'static str, entries: u64) -> Self {
-        self.expect_run_unguarded(label, Lua::ReentrantLeave, ScriptForm::Source, [entries, 0])
+    fn expect_last_word_of(self, label: &'static str, entries: u64) -> Self {
+        self.expect_unguarded_run(
+            label,
+            Lua::ReentrantLeave,
+            Some("take"),
+            ScriptForm::Source,
+            [entries, 0],
+        )
     }
 }
 
@@ -56,11 +61,11 @@ fn each_entry_sets_the_lease_anew_and_each_release_leaves_one() {
     entered()
         .at(1_200)
         .release()
-        .expect_leave("inner", 1, ScriptForm::Sha)
+        .expect_leaving("inner", 1, ScriptForm::Sha)
         .reply("inner", Reply::Int(1))
         .expect_held_until(1_000 + BELIEF_MS)
         .release()
-        .expect_leave("outer", 1, ScriptForm::Sha)
+        .expect_leaving("outer", 1, ScriptForm::Sha)
         .reply("outer", Reply::Int(0))
         .expect(Outcome::Released)
         .expect_attempts(1);
@@ -70,16 +75,16 @@ fn each_entry_sets_the_lease_anew_and_each_release_leaves_one() {
 fn the_next_grant_begins_with_one_entry() {
     entered()
         .cancel()
-        .expect_leave("all", 2, ScriptForm::Sha)
+        .expect_leaving("all", 2, ScriptForm::Sha)
         .reply("all", Reply::Int(0))
         .expect(Outcome::Released)
         .at(2_000)
         .acquire()
-        .expect_run("next", Lua::ReentrantTake, ScriptForm::Sha, [LEASE_MS, 0])
+        .expect_run("next", Lua::ReentrantTake, None, ScriptForm::Sha, [LEASE_MS, 0])
         .reply("next", Reply::Int(1))
         .expect_held_until(2_000 + BELIEF_MS)
         .release()
-        .expect_run("back", Lua::ReentrantLeave, ScriptForm::Sha, [1, 0])
+        .expect_run("back", Lua::ReentrantLeave, Some("next"), ScriptForm::Sha, [1, 0])
         .reply("back", Reply::Int(0))
         .expect(Outcome::Released);
 }
@@ -118,7 +123,7 @@ fn after_the_lease_nothing_is_entered_and_a_release_ends_all_entries() {
         .enter()
         .expect(Outcome::Refused(Refusal::TooLate))
         .release()
-        .expect_leave("all", 2, ScriptForm::Sha)
+        .expect_leaving("all", 2, ScriptForm::Sha)
         .reply("all", Reply::Nil)
         .expect(Outcome::Expired);
     script(Count::Local)
@@ -146,7 +151,7 @@ fn an_entry_that_finds_the_lock_gone_ends_belief() {
         .enter()
         .expect(Outcome::Refused(Refusal::TooLate))
         .release()
-        .expect_leave("all", 2, ScriptForm::Sha)
+        .expect_leaving("all", 2, ScriptForm::Sha)
         .reply("all", Reply::Nil)
         .expect(Outcome::Expired);
 }
@@ -156,12 +161,12 @@ fn an_entry_that_is_answered_after_the_lease_revives_nothing() {
     held()
         .at(BELIEF_MS - 1)
         .enter()
-        .expect_enter("enter", ScriptForm::Sha)
+        .expect_entering("enter", ScriptForm::Sha)
         .at(BELIEF_MS)
         .reply("enter", Reply::Int(2))
         .expect(Outcome::Refused(Refusal::TooLate))
         .release()
-        .expect_leave("all", 2, ScriptForm::Sha)
+        .expect_leaving("all", 2, ScriptForm::Sha)
         .reply("all", Reply::Int(0))
         .expect(Outcome::Released);
 }
@@ -183,7 +188,7 @@ fn an_entry_without_an_answer_is_given_back_with_the_others() {
             .reply("enter", Reply::Int(2))
             .expect_nothing()
             .release()
-            .expect_leave("all", 2, ScriptForm::Sha)
+            .expect_leaving("all", 2, ScriptForm::Sha)
             .reply("all", Reply::Int(0))
             .expect(Outcome::Released);
     }
@@ -197,21 +202,21 @@ fn an_entry_that_fails_leaves_the_others_as_they_were() {
             .reply("enter", Reply::Error(kind))
             .expect(Outcome::Failed(kind))
             .release()
-            .expect_leave("back", 1, ScriptForm::Sha);
+            .expect_leaving("back", 1, ScriptForm::Sha);
     }
     for kind in [Other, Unexpected] {
         entering()
             .reply("enter", Reply::Error(kind))
             .expect(Outcome::Failed(kind))
             .release()
-            .expect_leave("back", 2, ScriptForm::Sha);
+            .expect_leaving("back", 2, ScriptForm::Sha);
     }
     for reply in [Reply::Ok, Reply::Int(1), Reply::Int(0), Reply::Items, Reply::Other] {
         entering()
             .reply("enter", reply)
             .expect(Outcome::Failed(ErrorKind::Unexpected))
             .release()
-            .expect_leave("back", 2, ScriptForm::Sha);
+            .expect_leaving("back", 2, ScriptForm::Sha);
     }
 }
 
@@ -220,19 +225,19 @@ fn scripts_that_the_server_does_not_know_are_sent_as_source() {
     entering()
         .at(1_020)
         .reply("enter", Reply::Error(ErrorKind::NoScript))
-        .expect_enter("enter as source", ScriptForm::Source)
+        .expect_entering("enter as source", ScriptForm::Source)
         .reply("enter as source", Reply::Int(2))
         .expect_held_until(1_020 + BELIEF_MS)
         .release()
-        .expect_leave("inner", 1, ScriptForm::Sha)
+        .expect_leaving("inner", 1, ScriptForm::Sha)
         .reply("inner", Reply::Error(ErrorKind::NoScript))
-        .expect_leave("inner as source", 1, ScriptForm::Source)
+        .expect_leaving("inner as source", 1, ScriptForm::Source)
         .reply("inner as source", Reply::Int(1))
         .expect_held_until(1_020 + BELIEF_MS)
         .release()
-        .expect_leave("outer", 1, ScriptForm::Sha)
+        .expect_leaving("outer", 1, ScriptForm::Sha)
         .reply("outer", Reply::Error(ErrorKind::NoScript))
-        .expect_leave("outer as source", 1, ScriptForm::Source)
+        .expect_leaving("outer as source", 1, ScriptForm::Source)
         .reply("outer as source", Reply::Int(0))
         .expect(Outcome::Released);
 }
@@ -241,30 +246,30 @@ fn scripts_that_the_server_does_not_know_are_sent_as_source() {
 fn a_release_that_finds_the_lock_gone_ends_all_entries() {
     entered()
         .release()
-        .expect_leave("inner", 1, ScriptForm::Sha)
+        .expect_leaving("inner", 1, ScriptForm::Sha)
         .reply("inner", Reply::Nil)
         .expect(Outcome::Expired)
         .at(3_000)
         .acquire()
-        .expect_run("next", Lua::ReentrantTake, ScriptForm::Sha, [LEASE_MS, 0]);
+        .expect_run("next", Lua::ReentrantTake, None, ScriptForm::Sha, [LEASE_MS, 0]);
 }
 
 #[test]
 fn an_inner_release_that_fails_ends_all_entries() {
-    let leaving = || entered().release().expect_leave("inner", 1, ScriptForm::Sha);
+    let leaving = || entered().release().expect_leaving("inner", 1, ScriptForm::Sha);
     leaving()
         .lose("inner")
-        .expect_last_leave("all", 2)
+        .expect_last_word_of("all", 2)
         .expect(Outcome::Unknown);
-    leaving().sleep().expect_last_leave("all", 2).expect(Outcome::Unknown);
+    leaving().sleep().expect_last_word_of("all", 2).expect(Outcome::Unknown);
     leaving()
         .reply("inner", Reply::Error(ErrorKind::ReadOnly))
-        .expect_last_leave("all", 2)
+        .expect_last_word_of("all", 2)
         .expect(Outcome::Failed(ErrorKind::ReadOnly));
     for reply in [Reply::Int(0), Reply::Int(-1), Reply::Ok] {
         leaving()
             .reply("inner", reply)
-            .expect_last_leave("all", 2)
+            .expect_last_word_of("all", 2)
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }
@@ -273,10 +278,10 @@ fn an_inner_release_that_fails_ends_all_entries() {
 fn an_inner_release_that_is_answered_after_the_lease_gives_all_back() {
     entered()
         .release()
-        .expect_leave("inner", 1, ScriptForm::Sha)
+        .expect_leaving("inner", 1, ScriptForm::Sha)
         .at(1_000 + BELIEF_MS)
         .reply("inner", Reply::Int(1))
-        .expect_leave("all", 1, ScriptForm::Sha)
+        .expect_leaving("all", 1, ScriptForm::Sha)
         .reply("all", Reply::Nil)
         .expect(Outcome::Expired);
 }
@@ -285,16 +290,16 @@ fn an_inner_release_that_is_answered_after_the_lease_gives_all_back() {
 fn a_cancel_gives_all_entries_back_whatever_is_under_way() {
     entering()
         .cancel()
-        .expect_leave("all", 2, ScriptForm::Sha)
+        .expect_leaving("all", 2, ScriptForm::Sha)
         .reply("enter", Reply::Int(2))
         .expect_nothing()
         .reply("all", Reply::Int(0))
         .expect(Outcome::Released);
     entered()
         .release()
-        .expect_leave("inner", 1, ScriptForm::Sha)
+        .expect_leaving("inner", 1, ScriptForm::Sha)
         .cancel()
-        .expect_leave("all", 2, ScriptForm::Sha)
+        .expect_leaving("all", 2, ScriptForm::Sha)
         .reply("inner", Reply::Int(1))
         .expect_nothing()
         .reply("all", Reply::Int(0))

@@ -12,12 +12,6 @@ const STRATEGY: Strategy = Strategy::Replicated {
 };
 
 impl Script {
-    fn expect_own(self, label: &'static str, expected: Command) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Own);
-        assert_eq!(command, expected);
-        script
-    }
-
     fn expect_own_set(self, label: &'static str) -> Self {
         let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Own);
         let Command::SetNxPx {

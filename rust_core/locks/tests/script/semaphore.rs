@@ -12,6 +12,7 @@ fn asking() -> Script {
         .expect_run(
             "take",
             Lua::SemaphoreTake,
+            None,
             ScriptForm::Sha,
             [u64::from(PERMITS), LEASE_MS],
         )
@@ -23,10 +24,7 @@ fn held() -> Script {
 
 impl Script {
     fn expect_permit_back(self, label: &'static str, form: ScriptForm) -> Self {
-        let token = self.token("take");
-        let script = self.expect_run(label, Lua::SemaphoreGiveBack, form, [0, 0]);
-        assert_eq!(script.token(label), token);
-        script
+        self.expect_run(label, Lua::SemaphoreGiveBack, Some("take"), form, [0, 0])
     }
 }
 
@@ -62,6 +60,7 @@ fn when_all_are_taken_it_is_tried_again_and_then_refused() {
         .expect_run(
             "again",
             Lua::SemaphoreTake,
+            None,
             ScriptForm::Sha,
             [u64::from(PERMITS), LEASE_MS],
         )
@@ -75,7 +74,7 @@ fn an_answer_that_never_comes_is_asked_back_as_source() {
     for lost in [false, true] {
         let script = if lost { asking().lose("take") } else { asking().sleep() };
         script
-            .expect_run_unguarded("back", Lua::SemaphoreGiveBack, ScriptForm::Source, [0, 0])
+            .expect_unguarded_run("back", Lua::SemaphoreGiveBack, Some("take"), ScriptForm::Source, [0, 0])
             .expect(Outcome::Unknown);
     }
 }
@@ -85,7 +84,7 @@ fn an_answer_that_it_never_gives_is_asked_back() {
     for reply in [Reply::Int(2), Reply::Int(0), Reply::Ok, Reply::Other] {
         asking()
             .reply("take", reply)
-            .expect_run_unguarded("back", Lua::SemaphoreGiveBack, ScriptForm::Source, [0, 0])
+            .expect_unguarded_run("back", Lua::SemaphoreGiveBack, Some("take"), ScriptForm::Source, [0, 0])
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }

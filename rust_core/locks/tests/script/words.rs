@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use locks::{
     Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lasts, Lease, LockMachine, Mode,
-    Nanos, Outcome, Reply, Retry, RetryKind, Script as Lua, ScriptForm, ServerId, Spec, Strategy, Token,
+    Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
 };
 
 pub(crate) const KEY: Key = Key(7);
@@ -190,6 +190,10 @@ impl Script {
         self.expect_unguarded(label, Command::CompareAndDelete { key: KEY, token, form })
     }
 
+    pub(crate) fn now(&self) -> Nanos {
+        self.now
+    }
+
     /// The tokens of all commands so far.
     pub(crate) fn tokens(&self) -> Vec<Token> {
         self.sent.iter().filter_map(|sent| sent.command.token()).collect()
@@ -199,32 +203,6 @@ impl Script {
     pub(crate) fn token(&self, of: &str) -> Token {
         let command = self.remembered(of).command;
         command.token().unwrap_or_else(|| panic!("no token in {command:?}"))
-    }
-
-    /// A script with some token, guarded by the patience.
-    pub(crate) fn expect_run(self, label: &'static str, script: Lua, form: ScriptForm, numbers: [u64; 2]) -> Self {
-        self.expect_run_unguarded(label, script, form, numbers).expect_guard()
-    }
-
-    /// A script with some token, and nobody waits for it.
-    pub(crate) fn expect_run_unguarded(
-        self,
-        label: &'static str,
-        script: Lua,
-        form: ScriptForm,
-        numbers: [u64; 2],
-    ) -> Self {
-        let (told, command) = self.expect_send(label);
-        let token = told.token(label);
-        let expected = Command::Run {
-            script,
-            form,
-            key: KEY,
-            token,
-            numbers,
-        };
-        assert_eq!(command, expected, "{label}");
-        told
     }
 
     /// This command, guarded by the patience.
@@ -346,6 +324,11 @@ impl Script {
 
     pub(crate) fn expect_attempts(self, attempts: u32) -> Self {
         assert_eq!(self.lock.attempts(), attempts);
+        self
+    }
+
+    pub(crate) fn expect_split_votes(self, split_votes: u32) -> Self {
+        assert_eq!(self.lock.split_votes(), split_votes);
         self
     }
 }

@@ -1,0 +1,168 @@
+//! Properties of the locks with a lease that do more than be taken and given back: that are kept, entered, shared,
+//! numbered or confirmed. Whatever happens, in whatever order, within the contract of the driver.
+//!
+//! As in `properties.rs`: a driver that knows nothing of locks tells a machine arbitrary things, and a watcher checks
+//! each thing that it wants.
+
+mod watcher;
+
+use locks::{Count, ErrorKind, Lease, Millis, Nanos, Prefer, Reply, Retry, RetryKind, Spec, Strategy as Lock};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::RngSeed;
+use watcher::{Step, Watcher};
+
+fn locks() -> Vec<Lock> {
+    let kept = |renewals_per_ttl, max_hold| Lock::Watchdog {
+        renewals_per_ttl,
+        max_hold,
+    };
+    vec![
+        kept(3, None),
+        kept(20, None),
+        kept(2, Some(Millis(40))),
+        Lock::Fenced { renews: true },
+        Lock::Fenced { renews: false },
+        Lock::Reentrant { count: Count::Server },
+        Lock::Reentrant { count: Count::Local },
+        Lock::ReadWrite {
+            prefer: Prefer::Readers,
+        },
+        Lock::ReadWrite {
+            prefer: Prefer::Writers,
+        },
+        Lock::Semaphore { permits: 2 },
+        Lock::Replicated {
+            replicas: 2,
+            timeout_ms: 10,
+        },
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let reply = prop_oneof![
+        4 => select(vec![Reply::Ok, Reply::Nil, Reply::Int(0), Reply::Int(1), Reply::Int(2)]),
+        1 => select(vec![Reply::Int(-1), Reply::Int(i64::MAX), Reply::Items, Reply::Other]),
+        1 => select(ERRORS.to_vec()).prop_map(Reply::Error),
+    ];
+    let pass = prop_oneof![0..3_000_000_u64, 0..200_000_000_u64, 0..20_000_000_000_u64].prop_map(Nanos);
+    let step = prop_oneof![
+        6 => (0..3_u32, any::<bool>()).prop_map(|(key, shared)| Step::Request { key, shared }),
+        3 => Just(Step::Enter),
+        1 => Just(Step::Cancel),
+        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
+        8 => Just(Step::AnswerWell),
+        1 => any::<Index>().prop_map(Step::Lose),
+        1 => Just(Step::Disconnect),
+        1 => Just(Step::Wake),
+        4 => Just(Step::Sleep),
+        3 => pass.prop_map(Step::Pass),
+    ];
+    prop::collection::vec(step, 0..120)
+}
+
+const ERRORS: [ErrorKind; 9] = [
+    ErrorKind::NoScript,
+    ErrorKind::ReadOnly,
+    ErrorKind::Loading,
+    ErrorKind::Moved,
+    ErrorKind::OutOfMemory,
+    ErrorKind::WrongType,
+    ErrorKind::NoAuth,
+    ErrorKind::Other,
+    ErrorKind::Unexpected,
+];
+
+fn specs() -> impl Strategy<Value = Spec> {
+    let lease = select(vec![3, 50, 50, 10_000, 1 << 53]);
+    let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
+    let wait = select(vec![Nanos::ZERO, Nanos::from_millis(100), Nanos::NEVER]);
+    (lease, select(RetryKind::ALL.to_vec()), most, wait).prop_map(|(lease, kind, max_attempts, max_wait)| Spec {
+        servers: 1,
+        lease: Lease::new(lease).expect("a good lease"),
+        patience: Nanos::from_millis(20),
+        retry: Retry {
+            kind,
+            base: Nanos::from_millis(1),
+            factor: 2.0,
+            cap: Nanos::from_millis(50),
+            max_attempts,
+            max_wait,
+        },
+    })
+}
+
+/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    match config.rng_seed {
+        RngSeed::Random => ProptestConfig {
+            rng_seed: RngSeed::Fixed(20_150_304),
+            ..config
+        },
+        RngSeed::Fixed(_) => config,
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn whatever_happens_each_request_settles_once_and_belief_never_outlives_the_lease(
+        spec in specs(),
+        seed: u64,
+        steps in steps(),
+        lost: bool,
+    ) {
+        for strategy in locks() {
+            let mut watcher = Watcher::new(strategy, spec, seed);
+            for step in &steps {
+                watcher.step(step);
+            }
+            watcher.come_to_rest(lost);
+        }
+    }
+}
+
+/// The watcher would be content with a machine that never gets anywhere.
+#[test]
+fn each_lock_is_held_renewed_entered_and_lapses_where_it_can() {
+    let spec = Spec {
+        servers: 1,
+        lease: Lease::new(100).expect("a good lease"),
+        patience: Nanos::from_millis(20),
+        retry: Retry::NONE,
+    };
+    let request = Step::Request { key: 1, shared: true };
+    for strategy in locks() {
+        let mut watcher = Watcher::new(strategy, spec, 1);
+        for step in [&request, &Step::AnswerWell, &Step::AnswerWell] {
+            watcher.step(step);
+        }
+        assert_eq!(watcher.seen.grants, 1, "{strategy:?}");
+        for step in [
+            Step::Enter,
+            Step::AnswerWell,
+            Step::Sleep,
+            Step::AnswerWell,
+            Step::Sleep,
+        ] {
+            watcher.step(&step);
+        }
+        let keeps = matches!(strategy, Lock::Watchdog { .. } | Lock::Fenced { renews: true });
+        let enters = u32::from(strategy.nests());
+        assert_eq!(
+            (watcher.seen.renewals > 0, watcher.seen.entries),
+            (keeps, enters),
+            "{strategy:?}"
+        );
+        for _ in 0..40 {
+            watcher.step(&Step::Sleep);
+        }
+        assert_eq!(watcher.seen.lapses, u32::from(keeps), "{strategy:?}");
+        watcher.come_to_rest(false);
+    }
+}

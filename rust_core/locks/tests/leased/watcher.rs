@@ -1,0 +1,386 @@
+//! Tells a machine what happens, as far as a driver may, and checks each thing that it wants.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use locks::{
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lane, Lasts, LockMachine, Mode, Nanos, Outcome,
+    Reply, Script, ScriptForm, Spec, Strategy, Token,
+};
+use proptest::sample::Index;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// `Acquire` when idle, `Release` while held.
+    Request {
+        key: u32,
+        shared: bool,
+    },
+    Enter,
+    Cancel,
+    /// To any call ever made, answered or not.
+    Answer(Index, Reply),
+    /// The reply that is the most likely to lead on, to the newest call.
+    AnswerWell,
+    Lose(Index),
+    Disconnect,
+    Wake,
+    /// On to the point asked for, and wake.
+    Sleep,
+    Pass(Nanos),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Acquiring,
+    Held,
+    Entering,
+    /// One entry, and others are there.
+    Leaving,
+    /// The last one, or cancelled.
+    Letting,
+}
+
+/// How often each thing came, so that a test can ask whether it came at all.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) grants: u32,
+    pub(crate) entries: u32,
+    pub(crate) renewals: u32,
+    pub(crate) lapses: u32,
+}
+
+pub(crate) struct Watcher {
+    strategy: Strategy,
+    spec: Spec,
+    lock: AnyLock,
+    now: Nanos,
+    phase: Phase,
+    key: Key,
+    calls: Vec<Call>,
+    /// Where in `calls` the present request begins.
+    present: usize,
+    answered: BTreeSet<CallId>,
+    /// Of earlier requests.
+    spent: BTreeSet<Token>,
+    /// Of the present one.
+    tokens: BTreeSet<Token>,
+    /// The end of belief; `None` when nothing is believed.
+    until: Option<Nanos>,
+    entries: u32,
+    wake: Option<Nanos>,
+    pub(crate) seen: Seen,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    id: CallId,
+    sent: Nanos,
+    command: Command,
+}
+
+impl Watcher {
+    pub(crate) fn new(strategy: Strategy, spec: Spec, seed: u64) -> Self {
+        Self {
+            strategy,
+            spec,
+            lock: AnyLock::new(strategy, Arc::new(spec), Chance::seeded(seed)),
+            now: Nanos::ZERO,
+            phase: Phase::Idle,
+            key: Key(0),
+            calls: Vec::new(),
+            present: 0,
+            answered: BTreeSet::new(),
+            spent: BTreeSet::new(),
+            tokens: BTreeSet::new(),
+            until: None,
+            entries: 0,
+            wake: None,
+            seen: Seen::default(),
+        }
+    }
+
+    pub(crate) fn step(&mut self, step: &Step) {
+        match step {
+            Step::Request { key, shared } => self.request(Key(*key), *shared),
+            Step::Enter => {
+                if self.phase == Phase::Held && self.strategy.nests() {
+                    self.phase = Phase::Entering;
+                    self.tell(Event::Enter);
+                }
+            }
+            Step::Cancel => {
+                self.phase = Phase::Letting;
+                self.until = None;
+                self.tell(Event::Cancel);
+            }
+            Step::Answer(which, reply) => {
+                if let Some(call) = self.pick(*which) {
+                    self.answer(call, *reply);
+                }
+            }
+            Step::AnswerWell => {
+                if let Some(&call) = self.calls.last() {
+                    self.answer(call.id, good(call.command));
+                }
+            }
+            Step::Lose(which) => {
+                if let Some(call) = self.pick(*which) {
+                    self.answered.insert(call);
+                    self.tell(Event::Lost { call });
+                }
+            }
+            Step::Disconnect => self.tell(Event::Disconnected),
+            Step::Wake => self.tell(Event::Woke),
+            Step::Sleep => self.sleep(),
+            Step::Pass(length) => self.now = self.now.after(*length),
+        }
+    }
+
+    fn request(&mut self, key: Key, shared: bool) {
+        match self.phase {
+            Phase::Idle => {
+                (self.phase, self.key, self.present) = (Phase::Acquiring, key, self.calls.len());
+                self.spent.append(&mut self.tokens);
+                let mode = if shared && self.strategy.shares() {
+                    Mode::Shared
+                } else {
+                    Mode::Exclusive
+                };
+                self.tell(Event::Acquire { keys: key.into(), mode });
+            }
+            Phase::Held => {
+                self.phase = if self.entries > 1 {
+                    Phase::Leaving
+                } else {
+                    Phase::Letting
+                };
+                self.tell(Event::Release);
+            }
+            // The contract allows no second request.
+            Phase::Acquiring | Phase::Entering | Phase::Leaving | Phase::Letting => {}
+        }
+    }
+
+    fn pick(&self, which: Index) -> Option<CallId> {
+        (!self.calls.is_empty()).then(|| which.get(&self.calls).id)
+    }
+
+    fn answer(&mut self, call: CallId, reply: Reply) {
+        self.answered.insert(call);
+        self.tell(Event::Replied { call, reply });
+    }
+
+    fn sleep(&mut self) {
+        if let Some(point) = self.wake.take() {
+            self.now = self.now.max(point);
+            self.tell(Event::Woke);
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let mut out = Actions::default();
+        self.lock.on(self.now, event, &mut out);
+        for action in out.drain() {
+            let at_rest = self.phase == Phase::Idle && !matches!(event, Event::Cancel);
+            match action {
+                Action::Send {
+                    call, over, command, ..
+                } => self.sent(call, over, command),
+                Action::WakeAt(point) => self.wake = Some(point),
+                Action::Renewed { lasts } => self.renewed(event, lasts),
+                Action::Lapsed => self.lapsed(),
+                Action::Settle(outcome) => self.settled(event, outcome),
+                Action::HangUp | Action::Queued => panic!("{:?} wants {action:?}", self.strategy),
+            }
+            assert!(!at_rest, "{event:?} when idle led to {action:?}");
+        }
+    }
+
+    fn sent(&mut self, id: CallId, over: Lane, command: Command) {
+        assert!(self.calls.iter().all(|call| call.id != id), "{id:?} is used again");
+        assert_eq!(
+            over == Lane::Own,
+            self.strategy.owns_connection(),
+            "{command:?} over {over:?}"
+        );
+        if let Some(token) = command.token() {
+            assert!(!self.spent.contains(&token), "{token:?} of an earlier request");
+            // Only what takes brings a new one, and only a writer that waits, or what goes out as source, an old one.
+            let fresh = self.tokens.insert(token);
+            let again = self.strategy.shares() || form(command) == Some(ScriptForm::Source);
+            assert!(
+                fresh == takes(command) || (!fresh && again),
+                "{command:?}, fresh: {fresh}"
+            );
+        }
+        if let Command::Run { script, key, .. } = command {
+            assert!(self.strategy.scripts().contains(&script), "{script:?} is not announced");
+            assert_eq!(key, self.key);
+            // The lease of my token never rises after a release was sent, nor once belief is over.
+            let believes = self.until.is_some_and(|until| self.now < until);
+            let renews = script == Script::CompareAndExpire || script == Script::ReentrantEnter;
+            let may = matches!(self.phase, Phase::Held | Phase::Entering) && believes;
+            assert!(
+                !renews || may,
+                "{script:?} in {:?}, believed until {:?}",
+                self.phase,
+                self.until
+            );
+        }
+        let sent = self.now;
+        self.calls.push(Call { id, sent, command });
+    }
+
+    fn settled(&mut self, event: Event, outcome: Outcome) {
+        self.phase = match (self.phase, outcome) {
+            (Phase::Acquiring, Outcome::Held { lasts, fence }) => {
+                assert_eq!(fence.is_some(), self.strategy.name() == "fenced");
+                self.held(event, lasts);
+                (self.entries, self.seen.grants) = (1, self.seen.grants + 1);
+                Phase::Held
+            }
+            (Phase::Entering, Outcome::Held { lasts, fence: None }) => {
+                self.held(event, lasts);
+                (self.entries, self.seen.entries) = (self.entries + 1, self.seen.entries + 1);
+                Phase::Held
+            }
+            // What was entered before is still to be released.
+            (Phase::Entering, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown) => Phase::Held,
+            (Phase::Leaving, Outcome::Held { lasts, fence: None }) => {
+                assert_eq!(Some(lasts), self.until.map(Lasts::Until), "leaving is no renewal");
+                assert!(self.until > Some(self.now), "held with an end in the past");
+                self.entries -= 1;
+                Phase::Held
+            }
+            (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
+            | (
+                Phase::Leaving | Phase::Letting,
+                Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown,
+            ) => {
+                self.until = None;
+                Phase::Idle
+            }
+            (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
+        };
+    }
+
+    /// By an answer to the newest call, and for the lease that its sending, or that of the call it confirms, began.
+    fn held(&mut self, event: Event, lasts: Lasts) {
+        let Lasts::Until(until) = lasts else {
+            panic!("held {lasts:?}")
+        };
+        assert!(
+            until > self.now,
+            "held with an end in the past: {until:?} at {:?}",
+            self.now
+        );
+        if self.strategy.scripts() == [Script::CompareAndDelete] && self.phase == Phase::Entering {
+            return; // Counted by the client: nothing was asked, nothing prolonged.
+        }
+        let Event::Replied { call, reply } = event else {
+            panic!("held by {event:?}")
+        };
+        let newest = self.calls[self.present..].last().expect("a call of this request");
+        assert_eq!(call, newest.id, "held by an answer to an earlier call");
+        assert!(
+            grants(newest.command, reply),
+            "held by {reply:?} to {:?}",
+            newest.command
+        );
+        let began = match newest.command {
+            Command::Wait { .. } => self.calls[self.calls.len() - 2].sent,
+            _ => newest.sent,
+        };
+        assert_eq!(until, self.spec.lease.until(began));
+        self.until = Some(until);
+    }
+
+    fn renewed(&mut self, event: Event, lasts: Lasts) {
+        assert_eq!(self.phase, Phase::Held, "renewed");
+        let Event::Replied { call, reply } = event else {
+            panic!("renewed by {event:?}")
+        };
+        let Some(asked) = self.calls.iter().find(|asked| asked.id == call) else {
+            panic!("renewed by {call:?}")
+        };
+        assert_eq!(reply, Reply::Int(1));
+        assert!(self.until > Some(self.now), "revived: belief ended at {:?}", self.until);
+        let until = self.spec.lease.until(asked.sent);
+        assert_eq!(lasts, Lasts::Until(until));
+        assert!(until > self.now && Some(until) >= self.until, "renewed until {until:?}");
+        self.until = Some(until);
+        self.seen.renewals += 1;
+    }
+
+    fn lapsed(&mut self) {
+        assert!(
+            matches!(self.phase, Phase::Held | Phase::Entering),
+            "lapsed in {:?}",
+            self.phase
+        );
+        assert!(self.until.take().is_some(), "lapsed, but nothing is believed");
+        self.seen.lapses += 1;
+    }
+
+    /// Loses all that is unanswered, or lets it be, delivers the wake-ups, and finds the request settled.
+    pub(crate) fn come_to_rest(&mut self, lost: bool) {
+        for _ in 0..8 {
+            if matches!(self.phase, Phase::Idle | Phase::Held) {
+                return;
+            }
+            let open = self.calls.iter().map(|call| call.id);
+            let open: Vec<CallId> = open.filter(|call| lost && !self.answered.contains(call)).collect();
+            for call in open {
+                self.tell(Event::Lost { call });
+            }
+            self.sleep();
+        }
+        panic!("{:?} never settles", self.phase);
+    }
+}
+
+fn form(command: Command) -> Option<ScriptForm> {
+    match command {
+        Command::Run { form, .. } | Command::CompareAndDelete { form, .. } => Some(form),
+        _ => None,
+    }
+}
+
+fn takes(command: Command) -> bool {
+    match command {
+        Command::SetNxPx { .. } => true,
+        Command::Run { script, .. } => matches!(
+            script,
+            Script::FencedTake | Script::ReadTake | Script::ReentrantTake | Script::SemaphoreTake | Script::WriteTake
+        ),
+        _ => false,
+    }
+}
+
+fn good(command: Command) -> Reply {
+    match command {
+        Command::SetNxPx { .. } => Reply::Ok,
+        Command::Wait { replicas, .. } => Reply::Int(replicas.cast_signed()),
+        Command::Run {
+            script: Script::ReentrantEnter,
+            ..
+        } => Reply::Int(2),
+        Command::Run { .. } | Command::CompareAndDelete { .. } => Reply::Int(1),
+        other => panic!("no such lock sends {other:?}"),
+    }
+}
+
+fn grants(command: Command, reply: Reply) -> bool {
+    match (command, reply) {
+        (Command::SetNxPx { .. }, reply) => reply == Reply::Ok,
+        (Command::Wait { replicas, .. }, Reply::Int(had)) => had >= replicas.cast_signed(),
+        (Command::Run { script, .. }, Reply::Int(number)) => match script {
+            Script::ReentrantEnter => number >= 2,
+            Script::FencedTake => number >= 1,
+            _ => number == 1 && takes(command),
+        },
+        _ => false,
+    }
+}
