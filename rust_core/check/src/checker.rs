@@ -6,40 +6,62 @@
 //! Promises: an event that its client's state does not allow is a panic, for then the driver is wrong and no verdict
 //! would be worth anything.
 
+use crate::contention::{self, Rivals};
+use crate::crowd::Crowd;
+use crate::fences::Fences;
+use crate::fifo::Fifo;
 use crate::report::{Figures, GrantSpan, Report, Violation, ViolationKind};
 use crate::table::{Client, KeyRecord, NOBODY, State};
+use crate::turns::{self, OUTSIDE};
 use crate::violations::{Noted, ViolationLog};
-use crate::{ClientId, Event};
-use locks::{Key, Nanos};
-
-/// The window number of the time before, between and after windows.
-const OUTSIDE: u32 = 0;
+use crate::{ClientId, Event, Rules};
+use locks::{Fence, Key, Mode, Nanos};
 
 #[derive(Debug)]
 pub struct Checker {
-    clients: Box<[Client]>,
-    keys: Box<[KeyRecord]>,
+    pub(crate) clients: Box<[Client]>,
+    pub(crate) keys: Box<[KeyRecord]>,
+    /// One a key where several may hold: with several permits from the start, otherwise from the first time that a
+    /// client asks to share. Empty until then, so that plain locks pay nothing for it.
+    pub(crate) crowds: Box<[Crowd]>,
+    pub(crate) permits: u32,
+    fences: Option<Fences>,
+    fifo: Option<Fifo>,
     /// The present window, or `OUTSIDE`. A grant remembers its own: what happens to a grant of the warm-up later on
     /// must not enter the figures.
-    window: u32,
+    pub(crate) window: u32,
     windows_begun: u32,
     now: Nanos,
-    figures: Figures,
+    pub(crate) figures: Figures,
     log: ViolationLog,
 }
 
 impl Checker {
-    pub fn new(clients: u32, keys: u32) -> Self {
+    pub fn new(clients: u32, keys: u32, rules: Rules) -> Self {
         assert!(clients < NOBODY, "one client number is kept for nobody");
-        Self {
+        assert!(rules.permits > 0, "a lock without permits can be granted to nobody");
+        let mut checker = Self {
             clients: vec![Client::IDLE; clients as usize].into_boxed_slice(),
             keys: vec![KeyRecord::UNUSED; keys as usize].into_boxed_slice(),
+            crowds: Box::default(),
+            permits: rules.permits,
+            fences: rules.fences.then(|| Fences::new(keys)),
+            fifo: rules.fifo.then(|| Fifo::new(clients, keys)),
             window: OUTSIDE,
             windows_begun: 0,
             now: Nanos::ZERO,
             figures: Figures::default(),
             log: ViolationLog::new(),
+        };
+        if rules.permits > 1 {
+            checker.expect_crowds();
         }
+        checker
+    }
+
+    #[cold]
+    fn expect_crowds(&mut self) {
+        self.crowds = Crowd::of_all(self.keys.len(), &self.clients);
     }
 
     /// Reads the records that an event of `client` on `key` will need and changes nothing: a caller that knows a batch
@@ -75,9 +97,16 @@ impl Checker {
         );
         self.now = at;
         match event {
-            Event::Waiting { client, key } => self.waiting(at, client, key),
+            Event::Waiting { client, key, mode } => self.waiting(at, client, key, mode),
+            Event::Queued { client } => self.queued(at, client),
             Event::GaveUp { client } => self.gave_up(client),
-            Event::Granted { client, until, hold } => return self.granted(at, client, until, hold),
+            Event::Granted {
+                client,
+                until,
+                hold,
+                fence,
+            } => return self.granted(at, client, until, hold, fence),
+            Event::Renewed { client, until } => self.renewed(at, client, until),
             Event::LeaseLost { client } => self.lease_lost(at, client),
             Event::Stopped { client } => self.stopped(at, client),
             Event::Released { client } => self.released(at, client),
@@ -100,21 +129,38 @@ impl Checker {
         }
     }
 
-    fn waiting(&mut self, at: Nanos, id: ClientId, key: Key) {
+    fn waiting(&mut self, at: Nanos, id: ClientId, key: Key, mode: Mode) {
         let client = &mut self.clients[id as usize];
         match client.state {
             // A holder that stopped need not release: its lease is over.
             State::Idle | State::Stopped => {}
             State::Waiting | State::Holding => refuse(id, client.state, "begin to wait"),
         }
+        if mode == Mode::Shared && self.crowds.is_empty() {
+            self.expect_crowds();
+        }
+        let client = &mut self.clients[id as usize];
         client.state = State::Waiting;
         client.key = key.0;
+        client.mode = mode;
         client.since = at;
+        client.overtaken = 0;
         let record = &mut self.keys[key.0 as usize];
         record.waiters.push_back(&mut self.clients, id);
-        // Only the last grant can be uncontended yet held: two that stood beside each other both are contended.
-        if !record.holders.is_empty() {
-            contend(record, self.window, &mut self.figures);
+        if !self.crowds.is_empty() {
+            self.rival_came(key, mode);
+        } else if !record.holders.is_empty() {
+            contention::contend(record, self.window, &mut self.figures);
+        }
+    }
+
+    fn queued(&mut self, at: Nanos, id: ClientId) {
+        match self.clients[id as usize].state {
+            State::Waiting => {}
+            state @ (State::Idle | State::Holding | State::Stopped) => refuse(id, state, "have a place in the queue"),
+        }
+        if let Some(fifo) = &mut self.fifo {
+            fifo.queued(id, at);
         }
     }
 
@@ -124,83 +170,113 @@ impl Checker {
             State::Waiting => client.state = State::Idle,
             State::Idle | State::Holding | State::Stopped => refuse(id, client.state, "give up waiting"),
         }
-        let record = &mut self.keys[client.key as usize];
-        record.waiters.unlink(&mut self.clients, id);
+        let (key, mode) = (client.key as usize, client.mode);
+        let record = &mut self.keys[key];
+        turns::leave(record, &mut self.clients, self.window, &mut self.figures, id, false);
         if record.waiters.is_empty() {
             // From here on the key lies idle because nobody wants it, not because it is slow to change hands.
             record.handed_off = Nanos::NEVER;
         }
+        if let Some(crowd) = self.crowds.get_mut(key) {
+            crowd.left_waiting(mode);
+        }
+        if let Some(fifo) = &mut self.fifo {
+            fifo.gave_up(id);
+        }
     }
 
-    fn granted(&mut self, at: Nanos, id: ClientId, until: Nanos, hold: Nanos) -> Option<Nanos> {
+    fn granted(&mut self, at: Nanos, id: ClientId, until: Nanos, hold: Nanos, fence: Option<Fence>) -> Option<Nanos> {
         let client = &mut self.clients[id as usize];
         match client.state {
             State::Waiting => client.state = State::Holding,
             State::Idle | State::Holding | State::Stopped => refuse(id, client.state, "be granted a lock"),
         }
-        let (key, sent) = (client.key as usize, client.since);
+        let (key, mode, sent) = (client.key as usize, client.mode, client.since);
         let record = &mut self.keys[key];
-        let overtakes = self.clients[record.waiters.head as usize].since < sent;
-        record.waiters.unlink(&mut self.clients, id);
+        let (window, figures) = (self.window, &mut self.figures);
+        let overtakes = turns::overtakes(record, &self.clients, id);
+        if window != OUTSIDE {
+            figures.grants += 1;
+            figures.overtakes += u64::from(overtakes);
+        }
+        turns::leave(record, &mut self.clients, window, figures, id, overtakes);
+        turns::count_streak(record, window, figures, id);
         let handoff = (record.handed_off != Nanos::NEVER).then(|| at.since(record.handed_off));
         record.handed_off = Nanos::NEVER;
-        if self.window != OUTSIDE {
-            self.figures.grants += 1;
-            self.figures.overtakes += u64::from(overtakes);
-        }
-        won(record, self.window, &mut self.figures, id, at, hold);
 
         let client = &mut self.clients[id as usize];
         client.since = at;
         client.until = until;
         client.believes_until = until;
-        if !record.holders.is_empty() {
-            self.judge(at, id);
-        }
-        let record = &mut self.keys[key];
-        record.believed_at_most = if record.holders.is_empty() {
-            until
+        client.fence = fence;
+        if self.crowds.is_empty() {
+            let rivals = Rivals::of_plain(record);
+            contention::enter(record, window, figures, (id, mode), (at, hold), rivals);
+            if rivals.hold {
+                self.judge_exclusion(at, id);
+            }
+            self.keys[key].holders.add(&mut self.clients, id, until);
         } else {
-            record.believed_at_most.max(until)
-        };
-        record.holders.push_front(&mut self.clients, id);
+            self.join_crowd(at, id, hold);
+        }
+        if self.fences.is_some() || self.fifo.is_some() {
+            self.judge_order(at, id, sent);
+        }
         handoff
     }
 
-    /// `second` was granted at `at` a key that has other holders.
-    #[cold]
-    fn judge(&mut self, at: Nanos, second: ClientId) {
-        let key = self.clients[second as usize].key;
-        let record = &mut self.keys[key as usize];
-        let (first, kind) = match record.believer(&self.clients, at) {
-            Some(first) if record.released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
-            Some(first) => (first, ViolationKind::DoubleGrant),
-            None => (record.holders.head, ViolationKind::LeaseOverrun),
+    /// `id` was granted what it had `sent` then, by a lock that promises fences or an order.
+    fn judge_order(&mut self, at: Nanos, id: ClientId, sent: Nanos) {
+        let client = &self.clients[id as usize];
+        let (key, grant) = (client.key, client.span(id));
+        if let Some(first) = self.fences.as_mut().and_then(|fences| fences.granted(key, grant)) {
+            self.note(ViolationKind::StaleFence, at, first, id);
+        }
+        if let Some(first) = self.fifo.as_mut().and_then(|fifo| fifo.granted(key, sent, grant)) {
+            self.note(ViolationKind::FifoInversion, at, first, id);
+        }
+    }
+
+    /// Logs that the present grant of `second` should not have been made, as `first` was before it.
+    pub(crate) fn note(&mut self, kind: ViolationKind, at: Nanos, first: GrantSpan, second: ClientId) {
+        let first = match first.ended {
+            None => self.clients[first.client as usize].span(first.client),
+            Some(_) => first,
         };
-        let span = |id: ClientId| {
-            let Client { since, until, .. } = self.clients[id as usize];
-            GrantSpan {
-                client: id,
-                granted: since,
-                until: (until != Nanos::NEVER).then_some(until),
-                ended: None,
-            }
-        };
-        let (first_span, second_span) = (span(first), span(second));
         let violation = Violation {
             kind,
-            key: Key(key),
+            key: Key(self.clients[second as usize].key),
             at,
             overlap: Nanos::ZERO,
-            first: first_span,
-            second: second_span,
+            first,
+            second: self.clients[second as usize].span(second),
         };
         match self.log.note(violation) {
             Noted::Recorded => {
-                self.clients[first as usize].in_violation = true;
+                self.clients[first.client as usize].in_violation |= first.ended.is_none();
                 self.clients[second as usize].in_violation = true;
             }
             Noted::OnlyCounted => {}
+        }
+    }
+
+    fn renewed(&mut self, at: Nanos, id: ClientId, until: Nanos) {
+        let client = &mut self.clients[id as usize];
+        match client.state {
+            State::Holding => {}
+            State::Idle | State::Waiting | State::Stopped => refuse(id, client.state, "renew a lease"),
+        }
+        assert!(
+            at < client.believes_until,
+            "client {id} cannot renew a lease at {at:?}: it ended at {:?}",
+            client.believes_until
+        );
+        client.until = until;
+        // Belief that was is not undone by a lease that is set anew to end earlier.
+        client.believes_until = until.max(at);
+        match client.mode {
+            Mode::Exclusive => self.keys[client.key as usize].holders.renew(until),
+            Mode::Shared => self.crowds[client.key as usize].sharers.renew(until),
         }
     }
 
@@ -249,43 +325,18 @@ impl Checker {
             client.in_violation = false;
             self.log.work_ended(id, at);
         }
-        let record = &mut self.keys[client.key as usize];
-        record.holders.unlink(&mut self.clients, id);
+        let key = client.key;
+        if self.fences.is_some() || self.fifo.is_some() {
+            let grant = client.span(id);
+            self.fences.iter_mut().for_each(|fences| fences.ended(key, grant, at));
+            self.fifo.iter_mut().for_each(|fifo| fifo.ended(key, grant, at));
+        }
+        let record = &mut self.keys[key as usize];
+        match self.crowds.get_mut(key as usize) {
+            None => record.holders.remove(&mut self.clients, id),
+            Some(crowd) => crowd.leave(record, &mut self.clients, id),
+        }
     }
-}
-
-/// Enters a win in the key's record and in the figures that compare it with the grant before it. To be called after
-/// the winner left the waiters and before it joins the holders.
-fn won(record: &mut KeyRecord, window: u32, figures: &mut Figures, id: ClientId, at: Nanos, hold: Nanos) {
-    let same_client = record.last_client == id;
-    let within_last_hold = !same_client && at < record.last_hold_end;
-    if within_last_hold {
-        contend(record, window, figures);
-    }
-    let rival_waits = !record.waiters.is_empty();
-    record.streak = match (rival_waits, same_client && record.last_window == window) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => record.streak + 1,
-    };
-    record.last_client = id;
-    record.last_window = window;
-    record.last_hold_end = at.after(hold);
-    record.last_contended = false;
-    if rival_waits || within_last_hold || !record.holders.is_empty() {
-        contend(record, window, figures);
-    }
-    if window != OUTSIDE {
-        figures.longest_streak = figures.longest_streak.max(record.streak);
-    }
-}
-
-/// The key's last grant is contended; it counts once, and only in the window that it fell in.
-fn contend(record: &mut KeyRecord, window: u32, figures: &mut Figures) {
-    if !record.last_contended && window != OUTSIDE && record.last_window == window {
-        figures.contended_grants += 1;
-    }
-    record.last_contended = true;
 }
 
 #[cold]

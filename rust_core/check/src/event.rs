@@ -3,14 +3,17 @@
 //! ```text
 //!                 Waiting            Granted             Released
 //!          Idle ───────────> Waiting ───────> Holding ───────────────> Idle
-//!           ^                   │              │  ↺ LeaseLost            ^
-//!           └────── GaveUp ─────┘              └─ Stopped ─> Stopped ────┘  Released, or the next Waiting
+//!           ^                 │ ↺ Queued       │  ↺ Renewed, LeaseLost   ^
+//!           └────── GaveUp ───┘                └─ Stopped ─> Stopped ────┘  Released, or the next Waiting
 //! ```
+//!
+//! The entries of one owner are one grant: `Granted` is the first, `Released` the last. Who takes several keys at once
+//! tells of each as a client of its own.
 //!
 //! Stamps come in non-decreasing order. At equal stamps what ends a grant comes before what begins one, for intervals
 //! are half-open; `Merge` sees to both where several threads tell.
 
-use locks::{Key, Nanos};
+use locks::{Fence, Key, Mode, Nanos};
 
 /// A client, from 0, over all threads of a trial.
 pub type ClientId = u32;
@@ -18,16 +21,22 @@ pub type ClientId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The first attempt of an acquire is sent.
-    Waiting { client: ClientId, key: Key },
+    Waiting { client: ClientId, key: Key, mode: Mode },
+    /// The server acknowledged its place in the queue: whoever is sent from now on comes after it. Once more when that
+    /// place was lost and it has a new one.
+    Queued { client: ClientId },
     /// The acquire ended without a grant, or nobody knows how.
     GaveUp { client: ClientId },
-    /// The key of its `Waiting` was granted. `until` ends the lease, `Nanos::NEVER` when nothing ends it; `hold` is how
+    /// The key of its `Waiting` was granted, in the mode of its `Waiting`. `until` ends the lease, `Nanos::NEVER` when nothing ends it; `hold` is how
     /// long the client meant to hold, whatever it then does.
     Granted {
         client: ClientId,
         until: Nanos,
         hold: Nanos,
+        fence: Option<Fence>,
     },
+    /// The lease was set anew, and acknowledged before the one before had passed: belief now ends at `until`.
+    Renewed { client: ClientId, until: Nanos },
     /// The holder was told that the lock is no longer its own: belief ends, work goes on.
     LeaseLost { client: ClientId },
     /// The holder stopped working without a release, as at the end of its lease: belief and work end. A release may
@@ -41,8 +50,10 @@ impl Event {
     pub const fn client(self) -> ClientId {
         match self {
             Self::Waiting { client, .. }
+            | Self::Queued { client }
             | Self::GaveUp { client }
             | Self::Granted { client, .. }
+            | Self::Renewed { client, .. }
             | Self::LeaseLost { client }
             | Self::Stopped { client }
             | Self::Released { client } => client,
@@ -53,7 +64,11 @@ impl Event {
     pub(crate) const fn ends_belief(self) -> bool {
         match self {
             Self::LeaseLost { .. } | Self::Stopped { .. } | Self::Released { .. } => true,
-            Self::Waiting { .. } | Self::GaveUp { .. } | Self::Granted { .. } => false,
+            Self::Waiting { .. }
+            | Self::Queued { .. }
+            | Self::GaveUp { .. }
+            | Self::Granted { .. }
+            | Self::Renewed { .. } => false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the checker hands back when a trial ends.
 
 use crate::ClientId;
-use locks::{Key, Nanos};
+use locks::{Fence, Key, Nanos};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -15,32 +15,39 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub grants: u64,
-    /// Grants that a broken lock could have shown itself on. A rival waited at the grant or while it was held; or held
-    /// the key at the grant; or had the key's grant next before or after it, less than one nominal hold of the earlier
-    /// of the two apart.
+    /// Grants that a broken lock could have shown itself on: see `contention`.
     pub contended_grants: u64,
     /// Grants made while somebody still waited for the key whose first attempt was sent strictly earlier.
     pub overtakes: u64,
     /// The longest run of consecutive grants of one key to one client with somebody else waiting for it at each of
     /// them. A grant that nobody else waited for ends the run: keeping what nobody wants is not unfair.
     pub longest_streak: u64,
+    /// The most overtakes that one client saw while it waited, by clients that began to wait after it.
+    pub longest_overtake: u64,
 }
 
-/// Violations of the whole trial, warm-up and drain included. A grant counts at most once, under the worst that is
-/// true of it: a double grant before a lease overrun.
+/// Violations of the whole trial, warm-up and drain included. For standing beside others a grant counts at most once,
+/// under the worst that is true of it: a double grant before a lease overrun. A stale fence and an inversion count
+/// besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViolationCounts {
-    /// Grants of a key while another holder of it believed.
+    /// Grants of a key while another holder of it believed that excludes this one; of a semaphore, while all permits
+    /// were held by believers.
     pub double_grants: u64,
     /// The same on a key for which, earlier in the trial, a release was sent after its belief had ended. A lock that
     /// deletes without asking whose the key is may have deleted another's then, whose own release in turn deletes the
     /// next one's. No event shows that the last such delete has arrived (it may still travel when nobody holds the
     /// key), so the mark on a key stays to the end of the trial.
     pub double_grants_after_overrun: u64,
-    /// Grants of a key while no other holder of it believed, but one still worked.
+    /// Grants of a key that are no double grants, but would be if all had believed that still worked.
     pub lease_overruns: u64,
     /// Holders that worked past their belief and then released. A holder that stopped is none.
     pub outlived: u64,
+    /// Grants of a key with a fence not above that of an earlier grant.
+    pub stale_fences: u64,
+    /// Grants to clients that had a place in the queue and were passed by one who came later. Who was passed and then
+    /// gave up is not among them: it may have left the queue, or lost its place, before it was passed.
+    pub fifo_inversions: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,9 +55,11 @@ pub enum ViolationKind {
     DoubleGrant,
     DoubleGrantAfterOverrun,
     LeaseOverrun,
+    StaleFence,
+    FifoInversion,
 }
 
-/// Two grants of one key that should not have stood beside each other.
+/// Two grants of one key that should not have stood beside each other, or not in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub kind: ViolationKind,
@@ -59,7 +68,9 @@ pub struct Violation {
     pub at: Nanos,
     /// How long both worked from then on; up to the end of the trial when neither had ended.
     pub overlap: Nanos,
-    /// Of several, the latest granted.
+    /// Of those in the way of the second, the latest granted; of a semaphore's, the one with whom the permits were used
+    /// up, counted from the latest granted. With a stale fence, the grant with the highest fence before; with an
+    /// inversion, who came later and was granted first.
     pub first: GrantSpan,
     pub second: GrantSpan,
 }
@@ -68,8 +79,22 @@ pub struct Violation {
 pub struct GrantSpan {
     pub client: ClientId,
     pub granted: Nanos,
-    /// The end of the lease; `None` when nothing ends it.
+    /// The end of the lease as it stood when the second was granted; `None` when nothing ends it.
     pub until: Option<Nanos>,
+    pub fence: Option<Fence>,
     /// When its work ended; `None` when it had not when the trial ended.
     pub ended: Option<Nanos>,
+}
+
+impl GrantSpan {
+    /// `present`, its client's grant of the same key, ends its work; if that is this one, this has the end now.
+    pub(crate) fn end(&mut self, present: Self, at: Nanos) {
+        // A client's earlier grants of a key have ended before.
+        if self.client == present.client && self.ended.is_none() {
+            *self = Self {
+                ended: Some(at),
+                ..present
+            };
+        }
+    }
 }

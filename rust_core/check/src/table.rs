@@ -3,8 +3,8 @@
 //! A client stands in at most one list at a time, that of the waiters or that of the holders of its key, so two links
 //! a client serve both, and joining and leaving are a few stores.
 
-use crate::ClientId;
-use locks::Nanos;
+use crate::{ClientId, GrantSpan};
+use locks::{Fence, Mode, Nanos};
 
 /// No client; the end of a list.
 pub(crate) const NOBODY: ClientId = ClientId::MAX;
@@ -17,13 +17,16 @@ pub(crate) enum State {
     Stopped,
 }
 
+/// Aligned like a key's record: one miss each, not two.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Client {
-    prev: ClientId,
+    pub(crate) prev: ClientId,
     pub(crate) next: ClientId,
     /// The key of the present acquire, or of the last.
     pub(crate) key: u32,
     pub(crate) state: State,
+    pub(crate) mode: Mode,
     /// Its grant stands in a recorded violation, which waits for the end of it.
     pub(crate) in_violation: bool,
     /// When the first attempt was sent; once granted, when that was.
@@ -31,6 +34,12 @@ pub(crate) struct Client {
     pub(crate) until: Nanos,
     /// `until`, or when it was told of the loss if that was earlier.
     pub(crate) believes_until: Nanos,
+    pub(crate) fence: Option<Fence>,
+    /// See `turns`.
+    pub(crate) overtaken: u32,
+    pub(crate) overtaken_in: u32,
+    /// See `crowd`.
+    pub(crate) uncontended_in: u32,
 }
 
 impl Client {
@@ -39,11 +48,27 @@ impl Client {
         next: NOBODY,
         key: 0,
         state: State::Idle,
+        mode: Mode::Exclusive,
         in_violation: false,
         since: Nanos::ZERO,
         until: Nanos::ZERO,
         believes_until: Nanos::ZERO,
+        fence: None,
+        overtaken: 0,
+        overtaken_in: 0,
+        uncontended_in: 0,
     };
+
+    /// Its present grant, or the last, of which is not said here that it ended.
+    pub(crate) fn span(&self, id: ClientId) -> GrantSpan {
+        GrantSpan {
+            client: id,
+            granted: self.since,
+            until: (self.until != Nanos::NEVER).then_some(self.until),
+            fence: self.fence,
+            ended: None,
+        }
+    }
 }
 
 /// A million keys do not fit into a processor's cache; aligned, each costs one miss instead of two.
@@ -52,19 +77,20 @@ impl Client {
 pub(crate) struct KeyRecord {
     /// In order of arrival, which is that of `sent`.
     pub(crate) waiters: List,
-    /// The latest granted first: with equal leases it believes longest, so a search for a believer ends at once.
-    pub(crate) holders: List,
-    /// No present holder believes longer than this; it may be later than all of them.
-    pub(crate) believed_at_most: Nanos,
+    /// Those that share the key are in its `Crowd`.
+    pub(crate) holders: Holders,
     /// The last release, while it waits for the grant it hands the key to; `NEVER` when there is none.
     pub(crate) handed_off: Nanos,
     /// When the key's last grant meant to end.
     pub(crate) last_hold_end: Nanos,
-    /// Length of the run of contended wins that the last grant stands in; 0 when nobody waited at it.
-    pub(crate) streak: u64,
     pub(crate) last_client: ClientId,
     /// The window that the last grant fell in.
     pub(crate) last_window: u32,
+    /// Length of the run of contended wins that the last grant stands in; 0 when nobody waited at it.
+    pub(crate) streak: u32,
+    /// See `turns`.
+    pub(crate) overtaken: u32,
+    pub(crate) last_mode: Mode,
     pub(crate) last_contended: bool,
     /// A release was sent after its belief had ended, see `ViolationCounts::double_grants_after_overrun`.
     pub(crate) released_late: bool,
@@ -73,32 +99,84 @@ pub(crate) struct KeyRecord {
 impl KeyRecord {
     pub(crate) const UNUSED: Self = Self {
         waiters: List::EMPTY,
-        holders: List::EMPTY,
-        believed_at_most: Nanos::ZERO,
+        holders: Holders::NONE,
         handed_off: Nanos::NEVER,
         last_hold_end: Nanos::ZERO,
-        streak: 0,
         last_client: NOBODY,
         last_window: 0,
+        streak: 0,
+        overtaken: 0,
+        last_mode: Mode::Exclusive,
         last_contended: false,
         released_late: false,
     };
+}
 
-    /// A holder that still believes at `at`. Walks the holders only when `believed_at_most` leaves it open, and
-    /// tightens that bound when the walk was in vain: a walk is paid for by the release that loosened the bound.
-    pub(crate) fn believer(&mut self, clients: &[Client], at: Nanos) -> Option<ClientId> {
+/// Holders of one key in one mode.
+#[derive(Clone, Debug)]
+pub(crate) struct Holders {
+    /// The latest granted first: with equal leases it believes longest, so a search for a believer ends at once.
+    list: List,
+    /// None of them believes longer than this; it may be later than all of them.
+    believed_at_most: Nanos,
+}
+
+impl Holders {
+    pub(crate) const NONE: Self = Self {
+        list: List::EMPTY,
+        believed_at_most: Nanos::ZERO,
+    };
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The latest granted, or `NOBODY`.
+    pub(crate) const fn latest(&self) -> ClientId {
+        self.list.head
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, clients: &mut [Client], id: ClientId, until: Nanos) {
+        self.believed_at_most = if self.list.is_empty() {
+            until
+        } else {
+            self.believed_at_most.max(until)
+        };
+        self.list.push_front(clients, id);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, clients: &mut [Client], id: ClientId) {
+        self.list.unlink(clients, id);
+    }
+
+    /// One of them now believes until `until`.
+    pub(crate) fn renew(&mut self, until: Nanos) {
+        self.believed_at_most = self.believed_at_most.max(until);
+    }
+
+    /// The `nth` (from 1) of those that still believe at `at`. Walks only when `believed_at_most` leaves it open, and
+    /// tightens that bound when nobody believes: with `nth` 1, a walk in vain is paid for by the release that loosened
+    /// the bound.
+    pub(crate) fn believer(&mut self, clients: &[Client], at: Nanos, nth: u32) -> Option<ClientId> {
         if self.believed_at_most <= at {
             return None;
         }
-        let mut holder = self.holders.head;
+        let mut found = 0;
+        let mut holder = self.list.head;
         while holder != NOBODY {
             let client = &clients[holder as usize];
-            if client.believes_until > at {
+            found += u32::from(client.believes_until > at);
+            if found == nth {
                 return Some(holder);
             }
             holder = client.next;
         }
-        self.believed_at_most = at;
+        if found == 0 {
+            self.believed_at_most = at;
+        }
         None
     }
 }
@@ -107,7 +185,7 @@ impl KeyRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct List {
     pub(crate) head: ClientId,
-    tail: ClientId,
+    pub(crate) tail: ClientId,
 }
 
 impl List {
@@ -120,6 +198,7 @@ impl List {
         self.head == NOBODY
     }
 
+    #[inline]
     pub(crate) fn push_back(&mut self, clients: &mut [Client], id: ClientId) {
         clients[id as usize].prev = self.tail;
         clients[id as usize].next = NOBODY;
@@ -130,6 +209,7 @@ impl List {
         self.tail = id;
     }
 
+    #[inline]
     pub(crate) fn push_front(&mut self, clients: &mut [Client], id: ClientId) {
         clients[id as usize].prev = NOBODY;
         clients[id as usize].next = self.head;
@@ -141,6 +221,7 @@ impl List {
     }
 
     /// Takes `id` out, which must stand in this list.
+    #[inline]
     pub(crate) fn unlink(&mut self, clients: &mut [Client], id: ClientId) {
         let Client { prev, next, .. } = clients[id as usize];
         match prev {

@@ -1,6 +1,6 @@
 //! The log of violations: counts all of them, keeps the first 100 and fills in how each went on.
 
-use crate::{ClientId, Violation, ViolationCounts, ViolationKind};
+use crate::{ClientId, GrantSpan, Violation, ViolationCounts, ViolationKind};
 use locks::Nanos;
 
 /// Enough to see the pattern; a lock that breaks at every grant must not fill the memory.
@@ -32,6 +32,8 @@ impl ViolationLog {
             ViolationKind::DoubleGrant => self.counts.double_grants += 1,
             ViolationKind::DoubleGrantAfterOverrun => self.counts.double_grants_after_overrun += 1,
             ViolationKind::LeaseOverrun => self.counts.lease_overruns += 1,
+            ViolationKind::StaleFence => self.counts.stale_fences += 1,
+            ViolationKind::FifoInversion => self.counts.fifo_inversions += 1,
         }
         if self.recorded.len() == RECORDED_MAX {
             return Noted::OnlyCounted;
@@ -51,15 +53,15 @@ impl ViolationLog {
             ..
         } in &mut self.recorded
         {
-            let (own, other) = if first.client == client {
+            // A span of an earlier grant of the same client has its end already.
+            let is_own = |span: &GrantSpan| span.client == client && span.ended.is_none();
+            let (own, other) = if is_own(first) {
                 (first, second)
-            } else {
+            } else if is_own(second) {
                 (second, first)
-            };
-            // An entry of an earlier grant of the same client has its end already.
-            if own.client != client || own.ended.is_some() {
+            } else {
                 continue;
-            }
+            };
             own.ended = Some(at);
             if other.ended.is_none() {
                 *overlap = at.since(*since);

@@ -3,11 +3,17 @@
 mod contention;
 mod event_order;
 mod fairness;
+mod fences;
+mod fifo;
 mod handoff;
 mod lost_updates;
+mod many_keys;
 mod merge;
+mod modes;
 mod overlaps;
+mod permits;
 mod record;
+mod renewals;
 mod script;
 mod turns;
 mod windows;

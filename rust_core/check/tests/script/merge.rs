@@ -1,8 +1,12 @@
 use check::{ClientId, Event, Merge};
-use locks::{Key, Nanos};
+use locks::{Key, Mode, Nanos};
 
 fn waits(client: ClientId) -> Event {
-    Event::Waiting { client, key: Key(0) }
+    Event::Waiting {
+        client,
+        key: Key(0),
+        mode: Mode::Exclusive,
+    }
 }
 
 fn granted(client: ClientId) -> Event {
@@ -10,6 +14,7 @@ fn granted(client: ClientId) -> Event {
         client,
         until: Nanos(100),
         hold: Nanos(1),
+        fence: None,
     }
 }
 

@@ -1,14 +1,7 @@
 //! Which overlaps are violations, and of which kind.
 
-use crate::script::{A, B, C, KEY, NEVER, OTHER_KEY, script};
+use crate::script::{A, B, C, KEY, NEVER, NONE, OTHER_KEY, script};
 use check::ViolationCounts;
-
-const NONE: ViolationCounts = ViolationCounts {
-    double_grants: 0,
-    double_grants_after_overrun: 0,
-    lease_overruns: 0,
-    outlived: 0,
-};
 
 #[test]
 fn holders_one_after_another_are_no_violation() {

@@ -19,12 +19,14 @@ fn a_violation_names_both_grants_and_how_long_both_went_on() {
         client: A,
         granted: Nanos(0),
         until: Some(Nanos(100)),
+        fence: None,
         ended: Some(Nanos(70)),
     };
     let second = GrantSpan {
         client: B,
         granted: Nanos(40),
         until: Some(Nanos(140)),
+        fence: None,
         ended: Some(Nanos(90)),
     };
     let (kind, at, overlap) = (ViolationKind::DoubleGrant, Nanos(40), Nanos(30));

@@ -1,15 +1,26 @@
 //! The words that the script tests are written in.
 
-use check::{Checker, ClientId, Event, Report};
-use locks::{Key, Nanos};
+use check::{Checker, ClientId, Event, Report, Rules, ViolationCounts};
+use locks::{Fence, Key, Mode, Nanos};
+use std::num::NonZeroU64;
 
 pub(crate) const A: ClientId = 0;
 pub(crate) const B: ClientId = 1;
 pub(crate) const C: ClientId = 2;
+pub(crate) const D: ClientId = 3;
 pub(crate) const KEY: Key = Key(0);
 pub(crate) const OTHER_KEY: Key = Key(1);
 /// The end of a lock that has none.
 pub(crate) const NEVER: u64 = Nanos::NEVER.0;
+/// No violation at all.
+pub(crate) const NONE: ViolationCounts = ViolationCounts {
+    double_grants: 0,
+    double_grants_after_overrun: 0,
+    lease_overruns: 0,
+    outlived: 0,
+    stale_fences: 0,
+    fifo_inversions: 0,
+};
 /// What clients mean to hold, unless a script says otherwise.
 const HOLD: u64 = 10;
 
@@ -19,9 +30,13 @@ pub(crate) struct Script {
     handoff: Option<Nanos>,
 }
 
-/// Three clients, two keys, and a window from the start.
+/// Of a plain lock: four clients, two keys, and a window from the start.
 pub(crate) fn script() -> Script {
-    let mut checker = Checker::new(3, 2);
+    script_of(Rules::default())
+}
+
+pub(crate) fn script_of(rules: Rules) -> Script {
+    let mut checker = Checker::new(4, 2, rules);
     checker.begin_window();
     Script {
         checker,
@@ -41,7 +56,19 @@ impl Script {
     }
 
     pub(crate) fn waits_for(self, client: ClientId, key: Key) -> Self {
-        self.tell(Event::Waiting { client, key })
+        self.waits_as(client, key, Mode::Exclusive)
+    }
+
+    pub(crate) fn waits_to_share(self, client: ClientId) -> Self {
+        self.waits_as(client, KEY, Mode::Shared)
+    }
+
+    fn waits_as(self, client: ClientId, key: Key, mode: Mode) -> Self {
+        self.tell(Event::Waiting { client, key, mode })
+    }
+
+    pub(crate) fn queued(self, client: ClientId) -> Self {
+        self.tell(Event::Queued { client })
     }
 
     pub(crate) fn gives_up(self, client: ClientId) -> Self {
@@ -57,12 +84,32 @@ impl Script {
             client,
             until: Nanos(until),
             hold: Nanos(hold),
+            fence: None,
+        })
+    }
+
+    pub(crate) fn granted_with_fence(self, client: ClientId, until: u64, number: u64) -> Self {
+        self.tell(Event::Granted {
+            client,
+            until: Nanos(until),
+            hold: Nanos(HOLD),
+            fence: fence(number),
         })
     }
 
     /// Waits and is granted in the same instant.
     pub(crate) fn takes(self, client: ClientId, until: u64) -> Self {
         self.waits(client).granted(client, until)
+    }
+
+    /// Waits to share and is granted in the same instant.
+    pub(crate) fn shares(self, client: ClientId, until: u64) -> Self {
+        self.waits_to_share(client).granted(client, until)
+    }
+
+    pub(crate) fn renews(self, client: ClientId, until: u64) -> Self {
+        let until = Nanos(until);
+        self.tell(Event::Renewed { client, until })
     }
 
     pub(crate) fn loses_lease(self, client: ClientId) -> Self {
@@ -101,4 +148,8 @@ impl Script {
         self.handoff = self.checker.on(self.now, event);
         self
     }
+}
+
+pub(crate) fn fence(number: u64) -> Option<Fence> {
+    NonZeroU64::new(number).map(Fence)
 }

@@ -49,6 +49,7 @@ fn who_waited_before_the_window_still_waits_in_it() {
         contended_grants: 1,
         overtakes: 1,
         longest_streak: 1,
+        longest_overtake: 1,
     };
     assert_eq!(figures, expected);
 }

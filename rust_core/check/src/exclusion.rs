@@ -1,0 +1,49 @@
+//! Exclusion: no more holders of a key beside each other than their modes and permits allow.
+//!
+//! The property: of those who believe at one time to hold a key, all share it; or none does, and they are at most as
+//! many as the key has permits. E. W. Dijkstra: Solution of a Problem in Concurrent Programming Control, CACM 8(9),
+//! 1965; with readers, P. J. Courtois, F. Heymans, D. L. Parnas: Concurrent Control with "Readers" and "Writers", CACM
+//! 14(10), 1971. That a holder may only believe while its lease lasts is C. Gray, D. Cheriton: Leases, SOSP 1989.
+//!
+//! Where no belief is in the way of a grant but work is that outlived its belief, that is a lease overrun: the holder's
+//! fault, not the lock's.
+
+use crate::ClientId;
+use crate::checker::Checker;
+use crate::report::ViolationKind;
+use crate::table::NOBODY;
+use locks::{Mode, Nanos};
+
+impl Checker {
+    /// `second` was granted at `at` a key whose holders leave no room for it. It is not among them yet.
+    #[cold]
+    pub(crate) fn judge_exclusion(&mut self, at: Nanos, second: ClientId) {
+        let key = self.clients[second as usize].key;
+        let (first, kind) = match self.believer_in_the_way(at, second) {
+            Some(first) if self.keys[key as usize].released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
+            Some(first) => (first, ViolationKind::DoubleGrant),
+            None => (self.worker_in_the_way(second), ViolationKind::LeaseOverrun),
+        };
+        let first = self.clients[first as usize].span(first);
+        self.note(kind, at, first, second);
+    }
+
+    fn believer_in_the_way(&mut self, at: Nanos, second: ClientId) -> Option<ClientId> {
+        let client = &self.clients[second as usize];
+        let (key, mode) = (client.key as usize, client.mode);
+        let holder = self.keys[key].holders.believer(&self.clients, at, self.permits);
+        let sharer = || self.crowds.get_mut(key)?.sharers.believer(&self.clients, at, 1);
+        match mode {
+            Mode::Exclusive => holder.or_else(sharer),
+            Mode::Shared => holder,
+        }
+    }
+
+    fn worker_in_the_way(&self, second: ClientId) -> ClientId {
+        let key = self.clients[second as usize].key as usize;
+        match self.keys[key].holders.latest() {
+            NOBODY => self.crowds[key].sharers.latest(),
+            holder => holder,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! First come, first served, for locks whose server says when a client has its place in the queue.
+//!
+//! The property: when A's place was acknowledged before B's acquire was sent, and A waits on with that place, B is not
+//! granted first. L. Lamport: A New Solution of Dijkstra's Concurrent Programming Problem, CACM 17(8), 1974, whose
+//! doorway is what lies between the send and the acknowledgement: of two clients in it at one time neither is first.
+//!
+//! Judged when A is granted, for only then is it sure that A kept its place: a place that lapsed on the server is
+//! acknowledged anew first, and one who gives up may have left the queue before it heard so. All grants to those who
+//! came after A's place was acknowledged were made since then, so A was passed exactly if the latest `sent` of the
+//! key's grants so far is later than the acknowledgement.
+
+use crate::ClientId;
+use crate::report::GrantSpan;
+use locks::Nanos;
+
+#[derive(Debug)]
+pub(crate) struct Fifo {
+    /// When each client's place was acknowledged; `NEVER` while it has none.
+    places: Box<[Nanos]>,
+    /// Of each key the grant that was sent latest.
+    latest: Box<[Option<Sent>]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    sent: Nanos,
+    grant: GrantSpan,
+}
+
+impl Fifo {
+    pub(crate) fn new(clients: u32, keys: u32) -> Self {
+        Self {
+            places: vec![Nanos::NEVER; clients as usize].into_boxed_slice(),
+            latest: vec![None; keys as usize].into_boxed_slice(),
+        }
+    }
+
+    pub(crate) fn queued(&mut self, client: ClientId, at: Nanos) {
+        self.places[client as usize] = at;
+    }
+
+    pub(crate) fn gave_up(&mut self, client: ClientId) {
+        self.places[client as usize] = Nanos::NEVER;
+    }
+
+    /// Takes a grant of what was `sent` then, and returns the one that passed it.
+    pub(crate) fn granted(&mut self, key: u32, sent: Nanos, grant: GrantSpan) -> Option<GrantSpan> {
+        let place = std::mem::replace(&mut self.places[grant.client as usize], Nanos::NEVER);
+        let latest = &mut self.latest[key as usize];
+        let passed_by = latest.filter(|latest| latest.sent > place).map(|latest| latest.grant);
+        if latest.is_none_or(|latest| latest.sent < sent) {
+            *latest = Some(Sent { sent, grant });
+        }
+        passed_by
+    }
+
+    /// `grant`, its client's present one, ends its work.
+    pub(crate) fn ended(&mut self, key: u32, grant: GrantSpan, at: Nanos) {
+        if let Some(latest) = &mut self.latest[key as usize] {
+            latest.grant.end(grant, at);
+        }
+    }
+}
