@@ -32,7 +32,9 @@ pub(crate) fn leave(
     id: ClientId,
     overtakes: bool,
 ) {
-    if window != OUTSIDE && !record.is_only_waiter(id) {
+    if record.is_only_waiter(id) {
+        record.overtaken = 0;
+    } else if window != OUTSIDE {
         hand_on(record, clients, window, figures, id, overtakes);
     }
     record.waiters.unlink(clients, id);

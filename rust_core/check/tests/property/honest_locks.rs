@@ -3,8 +3,8 @@
 //! A model of one key on one server and of clients that set it, work and delete it, with a delay on every way. A client
 //! counts its lease from before the send, less `DRIFT`, which is longer than any delay.
 
-use check::{Checker, ClientId, Event, Report, ViolationCounts};
-use locks::{Key, Nanos};
+use check::{Checker, ClientId, Event, Report, Rules, ViolationCounts};
+use locks::{Key, Mode, Nanos};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl World {
             plan: BTreeMap::new(),
             planned: 0,
             key: None,
-            checker: Checker::new(CLIENTS, 1),
+            checker: Checker::new(CLIENTS, 1, Rules::default()),
             now: 0,
         };
         for client in 0..CLIENTS {
@@ -81,7 +81,11 @@ impl World {
         let now = self.now;
         match step {
             Step::Wait => {
-                self.tell(Event::Waiting { client, key: Key(0) });
+                self.tell(Event::Waiting {
+                    client,
+                    key: Key(0),
+                    mode: Mode::Exclusive,
+                });
                 self.take(client, Step::Send);
             }
             Step::Send => self.after_delay(client, Step::Set { sent: now }),
@@ -99,6 +103,7 @@ impl World {
                     client,
                     until: Nanos(until),
                     hold: Nanos(hold),
+                    fence: None,
                 });
                 let end = match self.work {
                     Work::GoesOn => now + hold,

@@ -1,26 +1,34 @@
 //! Whatever the threads do, the merged stream is the whole in order.
 
 use check::{Event, Merge};
-use locks::{Key, Nanos};
+use locks::{Key, Mode, Nanos};
 use proptest::prelude::*;
 
-/// Per source: the gaps between its stamps, and whether each event is a release (of a holder from before), or a wait.
-fn sources() -> impl Strategy<Value = Vec<Vec<(u64, bool)>>> {
-    prop::collection::vec(prop::collection::vec((0_u64..3, any::<bool>()), 0..40), 1..5)
+/// Per source: the gaps between its stamps, and what each event is: a release (of a holder from before), or what ends no belief.
+fn sources() -> impl Strategy<Value = Vec<Vec<(u64, u8)>>> {
+    prop::collection::vec(prop::collection::vec((0_u64..3, 0_u8..6), 0..40), 1..5)
 }
 
 /// The events of each source, each with a client of its own, so that all can be told apart.
-fn streams(sources: Vec<Vec<(u64, bool)>>) -> Vec<Vec<(Nanos, Event)>> {
+fn streams(sources: Vec<Vec<(u64, u8)>>) -> Vec<Vec<(Nanos, Event)>> {
     let mut clients = 0..;
-    let mut stream = |gaps: Vec<(u64, bool)>| {
+    let mut stream = |gaps: Vec<(u64, u8)>| {
         let mut now = 0;
-        let mut event = |(gap, releases)| {
+        let mut event = |(gap, kind)| {
             now += gap;
             let client = clients.next().unwrap();
-            let event = if releases {
-                Event::Released { client }
-            } else {
-                Event::Waiting { client, key: Key(0) }
+            let event = match kind {
+                0 => Event::Waiting {
+                    client,
+                    key: Key(0),
+                    mode: Mode::Exclusive,
+                },
+                1 => Event::Queued { client },
+                2 => Event::Renewed {
+                    client,
+                    until: Nanos::NEVER,
+                },
+                _ => Event::Released { client },
             };
             (Nanos(now), event)
         };

@@ -3,31 +3,39 @@
 //! Waits are compared by their place in the history, as events of one stamp have an order too; belief and work are
 //! compared as half-open intervals of time. A history must have no other event of the same stamp before an end.
 
-use check::{ClientId, Event, Figures, ViolationCounts};
-use locks::{Key, Nanos};
+use check::{ClientId, Event, Figures, Rules, ViolationCounts};
+use locks::{Fence, Key, Mode, Nanos};
 
 /// What was told, and where in it the window began and ended (before the event of that index).
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) events: Vec<(Nanos, Event)>,
     pub(crate) window: std::ops::Range<usize>,
+    pub(crate) rules: Rules,
 }
 
 #[derive(Clone, Debug)]
 struct Wait {
     client: ClientId,
     key: Key,
+    mode: Mode,
     sent: Nanos,
     begun: usize,
     over: usize,
+    /// When its last place in the queue was acknowledged.
+    place: Option<Nanos>,
 }
 
 #[derive(Clone, Debug)]
 struct Grant {
     client: ClientId,
     key: Key,
+    mode: Mode,
     index: usize,
     sent: Nanos,
+    wait_begun: usize,
+    place: Option<Nanos>,
+    fence: Option<Fence>,
     at: Nanos,
     hold_end: Nanos,
     belief_end: Nanos,
@@ -52,24 +60,31 @@ impl<'a> Oracle<'a> {
             let wait = waits.iter_mut().rfind(|wait| wait.client == client);
             let grant = grants.iter_mut().rfind(|grant| grant.client == client);
             match event {
-                Event::Waiting { key, .. } => {
+                Event::Waiting { key, mode, .. } => {
                     waits.push(Wait {
                         client,
                         key,
+                        mode,
                         sent: at,
                         begun: index,
                         over: usize::MAX,
+                        place: None,
                     });
                 }
+                Event::Queued { .. } => wait.unwrap().place = Some(at),
                 Event::GaveUp { .. } => wait.unwrap().over = index,
-                Event::Granted { until, hold, .. } => {
+                Event::Granted { until, hold, fence, .. } => {
                     let wait = wait.unwrap();
                     wait.over = index;
                     grants.push(Grant {
                         client,
                         key: wait.key,
+                        mode: wait.mode,
                         index,
                         sent: wait.sent,
+                        wait_begun: wait.begun,
+                        place: wait.place,
+                        fence,
                         at,
                         hold_end: at.after(hold),
                         belief_end: until,
@@ -78,6 +93,8 @@ impl<'a> Oracle<'a> {
                         release: None,
                     });
                 }
+                // Told before the end of the belief so far, so belief has no gap.
+                Event::Renewed { until, .. } => grant.unwrap().belief_end = until.max(at),
                 Event::LeaseLost { .. } => {
                     let grant = grant.unwrap();
                     grant.belief_end = grant.belief_end.min(at);
@@ -102,27 +119,48 @@ impl<'a> Oracle<'a> {
     pub(crate) fn counts(&self) -> ViolationCounts {
         let mut counts = ViolationCounts::default();
         for second in &self.grants {
-            let beside = || {
-                self.rivals(second)
-                    .filter(|first| first.index < second.index && second.at < first.work_end)
-            };
             let late_release = self.grants.iter().any(|first| {
                 let late = |(at, index, _)| at > first.belief_end && index < second.index;
                 first.key == second.key && first.release.is_some_and(late)
             });
-            if beside().any(|first| second.at < first.belief_end) {
+            let believe = |first: &&Grant| second.at < first.belief_end;
+            if self.excluded(second, self.beside(second).filter(believe)) {
                 if late_release {
                     counts.double_grants_after_overrun += 1;
                 } else {
                     counts.double_grants += 1;
                 }
-            } else if beside().next().is_some() {
+            } else if self.excluded(second, self.beside(second)) {
                 counts.lease_overruns += 1;
             }
             let outlived = |(at, _, works): (Nanos, usize, bool)| works && at > second.belief_end;
             counts.outlived += u64::from(second.release.is_some_and(outlived));
+            let mut before = self.on_key(second.key).filter(|first| first.index < second.index);
+            let stale = self.history.rules.fences && before.clone().any(|first| first.fence >= second.fence);
+            counts.stale_fences += u64::from(stale);
+            let passed = second.place.is_some_and(|place| before.any(|first| first.sent > place));
+            counts.fifo_inversions += u64::from(self.history.rules.fifo && passed);
         }
         counts
+    }
+
+    fn on_key(&self, key: Key) -> impl Iterator<Item = &Grant> + Clone {
+        self.grants.iter().filter(move |grant| grant.key == key)
+    }
+
+    /// The other grants of the key that still work when `second` is granted.
+    fn beside(&self, second: &Grant) -> impl Iterator<Item = &Grant> {
+        self.on_key(second.key)
+            .filter(|first| first.index < second.index && second.at < first.work_end)
+    }
+
+    /// Whether `firsts` leave no room for `second`.
+    fn excluded<'b>(&self, second: &Grant, firsts: impl Iterator<Item = &'b Grant>) -> bool {
+        let (sharing, alone): (Vec<_>, Vec<_>) = firsts.partition(|first| first.mode == Mode::Shared);
+        match second.mode {
+            Mode::Shared => !alone.is_empty(),
+            Mode::Exclusive => !sharing.is_empty() || alone.len() >= self.history.rules.permits as usize,
+        }
     }
 
     pub(crate) fn figures(&self) -> Figures {
@@ -134,10 +172,24 @@ impl<'a> Oracle<'a> {
         {
             figures.grants += 1;
             figures.contended_grants += u64::from(self.contended_from(grant) < self.history.window.end);
-            figures.overtakes += u64::from(self.waiters(grant.key, grant.index).any(|wait| wait.sent < grant.sent));
+            figures.overtakes += u64::from(self.overtakes(grant));
             figures.longest_streak = figures.longest_streak.max(self.streak_at(grant));
         }
+        let overtaken = self.waits.iter().map(|wait| self.times_overtaken(wait));
+        figures.longest_overtake = overtaken.max().unwrap_or(0);
         figures
+    }
+
+    fn overtakes(&self, grant: &Grant) -> bool {
+        self.waiters(grant.key, grant.index).any(|wait| wait.sent < grant.sent)
+    }
+
+    /// Overtakes in the window by those who came after `wait` began, and while it lasted.
+    fn times_overtaken(&self, wait: &Wait) -> u64 {
+        let came_later = |grant: &&Grant| wait.begun < grant.wait_begun && grant.index < wait.over;
+        let in_window = |grant: &&Grant| self.history.window.contains(&grant.index);
+        let passed = self.on_key(wait.key).filter(came_later).filter(in_window);
+        passed.filter(|grant| self.overtakes(grant)).count() as u64
     }
 
     /// What the checker should return for the event at `index`.
@@ -164,41 +216,47 @@ impl<'a> Oracle<'a> {
             .filter(move |wait| wait.key == key && wait.begun <= index && index < wait.over)
     }
 
-    fn rivals(&self, grant: &Grant) -> impl Iterator<Item = &Grant> {
-        self.grants
-            .iter()
-            .filter(move |other| other.key == grant.key && other.client != grant.client)
-    }
-
     /// The place in the history from which on the grant counts as contended.
     fn contended_from(&self, grant: &Grant) -> usize {
+        if self.history.rules.permits > 1 {
+            return self.permits_wanted_from(grant);
+        }
+        let rivals = |mode: Mode, client: ClientId| {
+            let both_share = mode == Mode::Shared && grant.mode == Mode::Shared;
+            client != grant.client && !both_share
+        };
         let waiting = self.waits.iter().filter(|wait| {
             let overlaps = wait.begun < grant.work_end_index && grant.index < wait.over;
-            wait.key == grant.key && wait.client != grant.client && overlaps
+            wait.key == grant.key && rivals(wait.mode, wait.client) && overlaps
         });
         let waiting = waiting.map(|wait| wait.begun.max(grant.index));
-        let beside = self
-            .rivals(grant)
-            .filter(|first| first.index < grant.index && grant.at < first.work_end);
-        let on_key = |other: &&Grant| other.key == grant.key;
-        let before = self
-            .grants
-            .iter()
-            .filter(on_key)
-            .rfind(|other| other.index < grant.index);
-        let after = self
-            .grants
-            .iter()
-            .filter(on_key)
-            .find(|other| other.index > grant.index);
-        let before = before.filter(|first| first.client != grant.client && grant.at < first.hold_end);
-        let after = after.filter(|next| next.client != grant.client && next.at < grant.hold_end);
+        let is_rival = |other: &&Grant| rivals(other.mode, other.client);
+        let beside = self.beside(grant).filter(is_rival);
+        let before = self.on_key(grant.key).filter(|other| other.index < grant.index).last();
+        let after = self.on_key(grant.key).find(|other| other.index > grant.index);
+        let before = before.filter(is_rival).filter(|first| grant.at < first.hold_end);
+        let after = after.filter(is_rival).filter(|next| next.at < grant.hold_end);
         let at_once = beside.chain(before).map(|_| grant.index);
         waiting
             .chain(at_once)
             .chain(after.map(|next| next.index))
             .min()
             .unwrap_or(usize::MAX)
+    }
+
+    /// The same where a key has several permits.
+    fn permits_wanted_from(&self, grant: &Grant) -> usize {
+        let permits = self.history.rules.permits as usize;
+        if self.beside(grant).count() >= permits {
+            return grant.index;
+        }
+        let works = |index: usize| move |other: &&Grant| other.index <= index && index < other.work_end_index;
+        let mut held = grant.index..grant.work_end_index.min(self.history.events.len());
+        let wanted = held.find(|&index| {
+            let all_held = self.on_key(grant.key).filter(works(index)).count() >= permits;
+            all_held && self.waiters(grant.key, index).next().is_some()
+        });
+        wanted.unwrap_or(usize::MAX)
     }
 
     /// Contended wins of the client in a row up to `grant`, within the window.

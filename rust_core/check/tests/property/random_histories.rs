@@ -1,9 +1,10 @@
 //! Whatever clients do, the checker counts what the oracle counts.
 
 use crate::oracle::{History, Oracle};
-use check::{Checker, ClientId, Event, Report, ViolationCounts};
-use locks::{Key, Nanos};
+use check::{Checker, ClientId, Event, Report, Rules, ViolationCounts, ViolationKind};
+use locks::{Fence, Key, Mode, Nanos};
 use proptest::prelude::*;
+use std::num::NonZeroU64;
 
 const CLIENTS: u32 = 5;
 const KEYS: u32 = 2;
@@ -17,38 +18,57 @@ struct Step {
     key: u32,
     lease: Option<u64>,
     hold: u64,
+    mode: Mode,
+    fence: NonZeroU64,
 }
 
 #[derive(Clone, Copy)]
 enum State {
     Idle,
     Waiting,
-    Holding,
+    /// And believes until then.
+    Holding(Nanos),
     Stopped,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let lease = prop_oneof![1 => Just(None), 6 => (1_u64..40).prop_map(Some)];
-    let step = (0..CLIENTS, 0_u8..8, 0_u64..4, 0..KEYS, lease, 0_u64..40);
-    let step = step.prop_map(|(client, choice, later, key, lease, hold)| Step {
+    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::Shared)];
+    let fence = (1_u64..20).prop_map(|fence| NonZeroU64::new(fence).unwrap());
+    let step = (0..CLIENTS, 0_u8..10, 0_u64..4, 0..KEYS, lease, 0_u64..40, mode, fence);
+    let step = step.prop_map(|(client, choice, later, key, lease, hold, mode, fence)| Step {
         client,
         choice,
         later,
         key,
         lease,
         hold,
+        mode,
+        fence,
     });
     prop::collection::vec(step, 0..120)
 }
 
+/// Of plain locks and of locks with readers alike, of semaphores, with and without fences and an order.
+fn rules() -> impl Strategy<Value = (Rules, bool)> {
+    (1_u32..4, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(permits, fences, fifo, shares)| {
+        let rules = Rules { permits, fences, fifo };
+        (rules, shares && permits == 1)
+    })
+}
+
 fn histories() -> impl Strategy<Value = History> {
-    (steps(), 0..60_usize, 0..90_usize).prop_map(|(steps, begin, length)| {
+    (steps(), rules(), 0..60_usize, 0..90_usize).prop_map(|(mut steps, (rules, shares), begin, length)| {
+        if !shares {
+            steps.iter_mut().for_each(|step| step.mode = Mode::Exclusive);
+        }
         let events = play(steps);
         let begin = begin.min(events.len());
         let end = (begin + length).min(events.len());
         History {
             events,
             window: begin..end,
+            rules,
         }
     })
 }
@@ -57,31 +77,10 @@ fn play(steps: Vec<Step>) -> Vec<(Nanos, Event)> {
     let mut states = [State::Idle; CLIENTS as usize];
     let mut now = 0;
     let mut events = Vec::new();
-    for Step {
-        client,
-        choice,
-        later,
-        key,
-        lease,
-        hold,
-    } in steps
-    {
-        now += later;
-        let state = &mut states[client as usize];
-        let granted = Event::Granted {
-            client,
-            until: lease.map_or(Nanos::NEVER, |lease| Nanos(now + lease)),
-            hold: Nanos(hold),
-        };
-        let (event, next) = match (*state, choice) {
-            (State::Idle, _) | (State::Stopped, 4..) => (Event::Waiting { client, key: Key(key) }, State::Waiting),
-            (State::Waiting, 0) => (Event::GaveUp { client }, State::Idle),
-            (State::Waiting, 1..) => (granted, State::Holding),
-            (State::Holding, 0) => (Event::LeaseLost { client }, State::Holding),
-            (State::Holding, 1) => (Event::Stopped { client }, State::Stopped),
-            (State::Holding, 2..) | (State::Stopped, ..4) => (Event::Released { client }, State::Idle),
-        };
-        *state = next;
+    for step in steps {
+        now += step.later;
+        let state = &mut states[step.client as usize];
+        let (event, next) = take(&step, *state, now);
         // An end is the first event of its stamp, as the driver promises.
         if matches!(
             event,
@@ -89,13 +88,41 @@ fn play(steps: Vec<Step>) -> Vec<(Nanos, Event)> {
         ) {
             now += 1;
         }
+        *state = next;
         events.push((Nanos(now), event));
     }
     events
 }
 
+/// What the step makes of a client in this state.
+fn take(step: &Step, state: State, now: u64) -> (Event, State) {
+    let client = step.client;
+    let until = step.lease.map_or(Nanos::NEVER, |lease| Nanos(now + lease));
+    let waiting = Event::Waiting {
+        client,
+        key: Key(step.key),
+        mode: step.mode,
+    };
+    let granted = Event::Granted {
+        client,
+        until,
+        hold: Nanos(step.hold),
+        fence: Some(Fence(step.fence)),
+    };
+    match (state, step.choice) {
+        (State::Idle, _) | (State::Stopped, 4..) => (waiting, State::Waiting),
+        (State::Waiting, 0) => (Event::GaveUp { client }, State::Idle),
+        (State::Waiting, 1..=3) => (Event::Queued { client }, State::Waiting),
+        (State::Waiting, 4..) => (granted, State::Holding(until)),
+        (State::Holding(end), 0..=2) if Nanos(now) < end => (Event::Renewed { client, until }, State::Holding(until)),
+        (State::Holding(_), 3) => (Event::LeaseLost { client }, State::Holding(Nanos::ZERO)),
+        (State::Holding(_), 4) => (Event::Stopped { client }, State::Stopped),
+        (State::Holding(_), _) | (State::Stopped, ..4) => (Event::Released { client }, State::Idle),
+    }
+}
+
 fn judge(history: &History) -> (Report, Vec<Option<Nanos>>) {
-    let mut checker = Checker::new(CLIENTS, KEYS);
+    let mut checker = Checker::new(CLIENTS, KEYS, history.rules);
     let mut handoffs = Vec::new();
     for index in 0..=history.events.len() {
         if index == history.window.start {
@@ -126,8 +153,10 @@ proptest! {
             prop_assert_eq!(handoff, oracle.handoff(index), "at event {}", index);
         }
         prop_assert!(report.figures.contended_grants <= report.figures.grants);
-        let ViolationCounts { double_grants, double_grants_after_overrun, lease_overruns, outlived: _ } = report.counts;
-        let all = double_grants + double_grants_after_overrun + lease_overruns;
+        let ViolationCounts {
+            double_grants, double_grants_after_overrun, lease_overruns, outlived: _, stale_fences, fifo_inversions
+        } = report.counts;
+        let all = double_grants + double_grants_after_overrun + lease_overruns + stale_fences + fifo_inversions;
         prop_assert_eq!(report.violations.len() as u64, all.min(100));
     }
 
@@ -140,14 +169,28 @@ proptest! {
             let ends = [first.ended, second.ended, Some(end)].into_iter().flatten().min().unwrap();
             prop_assert_eq!(violation.overlap, ends.since(violation.at));
             prop_assert_eq!(violation.at, second.granted);
-            prop_assert!(first.client != second.client && first.granted <= second.granted);
+            let one_after_another = violation.kind == ViolationKind::StaleFence && first.ended.is_some();
+            prop_assert!(one_after_another || first.client != second.client);
+            prop_assert!(first.granted <= second.granted);
             for span in [first, second] {
-                let until = span.until.unwrap_or(Nanos::NEVER);
+                let lease_set = |event: Event| match event {
+                    Event::Granted { until, .. } | Event::Renewed { until, .. } => Some(until),
+                    _ => None,
+                };
+                let set = history.events.iter().any(|&(at, event)| {
+                    let told = event.client() == span.client && at >= span.granted;
+                    told && lease_set(event) == Some(span.until.unwrap_or(Nanos::NEVER))
+                });
                 let granted = history.events.iter().any(|&(at, event)| matches!(
-                    event, Event::Granted { client, until: to, .. }
-                        if client == span.client && to == until && at == span.granted
+                    event, Event::Granted { client, fence, .. }
+                        if client == span.client && fence == span.fence && at == span.granted
                 ));
-                prop_assert!(granted, "{:?} never happened", span);
+                prop_assert!(granted && set, "{:?} never happened", span);
+                let ended = span.ended.is_none_or(|ended| history.events.iter().any(|&(at, event)| {
+                    at == ended && at >= span.granted && event.client() == span.client
+                        && matches!(event, Event::Stopped { .. } | Event::Released { .. })
+                }));
+                prop_assert!(ended, "{:?} did not end then", span);
             }
         }
     }
