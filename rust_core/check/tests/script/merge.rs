@@ -105,6 +105,36 @@ fn a_client_that_holds_for_no_time_keeps_its_order() {
 }
 
 #[test]
+fn at_equal_stamps_a_release_comes_before_a_renewal_and_a_place_in_the_queue() {
+    let renewed = Event::Renewed {
+        client: 0,
+        until: Nanos(9),
+    };
+    let queued = Event::Queued { client: 1 };
+    let mut merge = Merge::new(2, 8);
+    merge.push(0, Nanos(5), renewed);
+    merge.push(1, Nanos(5), queued);
+    merge.push(1, Nanos(5), released(2));
+    merge.finish(0);
+    merge.finish(1);
+    assert_eq!(drained(&mut merge), [(5, released(2)), (5, renewed), (5, queued)]);
+}
+
+#[test]
+fn a_client_that_renews_and_releases_in_one_instant_keeps_its_order() {
+    let renewed = Event::Renewed {
+        client: 0,
+        until: Nanos(9),
+    };
+    let mut merge = Merge::new(1, 8);
+    merge.push(0, Nanos(5), renewed);
+    merge.push(0, Nanos(5), waits(1));
+    merge.push(0, Nanos(5), released(0));
+    merge.finish(0);
+    assert_eq!(drained(&mut merge), [(5, renewed), (5, released(0)), (5, waits(1))]);
+}
+
+#[test]
 fn an_old_watermark_is_no_news() {
     let mut merge = Merge::new(1, 8);
     merge.push(0, Nanos(5), waits(0));

@@ -37,6 +37,63 @@ fn a_grant_past_two_earlier_waiters_counts_once() {
     );
 }
 
+fn longest_overtake(story: Script) -> u64 {
+    story.ends().figures.longest_overtake
+}
+
+/// B waits, is granted and releases, one after another.
+fn passes(mut story: Script, from: u64, times: u64) -> Script {
+    for turn in from..from + times {
+        story = story
+            .at(turn * 10)
+            .waits(B)
+            .at(turn * 10 + 1)
+            .granted(B, turn * 10 + 100);
+        story = story.at(turn * 10 + 2).releases(B);
+    }
+    story
+}
+
+#[test]
+fn the_longest_overtake_is_of_one_wait() {
+    let story = passes(script().waits(A), 1, 3)
+        .at(50)
+        .granted(A, 150)
+        .at(51)
+        .releases(A);
+    assert_eq!(longest_overtake(passes(story.at(60).waits(A), 7, 2)), 3);
+}
+
+#[test]
+fn who_gave_up_in_the_end_was_overtaken_too() {
+    let story = passes(script().waits(A), 1, 3).at(50).gives_up(A);
+    assert_eq!(longest_overtake(passes(story.at(60).waits(A), 7, 1)), 3);
+}
+
+#[test]
+fn who_moves_up_to_the_head_keeps_only_what_passed_it_too() {
+    // Two pass A alone; then C waits, and one passes both; A goes; two more pass C.
+    let story = passes(passes(script().waits(A), 1, 2).at(35).waits(C), 4, 1);
+    let story = story.at(50).gives_up(A);
+    assert_eq!(
+        longest_overtake(passes(story, 6, 1)),
+        3,
+        "A was passed three times, C twice"
+    );
+    let story = passes(passes(script().waits(A), 1, 1).at(25).waits(C), 3, 2);
+    assert_eq!(
+        longest_overtake(passes(story.at(50).gives_up(A), 6, 2)),
+        4,
+        "C was passed four times"
+    );
+}
+
+#[test]
+fn overtakes_of_the_warm_up_do_not_make_the_longest() {
+    let story = passes(script().waits(A), 1, 3).at(40).window_begins();
+    assert_eq!(longest_overtake(passes(story, 5, 2)), 2);
+}
+
 #[test]
 fn those_who_were_sent_in_the_same_instant_do_not_overtake_each_other() {
     assert_eq!(overtakes(script().waits(A).waits(B).at(2).granted(B, 100)), 0);
