@@ -88,13 +88,12 @@ impl Checker {
 
     /// Takes one event. On a grant it returns the hand-off, inside a window or not: the time since the key's last
     /// release, if nobody was granted the key in between and somebody waited for it all the while.
-    #[inline] // Where the event is known, so is what follows from it.
+    #[expect(clippy::inline_always, reason = "where the event is known, so is what follows from it")]
+    #[inline(always)]
     pub fn on(&mut self, at: Nanos, event: Event) -> Option<Nanos> {
-        assert!(
-            at >= self.now,
-            "{event:?} is stamped {at:?}, but it is {:?} already",
-            self.now
-        );
+        if at < self.now {
+            refuse_stamp(at, event, self.now);
+        }
         self.now = at;
         match event {
             Event::Waiting { client, key, mode } => self.waiting(at, client, key, mode),
@@ -226,6 +225,7 @@ impl Checker {
     }
 
     /// `id` was granted what it had `sent` then, by a lock that promises fences or an order.
+    #[inline(never)]
     fn judge_order(&mut self, at: Nanos, id: ClientId, sent: Nanos) {
         let client = &self.clients[id as usize];
         let (key, grant) = (client.key, client.span(id));
@@ -343,4 +343,10 @@ impl Checker {
 #[inline(never)]
 fn refuse(id: ClientId, state: State, what: &str) -> ! {
     panic!("client {id} cannot {what}: it is {state:?}")
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_stamp(at: Nanos, event: Event, now: Nanos) -> ! {
+    panic!("{event:?} is stamped {at:?}, but it is {now:?} already")
 }

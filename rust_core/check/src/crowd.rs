@@ -65,6 +65,7 @@ impl Crowd {
     }
 
     /// A grant ends, of whichever kind: one that excludes everybody is in no count.
+    #[inline(never)]
     pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], id: ClientId) {
         let client = &mut clients[id as usize];
         if client.uncontended_in == self.count {
@@ -103,6 +104,7 @@ impl Crowd {
 
 impl Checker {
     /// Somebody began to wait for a key that several may hold.
+    #[inline(never)]
     pub(crate) fn rival_came(&mut self, key: Key, mode: Mode) {
         let (window, figures) = (self.window, &mut self.figures);
         let record = &mut self.keys[key.0 as usize];
@@ -126,6 +128,7 @@ impl Checker {
     }
 
     /// `id` was granted a key that several may hold.
+    #[inline(never)]
     pub(crate) fn join_crowd(&mut self, at: Nanos, id: ClientId, hold: Nanos) {
         let (window, figures) = (self.window, &mut self.figures);
         let client = &mut self.clients[id as usize];
