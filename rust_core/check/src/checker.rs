@@ -27,6 +27,8 @@ pub struct Checker {
     pub(crate) permits: u32,
     fences: Option<Fences>,
     fifo: Option<Fifo>,
+    /// One of the two is there.
+    judges_order: bool,
     /// The present window, or `OUTSIDE`. A grant remembers its own: what happens to a grant of the warm-up later on
     /// must not enter the figures.
     pub(crate) window: u32,
@@ -47,6 +49,7 @@ impl Checker {
             permits: rules.permits,
             fences: rules.fences.then(|| Fences::new(keys)),
             fifo: rules.fifo.then(|| Fifo::new(clients, keys)),
+            judges_order: rules.fences || rules.fifo,
             window: OUTSIDE,
             windows_begun: 0,
             now: Nanos::ZERO,
@@ -88,7 +91,10 @@ impl Checker {
 
     /// Takes one event. On a grant it returns the hand-off, inside a window or not: the time since the key's last
     /// release, if nobody was granted the key in between and somebody waited for it all the while.
-    #[expect(clippy::inline_always, reason = "where the event is known, so is what follows from it")]
+    #[expect(
+        clippy::inline_always,
+        reason = "where the event is known, so is what follows from it"
+    )]
     #[inline(always)]
     pub fn on(&mut self, at: Nanos, event: Event) -> Option<Nanos> {
         if at < self.now {
@@ -171,7 +177,7 @@ impl Checker {
         }
         let (key, mode) = (client.key as usize, client.mode);
         let record = &mut self.keys[key];
-        turns::leave(record, &mut self.clients, self.window, &mut self.figures, id, false);
+        turns::give_up(record, &mut self.clients, self.window, &mut self.figures, id);
         if record.waiters.is_empty() {
             // From here on the key lies idle because nobody wants it, not because it is slow to change hands.
             record.handed_off = Nanos::NEVER;
@@ -193,13 +199,8 @@ impl Checker {
         let (key, mode, sent) = (client.key as usize, client.mode, client.since);
         let record = &mut self.keys[key];
         let (window, figures) = (self.window, &mut self.figures);
-        let overtakes = turns::overtakes(record, &self.clients, id);
-        if window != OUTSIDE {
-            figures.grants += 1;
-            figures.overtakes += u64::from(overtakes);
-        }
-        turns::leave(record, &mut self.clients, window, figures, id, overtakes);
-        turns::count_streak(record, window, figures, id);
+        figures.grants += u64::from(window != OUTSIDE);
+        turns::serve(record, &mut self.clients, window, figures, id);
         let handoff = (record.handed_off != Nanos::NEVER).then(|| at.since(record.handed_off));
         record.handed_off = Nanos::NEVER;
 
@@ -218,7 +219,7 @@ impl Checker {
         } else {
             self.join_crowd(at, id, hold);
         }
-        if self.fences.is_some() || self.fifo.is_some() {
+        if self.judges_order {
             self.judge_order(at, id, sent);
         }
         handoff
@@ -326,7 +327,7 @@ impl Checker {
             self.log.work_ended(id, at);
         }
         let key = client.key;
-        if self.fences.is_some() || self.fifo.is_some() {
+        if self.judges_order {
             let grant = client.span(id);
             self.fences.iter_mut().for_each(|fences| fences.ended(key, grant, at));
             self.fifo.iter_mut().for_each(|fifo| fifo.ended(key, grant, at));

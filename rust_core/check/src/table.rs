@@ -185,7 +185,7 @@ impl Holders {
 #[derive(Clone, Debug)]
 pub(crate) struct List {
     pub(crate) head: ClientId,
-    pub(crate) tail: ClientId,
+    tail: ClientId,
 }
 
 impl List {
@@ -198,10 +198,16 @@ impl List {
         self.head == NOBODY
     }
 
+    /// Whether it has one client only.
+    #[inline]
+    pub(crate) const fn is_single(&self) -> bool {
+        self.head == self.tail && self.head != NOBODY
+    }
+
     #[inline]
     pub(crate) fn push_back(&mut self, clients: &mut [Client], id: ClientId) {
-        clients[id as usize].prev = self.tail;
-        clients[id as usize].next = NOBODY;
+        let client = &mut clients[id as usize];
+        (client.prev, client.next) = (self.tail, NOBODY);
         match self.tail {
             NOBODY => self.head = id,
             tail => clients[tail as usize].next = id,
@@ -211,8 +217,8 @@ impl List {
 
     #[inline]
     pub(crate) fn push_front(&mut self, clients: &mut [Client], id: ClientId) {
-        clients[id as usize].prev = NOBODY;
-        clients[id as usize].next = self.head;
+        let client = &mut clients[id as usize];
+        (client.prev, client.next) = (NOBODY, self.head);
         match self.head {
             NOBODY => self.tail = id,
             head => clients[head as usize].prev = id,
@@ -223,6 +229,10 @@ impl List {
     /// Takes `id` out, which must stand in this list.
     #[inline]
     pub(crate) fn unlink(&mut self, clients: &mut [Client], id: ClientId) {
+        if self.is_single() {
+            *self = Self::EMPTY;
+            return;
+        }
         let Client { prev, next, .. } = clients[id as usize];
         match prev {
             NOBODY => self.head = next,

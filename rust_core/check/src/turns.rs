@@ -10,36 +10,55 @@
 
 use crate::ClientId;
 use crate::report::Figures;
-use crate::table::{Client, KeyRecord, NOBODY};
+use crate::table::{Client, KeyRecord, List, NOBODY};
 
 /// The window number of the time before, between and after windows.
 pub(crate) const OUTSIDE: u32 = 0;
 
-/// Whether granting the key to `winner`, who still waits, overtakes somebody.
+/// The key is granted to `winner`, who waits no longer.
 #[inline]
-pub(crate) fn overtakes(record: &KeyRecord, clients: &[Client], winner: ClientId) -> bool {
+pub(crate) fn serve(
+    record: &mut KeyRecord,
+    clients: &mut [Client],
+    window: u32,
+    figures: &mut Figures,
+    winner: ClientId,
+) {
+    if record.waiters.is_single() {
+        // Nobody else waits, so there is nobody to overtake, and no run of wins to count.
+        record.waiters = List::EMPTY;
+        record.overtaken = 0;
+        record.streak = 0;
+        return;
+    }
     let head = record.waiters.head;
-    head != winner && clients[head as usize].since < clients[winner as usize].since
+    let overtakes = head != winner && clients[head as usize].since < clients[winner as usize].since;
+    if window != OUTSIDE {
+        figures.overtakes += u64::from(overtakes);
+        hand_on(record, clients, window, figures, winner, overtakes);
+    }
+    record.waiters.unlink(clients, winner);
+    count_win(record, window, figures, winner);
 }
 
-/// Takes `id` out of the waiters. `overtakes` when it is granted past somebody.
-#[inline]
-pub(crate) fn leave(
+/// `id` waits no longer.
+pub(crate) fn give_up(
     record: &mut KeyRecord,
     clients: &mut [Client],
     window: u32,
     figures: &mut Figures,
     id: ClientId,
-    overtakes: bool,
 ) {
-    if record.is_only_waiter(id) {
+    if record.waiters.is_single() {
         record.overtaken = 0;
     } else if window != OUTSIDE {
-        hand_on(record, clients, window, figures, id, overtakes);
+        hand_on(record, clients, window, figures, id, false);
     }
     record.waiters.unlink(clients, id);
 }
 
+/// Before `id` leaves: what it has goes to its neighbour ahead. `overtakes` when it is granted past somebody.
+#[inline]
 fn hand_on(
     record: &mut KeyRecord,
     clients: &mut [Client],
@@ -70,18 +89,10 @@ impl Client {
     }
 }
 
-impl KeyRecord {
-    fn is_only_waiter(&self, id: ClientId) -> bool {
-        self.waiters.head == id && self.waiters.tail == id
-    }
-}
-
-/// Counts the run of wins. To be called after the winner left the waiters and before it becomes the key's last client.
+/// Counts the run of wins that others waited at. To be called before the winner becomes the key's last client.
 #[inline]
-pub(crate) fn count_streak(record: &mut KeyRecord, window: u32, figures: &mut Figures, winner: ClientId) {
-    record.streak = if record.waiters.is_empty() {
-        0
-    } else if record.last_client == winner && record.last_window == window {
+fn count_win(record: &mut KeyRecord, window: u32, figures: &mut Figures, winner: ClientId) {
+    record.streak = if record.last_client == winner && record.last_window == window {
         record.streak + 1
     } else {
         1
