@@ -47,7 +47,7 @@ impl Checker {
             keys: vec![KeyRecord::UNUSED; keys as usize].into_boxed_slice(),
             crowds: Box::default(),
             permits: rules.permits,
-            fences: rules.fences.then(|| Fences::new(keys)),
+            fences: rules.fences.then(|| Fences::new(clients, keys)),
             fifo: rules.fifo.then(|| Fifo::new(clients, keys)),
             judges_order: rules.fences || rules.fifo,
             window: OUTSIDE,
@@ -149,7 +149,7 @@ impl Checker {
         client.key = key.0;
         client.mode = mode;
         client.since = at;
-        client.overtaken = 0;
+        client.tally = 0;
         let record = &mut self.keys[key.0 as usize];
         record.waiters.push_back(&mut self.clients, id);
         if !self.crowds.is_empty() {
@@ -208,7 +208,9 @@ impl Checker {
         client.since = at;
         client.until = until;
         client.believes_until = until;
-        client.fence = fence;
+        if self.judges_order {
+            self.fences.iter_mut().for_each(|fences| fences.came_with(id, fence));
+        }
         if self.crowds.is_empty() {
             let rivals = Rivals::of_plain(record);
             contention::enter(record, window, figures, (id, mode), (at, hold), rivals);
@@ -228,8 +230,7 @@ impl Checker {
     /// `id` was granted what it had `sent` then, by a lock that promises fences or an order.
     #[inline(never)]
     fn judge_order(&mut self, at: Nanos, id: ClientId, sent: Nanos) {
-        let client = &self.clients[id as usize];
-        let (key, grant) = (client.key, client.span(id));
+        let (key, grant) = (self.clients[id as usize].key, self.span(id));
         if let Some(first) = self.fences.as_mut().and_then(|fences| fences.granted(key, grant)) {
             self.note(ViolationKind::StaleFence, at, first, id);
         }
@@ -238,10 +239,16 @@ impl Checker {
         }
     }
 
+    /// The present grant of `id`, which goes on.
+    pub(crate) fn span(&self, id: ClientId) -> GrantSpan {
+        let fence = self.fences.as_ref().and_then(|fences| fences.of(id));
+        self.clients[id as usize].span(id, fence)
+    }
+
     /// Logs that the present grant of `second` should not have been made, as `first` was before it.
     pub(crate) fn note(&mut self, kind: ViolationKind, at: Nanos, first: GrantSpan, second: ClientId) {
         let first = match first.ended {
-            None => self.clients[first.client as usize].span(first.client),
+            None => self.span(first.client),
             Some(_) => first,
         };
         let violation = Violation {
@@ -250,7 +257,7 @@ impl Checker {
             at,
             overlap: Nanos::ZERO,
             first,
-            second: self.clients[second as usize].span(second),
+            second: self.span(second),
         };
         match self.log.note(violation) {
             Noted::Recorded => {
@@ -328,14 +335,14 @@ impl Checker {
         }
         let key = client.key;
         if self.judges_order {
-            let grant = client.span(id);
+            let grant = self.span(id);
             self.fences.iter_mut().for_each(|fences| fences.ended(key, grant, at));
             self.fifo.iter_mut().for_each(|fifo| fifo.ended(key, grant, at));
         }
         let record = &mut self.keys[key as usize];
         match self.crowds.get_mut(key as usize) {
             None => record.holders.remove(&mut self.clients, id),
-            Some(crowd) => crowd.leave(record, &mut self.clients, id),
+            Some(crowd) => crowd.leave(record, &mut self.clients, self.permits, id),
         }
     }
 }

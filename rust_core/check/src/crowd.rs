@@ -57,22 +57,23 @@ impl Crowd {
             self.count_anew();
         }
         if contended {
-            client.uncontended_in = NO_COUNT;
+            client.tally = NO_COUNT;
         } else {
-            client.uncontended_in = self.count;
+            client.tally = self.count;
             self.uncontended += 1;
         }
     }
 
-    /// A grant ends, of whichever kind: one that excludes everybody is in no count.
+    /// A grant ends, of whichever kind.
     #[inline(never)]
-    pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], id: ClientId) {
+    pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], permits: u32, id: ClientId) {
         let client = &mut clients[id as usize];
-        if client.uncontended_in == self.count {
+        let (mode, counted) = (client.mode, client.tally == self.count);
+        // Who excludes everybody never entered a count.
+        if counted && (mode == Mode::Shared || permits > 1) {
             self.uncontended -= 1;
         }
-        client.uncontended_in = NO_COUNT;
-        match client.mode {
+        match mode {
             Mode::Exclusive => {
                 self.holding -= 1;
                 record.holders.remove(clients, id);

@@ -1,11 +1,11 @@
 //! Whose turn it was: grants past somebody who waited longer, and runs of wins by one client.
 //!
-//! How often each waiter was overtaken is kept in differences: a waiter's count is the sum of `Client::overtaken` over
+//! How often each waiter was overtaken is kept in differences: a waiter's count is the sum of `Client::tally` over
 //! itself and all that wait behind it. An overtake adds one to all ahead of the winner, which is one addition at the
 //! winner's neighbour; who leaves hands what it has to the neighbour ahead. Nobody was overtaken more often than the
 //! head of the queue, for it saw all that those behind it did; its count, the sum of all, is `KeyRecord::overtaken`.
 //!
-//! Counts are those of one window: a client's of another window (`Client::overtaken_in`), or a key's that had no grant
+//! Counts are those of one window: a client's of another window (`Client::tally_window`), or a key's that had no grant
 //! in this one, are nothing.
 
 use crate::ClientId;
@@ -32,8 +32,17 @@ pub(crate) fn serve(
         return;
     }
     let head = record.waiters.head;
-    let overtakes = head != winner && clients[head as usize].since < clients[winner as usize].since;
-    if window != OUTSIDE {
+    if window == OUTSIDE {
+        // No figures.
+    } else if head == winner {
+        let own = clients[head as usize].overtaken_within(window);
+        record.overtaken = if record.last_window == window {
+            record.overtaken - own
+        } else {
+            0
+        };
+    } else {
+        let overtakes = clients[head as usize].since < clients[winner as usize].since;
         figures.overtakes += u64::from(overtakes);
         hand_on(record, clients, window, figures, winner, overtakes);
     }
@@ -58,7 +67,6 @@ pub(crate) fn give_up(
 }
 
 /// Before `id` leaves: what it has goes to its neighbour ahead. `overtakes` when it is granted past somebody.
-#[inline]
 fn hand_on(
     record: &mut KeyRecord,
     clients: &mut [Client],
@@ -77,15 +85,15 @@ fn hand_on(
         return;
     }
     let ahead = &mut clients[prev as usize];
-    ahead.overtaken = ahead.overtaken_within(window) + own + u32::from(overtakes);
-    ahead.overtaken_in = window;
+    ahead.tally = ahead.overtaken_within(window) + own + u32::from(overtakes);
+    ahead.tally_window = window;
     record.overtaken += u32::from(overtakes);
     figures.longest_overtake = figures.longest_overtake.max(u64::from(record.overtaken));
 }
 
 impl Client {
     fn overtaken_within(&self, window: u32) -> u32 {
-        if self.overtaken_in == window { self.overtaken } else { 0 }
+        if self.tally_window == window { self.tally } else { 0 }
     }
 }
 
