@@ -27,8 +27,8 @@ pub struct Checker {
     pub(crate) permits: u32,
     fences: Option<Fences>,
     fifo: Option<Fifo>,
-    /// One of the two is there.
-    judges_order: bool,
+    /// No crowds, no fences, no order: what most trials ask for has a short way.
+    is_plain: bool,
     /// The present window, or `OUTSIDE`. A grant remembers its own: what happens to a grant of the warm-up later on
     /// must not enter the figures.
     pub(crate) window: u32,
@@ -49,7 +49,7 @@ impl Checker {
             permits: rules.permits,
             fences: rules.fences.then(|| Fences::new(clients, keys)),
             fifo: rules.fifo.then(|| Fifo::new(clients, keys)),
-            judges_order: rules.fences || rules.fifo,
+            is_plain: !rules.fences && !rules.fifo,
             window: OUTSIDE,
             windows_begun: 0,
             now: Nanos::ZERO,
@@ -63,8 +63,9 @@ impl Checker {
     }
 
     #[cold]
-    fn expect_crowds(&mut self) {
+    pub(crate) fn expect_crowds(&mut self) {
         self.crowds = Crowd::of_all(self.keys.len(), &self.clients);
+        self.is_plain = false;
     }
 
     /// Reads the records that an event of `client` on `key` will need and changes nothing: a caller that knows a batch
@@ -141,19 +142,15 @@ impl Checker {
             State::Idle | State::Stopped => {}
             State::Waiting | State::Holding => refuse(id, client.state, "begin to wait"),
         }
-        if mode == Mode::Shared && self.crowds.is_empty() {
-            self.expect_crowds();
-        }
-        let client = &mut self.clients[id as usize];
         client.state = State::Waiting;
         client.key = key.0;
-        client.mode = mode;
         client.since = at;
         client.tally = 0;
         let record = &mut self.keys[key.0 as usize];
         record.waiters.push_back(&mut self.clients, id);
-        if !self.crowds.is_empty() {
-            self.rival_came(key, mode);
+        let crowded = mode == Mode::Shared || !self.crowds.is_empty();
+        if crowded {
+            self.rival_came(id, key, mode);
         } else if !record.holders.is_empty() {
             contention::contend(record, self.window, &mut self.figures);
         }
@@ -191,29 +188,48 @@ impl Checker {
     }
 
     fn granted(&mut self, at: Nanos, id: ClientId, until: Nanos, hold: Nanos, fence: Option<Fence>) -> Option<Nanos> {
-        let client = &mut self.clients[id as usize];
+        let (clients, window, figures) = (&mut *self.clients, self.window, &mut self.figures);
+        let client = &mut clients[id as usize];
         match client.state {
             State::Waiting => client.state = State::Holding,
             State::Idle | State::Holding | State::Stopped => refuse(id, client.state, "be granted a lock"),
         }
-        let (key, mode, sent) = (client.key as usize, client.mode, client.since);
+        let (key, sent) = (client.key as usize, client.since);
         let record = &mut self.keys[key];
-        let (window, figures) = (self.window, &mut self.figures);
-        figures.grants += u64::from(window != OUTSIDE);
-        turns::serve(record, &mut self.clients, window, figures, id);
         let handoff = (record.handed_off != Nanos::NEVER).then(|| at.since(record.handed_off));
         record.handed_off = Nanos::NEVER;
+        figures.grants += u64::from(window != OUTSIDE);
+        turns::serve(record, clients, window, figures, id);
 
-        let client = &mut self.clients[id as usize];
+        let client = &mut clients[id as usize];
         client.since = at;
         client.until = until;
         client.believes_until = until;
-        if self.judges_order {
-            self.fences.iter_mut().for_each(|fences| fences.came_with(id, fence));
+        if !self.is_plain {
+            self.granted_beyond_plain(at, id, hold, fence, sent);
+            return handoff;
+        }
+        let rivals = Rivals::of_plain(record);
+        contention::enter(record, window, figures, id, (at, hold), rivals);
+        if rivals.hold {
+            self.judge_exclusion(at, id);
+        }
+        self.keys[key].holders.add(&mut self.clients, id, until);
+        handoff
+    }
+
+    /// The second half of `granted`, where more is to be judged or counted than of a plain lock.
+    #[inline(never)]
+    fn granted_beyond_plain(&mut self, at: Nanos, id: ClientId, hold: Nanos, fence: Option<Fence>, sent: Nanos) {
+        if let Some(fences) = &mut self.fences {
+            fences.came_with(id, fence);
         }
         if self.crowds.is_empty() {
+            let client = &self.clients[id as usize];
+            let (key, until) = (client.key as usize, client.until);
+            let record = &mut self.keys[key];
             let rivals = Rivals::of_plain(record);
-            contention::enter(record, window, figures, (id, mode), (at, hold), rivals);
+            contention::enter(record, self.window, &mut self.figures, id, (at, hold), rivals);
             if rivals.hold {
                 self.judge_exclusion(at, id);
             }
@@ -221,14 +237,10 @@ impl Checker {
         } else {
             self.join_crowd(at, id, hold);
         }
-        if self.judges_order {
-            self.judge_order(at, id, sent);
-        }
-        handoff
+        self.judge_order(at, id, sent);
     }
 
     /// `id` was granted what it had `sent` then, by a lock that promises fences or an order.
-    #[inline(never)]
     fn judge_order(&mut self, at: Nanos, id: ClientId, sent: Nanos) {
         let (key, grant) = (self.clients[id as usize].key, self.span(id));
         if let Some(first) = self.fences.as_mut().and_then(|fences| fences.granted(key, grant)) {
@@ -306,38 +318,46 @@ impl Checker {
     }
 
     fn released(&mut self, at: Nanos, id: ClientId) {
-        let Client {
-            state,
-            key,
-            believes_until,
-            ..
-        } = self.clients[id as usize];
-        let late = at > believes_until;
-        match state {
+        let client = &mut self.clients[id as usize];
+        let late = at > client.believes_until;
+        let key = client.key as usize;
+        match client.state {
             State::Holding => {
                 self.end_work(at, id);
                 self.log.counts.outlived += u64::from(late);
             }
             State::Stopped => {} // Its work ended when it stopped.
-            State::Idle | State::Waiting => refuse(id, state, "release"),
+            State::Idle | State::Waiting => refuse(id, client.state, "release"),
         }
         self.clients[id as usize].state = State::Idle;
-        let record = &mut self.keys[key as usize];
+        let record = &mut self.keys[key];
         record.released_late |= late;
         record.handed_off = if record.waiters.is_empty() { Nanos::NEVER } else { at };
     }
 
+    #[inline]
     fn end_work(&mut self, at: Nanos, id: ClientId) {
         let client = &mut self.clients[id as usize];
+        let key = client.key as usize;
         if client.in_violation {
             client.in_violation = false;
             self.log.work_ended(id, at);
         }
-        let key = client.key;
-        if self.judges_order {
-            let grant = self.span(id);
-            self.fences.iter_mut().for_each(|fences| fences.ended(key, grant, at));
-            self.fifo.iter_mut().for_each(|fifo| fifo.ended(key, grant, at));
+        if self.is_plain {
+            self.keys[key].holders.remove(&mut self.clients, id);
+        } else {
+            self.end_work_beyond_plain(at, id);
+        }
+    }
+
+    #[inline(never)]
+    fn end_work_beyond_plain(&mut self, at: Nanos, id: ClientId) {
+        let (key, grant) = (self.clients[id as usize].key, self.span(id));
+        if let Some(fences) = &mut self.fences {
+            fences.ended(key, grant, at);
+        }
+        if let Some(fifo) = &mut self.fifo {
+            fifo.ended(key, grant, at);
         }
         let record = &mut self.keys[key as usize];
         match self.crowds.get_mut(key as usize) {

@@ -25,6 +25,7 @@ pub(crate) struct Client {
     /// The key of the present acquire, or of the last.
     pub(crate) key: u32,
     pub(crate) state: State,
+    /// Set where there are crowds; nobody shares before.
     pub(crate) mode: Mode,
     /// Its grant stands in a recorded violation, which waits for the end of it.
     pub(crate) in_violation: bool,
@@ -85,6 +86,7 @@ pub(crate) struct KeyRecord {
     pub(crate) streak: u32,
     /// See `turns`.
     pub(crate) overtaken: u32,
+    /// Set where there are crowds.
     pub(crate) last_mode: Mode,
     pub(crate) last_contended: bool,
     /// A release was sent after its belief had ended, see `ViolationCounts::double_grants_after_overrun`.

@@ -32,19 +32,14 @@ pub(crate) fn serve(
         return;
     }
     let head = record.waiters.head;
-    if window == OUTSIDE {
-        // No figures.
-    } else if head == winner {
-        let own = clients[head as usize].overtaken_within(window);
-        record.overtaken = if record.last_window == window {
-            record.overtaken - own
-        } else {
-            0
-        };
-    } else {
+    if head != winner {
         let overtakes = clients[head as usize].since < clients[winner as usize].since;
-        figures.overtakes += u64::from(overtakes);
-        hand_on(record, clients, window, figures, winner, overtakes);
+        if window != OUTSIDE {
+            figures.overtakes += u64::from(overtakes);
+            hand_on(record, clients, window, figures, winner, overtakes);
+        }
+    } else if record.overtaken != 0 && window != OUTSIDE {
+        hand_on(record, clients, window, figures, winner, false);
     }
     record.waiters.unlink(clients, winner);
     count_win(record, window, figures, winner);
@@ -67,6 +62,7 @@ pub(crate) fn give_up(
 }
 
 /// Before `id` leaves: what it has goes to its neighbour ahead. `overtakes` when it is granted past somebody.
+#[inline(never)]
 fn hand_on(
     record: &mut KeyRecord,
     clients: &mut [Client],
