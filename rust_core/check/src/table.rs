@@ -114,7 +114,8 @@ impl KeyRecord {
 pub(crate) struct Holders {
     /// The latest granted first: with equal leases it believes longest, so a search for a believer ends at once.
     list: List,
-    /// None of them believes longer than this; it may be later than all of them.
+    /// After this too few of them believe to be in anybody's way: none of a plain lock, less than its permits of
+    /// a semaphore. It may be later than need be.
     believed_at_most: Nanos,
 }
 
@@ -154,9 +155,9 @@ impl Holders {
         self.believed_at_most = self.believed_at_most.max(until);
     }
 
-    /// The `nth` (from 1) of those that still believe at `at`. Walks only when `believed_at_most` leaves it open, and
-    /// tightens that bound when nobody believes: with `nth` 1, a walk in vain is paid for by the release that loosened
-    /// the bound.
+    /// The `nth` (from 1) of those that still believe at `at`; the same `nth` each time. Walks only when
+    /// `believed_at_most` leaves it open, and tightens that bound when the walk was in vain: there cannot be so many
+    /// before another is added, which loosens it.
     pub(crate) fn believer(&mut self, clients: &[Client], at: Nanos, nth: u32) -> Option<ClientId> {
         if self.believed_at_most <= at {
             return None;
@@ -171,9 +172,7 @@ impl Holders {
             }
             holder = client.next;
         }
-        if found == 0 {
-            self.believed_at_most = at;
-        }
+        self.believed_at_most = at;
         None
     }
 }
