@@ -27,6 +27,8 @@ pub struct Checker {
     pub(crate) permits: u32,
     fences: Option<Fences>,
     fifo: Option<Fifo>,
+    /// No crowds, no fences, no order: what most trials ask for has a short way.
+    is_plain: bool,
     /// The present window, or `OUTSIDE`. A grant remembers its own: what happens to a grant of the warm-up later on
     /// must not enter the figures.
     pub(crate) window: u32,
@@ -45,8 +47,9 @@ impl Checker {
             keys: vec![KeyRecord::UNUSED; keys as usize].into_boxed_slice(),
             crowds: Box::default(),
             permits: rules.permits,
-            fences: rules.fences.then(|| Fences::new(keys)),
+            fences: rules.fences.then(|| Fences::new(clients, keys)),
             fifo: rules.fifo.then(|| Fifo::new(clients, keys)),
+            is_plain: !rules.fences && !rules.fifo,
             window: OUTSIDE,
             windows_begun: 0,
             now: Nanos::ZERO,
@@ -60,8 +63,9 @@ impl Checker {
     }
 
     #[cold]
-    fn expect_crowds(&mut self) {
+    pub(crate) fn expect_crowds(&mut self) {
         self.crowds = Crowd::of_all(self.keys.len(), &self.clients);
+        self.is_plain = false;
     }
 
     /// Reads the records that an event of `client` on `key` will need and changes nothing: a caller that knows a batch
@@ -138,19 +142,15 @@ impl Checker {
             State::Idle | State::Stopped => {}
             State::Waiting | State::Holding => refuse(id, client.state, "begin to wait"),
         }
-        if mode == Mode::Shared && self.crowds.is_empty() {
-            self.expect_crowds();
-        }
-        let client = &mut self.clients[id as usize];
         client.state = State::Waiting;
         client.key = key.0;
-        client.mode = mode;
         client.since = at;
-        client.overtaken = 0;
+        client.tally = 0;
         let record = &mut self.keys[key.0 as usize];
         record.waiters.push_back(&mut self.clients, id);
-        if !self.crowds.is_empty() {
-            self.rival_came(key, mode);
+        let crowded = mode == Mode::Shared || !self.crowds.is_empty();
+        if crowded {
+            self.rival_came(id, key, mode);
         } else if !record.holders.is_empty() {
             contention::contend(record, self.window, &mut self.figures);
         }
@@ -174,7 +174,7 @@ impl Checker {
         }
         let (key, mode) = (client.key as usize, client.mode);
         let record = &mut self.keys[key];
-        turns::leave(record, &mut self.clients, self.window, &mut self.figures, id, false);
+        turns::give_up(record, &mut self.clients, self.window, &mut self.figures, id);
         if record.waiters.is_empty() {
             // From here on the key lies idle because nobody wants it, not because it is slow to change hands.
             record.handed_off = Nanos::NEVER;
@@ -188,32 +188,48 @@ impl Checker {
     }
 
     fn granted(&mut self, at: Nanos, id: ClientId, until: Nanos, hold: Nanos, fence: Option<Fence>) -> Option<Nanos> {
-        let client = &mut self.clients[id as usize];
+        let (clients, window, figures) = (&mut *self.clients, self.window, &mut self.figures);
+        let client = &mut clients[id as usize];
         match client.state {
             State::Waiting => client.state = State::Holding,
             State::Idle | State::Holding | State::Stopped => refuse(id, client.state, "be granted a lock"),
         }
-        let (key, mode, sent) = (client.key as usize, client.mode, client.since);
+        let (key, sent) = (client.key as usize, client.since);
         let record = &mut self.keys[key];
-        let (window, figures) = (self.window, &mut self.figures);
-        let overtakes = turns::overtakes(record, &self.clients, id);
-        if window != OUTSIDE {
-            figures.grants += 1;
-            figures.overtakes += u64::from(overtakes);
-        }
-        turns::leave(record, &mut self.clients, window, figures, id, overtakes);
-        turns::count_streak(record, window, figures, id);
         let handoff = (record.handed_off != Nanos::NEVER).then(|| at.since(record.handed_off));
         record.handed_off = Nanos::NEVER;
+        figures.grants += u64::from(window != OUTSIDE);
+        turns::serve(record, clients, window, figures, id);
 
-        let client = &mut self.clients[id as usize];
+        let client = &mut clients[id as usize];
         client.since = at;
         client.until = until;
         client.believes_until = until;
-        client.fence = fence;
+        if !self.is_plain {
+            self.granted_beyond_plain(at, id, hold, fence, sent);
+            return handoff;
+        }
+        let rivals = Rivals::of_plain(record);
+        contention::enter(record, window, figures, id, (at, hold), rivals);
+        if rivals.hold {
+            self.judge_exclusion(at, id);
+        }
+        self.keys[key].holders.add(&mut self.clients, id, until);
+        handoff
+    }
+
+    /// The second half of `granted`, where more is to be judged or counted than of a plain lock.
+    #[inline(never)]
+    fn granted_beyond_plain(&mut self, at: Nanos, id: ClientId, hold: Nanos, fence: Option<Fence>, sent: Nanos) {
+        if let Some(fences) = &mut self.fences {
+            fences.came_with(id, fence);
+        }
         if self.crowds.is_empty() {
+            let client = &self.clients[id as usize];
+            let (key, until) = (client.key as usize, client.until);
+            let record = &mut self.keys[key];
             let rivals = Rivals::of_plain(record);
-            contention::enter(record, window, figures, (id, mode), (at, hold), rivals);
+            contention::enter(record, self.window, &mut self.figures, id, (at, hold), rivals);
             if rivals.hold {
                 self.judge_exclusion(at, id);
             }
@@ -221,17 +237,12 @@ impl Checker {
         } else {
             self.join_crowd(at, id, hold);
         }
-        if self.fences.is_some() || self.fifo.is_some() {
-            self.judge_order(at, id, sent);
-        }
-        handoff
+        self.judge_order(at, id, sent);
     }
 
     /// `id` was granted what it had `sent` then, by a lock that promises fences or an order.
-    #[inline(never)]
     fn judge_order(&mut self, at: Nanos, id: ClientId, sent: Nanos) {
-        let client = &self.clients[id as usize];
-        let (key, grant) = (client.key, client.span(id));
+        let (key, grant) = (self.clients[id as usize].key, self.span(id));
         if let Some(first) = self.fences.as_mut().and_then(|fences| fences.granted(key, grant)) {
             self.note(ViolationKind::StaleFence, at, first, id);
         }
@@ -240,10 +251,16 @@ impl Checker {
         }
     }
 
+    /// The present grant of `id`, which goes on.
+    pub(crate) fn span(&self, id: ClientId) -> GrantSpan {
+        let fence = self.fences.as_ref().and_then(|fences| fences.of(id));
+        self.clients[id as usize].span(id, fence)
+    }
+
     /// Logs that the present grant of `second` should not have been made, as `first` was before it.
     pub(crate) fn note(&mut self, kind: ViolationKind, at: Nanos, first: GrantSpan, second: ClientId) {
         let first = match first.ended {
-            None => self.clients[first.client as usize].span(first.client),
+            None => self.span(first.client),
             Some(_) => first,
         };
         let violation = Violation {
@@ -252,7 +269,7 @@ impl Checker {
             at,
             overlap: Nanos::ZERO,
             first,
-            second: self.clients[second as usize].span(second),
+            second: self.span(second),
         };
         match self.log.note(violation) {
             Noted::Recorded => {
@@ -301,43 +318,51 @@ impl Checker {
     }
 
     fn released(&mut self, at: Nanos, id: ClientId) {
-        let Client {
-            state,
-            key,
-            believes_until,
-            ..
-        } = self.clients[id as usize];
-        let late = at > believes_until;
-        match state {
+        let client = &mut self.clients[id as usize];
+        let late = at > client.believes_until;
+        let key = client.key as usize;
+        match client.state {
             State::Holding => {
                 self.end_work(at, id);
                 self.log.counts.outlived += u64::from(late);
             }
             State::Stopped => {} // Its work ended when it stopped.
-            State::Idle | State::Waiting => refuse(id, state, "release"),
+            State::Idle | State::Waiting => refuse(id, client.state, "release"),
         }
         self.clients[id as usize].state = State::Idle;
-        let record = &mut self.keys[key as usize];
+        let record = &mut self.keys[key];
         record.released_late |= late;
         record.handed_off = if record.waiters.is_empty() { Nanos::NEVER } else { at };
     }
 
+    #[inline]
     fn end_work(&mut self, at: Nanos, id: ClientId) {
         let client = &mut self.clients[id as usize];
+        let key = client.key as usize;
         if client.in_violation {
             client.in_violation = false;
             self.log.work_ended(id, at);
         }
-        let key = client.key;
-        if self.fences.is_some() || self.fifo.is_some() {
-            let grant = client.span(id);
-            self.fences.iter_mut().for_each(|fences| fences.ended(key, grant, at));
-            self.fifo.iter_mut().for_each(|fifo| fifo.ended(key, grant, at));
+        if self.is_plain {
+            self.keys[key].holders.remove(&mut self.clients, id);
+        } else {
+            self.end_work_beyond_plain(at, id);
+        }
+    }
+
+    #[inline(never)]
+    fn end_work_beyond_plain(&mut self, at: Nanos, id: ClientId) {
+        let (key, grant) = (self.clients[id as usize].key, self.span(id));
+        if let Some(fences) = &mut self.fences {
+            fences.ended(key, grant, at);
+        }
+        if let Some(fifo) = &mut self.fifo {
+            fifo.ended(key, grant, at);
         }
         let record = &mut self.keys[key as usize];
         match self.crowds.get_mut(key as usize) {
             None => record.holders.remove(&mut self.clients, id),
-            Some(crowd) => crowd.leave(record, &mut self.clients, id),
+            Some(crowd) => crowd.leave(record, &mut self.clients, self.permits, id),
         }
     }
 }

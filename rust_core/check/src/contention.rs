@@ -67,7 +67,7 @@ pub(crate) fn enter(
     record: &mut KeyRecord,
     window: u32,
     figures: &mut Figures,
-    (id, mode): (ClientId, Mode),
+    id: ClientId,
     (at, hold): (Nanos, Nanos),
     rivals: Rivals,
 ) -> bool {
@@ -76,7 +76,6 @@ pub(crate) fn enter(
         contend(record, window, figures);
     }
     record.last_client = id;
-    record.last_mode = mode;
     record.last_window = window;
     record.last_hold_end = at.after(hold);
     record.last_contended = false;

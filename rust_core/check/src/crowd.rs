@@ -36,15 +36,15 @@ impl Crowd {
         window: OUTSIDE,
     };
 
-    /// For each key its crowd, where nobody shares yet.
+    /// For each key its crowd, where nobody holds a share yet.
     pub(crate) fn of_all(keys: usize, clients: &[Client]) -> Box<[Self]> {
         let mut crowds = vec![Self::NONE; keys].into_boxed_slice();
         for client in clients {
             let crowd = &mut crowds[client.key as usize];
-            match client.state {
-                State::Waiting => crowd.waiting_exclusive += 1,
-                State::Holding => crowd.holding += 1,
-                State::Idle | State::Stopped => {}
+            match (client.state, client.mode) {
+                (State::Waiting, Mode::Exclusive) => crowd.waiting_exclusive += 1,
+                (State::Holding, Mode::Exclusive) => crowd.holding += 1,
+                (State::Idle | State::Stopped, _) | (_, Mode::Shared) => {}
             }
         }
         crowds
@@ -57,22 +57,23 @@ impl Crowd {
             self.count_anew();
         }
         if contended {
-            client.uncontended_in = NO_COUNT;
+            client.tally = NO_COUNT;
         } else {
-            client.uncontended_in = self.count;
+            client.tally = self.count;
             self.uncontended += 1;
         }
     }
 
-    /// A grant ends, of whichever kind: one that excludes everybody is in no count.
+    /// A grant ends, of whichever kind.
     #[inline(never)]
-    pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], id: ClientId) {
+    pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], permits: u32, id: ClientId) {
         let client = &mut clients[id as usize];
-        if client.uncontended_in == self.count {
+        let (mode, counted) = (client.mode, client.tally == self.count);
+        // Who excludes everybody never entered a count.
+        if counted && (mode == Mode::Shared || permits > 1) {
             self.uncontended -= 1;
         }
-        client.uncontended_in = NO_COUNT;
-        match client.mode {
+        match mode {
             Mode::Exclusive => {
                 self.holding -= 1;
                 record.holders.remove(clients, id);
@@ -105,7 +106,11 @@ impl Crowd {
 impl Checker {
     /// Somebody began to wait for a key that several may hold.
     #[inline(never)]
-    pub(crate) fn rival_came(&mut self, key: Key, mode: Mode) {
+    pub(crate) fn rival_came(&mut self, id: ClientId, key: Key, mode: Mode) {
+        self.clients[id as usize].mode = mode;
+        if self.crowds.is_empty() {
+            self.expect_crowds();
+        }
         let (window, figures) = (self.window, &mut self.figures);
         let record = &mut self.keys[key.0 as usize];
         let crowd = &mut self.crowds[key.0 as usize];
@@ -136,7 +141,8 @@ impl Checker {
         let (record, crowd) = (&mut self.keys[key], &mut self.crowds[key]);
         crowd.left_waiting(mode);
         let rivals = Rivals::among(record, crowd, mode, self.permits);
-        let contended = contention::enter(record, window, figures, (id, mode), (at, hold), rivals);
+        let contended = contention::enter(record, window, figures, id, (at, hold), rivals);
+        record.last_mode = mode;
         if mode == Mode::Shared || self.permits > 1 {
             crowd.enter(client, contended, window);
         }

@@ -24,8 +24,7 @@ impl Checker {
             Some(first) => (first, ViolationKind::DoubleGrant),
             None => (self.worker_in_the_way(second), ViolationKind::LeaseOverrun),
         };
-        let first = self.clients[first as usize].span(first);
-        self.note(kind, at, first, second);
+        self.note(kind, at, self.span(first), second);
     }
 
     fn believer_in_the_way(&mut self, at: Nanos, second: ClientId) -> Option<ClientId> {

@@ -7,29 +7,41 @@
 //! Compared is the highest fence so far, not the last: when a counter starts anew, what it guards goes on to refuse
 //! all fences up to the highest it has seen.
 
+use crate::ClientId;
 use crate::report::GrantSpan;
-use locks::Nanos;
+use locks::{Fence, Nanos};
 
 #[derive(Debug)]
 pub(crate) struct Fences {
     /// Of each key the grant with the highest fence.
     highest: Box<[Option<GrantSpan>]>,
+    /// Of each client the fence of its last grant.
+    own: Box<[Option<Fence>]>,
 }
 
 impl Fences {
-    pub(crate) fn new(keys: u32) -> Self {
+    pub(crate) fn new(clients: u32, keys: u32) -> Self {
         Self {
+            own: vec![None; clients as usize].into_boxed_slice(),
             highest: vec![None; keys as usize].into_boxed_slice(),
         }
     }
 
+    /// The present grant of `client` came with this fence.
+    pub(crate) fn came_with(&mut self, client: ClientId, fence: Option<Fence>) {
+        assert!(
+            fence.is_some(),
+            "client {client} was granted a lock without a fence, but its lock promises one"
+        );
+        self.own[client as usize] = fence;
+    }
+
+    pub(crate) fn of(&self, client: ClientId) -> Option<Fence> {
+        self.own[client as usize]
+    }
+
     /// Takes a grant, and returns the one before whose fence is as high or higher.
     pub(crate) fn granted(&mut self, key: u32, grant: GrantSpan) -> Option<GrantSpan> {
-        assert!(
-            grant.fence.is_some(),
-            "client {} was granted a lock without a fence, but its lock promises one",
-            grant.client
-        );
         let highest = &mut self.highest[key as usize];
         let above = highest.filter(|before| before.fence >= grant.fence);
         if above.is_none() {

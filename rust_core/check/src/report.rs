@@ -81,6 +81,7 @@ pub struct GrantSpan {
     pub granted: Nanos,
     /// The end of the lease as it stood when the second was granted; `None` when nothing ends it.
     pub until: Option<Nanos>,
+    /// Only of locks that promise fences.
     pub fence: Option<Fence>,
     /// When its work ended; `None` when it had not when the trial ended.
     pub ended: Option<Nanos>,

@@ -1,45 +1,68 @@
 //! Whose turn it was: grants past somebody who waited longer, and runs of wins by one client.
 //!
-//! How often each waiter was overtaken is kept in differences: a waiter's count is the sum of `Client::overtaken` over
+//! How often each waiter was overtaken is kept in differences: a waiter's count is the sum of `Client::tally` over
 //! itself and all that wait behind it. An overtake adds one to all ahead of the winner, which is one addition at the
 //! winner's neighbour; who leaves hands what it has to the neighbour ahead. Nobody was overtaken more often than the
 //! head of the queue, for it saw all that those behind it did; its count, the sum of all, is `KeyRecord::overtaken`.
 //!
-//! Counts are those of one window: a client's of another window (`Client::overtaken_in`), or a key's that had no grant
+//! Counts are those of one window: a client's of another window (`Client::tally_window`), or a key's that had no grant
 //! in this one, are nothing.
 
 use crate::ClientId;
 use crate::report::Figures;
-use crate::table::{Client, KeyRecord, NOBODY};
+use crate::table::{Client, KeyRecord, List, NOBODY};
 
 /// The window number of the time before, between and after windows.
 pub(crate) const OUTSIDE: u32 = 0;
 
-/// Whether granting the key to `winner`, who still waits, overtakes somebody.
+/// The key is granted to `winner`, who waits no longer.
 #[inline]
-pub(crate) fn overtakes(record: &KeyRecord, clients: &[Client], winner: ClientId) -> bool {
+pub(crate) fn serve(
+    record: &mut KeyRecord,
+    clients: &mut [Client],
+    window: u32,
+    figures: &mut Figures,
+    winner: ClientId,
+) {
+    if record.waiters.is_single() {
+        // Nobody else waits, so there is nobody to overtake, and no run of wins to count.
+        record.waiters = List::EMPTY;
+        record.overtaken = 0;
+        record.streak = 0;
+        return;
+    }
     let head = record.waiters.head;
-    head != winner && clients[head as usize].since < clients[winner as usize].since
+    if head != winner {
+        let overtakes = clients[head as usize].since < clients[winner as usize].since;
+        if window != OUTSIDE {
+            figures.overtakes += u64::from(overtakes);
+            hand_on(record, clients, window, figures, winner, overtakes);
+        }
+    } else if record.overtaken != 0 && window != OUTSIDE {
+        hand_on(record, clients, window, figures, winner, false);
+    }
+    record.waiters.unlink(clients, winner);
+    count_win(record, window, figures, winner);
 }
 
-/// Takes `id` out of the waiters. `overtakes` when it is granted past somebody.
-#[inline]
-pub(crate) fn leave(
+/// `id` waits no longer.
+pub(crate) fn give_up(
     record: &mut KeyRecord,
     clients: &mut [Client],
     window: u32,
     figures: &mut Figures,
     id: ClientId,
-    overtakes: bool,
 ) {
-    if record.is_only_waiter(id) {
+    if record.waiters.is_single() {
         record.overtaken = 0;
     } else if window != OUTSIDE {
-        hand_on(record, clients, window, figures, id, overtakes);
+        hand_on(record, clients, window, figures, id, false);
     }
     record.waiters.unlink(clients, id);
 }
 
+/// Before `id` leaves: what it has goes to its neighbour ahead. `overtakes` when it is granted past somebody.
+#[inline(never)]
 fn hand_on(
     record: &mut KeyRecord,
     clients: &mut [Client],
@@ -58,30 +81,22 @@ fn hand_on(
         return;
     }
     let ahead = &mut clients[prev as usize];
-    ahead.overtaken = ahead.overtaken_within(window) + own + u32::from(overtakes);
-    ahead.overtaken_in = window;
+    ahead.tally = ahead.overtaken_within(window) + own + u32::from(overtakes);
+    ahead.tally_window = window;
     record.overtaken += u32::from(overtakes);
     figures.longest_overtake = figures.longest_overtake.max(u64::from(record.overtaken));
 }
 
 impl Client {
     fn overtaken_within(&self, window: u32) -> u32 {
-        if self.overtaken_in == window { self.overtaken } else { 0 }
+        if self.tally_window == window { self.tally } else { 0 }
     }
 }
 
-impl KeyRecord {
-    fn is_only_waiter(&self, id: ClientId) -> bool {
-        self.waiters.head == id && self.waiters.tail == id
-    }
-}
-
-/// Counts the run of wins. To be called after the winner left the waiters and before it becomes the key's last client.
+/// Counts the run of wins that others waited at. To be called before the winner becomes the key's last client.
 #[inline]
-pub(crate) fn count_streak(record: &mut KeyRecord, window: u32, figures: &mut Figures, winner: ClientId) {
-    record.streak = if record.waiters.is_empty() {
-        0
-    } else if record.last_client == winner && record.last_window == window {
+fn count_win(record: &mut KeyRecord, window: u32, figures: &mut Figures, winner: ClientId) {
+    record.streak = if record.last_client == winner && record.last_window == window {
         record.streak + 1
     } else {
         1

@@ -100,7 +100,7 @@ fn a_lock_that_promises_no_fences_may_repeat_them() {
 
 #[test]
 fn the_fences_of_a_double_grant_are_recorded() {
-    let story = script().waits(A).granted_with_fence(A, 100, 117);
+    let story = fenced().waits(A).granted_with_fence(A, 100, 117);
     let violation = story.waits(C).granted_with_fence(C, 100, 118).ends().violations[0];
     assert_eq!(
         (violation.first.fence, violation.second.fence),
