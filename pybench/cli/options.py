@@ -97,12 +97,12 @@ Threshold = Annotated[
     ),
 ]
 Redis = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="URL",
         rich_help_panel="Servers",
-        help="A server that is there: redis://[USER:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH. It replaces those of "
-        "the file; PYBENCH_REDIS_URL is used where nothing names any.",
+        help="A server that is there: redis://[USER:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH. Again and again for "
+        "locks of several. It replaces those of the file; PYBENCH_REDIS_URL is used where nothing names any.",
     ),
 ]
 Servers = Annotated[
