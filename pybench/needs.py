@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
     from pybench.cells import Cell
+    from pybench.matrix import Matrix
+    from pybench.servers import Server, ServerPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Group:
     """Servers that are alike. A server with replicas is another one than that without: it has more to do."""
 
     backend: str
-    appendfsync: str
+    appendfsync: Literal["off", "everysec", "always"]
     replicas: int
 
 
@@ -42,6 +44,12 @@ def largest(cells: Iterable[Cell]) -> dict[Group, int]:
         group = group_of(cell)
         most[group] = max(most.get(group, 0), servers_of(cell))
     return most
+
+
+def servers_in(pool: ServerPool, matrix: Matrix, group: Group, count: int) -> list[Server]:
+    """The first `count` servers of `group`. Raises ServerError, InputError for an address."""
+    backend = matrix.backends[group.backend]
+    return pool.get(backend, group.appendfsync, servers=count, replicas=group.replicas)
 
 
 def own_connections(cell: Cell) -> int:

@@ -56,7 +56,7 @@ def trial_record(
     block: int,
     started_at: datetime,
     result: TrialResult,
-    server: Labelled,
+    servers: Sequence[Labelled],
     server_cpu_us: float | None,
     strategy: Strategy,
     server_calls: Mapping[str, int] | None = None,
@@ -65,17 +65,17 @@ def trial_record(
 ) -> TrialRecord:
     """The record of one trial.
 
-    `server_cpu_us` is what the server's process used from before the trial to after it, and `wall_s` how long that was:
-    without either, the figures that need it are None. `server_calls` are the commands that the server counted in that
-    time, those of other clients too. `round_trip_us` is that of one idle call, for the efficiency.
-    `started_at` knows its time zone.
+    `servers` are all that the lock is on. `server_cpu_us` is what their processes used from before the trial to after
+    it, and `wall_s` how long that was: without either, the figures that need it are None. `server_calls` are the
+    commands that they counted in that time, those of other clients too. `round_trip_us` is that of one idle call, for
+    the efficiency. `started_at` knows its time zone.
     """
     totals = result.totals
     judgement = verdicts.judge(totals, strategy.exclusion, strategy.promises, control_caught=True)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
     row = {
         "cell": cell.id,
-        "server": server.label,
+        "server": ", ".join(dict.fromkeys(server.label for server in servers)),
         **cell.columns(),
         "exclusion": strategy.exclusion.value,
         "promises": verdicts.promises_text(strategy.promises),

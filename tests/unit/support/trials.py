@@ -148,7 +148,7 @@ def record(
 ) -> TrialRecord:
     of = of or cell()
     server = SimpleNamespace(label="redis 8.0 (path)")
-    usual = {"block": trial, "started_at": NOON, "server": server, "server_cpu_us": None}
+    usual = {"block": trial, "started_at": NOON, "servers": [server], "server_cpu_us": None}
     return trial_record(
         of, trial=trial, result=result or FakeResult(), strategy=CATALOGUE[of.strategy], **{**usual, **fields}
     )
