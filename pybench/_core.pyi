@@ -94,6 +94,13 @@ class TrialSpec(TypedDict):
     key_prefix: str
     keys: int
     key_choice: KeyChoiceSpec
+    keys_per_grant: int
+    key_order: Literal["random", "sorted"]
+    """The order in which a client names the keys of one grant."""
+    read_share: float
+    """The part of the grants that are asked for as a reader."""
+    nesting: int
+    """How often a holder enters, the first time included."""
     hold: DistributionSpec
     think: DistributionSpec
     after_lease: Literal["continue", "stop"]
@@ -113,9 +120,13 @@ class TrialSpec(TypedDict):
 
 @type_check_only
 class Violation(TypedDict):
-    """Two grants of one key that should not have stood beside each other. Points count from the start of the trial."""
+    """Two grants of one key that should not have stood beside each other, or not in this order.
 
-    kind: Literal["double-grant", "double-grant-after-overrun", "lease-overrun"]
+    Points count from the start of the trial. With a stale fence the first is the grant with the highest fence before;
+    with an inversion it is the one that came later and was granted first.
+    """
+
+    kind: Literal["double-grant", "double-grant-after-overrun", "lease-overrun", "stale-fence", "fifo-inversion"]
     key: str
     at_ns: int
     overlap_ns: int
@@ -124,11 +135,13 @@ class Violation(TypedDict):
     first_granted_ns: int
     first_until_ns: int | None
     """The end of the lease; None for a lock without one."""
+    first_fence: int | None
     first_ended_ns: int | None
     """When its release was sent; None when it had not been when the trial ended."""
     second_client: int
     second_granted_ns: int
     second_until_ns: int | None
+    second_fence: int | None
     second_ended_ns: int | None
 
 @final

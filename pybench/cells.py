@@ -22,6 +22,10 @@ class Cell:
     concurrency: int
     keys: int
     key_choice: KeyChoice
+    keys_per_grant: int
+    key_order: Literal["random", "sorted"]
+    read_share: float
+    nesting: int
     hold: Distribution
     think: Distribution
     ttl_ms: int

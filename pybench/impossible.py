@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pybench.cells import Cell
 from pybench.durations import MS, US, format_duration, format_lease
 from pybench.matrix import Matrix
-from pybench.strategies import CATALOGUE
+from pybench.needs import own_connections, servers_of
+from pybench.numbers import plural
+from pybench.strategies import CATALOGUE, strategy_text
 from pybench.values import OpenLoop
 
 MOST_CONNECTIONS = 10_000
@@ -26,15 +28,20 @@ class Limits:
     """What the servers and this machine allow; what is not known limits nothing."""
 
     maxclients: Mapping[str, int] = field(default_factory=dict)
-    """Backend -> the connections that its server takes."""
+    """Backend -> the connections that each of its servers takes."""
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    """Given backend -> the replicas that its first server has."""
     open_files: int | None = None
     """Files that this process may open."""
 
     @classmethod
-    def of_this_machine(cls, maxclients: Mapping[str, int] | None = None) -> Limits:
+    def of_this_machine(
+        cls, maxclients: Mapping[str, int] | None = None, replicas: Mapping[str, int] | None = None
+    ) -> Limits:
         """With the hard limit of open files, up to which a process may raise its own."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls(maxclients or {}, None if hard == resource.RLIM_INFINITY else hard)
+        open_files = None if hard == resource.RLIM_INFINITY else hard
+        return cls(maxclients or {}, replicas or {}, open_files)
 
 
 NO_LIMITS = Limits()
@@ -42,9 +49,9 @@ NO_LIMITS = Limits()
 Rule = Callable[[Cell, Matrix, Limits], str | None]
 
 
-def drift_ns(lease_ms: int) -> int:
-    """What a holder takes off its lease for clocks that do not run alike: 1 % and 2 ms."""
-    return lease_ms * MS // 100 + 2 * MS
+def drift_ns(lease_ms: int, factor: float = 0.01) -> int:
+    """What a holder takes off its lease for clocks that do not run alike: a part of it, 1 %, and 2 ms."""
+    return lease_ms * round(factor * MS) + 2 * MS
 
 
 def why_impossible(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
@@ -54,19 +61,23 @@ def why_impossible(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
 
 
 def _lease_within_drift(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
-    lease_ms = CATALOGUE[cell.strategy].lease_ms(cell.ttl_ms)
-    if lease_ms is None or lease_ms * MS > drift_ns(lease_ms):
+    strategy = CATALOGUE[cell.strategy]
+    lease_ms = strategy.lease_ms(cell.ttl_ms)
+    if lease_ms is None:
         return None
-    drift = format_duration(drift_ns(lease_ms))
+    allowance_ns = drift_ns(lease_ms, strategy.drift_factor(cell.args))
+    if lease_ms * MS > allowance_ns:
+        return None
+    drift = format_duration(allowance_ns)
     return f"the drift allowance of {drift} takes all of the ttl of {format_lease(cell.ttl_ms)}; say a ttl from 3ms on"
 
 
 def _hold_beyond_ttl(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     strategy = CATALOGUE[cell.strategy]
-    lease_ms = strategy.lease_ms(cell.ttl_ms)
-    if lease_ms is None or strategy.extends_lease or "hold-beyond-ttl" in matrix.allow:
+    lease_ms = strategy.longest_hold_ms(cell.ttl_ms, cell.args)
+    if lease_ms is None or "hold-beyond-ttl" in matrix.allow:
         return None
-    believed_ns = lease_ms * MS - drift_ns(lease_ms)
+    believed_ns = lease_ms * MS - drift_ns(lease_ms, strategy.drift_factor(cell.args))
     if cell.hold.median() < believed_ns:
         return None
     median_us = cell.hold.median() // US
@@ -85,18 +96,22 @@ def _idle_threads(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 
 def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
-    wanted = cell.connections.used_by(cell.concurrency)
-    fewer = "lower concurrency or say shared(4)"
-    allowed = [(MOST_CONNECTIONS, "a run opens at most", fewer)]
+    shared, own, servers = cell.connections.used_by(cell.concurrency), own_connections(cell), servers_of(cell)
+    to_one, to_all = shared + own, shared * servers + own
+    fewer = "lower concurrency" if own else "lower concurrency or say shared(4)"
+    allowed = [(MOST_CONNECTIONS, to_all, "a run opens at most", fewer)]
     if cell.backend in limits.maxclients:
-        allowed.append((limits.maxclients[cell.backend], "maxclients of its server is", fewer))
+        allowed.append((limits.maxclients[cell.backend], to_one, "maxclients of its server is", fewer))
     if limits.open_files is not None:
         left = max(0, limits.open_files - OWN_FILES)
-        allowed.append((left, "open files on this machine leave", f"raise them (ulimit -n), {fewer}"))
-    most, whose, remedy = min(allowed)
-    if wanted <= most:
+        allowed.append((left, to_all, "open files on this machine leave", f"raise them (ulimit -n), {fewer}"))
+    beyond = [entry for entry in allowed if entry[1] > entry[0]]
+    if not beyond:
         return None
-    return f"{cell.connections.text} opens {wanted:,} connections, {whose} {most:,}; {remedy}"
+    most, wanted, whose, remedy = min(beyond)
+    how = f"{cell.connections.text} with one more for each client of {cell.strategy}" if own else cell.connections.text
+    where = f" to {servers} servers" if servers > 1 and wanted == to_all else ""
+    return f"{how} opens {wanted:,} connections{where}, {whose} {most:,}; {remedy}"
 
 
 def _keys_nobody_chooses(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
@@ -120,7 +135,58 @@ def _open_loop(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
     return None
 
 
+def _readers_of_what_none_share(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    if cell.read_share == 0 or CATALOGUE[cell.strategy].shares:
+        return None
+    return f"{cell.strategy} knows no readers; say read_share: 0, or {_those('shares')}"
+
+
+def _entries_of_what_does_not_nest(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    if cell.nesting == 1 or CATALOGUE[cell.strategy].nests:
+        return None
+    return f"a holder of {cell.strategy} that enters again waits for itself; say nesting: 1, or {_those('nests')}"
+
+
+def _sets_of_keys(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    if cell.keys_per_grant > 1 and not CATALOGUE[cell.strategy].takes_many_keys:
+        return f"{cell.strategy} takes one key; say keys_per_grant: 1, or {_those('takes_many_keys')}"
+    if cell.keys_per_grant > cell.keys:
+        return f"{cell.keys_per_grant} keys a grant of {plural(cell.keys, 'key')}; say more keys, or fewer a grant"
+    if cell.keys_per_grant == 1 and cell.key_order != "random":
+        return "one key has no order; say key_order: random, or keys_per_grant: 2"
+    return None
+
+
+def _too_few_servers(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
+    backend, wanted = matrix.backends[cell.backend], servers_of(cell)
+    if not backend.is_given or len(backend.urls) >= wanted:
+        return None
+    there = len(backend.urls)
+    return (
+        f"{strategy_text(cell.strategy, cell.args)} needs {wanted} servers, and {cell.backend} names {there}; "
+        f"give {wanted} addresses under urls (or --redis as often), or say nodes={there}"
+    )
+
+
+def _too_few_replicas(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
+    wanted, there = CATALOGUE[cell.strategy].replicas(cell.args), limits.replicas.get(cell.backend)
+    if there is None or there >= wanted:
+        return None
+    needs = f"{strategy_text(cell.strategy, cell.args)} needs {plural(wanted, 'replica')}"
+    return f"{needs}, and the server of {cell.backend} has {there}; attach more, or let pybench start them"
+
+
+def _those(fact: str) -> str:
+    """The strategies of which `fact` is true, for a hint."""
+    return " or ".join(strategy.name for strategy in CATALOGUE.values() if getattr(strategy, fact))
+
+
 _RULES: tuple[Rule, ...] = (
+    _readers_of_what_none_share,
+    _entries_of_what_does_not_nest,
+    _sets_of_keys,
+    _too_few_servers,
+    _too_few_replicas,
     _lease_within_drift,
     _hold_beyond_ttl,
     _idle_threads,

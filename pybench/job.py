@@ -19,7 +19,6 @@ from pybench.interrupts import Interrupts
 from pybench.watch import Silent
 
 if TYPE_CHECKING:
-    from pybench.cells import Cell
     from pybench.matrix import Matrix
     from pybench.plan import Plan
     from pybench.records import Run, RunFolder
@@ -214,6 +213,7 @@ def require_core() -> None:
 def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, list[Server]]:
     """The plan, made again when the servers are there: they say how many connections they take."""
     from pybench.impossible import Limits
+    from pybench.needs import largest, servers_in
     from pybench.placement import placement_of
     from pybench.plan import make_plan
 
@@ -221,20 +221,19 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, list[Server]]:
     first = make_plan(matrix, Limits.of_this_machine())
     first.require_cells()
     pool.cores = placement_of(matrix, first.cells).servers
-    servers = {(cell.backend, cell.appendfsync): _servers_of(cell, matrix, pool) for cell in first.cells}
-    maxclients = {
-        backend: server.facts.maxclients
-        for (backend, _), group in servers.items()
-        for server in group
-        if server.facts.maxclients is not None
-    }
-    plan = make_plan(matrix, Limits.of_this_machine(maxclients))
+    servers = {group: servers_in(pool, matrix, group, count) for group, count in largest(first.cells).items()}
+    maxclients: dict[str, int] = {}
+    replicas: dict[str, int] = {}
+    for group, found in servers.items():
+        for server in found:
+            if server.facts.maxclients is not None:
+                fewest = min(server.facts.maxclients, maxclients.get(group.backend, server.facts.maxclients))
+                maxclients[group.backend] = fewest
+        if matrix.backends[group.backend].is_given and found[0].facts.replicas is not None:
+            replicas[group.backend] = found[0].facts.replicas
+    plan = make_plan(matrix, Limits.of_this_machine(maxclients, replicas))
     plan.require_cells()
-    return plan, [server for group in servers.values() for server in group]
-
-
-def _servers_of(cell: Cell, matrix: Matrix, pool: ServerPool) -> list[Server]:
-    return pool.get(matrix.backends[cell.backend], cell.appendfsync)
+    return plan, [server for found in servers.values() for server in found]
 
 
 def _raise_file_limit() -> None:

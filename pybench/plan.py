@@ -17,6 +17,7 @@ from pybench.durations import MS, S
 from pybench.errors import InputError
 from pybench.impossible import NO_LIMITS, Limits, why_impossible
 from pybench.matrix import Matrix, expand, idle_excludes
+from pybench.needs import Group, group_of, largest, own_connections, shared_connections
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
 
@@ -37,14 +38,18 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ServerNeed:
-    """A server of the run. Cells that differ in `appendfsync` need one each."""
+    """Servers of the run that are alike. Cells that differ in `appendfsync` or in replicas need others."""
 
     backend: str
     appendfsync: str
-    given: str | None
-    """The address of a server that is there already, its password masked; None: pybench starts one."""
+    servers: int
+    """As many as the cell that needs most; each on its own."""
+    replicas: int
+    """Of each of them."""
+    given: list[str] | None
+    """The addresses of servers that are there already, passwords masked; None: pybench starts them."""
     connections: int
-    """The most that any cell opens to it."""
+    """The most that any cell opens to one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,8 @@ class Plan:
                 {
                     "backend": need.backend,
                     "appendfsync": need.appendfsync,
+                    "servers": need.servers,
+                    "replicas": need.replicas,
                     "given": need.given,
                     "connections": need.connections,
                 }
@@ -162,20 +169,25 @@ def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
 
 
 def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
-    most: dict[tuple[str, str], int] = {}
-    for cell in cells:
-        key = cell.backend, cell.appendfsync
-        # Each thread has a connection of its own, however few are to be shared.
-        most[key] = max(most.get(key, 0), cell.connections.used_by(cell.concurrency), cell.threads)
-    return [
-        ServerNeed(backend, appendfsync, matrix.backends[backend].shown_url, connections)
-        for (backend, appendfsync), connections in most.items()
-    ]
+    def need(group: Group, servers: int) -> ServerNeed:
+        members = [cell for cell in cells if group_of(cell) == group]
+        backend = matrix.backends[group.backend]
+        return ServerNeed(
+            backend=group.backend,
+            appendfsync=group.appendfsync,
+            servers=servers,
+            replicas=group.replicas,
+            given=list(backend.shown_urls[:servers]) if backend.is_given else None,
+            connections=max(shared_connections(cell) + own_connections(cell) for cell in members),
+        )
+
+    return [need(group, servers) for group, servers in largest(cells).items()]
 
 
 def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
     """Everything but the trials of the matrix itself."""
     if not cells:
         return 0
-    starts = sum(need.given is None for need in servers) * SERVER_START_NS
+    started = sum(need.servers * (1 + need.replicas) for need in servers if need.given is None)
+    starts = started * SERVER_START_NS
     return starts + before_trials_ns(cells) + REPORT_NS

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pybench.errors import InputError, RecordError
+from pybench.numbers import plural
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
@@ -39,38 +40,49 @@ def require_unfinished(folder: RunFolder) -> None:
         )
 
 
-def matrix_of(folder: RunFolder, redis: str | None) -> Matrix:
-    """The matrix of a run. `redis` is the address of its given server, for a manifest keeps no password.
+def matrix_of(folder: RunFolder, redis: Sequence[str]) -> Matrix:
+    """The matrix of a run. `redis` are the addresses of its given servers, for a manifest keeps no password.
 
-    Raises InputError when the address has to be given and was not, or when there is none to take it.
+    Raises InputError when they have to be given and were not, or when there are none to take them.
     """
     from pybench.matrix import matrix_from_mapping
 
     expanded = dict(folder.manifest["matrix"]["expanded"])
-    given = [name for name, backend in expanded["backends"].items() if "url" in backend]
-    if redis is None and (masked := [url for url in given_servers(folder.manifest) if _MASK in url]):
+    given = {name: urls for name, backend in expanded["backends"].items() if (urls := _urls(backend))}
+    if not redis and (masked := [url for url in given_servers(folder.manifest) if _MASK in url]):
         raise InputError(
             f"the password of {masked[0]} is not in the record", hint=command(folder.manifest, str(folder.path))
         )
-    if redis is not None:
-        if len(given) != 1:
+    if redis:
+        wanted = len(given_servers(folder.manifest))
+        if len(given) != 1 or len(redis) != wanted:
             raise InputError(
-                f"--redis says one address, and the run has {len(given)} given servers",
-                hint="write their passwords as ${NAME} in the matrix, and leave --redis out",
+                f"--redis says {plural(len(redis), 'address', 'addresses')}, "
+                f"and the run has {plural(wanted, 'given server')}",
+                hint=command(folder.manifest, str(folder.path))
+                if len(given) == 1
+                else "write their passwords as ${NAME} in the matrix, and leave --redis out",
             )
-        expanded["backends"] = {**expanded["backends"], given[0]: {"kind": "redis", "url": redis}}
+        ((name, _),) = given.items()
+        addresses = {"url": redis[0]} if len(redis) == 1 else {"urls": list(redis)}
+        expanded["backends"] = {**expanded["backends"], name: {"kind": "redis", **addresses}}
     return matrix_from_mapping(expanded)
 
 
 def given_servers(manifest: Mapping[str, Any]) -> list[str]:
     """The addresses of the servers that the run in `manifest` was given, passwords masked."""
-    return [backend["url"] for backend in manifest["matrix"]["expanded"]["backends"].values() if "url" in backend]
+    return [url for backend in manifest["matrix"]["expanded"]["backends"].values() for url in _urls(backend)]
+
+
+def _urls(backend: Mapping[str, Any]) -> list[str]:
+    return list(backend.get("urls", ())) or ([backend["url"]] if "url" in backend else [])
 
 
 def command(manifest: Mapping[str, Any], folder: str) -> str:
     """What to type to go on with the run in `folder`; a password that its manifest does not keep is to be filled in."""
-    masked = [url for url in given_servers(manifest) if _MASK in url]
-    again = [f"--redis {masked[0].replace(_MASK, ':PASSWORD@')}"] if len(masked) == 1 else []
+    given = [urls for backend in manifest["matrix"]["expanded"]["backends"].values() if (urls := _urls(backend))]
+    to_fill = len(given) == 1 and any(_MASK in url for url in given[0])
+    again = [f"--redis {url.replace(_MASK, ':PASSWORD@')}" for url in given[0]] if to_fill else []
     return " ".join(["pybench run --resume", quote(folder), *again])
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control
 from pybench.errors import ServerError
+from pybench.needs import group_of, largest, servers_in, servers_of
 from pybench.numbers import plural
 from pybench.placement import placement_of
 from pybench.records import control_entry, trial_record
@@ -76,8 +77,17 @@ class Measured:
 class Baseline:
     """What of every grant is not the lock's: one idle call, and the client's own CPU. None: too few to tell."""
 
-    round_trip_us: float | None
+    round_trips_us: Sequence[float | None]
+    """To each server that was given; to the first of those that pybench started, which are alike."""
     client_cpu_us: float | None
+
+    def round_trip_us(self, servers: int) -> float | None:
+        """What the call of a majority of the first `servers` takes at least: the last of the nearest ones to answer."""
+        known = self.round_trips_us[:servers]
+        if len(known) == 1:
+            return known[0]
+        nearest = sorted(trip for trip in known if trip is not None)
+        return nearest[len(known) // 2] if len(nearest) > len(known) // 2 else None
 
 
 def slots_of(plan: Plan) -> list[Slot]:
@@ -138,9 +148,9 @@ class Runner:
         """Remove the keys that an earlier part of the run left when it was killed, and say what those of now are."""
         earlier = self.folder.manifest.get("key_prefix")
         if earlier is not None:
-            servers = {server.endpoint: server for cell in self.plan.cells for server in self._servers(cell)}
-            for server in servers.values():
-                remove_keys(server, earlier)
+            for group, count in largest(self.plan.cells).items():
+                for server in servers_in(self.pool, self.plan.matrix, group, count):
+                    remove_keys(server, earlier)
         self.folder.update_manifest(key_prefix=f"pybench:{self.run_id}:")
 
     def _run_controls(self, backends: Iterable[str]) -> None:
@@ -149,7 +159,8 @@ class Runner:
         for backend in sorted(set(backends) - {entry["backend"] for entry in entries}):
             cell = control.control_cell(self.plan.cells, backend)
             slot = Slot(0, cell, 0, control.CONTROL_NS / 1e9)
-            measured = self._measure(slot, warmup_ns=0, duration_ns=control.CONTROL_NS)
+            own = next(one for one in self.plan.cells if one.backend == backend)
+            measured = self._measure(slot, self._servers(own)[:1], warmup_ns=0, duration_ns=control.CONTROL_NS)
             if measured.result.stopped:
                 raise KeyboardInterrupt
             entry = control_entry(cell, measured.result.totals, measured.result.violations)
@@ -166,27 +177,36 @@ class Runner:
         for cell in cells:
             settings.setdefault(_setting(cell), []).append(cell)
         for setting, alike in settings.items():
-            call = self._measure_briefly(control.round_trip_cell(alike))
-            alone = self._measure_briefly(control.client_cost_cell(alike[0]))
-            service = [row.hdr for row in call.histograms if (row.phase, row.outcome) == ("service", "granted")]
-            round_trip_ns = quantile(*merged(service), 0.5)
+            servers = max((self._servers(cell) for cell in alike), key=len)
+            asked = servers[:1] if servers[0].started_by_us else servers
+            trips = [self._round_trip_us(alike, server) for server in asked]
+            alone = self._measure_briefly(control.client_cost_cell(alike[0]), servers[0])
             grants = alone.totals["grants"]
             self.baselines[setting] = Baseline(
-                round_trip_us=None if round_trip_ns is None else round_trip_ns / 1e3,
+                round_trips_us=trips,
                 client_cpu_us=alone.totals["client_cpu_ns"] / 1e3 / grants if grants else None,
             )
             entry = {
                 **dict(zip(("backend", "appendfsync", "poll"), setting, strict=True)),
-                "round_trip_us": self.baselines[setting].round_trip_us,
+                "round_trip_us": trips[0],
+                **({"round_trips_us": trips} if len(trips) > 1 else {}),
                 "client_cpu_us_per_grant": self.baselines[setting].client_cpu_us,
             }
             # Those of an earlier part of the run stand for settings that have no trial left.
             earlier = [other for other in self.folder.manifest.get("baseline", []) if _setting_of(other) != setting]
             self.folder.update_manifest(baseline=[*earlier, entry])
 
-    def _measure_briefly(self, cell: Cell) -> _core.TrialResult:
+    def _round_trip_us(self, alike: Sequence[Cell], server: Server) -> float | None:
+        """What one idle call to `server` takes, at its median."""
+        call = self._measure_briefly(control.round_trip_cell(alike), server)
+        service = [row.hdr for row in call.histograms if (row.phase, row.outcome) == ("service", "granted")]
+        round_trip_ns = quantile(*merged(service), 0.5)
+        return None if round_trip_ns is None else round_trip_ns / 1e3
+
+    def _measure_briefly(self, cell: Cell, server: Server) -> _core.TrialResult:
         slot = Slot(0, cell, 0, (control.BASELINE_WARMUP_NS + control.BASELINE_NS) / 1e9)
-        measured = self._measure(slot, warmup_ns=control.BASELINE_WARMUP_NS, duration_ns=control.BASELINE_NS)
+        times = {"warmup_ns": control.BASELINE_WARMUP_NS, "duration_ns": control.BASELINE_NS}
+        measured = self._measure(slot, [server], **times)
         if measured.result.stopped:
             raise KeyboardInterrupt
         return measured.result
@@ -194,19 +214,20 @@ class Runner:
     def _run_slot(self, slot: Slot) -> None:
         """One trial of the plan, saved."""
         cell, matrix = slot.cell, self.plan.matrix
-        measured = self._measure(slot, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
+        servers = self._servers(cell)
+        measured = self._measure(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
         record = trial_record(
             cell,
             trial=slot.block,
             block=slot.block,
             started_at=measured.started_at,
             result=measured.result,
-            server=self._servers(cell)[0],
+            servers=servers,
             server_cpu_us=measured.server_cpu_us,
             server_calls=measured.server_calls,
             strategy=CATALOGUE[cell.strategy],
             wall_s=measured.wall_s,
-            round_trip_us=self.baselines[_setting(cell)].round_trip_us,
+            round_trip_us=self.baselines[_setting(cell)].round_trip_us(len(servers)),
         )
         self.folder.add_trial(record)
         caught = controls_caught(self.folder.manifest["control"])
@@ -216,9 +237,9 @@ class Runner:
             Finished(record.row["grants_per_s"], record.row["acquire_p99_us"], record.row["violations"], verdict),
         )
 
-    def _measure(self, slot: Slot, *, warmup_ns: int, duration_ns: int) -> Measured:
+    def _measure(self, slot: Slot, servers: Sequence[Server], *, warmup_ns: int, duration_ns: int) -> Measured:
         """Run one trial under keys of its own, and remove them. An interrupted one returns what it measured."""
-        servers = self._servers(slot.cell)
+        replicas = [replica for server in servers for replica in server.replicas]
         self.trials_begun += 1
         prefix = f"pybench:{self.run_id}:{self.trials_begun}:"
         trial = _core.Trial(
@@ -233,14 +254,14 @@ class Runner:
                 duration_ns=duration_ns,
             )
         )
-        before = [read_figures(server) for server in servers]
+        before = [read_figures(server) for server in (*servers, *replicas)]
         started_at, started = datetime.now(UTC), time.monotonic()
         self.watch.trial_begins(slot, trial)
         try:
             result = self._run_trial(trial)
             wall_s = time.monotonic() - started
             jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
-            after = [read_figures(server) for server in servers]
+            after = [read_figures(server) for server in (*servers, *replicas)]
         except BaseException:
             self._remove_keys_if_possible(servers, prefix)
             raise
@@ -249,7 +270,8 @@ class Runner:
         _require_steady_clock(jumped_s, slot.cell.ttl_ms)
         spent = [difference(*pair) for pair in zip(before, after, strict=True)]
         self._require_answers(slot, result, spent)
-        calls = sum((Counter(figures.calls) for figures in spent), Counter())
+        # What a replica carries out its primary was sent: it is a cost, and no command of a client.
+        calls = sum((Counter(figures.calls) for figures in spent[: len(servers)]), Counter())
         return Measured(result, started_at, wall_s, sum(figures.cpu_us for figures in spent), calls)
 
     def _remove_keys_if_possible(self, servers: Sequence[Server], prefix: str) -> None:
@@ -284,7 +306,7 @@ class Runner:
             ) from error
 
     def _servers(self, cell: Cell) -> list[Server]:
-        return self.pool.get(self.plan.matrix.backends[cell.backend], cell.appendfsync)
+        return servers_in(self.pool, self.plan.matrix, group_of(cell), servers_of(cell))
 
 
 def _require_steady_clock(jumped_s: float, ttl_ms: int) -> None:

@@ -26,12 +26,14 @@ MEDIANS = (
     "attempts_per_grant",
     "commands_per_grant",
     "contention_rate",
+    "split_votes_per_1000",
+    "renewals_per_grant",
     "jain",
     "utilisation",
     "client_cpu_us_per_grant",
     "server_cpu_us_per_grant",
 )
-SUMS = ("grants", "contended_grants", "violations")
+SUMS = ("grants", "contended_grants", "violations", "fifo_inversions", "lapsed")
 _RANKED = (Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID)
 
 
@@ -105,6 +107,7 @@ def _figures(group: pd.DataFrame) -> dict[str, Any]:
         **{name: figure for names in QUANTILES for name, figure in quantile_medians(complete, names).items()},
         **{name: stats.median(complete[name]) for name in MEDIANS},
         **sums,
+        "orphan_s": float(group["orphan_s"].sum()),
         "bound_per_million": bound,
         "verdict": verdict.value,
     }

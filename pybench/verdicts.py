@@ -10,7 +10,7 @@ belief, and answers that were lost make no cell undecided. They will where a gua
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from pybench.exits import Exit
 from pybench.lateness import late_cells
 from pybench.numbers import format_ns, significant
 from pybench.stats import bound_per_million
-from pybench.strategies import Exclusion
+from pybench.strategies import Exclusion, Promise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,29 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of violation. `promise` is the one whose strategies alone it is counted of; None: of every strategy."""
+
+    column: str
+    """Its count in the totals of a trial and in `trials.parquet`."""
+    name: str
+    promise: Promise | None = None
+
+
+KINDS = {
+    "double-grant": Kind("double_grants", "double grant"),
+    "double-grant-after-overrun": Kind("double_grants_after_overrun", "double grant after an overrun"),
+    "lease-overrun": Kind("lease_overruns", "lease overrun"),
+    "stale-fence": Kind("stale_fences", "stale fence", Promise.FENCE),
+    "fifo-inversion": Kind("fifo_inversions", "FIFO inversion", Promise.FIFO),
+}
+"""By the core's word for it."""
+
+COUNTS = ("grants", "contended_grants", *(kind.column for kind in KINDS.values()))
+"""What a verdict is made of."""
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict with its grounds. `bound_per_million` is given of SAFE only, and None without contended grants."""
 
@@ -48,23 +71,28 @@ class Judgement:
     bound_per_million: float | None
 
 
-def judge(totals: Mapping[str, int], exclusion: Exclusion, *, control_caught: bool) -> Judgement:
-    """Judge the counts of a trial or of a cell: `grants`, `contended_grants` and those of the three violations.
+def judge(
+    totals: Mapping[str, int], exclusion: Exclusion, promises: Collection[Promise] = (), *, control_caught: bool
+) -> Judgement:
+    """Judge the counts of a trial or of a cell, `COUNTS`.
 
+    Those that only a promise makes a violation may be missing where `promises` lacks it.
     A promise that was seen broken stays broken in a run that is VOID: a control that was missed takes proof away from
     what was not seen, not from what was.
     """
-    broken = promise_broken(totals, exclusion)
-    verdict, reason = _verdict(totals, exclusion, control_caught=control_caught)
+    broken = promise_broken(totals, exclusion, promises)
+    verdict, reason = _verdict(totals, exclusion, promises, control_caught=control_caught)
     bound = bound_per_million(totals["contended_grants"]) if verdict is Verdict.SAFE else None
     return Judgement(verdict, reason, broken, bound)
 
 
-def promise_broken(totals: Mapping[str, int], exclusion: Exclusion) -> bool:
-    """Whether violations lie inside what a strategy with this `exclusion` promises.
+def promise_broken(totals: Mapping[str, int], exclusion: Exclusion, promises: Collection[Promise] = ()) -> bool:
+    """Whether violations lie inside what a strategy with this `exclusion` and these `promises` promises.
 
     A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that.
     """
+    if any(totals[kind.column] for kind in KINDS.values() if kind.promise in promises):
+        return True
     match exclusion:
         case Exclusion.NOTHING:
             return False
@@ -74,9 +102,27 @@ def promise_broken(totals: Mapping[str, int], exclusion: Exclusion) -> bool:
             return totals["double_grants"] + totals["double_grants_after_overrun"] > 0
 
 
-def violations(totals: Mapping[str, int]) -> int:
-    """All violations in `totals`; holders that outlived their lease without meeting anybody are none."""
-    return totals["double_grants"] + totals["double_grants_after_overrun"] + totals["lease_overruns"]
+def violations(totals: Mapping[str, int], promises: Collection[Promise] = ()) -> int:
+    """All violations in `totals`; holders that outlived their lease without meeting anybody are none.
+
+    Nor is an order of service that nobody promised to keep: it is a figure.
+    """
+    return sum(totals[kind.column] for kind in _counted(promises))
+
+
+def is_violation(found: Violation, promises: Collection[Promise]) -> bool:
+    """Whether what the checker found is a violation for a strategy that makes these `promises`."""
+    return KINDS[found["kind"]] in _counted(promises)
+
+
+def promises_text(promises: Collection[Promise]) -> str:
+    """As a record keeps them: `fence`, `fifo`, or nothing."""
+    return ", ".join(sorted(promises))
+
+
+def promises_of(text: object) -> frozenset[Promise]:
+    """The promises that a record keeps as `text`. One of before there were any has none."""
+    return frozenset(map(Promise, text.split(", "))) if isinstance(text, str) and text else frozenset()
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -137,11 +183,17 @@ def cell_verdict(trials: pd.DataFrame) -> Verdict:
     return worst(proving or verdicts)
 
 
-def _verdict(totals: Mapping[str, int], exclusion: Exclusion, *, control_caught: bool) -> tuple[Verdict, str]:
+def _counted(promises: Collection[Promise]) -> list[Kind]:
+    return [kind for kind in KINDS.values() if kind.promise is None or kind.promise in promises]
+
+
+def _verdict(
+    totals: Mapping[str, int], exclusion: Exclusion, promises: Collection[Promise], *, control_caught: bool
+) -> tuple[Verdict, str]:
     if not control_caught:
         return Verdict.VOID, "the control of this run was not caught, so nothing is proved"
-    if violations(totals) > 0:
-        return Verdict.UNSAFE, _what_broke(totals)
+    if violations(totals, promises) > 0:
+        return Verdict.UNSAFE, _what_broke(totals, promises)
     if totals["grants"] == 0:
         return Verdict.UNDECIDED, "nothing was granted"
     if exclusion is Exclusion.NOTHING:
@@ -156,17 +208,9 @@ def _verdict(totals: Mapping[str, int], exclusion: Exclusion, *, control_caught:
     )
 
 
-def _what_broke(totals: Mapping[str, int]) -> str:
-    kinds = (
-        ("double_grants", "double grant"),
-        ("double_grants_after_overrun", "double grant after an overrun"),
-        ("lease_overruns", "lease overrun"),
-    )
-    named = [
-        f"{totals[column]:,} {name if totals[column] == 1 else _plural(name)}"
-        for column, name in kinds
-        if totals[column]
-    ]
+def _what_broke(totals: Mapping[str, int], promises: Collection[Promise]) -> str:
+    counts = [(totals[kind.column], kind.name) for kind in _counted(promises)]
+    named = [f"{count:,} {name if count == 1 else _plural(name)}" for count, name in counts if count]
     # Not "in so many grants": those are of the window, violations of the whole trial.
     return ", ".join(named)
 
@@ -180,8 +224,15 @@ def sentence(violation: Violation) -> str:
     """One violation in one sentence, as `violations.jsonl` keeps it."""
     first, second, key = violation["first_client"], violation["second_client"], _key_name(violation["key"])
     granted = f"client {second} was granted {key} at {violation['at_ns'] / 1e9:.3f} s"
-    if violation["kind"] == "lease-overrun":
-        return f"{granted} while client {first} was still at work{_past_lease(violation)}; {_overlap(violation)}"
+    before = f"{violation['first_granted_ns'] / 1e9:.3f} s"
+    match violation["kind"]:
+        case "lease-overrun":
+            return f"{granted} while client {first} was still at work{_past_lease(violation)}; {_overlap(violation)}"
+        case "stale-fence":
+            higher, fence = violation["first_fence"], violation["second_fence"]
+            return f"{granted} with fence {fence}, not above the {higher} that client {first} was granted at {before}"
+        case "fifo-inversion":
+            return f"{granted} after client {first}, which had come later and was granted it at {before}"
     after = ", after an earlier holder had outlived its lease"
     return (
         f"{granted} while client {first} still held it ({_lease_left(violation)})"

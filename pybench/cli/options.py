@@ -42,6 +42,10 @@ AXES = (
     AxisOption("concurrency", "N,...", "Clients at a time.", "1"),
     AxisOption("keys", "N,...", "Locks they contend for.", "1"),
     AxisOption("key_choice", "KIND,...", "uniform, zipf(S) or single.", "uniform"),
+    AxisOption("keys_per_grant", "N,...", "Locks that one grant takes.", "1"),
+    AxisOption("key_order", "KIND,...", "How a client names them: random or sorted.", "random"),
+    AxisOption("read_share", "PART,...", "Of the grants, those of readers: 0 to 1.", "0"),
+    AxisOption("nesting", "N,...", "How often a holder enters.", "1"),
     AxisOption(
         "hold", "TIME,...", "How long a lock is held: 2ms, exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms).", "0"
     ),
@@ -93,12 +97,12 @@ Threshold = Annotated[
     ),
 ]
 Redis = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="URL",
         rich_help_panel="Servers",
-        help="A server that is there: redis://[USER:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH. It replaces those of "
-        "the file; PYBENCH_REDIS_URL is used where nothing names any.",
+        help="A server that is there: redis://[USER:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH. Again and again for "
+        "locks of several. It replaces those of the file; PYBENCH_REDIS_URL is used where nothing names any.",
     ),
 ]
 Servers = Annotated[

@@ -60,5 +60,8 @@ def _lines(plan: Plan) -> list[str]:
 def _server_line(need: ServerNeed) -> str:
     from pybench.numbers import plural
 
-    what, most = need.given or "started by pybench", plural(need.connections, "connection")
-    return f"server: {need.backend}, {what}, appendfsync {need.appendfsync}, up to {most}"
+    what = ", ".join(need.given) if need.given else "started by pybench"
+    several = f"{need.servers} of {need.backend}" if need.servers > 1 else need.backend
+    replicas = f", with {plural(need.replicas, 'replica')}" if need.replicas else ""
+    most = plural(need.connections, "connection") + (" each" if need.servers > 1 else "")
+    return f"server: {several}{replicas}, {what}, appendfsync {need.appendfsync}, up to {most}"

@@ -66,7 +66,7 @@ def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
             hint=f"pybench run --resume {quote(str(folder))}",
         )
     opened = open_run(folder)
-    redis = asked.options["redis"]
-    if redis is None and len(given_servers(opened.manifest)) == 1:
-        redis = os.environ.get(ENVIRONMENT)
+    redis = asked.options["redis"] or []
+    if not redis and len(given_servers(opened.manifest)) == 1 and ENVIRONMENT in os.environ:
+        redis = [os.environ[ENVIRONMENT]]
     return Job(matrix_of(opened, redis), command=opened.manifest["command"], resume=opened)

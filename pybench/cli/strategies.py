@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,9 +12,13 @@ import typer
 from pybench.cli.options import AsJson
 from pybench.cli.output import data, data_json, width
 from pybench.errors import InputError
+from pybench.notation import format_number
+from pybench.numbers import plural
 
 if TYPE_CHECKING:
-    from pybench.strategies import Strategy
+    from pybench.strategies import Parameter, Strategy
+
+_INDENT = " " * 14
 
 
 def strategies(
@@ -20,9 +26,9 @@ def strategies(
     *,
     as_json: AsJson = False,
 ) -> int:
-    """List the locks: what they send, what they promise.
+    """List the locks: what they cost, what they promise, when to use them.
 
-    With a name: also under which faults its promise holds, when to use it, and when not.
+    With a name: also its commands, under which faults its promise holds, and its arguments.
     """
     from pybench.notation import shown, suggestion
     from pybench.strategies import CATALOGUE
@@ -35,32 +41,62 @@ def strategies(
     elif name is not None:
         data(_in_full(chosen[0]))
     else:
-        data("\n".join(_in_brief(strategy) for strategy in chosen))
+        data(_list(chosen))
     return 0
 
 
-def _in_brief(strategy: Strategy) -> str:
-    number = strategy.commands_per_grant
-    head = f"{strategy.name}: {strategy.summary}"
-    cost = f"{number} {'command' if number == 1 else 'commands'} per grant. Promises: {strategy.promise}"
-    return "\n".join([*_wrapped(head, "", "    "), *_wrapped(cost, "    ", "    "), ""])
+def _list(strategies: Sequence[Strategy]) -> str:
+    """All of them in brief, those of one family together."""
+    lines: list[str] = []
+    for family, members in itertools.groupby(strategies, key=lambda strategy: strategy.family):
+        lines += [family.value.upper(), "", *(line for strategy in members for line in [*_in_brief(strategy), ""])]
+    return "\n".join([*lines, "pybench strategies NAME tells one in full."])
+
+
+def _in_brief(strategy: Strategy) -> Iterator[str]:
+    entries = {
+        "promise": strategy.promise,
+        "when to use": strategy.when_to_use,
+        "when not": strategy.when_not,
+    }
+    cost = plural(strategy.commands_per_grant, "command")
+    yield from _wrapped(f"{strategy.name}, {cost} a grant: {strategy.summary}", "", _INDENT)
+    for word, text in entries.items():
+        yield from _wrapped(text, f"  {word:<{len(_INDENT) - 2}}", _INDENT)
 
 
 def _in_full(strategy: Strategy) -> str:
-    lines = [f"{strategy.name}: {strategy.summary}", ""]
+    lines = [*_wrapped(f"{strategy.name}: {strategy.summary}", "", _INDENT), ""]
     entries = {
-        "commands": "; ".join(strategy.commands) or "none",
+        "commands": _commands(strategy),
         "promise": strategy.promise,
         "holds under": strategy.holds_under,
         "when to use": strategy.when_to_use,
         "when not": strategy.when_not,
-    } | {
-        f"{parameter.name}=": f"{parameter.meaning} {parameter.allowed.text}; {parameter.default} by default."
-        for parameter in strategy.parameters
+        "connections": "Each client has one of its own to the first server, beside the shared ones."
+        if strategy.owns_connection
+        else "",
+        "axes": ", ".join(f"--{axis.replace('_', '-')}" for axis in axes_of(strategy)),
     }
     for word, text in entries.items():
-        lines += _wrapped(text, f"{word:<14}", " " * 14)
+        if text:
+            lines += _wrapped(text, f"{word:<{len(_INDENT)}}", _INDENT)
+    for word, parameter in zip(["arguments", *[""] * len(strategy.parameters)], strategy.parameters, strict=False):
+        text = f"{parameter.name}={_default(parameter)} ({parameter.allowed.text}): {parameter.meaning}"
+        lines += _wrapped(text, f"{word:<{len(_INDENT)}}", f"{_INDENT}  ")
     return "\n".join(lines)
+
+
+def _commands(strategy: Strategy) -> str:
+    listed = "; ".join(strategy.commands) or "none"
+    servers = strategy.servers(())
+    where = f", to each of {servers} servers: {strategy.commands_per_grant} a grant" if servers > 1 else ""
+    return f"{listed}{where}"
+
+
+def _default(parameter: Parameter) -> str:
+    value = parameter.default
+    return format_number(value) if isinstance(value, float) else str(value)
 
 
 def _wrapped(text: str, first: str, later: str) -> list[str]:
@@ -70,13 +106,20 @@ def _wrapped(text: str, first: str, later: str) -> list[str]:
 def _row(strategy: Strategy) -> dict[str, Any]:
     return {
         "strategy": strategy.name,
+        "family": strategy.family.value,
         "summary": strategy.summary,
         "commands": list(strategy.commands),
         "commands_per_grant": strategy.commands_per_grant,
+        "servers": strategy.servers(()),
+        "replicas": strategy.replicas(()),
         "promise": strategy.promise,
+        "exclusion": strategy.exclusion.value,
+        "promises": sorted(strategy.promises),
         "holds_under": strategy.holds_under,
         "when_to_use": strategy.when_to_use,
         "when_not": strategy.when_not,
+        "axes": axes_of(strategy),
+        "owns_connection": strategy.owns_connection,
         "parameters": [
             {
                 "name": parameter.name,
@@ -87,3 +130,14 @@ def _row(strategy: Strategy) -> dict[str, Any]:
             for parameter in strategy.parameters
         ],
     }
+
+
+def axes_of(strategy: Strategy) -> list[str]:
+    """The axes that only some strategies have a use for, and this one has."""
+    uses = {
+        "read_share": strategy.shares,
+        "nesting": strategy.nests,
+        "keys_per_grant": strategy.takes_many_keys,
+        "key_order": strategy.takes_many_keys,
+    }
+    return [axis for axis, used in uses.items() if used]

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
-from pybench.notation import BadValue, parse_choice, parse_count, shown
+from pybench.notation import BadValue, format_number, parse_choice, parse_count, parse_number, shown
 from pybench.strategies import CATALOGUE, parse_strategy, strategy_text
 from pybench.values import Connections, Distribution, KeyChoice, Retry
 
 DEFAULT_BACKEND = "redis"
 MOST_THREADS = 64
+MOST_KEYS_PER_GRANT = 8
+MOST_NESTED_ENTRIES = 16
 BACKEND_NAME = r"[a-z][a-z0-9_-]{0,31}"
 
 _LENGTH = {"anyOf": [{"const": 0}, {"type": "string"}], "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)"]}
@@ -62,6 +64,10 @@ def _words(name: str, words: tuple[str, ...], meaning: str, default: str | None 
         return parse_choice(value, words)
 
     return Axis(name, parse, str, default or words[0], meaning, {"enum": list(words)})
+
+
+def _share(value: object) -> float:
+    return parse_number(value, lowest=0, highest=1)
 
 
 def _backend(value: object) -> str:
@@ -124,6 +130,17 @@ _TABLE = (
         "Which lock comes next: `uniform`, `zipf(s)`, or always the first: `single`.",
         {"type": "string", "pattern": "^(uniform|single|zipf\\(.*\\))$", "examples": ["uniform", "zipf(1.1)"]},
     ),
+    _count("keys_per_grant", 1, MOST_KEYS_PER_GRANT, "Locks that one grant takes, of those that take several."),
+    _words("key_order", ("random", "sorted"), "In which order a client names the keys of one grant."),
+    Axis(
+        "read_share",
+        _share,
+        format_number,
+        0.0,
+        "The part of the grants that are for readers, of locks that readers share.",
+        {"type": "number", "minimum": 0, "maximum": 1, "examples": [0.9]},
+    ),
+    _count("nesting", 1, MOST_NESTED_ENTRIES, "How often a holder enters, of locks that it may enter again."),
     Axis(
         "hold",
         Distribution.parse,

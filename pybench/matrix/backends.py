@@ -1,4 +1,4 @@
-"""A backend of a matrix: servers that pybench starts, or one that it is given by its address.
+"""A backend of a matrix: servers that pybench starts, or those that it is given by their addresses.
 
 Promises: a password is never in `repr`, in an error, or in what is written down. `${NAME}` in an address is taken from
 the environment each time it is asked for, so that a matrix that is kept or shared holds no secret.
@@ -17,6 +17,8 @@ from pybench.matrix.reading import reads
 from pybench.notation import BadValue, parse_choice, shown
 
 SOURCES = ("auto", "wheel", "path")
+MOST_URLS = 32
+_URL_SCHEMA = {"type": "string", "pattern": "^\\s*(redis://|unix://|\\$\\{)"}
 
 _MASK = ":***@"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -46,13 +48,28 @@ def parse_url(value: object) -> SecretStr:
     return SecretStr(value.strip())
 
 
+def parse_urls(value: object) -> tuple[SecretStr, ...]:
+    """One address or several, each of another server. Raises BadValue."""
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise BadValue("the list is empty", hint="give it an address or leave the key out")
+    if len(values) > MOST_URLS:
+        raise BadValue(f"{len(values)} addresses", hint=f"at most {MOST_URLS}")
+    urls = tuple(parse_url(one) for one in values)
+    for index, url in enumerate(urls):
+        if url in urls[:index]:
+            told = shown(_masked(url.get_secret_value()))
+            raise BadValue(f"{told} is given twice", hint="locks of several servers need each on its own")
+    return urls
+
+
 def parse_source(value: object) -> str:
     """One of `SOURCES`. Raises BadValue."""
     return parse_choice(value, SOURCES)
 
 
 class Backend(BaseModel):
-    """A server to measure on. Without `url`, pybench starts one itself and ends it after the run."""
+    """Servers to measure on. Without `url` or `urls`, pybench starts them itself and ends them after the run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,12 +79,22 @@ class Backend(BaseModel):
     written_url: Annotated[
         SecretStr | None,
         PlainValidator(reads(parse_url)),
-        WithJsonSchema({"type": "string", "pattern": "^\\s*(redis://|unix://|\\$\\{)"}),
+        WithJsonSchema(_URL_SCHEMA),
     ] = Field(
         default=None,
         alias="url",
         description="The address of a server that is there already; ${NAME} is taken from the environment.",
         examples=["redis://localhost:6379/0", "unix:///run/redis.sock", "redis://:${REDIS_PASSWORD}@db.example:6379"],
+    )
+    written_urls: Annotated[
+        tuple[SecretStr, ...] | None,
+        PlainValidator(reads(parse_urls)),
+        WithJsonSchema({"type": "array", "items": _URL_SCHEMA, "minItems": 1, "maxItems": MOST_URLS}),
+    ] = Field(
+        default=None,
+        alias="urls",
+        description="The addresses of several servers that know nothing of each other, for locks that take a majority.",
+        examples=[["redis://10.0.0.1:6379", "redis://10.0.0.2:6379", "redis://10.0.0.3:6379"]],
     )
     source: Annotated[
         Literal["auto", "wheel", "path"],
@@ -86,23 +113,34 @@ class Backend(BaseModel):
 
     @property
     def is_given(self) -> bool:
-        """Whether it is a server that pybench does not start."""
-        return self.written_url is not None
+        """Whether it is servers that pybench does not start."""
+        return bool(self._written)
 
     @property
     def url(self) -> SecretStr | None:
-        """The whole address, its variables filled in. Raises BadValue when the environment has one no more."""
-        return None if self.written_url is None else SecretStr(_filled(self.written_url.get_secret_value()))
+        """The whole address of the first server; None where pybench starts them."""
+        return self.urls[0] if self.is_given else None
 
     @property
-    def shown_url(self) -> str | None:
-        """The address as written, its password masked: fit for screens and records."""
-        return None if self.written_url is None else _masked(self.written_url.get_secret_value())
+    def urls(self) -> tuple[SecretStr, ...]:
+        """The whole addresses, their variables filled in. Raises BadValue when the environment has one no more."""
+        return tuple(SecretStr(_filled(url.get_secret_value())) for url in self._written)
+
+    @property
+    def shown_urls(self) -> tuple[str, ...]:
+        """The addresses as written, their passwords masked: fit for screens and records."""
+        return tuple(_masked(url.get_secret_value()) for url in self._written)
+
+    @property
+    def _written(self) -> tuple[SecretStr, ...]:
+        return self.written_urls or (() if self.written_url is None else (self.written_url,))
 
     def to_dict(self) -> dict[str, Any]:
         """What a matrix would say, the password masked."""
+        if self.written_urls:
+            return {"kind": self.kind, "urls": list(self.shown_urls)}
         if self.is_given:
-            return {"kind": self.kind, "url": self.shown_url}
+            return {"kind": self.kind, "url": self.shown_urls[0]}
         return {"kind": self.kind, "source": self.source}
 
 

@@ -72,6 +72,9 @@ def _strategies(matrix: Matrix, axes: dict[str, Any], fixed: dict[str, Any]) -> 
 
 def _backends(matrix: Matrix) -> Iterator[Problem]:
     for name, backend in matrix.backends.items():
+        if {"written_url", "written_urls"} <= backend.model_fields_set:
+            message = "one address stands under url and several under urls"
+            yield Problem(("backends", name, "urls"), message, "leave one of them out", of_key=True)
         if backend.is_given and "source" in backend.model_fields_set:
             message = "a source is for servers that pybench starts, this one has an address"
             yield Problem(("backends", name, "source"), message, "leave one of them out", of_key=True)

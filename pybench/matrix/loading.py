@@ -67,8 +67,8 @@ def matrix_from_options(**options: object) -> Matrix:
 
     Every axis takes a text or a list of texts, which may hold several values with commas between them. Beside them:
     `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a URL, or a
-    list of one), `servers` (`wheel` or `path`; `auto` leaves what there is). Raises InputError that names the option of
-    every problem, and TypeError for an option that no matrix has.
+    list of them, each of another server), `servers` (`wheel` or `path`; `auto` leaves what there is). Raises InputError
+    that names the option of every problem, and TypeError for an option that no matrix has.
     """
     raw: dict[str, Any] = {}
     flags = {("axes", "strategy"): "--strategy", **_overlay(raw, options)}
@@ -123,7 +123,8 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> Flags:
                 raw[block] = [*before, *added]
                 flags |= {(block, len(before) + index): flag for index in range(len(added))}
         elif name == "redis":
-            raw["backends"] = {DEFAULT_BACKEND: {"url": _one_url(value)}}
+            urls = [value] if isinstance(value, str) else list(value)
+            raw["backends"] = {DEFAULT_BACKEND: {"url": urls[0]} if len(urls) == 1 else {"urls": urls}}
             flags[("backends",)] = flag
         elif name == "servers":
             _overlay_source(raw, str(value), flags)
@@ -161,14 +162,6 @@ def _overlay_source(raw: dict[str, Any], source: str, flags: Flags) -> None:
         if backend is None or (isinstance(backend, Mapping) and "url" not in backend):
             raw["backends"][name] = {**(backend or {}), "source": source}
             flags["backends", name, "source"] = "--servers"
-
-
-def _one_url(value: str | Sequence[str]) -> str:
-    urls = [value] if isinstance(value, str) else list(value)
-    if len(urls) > 1:
-        message = f"--redis: {len(urls)} addresses, and every strategy so far locks on one server"
-        raise InputError(message, hint="to compare servers, name them under backends in a file")
-    return urls[0]
 
 
 def _flag(path: Path, flags: Flags) -> str | None:

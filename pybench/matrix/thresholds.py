@@ -34,6 +34,8 @@ _COLUMNS = (
     "attempts_per_grant",
     "commands_per_grant",
     "contention_rate",
+    "split_votes_per_1000",
+    "renewals_per_grant",
     "jain",
     "utilisation",
     "client_cpu_us_per_grant",
@@ -41,6 +43,9 @@ _COLUMNS = (
     "grants",
     "contended_grants",
     "violations",
+    "fifo_inversions",
+    "lapsed",
+    "orphan_s",
     "bound_per_million",
 )
 METRICS: dict[str, str] = _LATENCIES | {column: column for column in _COLUMNS}

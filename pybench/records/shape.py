@@ -27,6 +27,7 @@ class _Baseline(BaseModel):
     appendfsync: str
     poll: str
     round_trip_us: float | None
+    round_trips_us: list[float | None] = Field(default_factory=list)
     client_cpu_us_per_grant: float | None
 
 

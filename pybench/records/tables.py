@@ -147,9 +147,9 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]]) -> pa.Table
     """`trials` with the verdicts that their counts have under these controls: the control may come after a trial."""
     caught = verdicts.controls_caught(controls)
     columns: dict[str, list[Any]] = {}
-    needed = ("grants", "contended_grants", "double_grants", "double_grants_after_overrun", "lease_overruns")
-    for row in trials.select([*needed, "exclusion", "grants_per_s"]).to_pylist():
-        judgement = verdicts.judge(row, Exclusion(row["exclusion"]), control_caught=caught)
+    for row in trials.select([*verdicts.COUNTS, "exclusion", "promises", "grants_per_s"]).to_pylist():
+        exclusion, promises = Exclusion(row["exclusion"]), verdicts.promises_of(row["promises"])
+        judgement = verdicts.judge(row, exclusion, promises, control_caught=caught)
         for name, value in judgement_columns(judgement, row["grants_per_s"]).items():
             columns.setdefault(name, []).append(value)
     for name, values in columns.items():

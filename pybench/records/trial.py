@@ -56,7 +56,7 @@ def trial_record(
     block: int,
     started_at: datetime,
     result: TrialResult,
-    server: Labelled,
+    servers: Sequence[Labelled],
     server_cpu_us: float | None,
     strategy: Strategy,
     server_calls: Mapping[str, int] | None = None,
@@ -65,19 +65,20 @@ def trial_record(
 ) -> TrialRecord:
     """The record of one trial.
 
-    `server_cpu_us` is what the server's process used from before the trial to after it, and `wall_s` how long that was:
-    without either, the figures that need it are None. `server_calls` are the commands that the server counted in that
-    time, those of other clients too. `round_trip_us` is that of one idle call, for the efficiency.
-    `started_at` knows its time zone.
+    `servers` are all that the lock is on. `server_cpu_us` is what their processes used from before the trial to after
+    it, and `wall_s` how long that was: without either, the figures that need it are None. `server_calls` are the
+    commands that they counted in that time, those of other clients too. `round_trip_us` is that of one idle call, for
+    the efficiency. `started_at` knows its time zone.
     """
     totals = result.totals
-    judgement = verdicts.judge(totals, strategy.exclusion, control_caught=True)
+    judgement = verdicts.judge(totals, strategy.exclusion, strategy.promises, control_caught=True)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
     row = {
         "cell": cell.id,
-        "server": server.label,
+        "server": ", ".join(dict.fromkeys(server.label for server in servers)),
         **cell.columns(),
         "exclusion": strategy.exclusion.value,
+        "promises": verdicts.promises_text(strategy.promises),
         "trial": trial,
         "block": block,
         "started_at": started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
@@ -90,6 +91,7 @@ def trial_record(
         **_fairness(totals, result),
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),
+        "violations": verdicts.violations(totals, strategy.promises),
     }
     return TrialRecord(
         cell=cell.id,
@@ -101,7 +103,9 @@ def trial_record(
         ],
         timeline=_timeline(result.timeline),
         violations=[
-            {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation} for violation in result.violations
+            {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation}
+            for violation in result.violations
+            if verdicts.is_violation(violation, strategy.promises)
         ],
     )
 
@@ -150,6 +154,8 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
         "commands_per_grant": _per(totals["commands"], grants),
         "bytes_per_grant": _per(totals["bytes_out"] + totals["bytes_in"], grants),
         "contention_rate": _per(totals["refused_attempts"], totals["attempts"]),
+        "split_votes_per_1000": _per(totals["split_votes"] * 1e3, totals["attempts"]),
+        "renewals_per_grant": _per(totals["renewals"], grants),
         "client_cpu_us_per_grant": _per(totals["client_cpu_ns"] / 1e3, grants),
         # The server is asked before and after the trial, so its grants are those of the whole trial too.
         "server_cpu_us_per_grant": _per(server_cpu_us, totals["all_grants"]) if known else None,
@@ -184,11 +190,12 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
     is_open = cell.loop.to_core()["kind"] == "open"
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
-        *("double_grants", "double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls"),
+        *("double_grants", "double_grants_after_overrun", "lease_overruns", "stale_fences", "fifo_inversions"),
+        *("outlived", "lapsed", "renewals", "split_votes", "reconnects", "lost_calls"),
     )
     return {
         **{name: totals[name] for name in as_counted},
-        "violations": verdicts.violations(totals),
+        "orphan_s": totals["orphan_ns"] / 1e9,
         "arrivals": totals["arrivals"] if is_open else None,
         "drops": totals["drops"] if is_open else None,
         "window_s": totals["window_ns"] / 1e9,

@@ -15,6 +15,10 @@ from pybench.report.html import fill
 LEFT, RIGHT = 0.0, 100.0
 
 
+OUT_OF_ORDER = {"stale-fence": "fences out of order", "fifo-inversion": "served out of order"}
+"""What is told of kinds that are about the order of two grants, and not about their overlap."""
+
+
 def draw(violation: Mapping[str, Any]) -> str:
     """The drawing of a row of `violations.jsonl`."""
     at = int(violation["at_ns"])
@@ -29,14 +33,20 @@ def draw(violation: Mapping[str, Any]) -> str:
     end = start + length * (1.25 if unfinished else 1.0)
     place = _Scale(start, end)
     overlap_end = at + overlap if overlap else end
+    # Two grants in the wrong order need not have stood beside each other.
+    beside = violation["kind"] not in OUT_OF_ORDER
     lanes = [_lane(hold, place, end) for hold in (first, second)]
     return fill(
         "lanes.html",
         lanes=lanes,
-        overlap=(place(at), max(place(overlap_end) - place(at), 0.4)),
-        overlap_text=f"overlap {format_ns(overlap)}" if overlap else "overlap until the trial ended",
+        overlap=(place(at), max(place(overlap_end) - place(at), 0.4)) if beside else None,
+        overlap_text=_overlap_text(overlap) if beside else OUT_OF_ORDER[violation["kind"]],
         ticks=[(place(start), "start", f"{start / 1e9:.6f} s"), (RIGHT, "end", f"+{format_ns(end - start)}")],
     )
+
+
+def _overlap_text(overlap_ns: int) -> str:
+    return f"overlap {format_ns(overlap_ns)}" if overlap_ns else "overlap until the trial ended"
 
 
 class _Hold:

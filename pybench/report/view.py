@@ -55,7 +55,10 @@ TRIAL_SUMS = (
     "double_grants",
     "double_grants_after_overrun",
     "lease_overruns",
+    "stale_fences",
     "outlived",
+    "renewals",
+    "split_votes",
     "drops",
     "reconnects",
 )

@@ -6,13 +6,18 @@ which only its user can read, and never on a command line.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from pydantic import SecretStr
 
 from pybench.servers.binaries import Binary
 from pybench.servers.endpoint import Endpoint
 
 AppendFsync = Literal["off", "everysec", "always"]
+
+LOOPBACK = "127.0.0.1"
 
 MAXCLIENTS = 20_000
 """Enough for one connection a client at 10,000 clients, and for those of the trial before that still close."""
@@ -23,10 +28,27 @@ FILES_WANTED = MAXCLIENTS + 64
 _SET_PROC_TITLE_SINCE = {"redis": (6, 2), "valkey": (0,)}
 
 
-def config_text(binary: Binary, endpoint: Endpoint, folder: Path, appendfsync: AppendFsync) -> str:
-    """One directive a line."""
+@dataclass(frozen=True, slots=True)
+class Primary:
+    """What a server listens on for its replicas, beside the socket of its clients; they log in with its password."""
+
+    port: int
+    password: SecretStr
+
+
+def config_text(
+    binary: Binary,
+    endpoint: Endpoint,
+    folder: Path,
+    appendfsync: AppendFsync,
+    *,
+    feeds: Primary | None = None,
+    follows: Primary | None = None,
+) -> str:
+    """One directive a line. `feeds`: it is a primary with replicas. `follows`: it is a replica of that one."""
     lines = [
-        *_listen(endpoint),
+        *_listen(endpoint, feeds),
+        *_replication(feeds, follows),
         "protected-mode yes",
         "daemonize no",
         f"dir {quoted(str(folder))}",
@@ -46,9 +68,21 @@ def config_text(binary: Binary, endpoint: Endpoint, folder: Path, appendfsync: A
     return "\n".join(lines) + "\n"
 
 
-def _listen(endpoint: Endpoint) -> list[str]:
+def _replication(feeds: Primary | None, follows: Primary | None) -> list[str]:
+    lines = []
+    if feeds is not None:
+        # The first copy of an empty server: straight from memory, without waiting for more replicas to come.
+        lines += ["repl-diskless-sync yes", "repl-diskless-sync-delay 0"]
+    if follows is not None:
+        secret = quoted(follows.password.get_secret_value())
+        lines += [f"replicaof {LOOPBACK} {follows.port}", f"masterauth {secret}", "repl-diskless-load on-empty-db"]
+    return lines
+
+
+def _listen(endpoint: Endpoint, feeds: Primary | None) -> list[str]:
     if endpoint.unix is not None:
-        return ["port 0", f"unixsocket {quoted(endpoint.unix)}", "unixsocketperm 700"]
+        for_replicas = ["port 0"] if feeds is None else [f"bind {LOOPBACK}", f"port {feeds.port}"]
+        return [*for_replicas, f"unixsocket {quoted(endpoint.unix)}", "unixsocketperm 700"]
     return [f"bind {endpoint.host}", f"port {endpoint.port}"]
 
 

@@ -29,8 +29,8 @@ class RedisBackend(Protocol):
         """Unique in its matrix."""
 
     @property
-    def url(self) -> SecretStr | None:
-        """A given server; None: start one."""
+    def urls(self) -> Sequence[SecretStr]:
+        """Given servers; none: start them."""
 
     @property
     def source(self) -> binaries.Source:
@@ -38,14 +38,14 @@ class RedisBackend(Protocol):
 
 
 class ServerPool:
-    """Servers by backend and `appendfsync`. A context manager; `close` may be called more than once.
+    """Servers by backend, `appendfsync` and replicas. A context manager; `close` may be called more than once.
 
     Those that it starts keep to `cores` where any are named.
     """
 
     def __init__(self) -> None:
         self.cores: Sequence[int] = ()
-        self._servers: dict[tuple[str, AppendFsync], list[Server]] = {}
+        self._servers: dict[tuple[str, AppendFsync, int], list[Server]] = {}
         self._supervised: list[SupervisedServer] = []
 
     def __enter__(self) -> Self:
@@ -56,14 +56,24 @@ class ServerPool:
     ) -> None:
         self.close()
 
-    def get(self, backend: RedisBackend, appendfsync: AppendFsync = "off") -> list[Server]:
-        """The backend's servers, with these settings. Raises ServerError, InputError for its URL."""
-        key = (backend.name, appendfsync)
-        if key not in self._servers:
-            self._servers[key] = [
-                self._connect(backend, appendfsync) if backend.url else self._start(backend, appendfsync)
-            ]
-        return self._servers[key]
+    def get(
+        self, backend: RedisBackend, appendfsync: AppendFsync = "off", *, servers: int = 1, replicas: int = 0
+    ) -> list[Server]:
+        """The first `servers` of the backend's servers, with these settings and so many replicas each.
+
+        Whoever asks for more gets the same ones first. Given servers have the replicas that they have.
+
+        Raises ServerError, InputError for a URL.
+        """
+        given = backend.urls
+        assert not given or servers <= len(given), "a plan refuses cells that need more servers than are given"
+        known = self._servers.setdefault((backend.name, appendfsync, replicas), [])
+        while len(known) < servers:
+            if given:
+                known.append(self._connect(given[len(known)], appendfsync, known))
+            else:
+                known.append(self._start(backend, appendfsync, replicas))
+        return known[:servers]
 
     def check(self) -> None:
         """Raise ServerError, with what it logged, if a server that the pool started has ended by itself."""
@@ -85,15 +95,30 @@ class ServerPool:
             self._supervised.pop().stop()
         self._servers.clear()
 
-    def _start(self, backend: RedisBackend, appendfsync: AppendFsync) -> Server:
+    def _start(self, backend: RedisBackend, appendfsync: AppendFsync, replicas: int) -> Server:
         binary = binaries.find(backend.source)
-        supervised, facts = supervisor.start(binary, appendfsync=appendfsync, cores=self.cores)
+        supervised, facts = supervisor.start(
+            binary, appendfsync=appendfsync, cores=self.cores, takes_replicas=replicas > 0
+        )
         self._supervised.append(supervised)
-        return Server(supervised.endpoint, facts, binary.source, supervised.pid)
+        return Server(
+            supervised.endpoint,
+            facts,
+            binary.source,
+            supervised.pid,
+            tuple(self._follow(supervised, appendfsync) for _ in range(replicas)),
+        )
 
-    def _connect(self, backend: RedisBackend, appendfsync: AppendFsync) -> Server:
-        assert backend.url is not None
-        endpoint = Endpoint.parse(backend.url)
+    def _follow(self, primary: SupervisedServer, appendfsync: AppendFsync) -> Server:
+        """A replica of `primary`, which has its data already."""
+        supervised, facts = supervisor.start(
+            primary.binary, appendfsync=appendfsync, cores=self.cores, follows=primary.feeds
+        )
+        self._supervised.append(supervised)
+        return Server(supervised.endpoint, facts, primary.binary.source, supervised.pid)
+
+    def _connect(self, url: SecretStr, appendfsync: AppendFsync, others: Sequence[Server]) -> Server:
+        endpoint = Endpoint.parse(url)
         facts = probe(endpoint)
         # "off" is what a cell says that does not care; the record tells what the server really does.
         if appendfsync != "off" and facts.appendfsync not in (appendfsync, None):
@@ -101,4 +126,10 @@ class ServerPool:
                 f"{endpoint} runs with appendfsync {facts.appendfsync}, a cell asks for {appendfsync}",
                 hint="pybench does not change the settings of a given server: change them, or drop the axis",
             )
+        for other in others:
+            if facts.run_id is not None and facts.run_id == other.facts.run_id:
+                raise ServerError(
+                    f"{other.endpoint} and {endpoint} are the same server",
+                    hint="a lock of several servers needs each on its own: give others, or lower nodes",
+                )
         return Server(endpoint, facts, GIVEN)

@@ -17,6 +17,7 @@ from pybench.servers.refusals import refused
 PROBE_S = 2.0
 
 CompareAndDelete = Literal["script", "delifeq", "delex"]
+Role = Literal["primary", "replica"]
 
 _PRODUCTS = (
     ("valkey", "valkey_version"),
@@ -50,14 +51,19 @@ class Facts:
     appendfsync: str | None
     """`off` without an append-only file, otherwise `always`, `everysec` or `no`."""
     io_threads: int | None
+    replicas: int | None = None
+    """Replicas that follow it now."""
 
     def settings(self) -> dict[str, Any]:
         """The facts for a record, without those that differ from start to start."""
         return {name: value for name, value in asdict(self).items() if name not in ("process_id", "run_id", "peer")}
 
 
-def probe(where: Endpoint | str, *, seconds: float = PROBE_S) -> Facts:
-    """Connect, log in, ask. Raises InputError for a URL that cannot be read, ServerError for everything else."""
+def probe(where: Endpoint | str, *, role: Role = "primary", seconds: float = PROBE_S) -> Facts:
+    """Connect, log in, ask. Raises InputError for a URL that cannot be read, ServerError for everything else.
+
+    A server that is to be a replica has to follow its primary already.
+    """
     endpoint = Endpoint.parse(where) if isinstance(where, str) else where
     with Conversation(endpoint, seconds=seconds) as conversation:
         try:
@@ -67,7 +73,7 @@ def probe(where: Endpoint | str, *, seconds: float = PROBE_S) -> Facts:
             info = fields(conversation.ask("INFO"))
         except Refusal as refusal:
             raise refused(endpoint, refusal) from None
-        _must_be_usable(endpoint, info)
+        _must_be_usable(endpoint, info, role)
         product, version = next(((name, info[field]) for name, field in _PRODUCTS if field in info), ("unknown", "0"))
         config = _config(conversation)
         fsync = "off" if info.get("aof_enabled") == "0" else config.get("appendfsync")
@@ -83,12 +89,14 @@ def probe(where: Endpoint | str, *, seconds: float = PROBE_S) -> Facts:
             maxmemory_policy=info.get("maxmemory_policy"),
             appendfsync=fsync,
             io_threads=_number(config.get("io-threads")),
-            compare_and_delete=_compare_and_delete(conversation),
+            replicas=_number(info.get("connected_slaves")),
+            # A replica takes no writes, and is sent none.
+            compare_and_delete="script" if role == "replica" else _compare_and_delete(conversation),
             protocol=_protocol(conversation),  # The last question: from its answer on the server speaks RESP3.
         )
 
 
-def _must_be_usable(endpoint: Endpoint, info: dict[str, str]) -> None:
+def _must_be_usable(endpoint: Endpoint, info: dict[str, str], role: Role) -> None:
     if "redis_version" not in info:
         raise ServerError(f"{endpoint} speaks the Redis protocol but does not say what it is", hint="check the port")
     mode = info.get("server_mode", info.get("redis_mode", "standalone"))
@@ -96,7 +104,10 @@ def _must_be_usable(endpoint: Endpoint, info: dict[str, str]) -> None:
         raise ServerError(
             f"{endpoint} runs in {mode} mode, which comes in a later step", hint="give a server that stands alone"
         )
-    if info.get("role", "master") != "master":
+    if role == "replica":
+        if info.get("master_link_status") != "up":
+            raise ServerError(f"{endpoint} does not follow its primary", hint="see its log")
+    elif info.get("role", "master") != "master":
         primary = f"{info.get('master_host', '?')}:{info.get('master_port', '?')}"
         raise ServerError(f"{endpoint} is a replica: it takes no locks", hint=f"give its primary, {primary}")
 

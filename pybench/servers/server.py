@@ -31,6 +31,8 @@ class Server:
     """`wheel NAME VERSION` or `path FILE` for one that pybench started, otherwise `given`."""
     pid: int | None = None
     """Of the process that pybench started; None for a given server."""
+    replicas: tuple[Server, ...] = ()
+    """Those of them that pybench started, too."""
 
     @property
     def product(self) -> str:
@@ -80,6 +82,7 @@ class Server:
             "address": None if self.started_by_us else self.endpoint.address,
             "local": self.is_local(),
             "settings": self.facts.settings(),
+            **({"replicas": [replica.manifest() for replica in self.replicas]} if self.replicas else {}),
         }
 
     @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import select
 import signal
 import socket
@@ -17,6 +18,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -26,10 +28,10 @@ from pybench.errors import ServerError
 from pybench.servers import folder as folders
 from pybench.servers import keeper, processes
 from pybench.servers.binaries import Binary
-from pybench.servers.config import FILES_WANTED, AppendFsync, config_text
+from pybench.servers.config import FILES_WANTED, LOOPBACK, AppendFsync, Primary, config_text
 from pybench.servers.endpoint import Endpoint
 from pybench.servers.folder import ServerFolder
-from pybench.servers.probe import Facts, probe
+from pybench.servers.probe import Facts, Role, probe
 from pybench.servers.processes import ProcessId
 
 Transport = Literal["unix", "tcp"]
@@ -43,7 +45,6 @@ LOOK_S = 0.5
 STOP_S = keeper.PATIENCE_S + 4.0
 
 PORT_TRIES = 5
-_LOOPBACK = "127.0.0.1"
 _PORT_TAKEN = "Address already in use"
 
 
@@ -51,9 +52,19 @@ class SupervisedServer:
     """A server that `start` started. `stop` may be called more than once."""
 
     def __init__(
-        self, binary: Binary, endpoint: Endpoint, folder: ServerFolder, process: subprocess.Popen[bytes]
+        self,
+        binary: Binary,
+        endpoint: Endpoint,
+        folder: ServerFolder,
+        process: subprocess.Popen[bytes],
+        *,
+        role: Role = "primary",
+        feeds: Primary | None = None,
     ) -> None:
         self.binary = binary
+        self.role = role
+        self.feeds = feeds
+        """What replicas follow it by; None: it takes none."""
         self.endpoint = endpoint
         self.pid = 0
         self._process: ProcessId | None = None
@@ -134,7 +145,7 @@ class SupervisedServer:
             if not self.pid and "pid" in words:
                 self._note_pid(int(words["pid"]))
             try:
-                facts = probe(self.endpoint, seconds=LOOK_S)
+                facts = probe(self.endpoint, role=self.role, seconds=LOOK_S)
             except ServerError:
                 time.sleep(0.005)
                 continue
@@ -169,6 +180,20 @@ class SupervisedServer:
         return {word: value for word, _, value in (line.partition(" ") for line in lines)}
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a server is to be started. It keeps to `cores` where any are named."""
+
+    appendfsync: AppendFsync = "off"
+    transport: Transport = "unix"
+    password: SecretStr | None = None
+    cores: Sequence[int] = ()
+    takes_replicas: bool = False
+    """Whether it listens for them, on loopback and with a password."""
+    follows: Primary | None = None
+    """The primary whose replica it is."""
+
+
 def start(
     binary: Binary,
     *,
@@ -176,18 +201,21 @@ def start(
     transport: Transport = "unix",
     password: SecretStr | None = None,
     cores: Sequence[int] = (),
+    takes_replicas: bool = False,
+    follows: Primary | None = None,
 ) -> tuple[SupervisedServer, Facts]:
-    """A new server that answers, and what it says of itself. It keeps to `cores` where any are named.
+    """A new server that answers, and what it says of itself. A replica that answers has the data of its primary.
 
-    Raises ServerError.
+    It keeps to `cores` where any are named. Raises ServerError.
     """
+    wanted = Wanted(appendfsync, transport, password, cores, takes_replicas, follows)
     for attempt in range(PORT_TRIES):
-        server = _launch(binary, appendfsync, transport, password, cores)
+        server = _launch(binary, wanted)
         try:
             return server, server.wait_until_ready()
         except ServerError as error:
             server.stop()
-            taken = transport == "tcp" and _PORT_TAKEN in error.message
+            taken = (transport == "tcp" or takes_replicas) and _PORT_TAKEN in error.message
             if not taken or attempt == PORT_TRIES - 1:
                 raise
         except BaseException:
@@ -196,23 +224,27 @@ def start(
     raise AssertionError("the last attempt returns or raises")
 
 
-def _launch(
-    binary: Binary, appendfsync: AppendFsync, transport: Transport, password: SecretStr | None, cores: Sequence[int]
-) -> SupervisedServer:
+def _launch(binary: Binary, wanted: Wanted) -> SupervisedServer:
+    password, feeds = wanted.password, None
+    if wanted.takes_replicas:
+        # Everybody on this machine can reach a port.
+        password = password or SecretStr(secrets.token_hex(16))
+        feeds = Primary(_free_port(), password)
     folder = ServerFolder.create()
     try:
         endpoint = (
             Endpoint(unix=str(folder.path / folders.SOCKET), password=password)
-            if transport == "unix"
-            else Endpoint(host=_LOOPBACK, port=_free_port(), password=password)
+            if wanted.transport == "unix"
+            else Endpoint(host=LOOPBACK, port=_free_port(), password=password)
         )
         config = folder.path / folders.CONFIG
         config.touch(mode=0o600)
-        config.write_text(config_text(binary, endpoint, folder.path, appendfsync), encoding="utf-8")
+        text = config_text(binary, endpoint, folder.path, wanted.appendfsync, feeds=feeds, follows=wanted.follows)
+        config.write_text(text, encoding="utf-8")
         process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", keeper.__file__),
-                *(str(folder.path), str(FILES_WANTED), ",".join(map(str, cores)) or "all", str(folder.lock)),
+                *(str(folder.path), str(FILES_WANTED), ",".join(map(str, wanted.cores)) or "all", str(folder.lock)),
                 *(str(binary.path), str(config)),
             ],
             stdin=subprocess.PIPE,
@@ -225,7 +257,8 @@ def _launch(
     except BaseException:
         folder.remove()
         raise
-    return SupervisedServer(binary, endpoint, folder, process)
+    role: Role = "primary" if wanted.follows is None else "replica"
+    return SupervisedServer(binary, endpoint, folder, process, role=role, feeds=feeds)
 
 
 def _told(status: int) -> str:
@@ -235,7 +268,7 @@ def _told(status: int) -> str:
 
 def _free_port() -> int:
     with socket.socket() as probe_socket:
-        probe_socket.bind((_LOOPBACK, 0))
+        probe_socket.bind((LOOPBACK, 0))
         return int(probe_socket.getsockname()[1])
 
 

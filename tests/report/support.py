@@ -190,7 +190,8 @@ class _Trial:
             "grants": self.grants, "contended_grants": contended, "refused": int(self.rng.integers(0, 4)),
             "timeouts": 0, "errors": 0, "lost": 0, "unknown": 0, "unfinished": min(self.point.concurrency, 3),
             "violations": doubles, "double_grants": doubles, "double_grants_after_overrun": 0,
-            "lease_overruns": 0, "outlived": 0,
+            "lease_overruns": 0, "outlived": 0, "stale_fences": 0, "fifo_inversions": 0, "lapsed": 0, "renewals": 0,
+            "split_votes": 0,
         }  # fmt: skip
 
     def row(self) -> dict[str, Any]:
@@ -218,6 +219,7 @@ class _Trial:
             "overtakes": int(self.grants * self.contention), "utilisation": 0.0, "efficiency": None,
             "client_cpu_us_per_grant": 1.4 + 2.1 * commands, "server_cpu_us_per_grant": 1.9 * commands,
             "server_cpu_share": 0.4, **counts, "arrivals": None, "drops": None, "reconnects": 0, "lost_calls": 0,
+            "orphan_s": 0.0, "promises": "", "split_votes_per_1000": 0.0, "renewals_per_grant": 0.0,
             "window_s": max(WINDOW_S, self.steps / 10),
         }  # fmt: skip
 
@@ -256,6 +258,7 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "kind": "double-grant", "key": "pybench:669f8291:18:{1}", "at_ns": at, "overlap_ns": 640_000, "first_client": 3,
         "first_granted_ns": at - 510_000, "first_until_ns": at + 9_400_000_000 if leased else None,
         "first_ended_ns": at + 640_000, "second_client": 7, "second_granted_ns": at,
-        "second_until_ns": at + 10_000_000_000 if leased else None, "second_ended_ns": at + 1_020_000, **changed,
+        "second_until_ns": at + 10_000_000_000 if leased else None, "second_ended_ns": at + 1_020_000,
+        "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
     return {"schema": 1, "cell": cell, "trial": trial, "sentence": verdicts.sentence(fields), **fields}  # type: ignore[arg-type]

@@ -305,6 +305,8 @@ def test_a_violation_is_a_sentence_and_a_drawing_with_its_overlap(usual):
     ("changed", "said"),
     [
         ({"overlap_ns": 0, "first_ended_ns": None}, "overlap until the trial ended"),
+        ({"kind": "fifo-inversion", "overlap_ns": 0}, "served out of order"),
+        ({"kind": "stale-fence", "overlap_ns": 0}, "fences out of order"),
         ({"kind": "lease-overrun", "first_until_ns": 600_100_000, "first_ended_ns": 600_700_000}, "lease ends"),
         ({"first_until_ns": None}, "no lease"),
     ],

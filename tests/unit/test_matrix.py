@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -206,7 +207,7 @@ def test_a_password_is_nowhere_in_a_matrix_but_in_its_address():
     assert backend.url is not None
     assert backend.url.get_secret_value() == "redis://me:hunter2@localhost:6379/1"
     assert "hunter2" not in f"{matrix!r} {matrix.to_dict()} {matrix.model_dump()}"
-    assert backend.shown_url == "redis://me:***@localhost:6379/1"
+    assert backend.shown_urls == ("redis://me:***@localhost:6379/1",)
     with pytest.raises(InputError, match="the password of this address was not kept"):
         matrix_from_mapping(matrix.to_dict())
 
@@ -217,7 +218,7 @@ def test_a_password_of_the_environment_stays_there(monkeypatch):
     backend = matrix.backends["redis"]
     assert backend.url is not None
     assert backend.url.get_secret_value() == "redis://:hunter2@localhost"
-    assert backend.shown_url == "redis://:${LOCK_PASSWORD}@localhost"
+    assert backend.shown_urls == ("redis://:${LOCK_PASSWORD}@localhost",)
     assert "hunter2" not in f"{matrix!r} {matrix.to_dict()}"
     assert matrix_from_mapping(matrix.to_dict()) == matrix
     monkeypatch.delenv("LOCK_PASSWORD")
@@ -244,3 +245,48 @@ def test_thresholds_are_parsed_into_the_unit_of_their_column():
 def test_an_option_that_no_matrix_has_is_our_own_fault():
     with pytest.raises(TypeError, match="a matrix has no option colour"):
         matrix_from_options(strategy="mutex", colour="red")
+
+
+def test_a_backend_may_name_several_servers_by_their_addresses():
+    urls = ["redis://me:hunter2@a.example", "redis://b.example", "unix:///run/c.sock"]
+    matrix = matrix_from_mapping({"axes": {"strategy": "redlock(nodes=3)"}, "backends": {"redis": {"urls": urls}}})
+    backend = matrix.backends["redis"]
+    assert [url.get_secret_value() for url in backend.urls] == urls
+    assert backend.url == backend.urls[0]
+    assert backend.to_dict() == {"kind": "redis", "urls": ["redis://me:***@a.example", *urls[1:]]}
+    assert "hunter2" not in repr(backend)
+    assert matrix_from_options(strategy="mutex", redis=urls).backends["redis"].urls == backend.urls
+    assert matrix_from_options(strategy="mutex", redis=urls[1:2]).backends["redis"].to_dict()["url"] == urls[1]
+
+
+@pytest.mark.parametrize(
+    ("backend", "told"),
+    [
+        ({"urls": []}, "the list is empty"),
+        ({"urls": ["redis://a", "redis://:pw@b", "redis://:pw@b"]}, '"redis://:***@b" is given twice'),
+        ({"urls": ["redis://a", "rediss://b"]}, "TLS comes in a later step"),
+        ({"url": "redis://a", "urls": ["redis://b"]}, "one address stands under url and several under urls"),
+        ({"urls": ["redis://a"], "source": "path"}, "a source is for servers that pybench starts"),
+        ({"urls": [f"redis://h{n}" for n in range(33)]}, "33 addresses"),
+    ],
+)
+def test_addresses_that_cannot_be_used_together_are_refused(backend, told):
+    with pytest.raises(InputError, match=re.escape(told)) as caught:
+        matrix_from_mapping({"axes": {"strategy": "mutex"}, "backends": {"redis": backend}})
+    assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "told"),
+    [
+        ("read_share", "1.5", "at most 1"),
+        ("read_share", "-0.1", "at least 0"),
+        ("nesting", "17", "at most 16"),
+        ("nesting", "0", "at least 1"),
+        ("keys_per_grant", "9", "at most 8"),
+        ("key_order", "reversed", "is not one of random, sorted"),
+    ],
+)
+def test_what_only_some_locks_know_has_its_range(axis, value, told):
+    with pytest.raises(InputError, match=told):
+        matrix_from_options(**{"strategy": "mutex", axis: value})

@@ -164,8 +164,98 @@ def test_servers_are_needed_once_for_each_backend_and_persistence():
     assert [(need.backend, need.appendfsync, need.given, need.connections) for need in needs] == [
         ("redis", "off", None, 4),
         ("redis", "always", None, 4),
-        ("far", "off", "redis://me:***@db.example", 9),
+        ("far", "off", ["redis://me:***@db.example"], 9),
     ]
+
+
+def test_cells_share_the_first_of_the_servers_that_the_largest_needs_and_one_with_replicas_is_another():
+    locks = ["mutex", "redlock(nodes=3)", "redlock", "replicated", "replicated(replicas=2)"]
+    plan = planned(strategy=locks, concurrency="8")
+    needs = [(need.servers, need.replicas, need.connections) for need in plan.servers]
+    # A client of `replicated` has a connection of its own, beside the four shared ones.
+    assert needs == [(5, 0, 4), (1, 1, 12), (1, 2, 12)]
+    alone = planned(strategy="mutex", concurrency="8")
+    assert plan.seconds - 5 * 5 * plan.seconds_per_trial > alone.seconds - 5 * alone.seconds_per_trial + 2
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"strategy": "mutex", "read_share": "0.5"}, "mutex knows no readers; say read_share: 0, or read-write"),
+        (
+            {"strategy": "mutex", "nesting": "2"},
+            "a holder of mutex that enters again waits for itself; say nesting: 1, or reentrant",
+        ),
+        (
+            {"strategy": "redlock", "keys_per_grant": "2", "keys": "5"},
+            "redlock takes one key; say keys_per_grant: 1, or multilock or redisson-multilock",
+        ),
+        (
+            {"strategy": "multilock", "keys_per_grant": "3", "keys": "2"},
+            "3 keys a grant of 2 keys; say more keys, or fewer a grant",
+        ),
+        (
+            {"strategy": "multilock", "key_order": "sorted", "keys": "2"},
+            "one key has no order; say key_order: random, or keys_per_grant: 2",
+        ),
+    ],
+)
+def test_an_axis_that_does_not_fit_its_strategy_is_refused(options, reason):
+    assert list(reasons(**options).values()) == [reason]
+
+
+def test_an_axis_that_fits_its_strategy_is_planned():
+    assert reasons(strategy="read-write", read_share="0,0.5,1") == {}
+    assert reasons(strategy="reentrant", nesting="1,16") == {}
+    assert reasons(strategy="multilock", keys_per_grant="2,3", keys="3", key_order="random,sorted") == {}
+    assert reasons(strategy="mutex", read_share="0", nesting="1", keys_per_grant="1") == {}
+
+
+def test_a_lock_of_more_servers_than_are_given_is_refused_with_their_number():
+    urls = ["redis://a.example", "redis://b.example", "redis://c.example"]
+    assert reasons(strategy=["mutex", "redlock(nodes=3)"], redis=urls) == {}
+    (reason,) = reasons(strategy=["redlock"], redis=urls).values()
+    assert reason == (
+        "redlock needs 5 servers, and redis names 3; give 5 addresses under urls (or --redis as often), or say nodes=3"
+    )
+
+
+def test_a_lock_of_more_replicas_than_a_given_server_has_is_refused():
+    few = Limits(replicas={"redis": 1})
+    told = reasons(few, strategy="replicated,replicated(replicas=2)", redis="redis://a.example")
+    assert told == {
+        "replicated(replicas=2)": "replicated(replicas=2) needs 2 replicas, and the server of redis has 1; attach more, "
+        "or let pybench start them"
+    }
+    assert reasons(strategy="replicated(replicas=2)") == {}
+
+
+def test_connections_are_counted_over_all_servers_and_with_those_of_each_clients_own():
+    assert reasons(strategy="redlock", concurrency="2000,2001", connections="per-client") == {
+        "redlock concurrency=2001 connections=per-client": "per-client opens 10,005 connections to 5 servers, a run "
+        "opens at most 10,000; lower concurrency or say shared(4)"
+    }
+    # To each of the servers, not to all together.
+    assert reasons(Limits({"redis": 2_000}), strategy="redlock", concurrency="2000", connections="per-client") == {}
+    (reason,) = reasons(strategy="fair-queue", concurrency="9996,9997").values()
+    assert reason == (
+        "shared(4) with one more for each client of fair-queue opens 10,001 connections, a run opens at most 10,000; "
+        "lower concurrency"
+    )
+
+
+def test_a_hold_that_renewals_cover_is_planned():
+    assert reasons(strategy=["watchdog", "fenced", "watchdog(max_hold_ms=3000)"], ttl="1s", hold="2s") == {}
+    told = reasons(strategy=["fenced(renew=off)", "watchdog(max_hold_ms=1500)"], ttl="1s", hold="2s")
+    assert [reason.partition(",")[0] for reason in told.values()] == [
+        "the hold of 2s does not fit into the lease of 1s",
+        "the hold of 2s does not fit into the lease of 1.5s",
+    ]
+
+
+def test_the_drift_of_redlock_is_that_of_its_argument():
+    told = reasons(strategy=["redlock(drift_factor=0.1)", "redlock"], hold="950ms", ttl="1s")
+    assert list(told) == ["redlock(drift_factor=0.1) hold=950ms ttl=1s"]
 
 
 def test_the_time_of_a_plan_is_that_of_its_trials_and_what_surrounds_them():
@@ -191,7 +281,9 @@ def test_a_plan_can_be_said_in_json():
     assert (told["cells"], told["seconds_per_trial"]) == ([{"id": "mutex ttl=1s"}], 2.57)
     assert [refused["id"] for refused in told["refused"]] == ["mutex ttl=1ms"]
     assert told["order"] == [[0], [0]]
-    assert told["servers"] == [{"backend": "redis", "appendfsync": "off", "given": None, "connections": 1}]
+    (need,) = told["servers"]
+    assert need.pop("connections") == 1
+    assert need == {"backend": "redis", "appendfsync": "off", "servers": 1, "replicas": 0, "given": None}
 
 
 def test_what_speaks_of_no_cell_is_noted():
@@ -210,9 +302,25 @@ def test_what_speaks_of_no_cell_is_noted():
 
 
 @pytest.mark.parametrize(
-    ("name", "cells", "at_most_s"), [("quickstart", 18, 60), ("smoke", 6, 12), ("open-loop", 6, 60), ("lease", 4, 60)]
+    ("name", "cells", "at_most_s"),
+    [
+        ("quickstart", 18, 60),
+        ("smoke", 6, 12),
+        ("open-loop", 6, 60),
+        ("lease", 4, 60),
+        ("redis-locks", 26, 120),
+        ("redlock", 18, 90),
+        ("waiting", 18, 90),
+        ("read-mostly", 9, 60),
+        ("transfer", 8, 75),
+    ],
 )
-def test_every_example_can_be_planned_whole_and_is_over_within_a_minute(name, cells, at_most_s):
+def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
     plan = make_plan(load_matrix(Path("examples") / f"{name}.yaml"))
     assert (len(plan.cells), plan.refused) == (cells, [])
     assert plan.seconds <= at_most_s
+
+
+def test_every_example_is_planned_by_a_test():
+    known = {"quickstart", "smoke", "open-loop", "lease", "redis-locks", "redlock", "waiting", "read-mostly", "transfer"}
+    assert {path.stem for path in Path("examples").glob("*.yaml")} == known

@@ -11,6 +11,7 @@ from pybench.strategies import (
     Lease,
     Number,
     Parameter,
+    Promise,
     Strategy,
     arguments_text,
     parse_strategy,
@@ -37,7 +38,6 @@ KNOWN = {"redlock": REDLOCK, "mutex": CATALOGUE["mutex"]}
 
 
 def test_the_catalogue_tells_everything_of_each_strategy():
-    assert list(CATALOGUE) == ["none", "naive", "mutex"]
     for name, strategy in CATALOGUE.items():
         assert strategy.name == name
         for text in ("summary", "promise", "holds_under", "when_to_use", "when_not"):
@@ -49,7 +49,94 @@ def test_each_strategy_promises_what_its_row_says():
         "none": (Exclusion.NOTHING, 0),
         "naive": (Exclusion.WHILE_NOBODY_OUTLIVES, 3),
         "mutex": (Exclusion.ALWAYS, 2),
+        "watchdog": (Exclusion.ALWAYS, 2),
+        "reentrant": (Exclusion.ALWAYS, 2),
+        "read-write": (Exclusion.ALWAYS, 2),
+        "fair": (Exclusion.ALWAYS, 6),
+        "fair-queue": (Exclusion.ALWAYS, 2),
+        "notify": (Exclusion.ALWAYS, 2),
+        "semaphore": (Exclusion.ALWAYS, 2),
+        "fenced": (Exclusion.ALWAYS, 2),
+        "replicated": (Exclusion.ALWAYS, 3),
+        "redlock": (Exclusion.ALWAYS, 10),
+        "redisson-redlock": (Exclusion.WHILE_NOBODY_OUTLIVES, 10),
+        "multilock": (Exclusion.ALWAYS, 10),
+        "redisson-multilock": (Exclusion.ALWAYS, 15),
     }
+    assert {name: set(strategy.promises) for name, strategy in CATALOGUE.items() if strategy.promises} == {
+        "fenced": {Promise.FENCE},
+        "fair-queue": {Promise.FIFO},
+    }
+
+
+def test_each_strategy_takes_what_the_axes_offer_only_where_its_row_says():
+    def those(fact: str) -> list[str]:
+        return [name for name, strategy in CATALOGUE.items() if getattr(strategy, fact)]
+
+    assert those("shares") == ["read-write"]
+    assert those("nests") == ["reentrant"]
+    assert those("takes_many_keys") == ["multilock", "redisson-multilock"]
+    assert those("owns_connection") == ["fair", "fair-queue", "notify", "replicated"]
+    assert those("extends_lease") == ["watchdog", "fenced"]
+
+
+@pytest.mark.parametrize(
+    ("written", "servers", "replicas", "permits", "commands"),
+    [
+        ("mutex", 1, 0, 1, 2),
+        ("redlock", 5, 0, 1, 10),
+        ("redlock(nodes=2)", 2, 0, 1, 4),
+        ("replicated(replicas=3)", 1, 3, 1, 3),
+        ("semaphore", 1, 0, 4, 2),
+        ("semaphore(permits=1)", 1, 0, 1, 2),
+    ],
+)
+def test_what_a_cell_needs_follows_from_the_arguments(written, servers, replicas, permits, commands):
+    name, arguments = parse_strategy(written)
+    strategy = CATALOGUE[name]
+    assert (strategy.servers(arguments), strategy.replicas(arguments)) == (servers, replicas)
+    assert (strategy.permits(arguments), strategy.commands_of_a_grant(arguments)) == (permits, commands)
+
+
+@pytest.mark.parametrize(
+    ("written", "most_ms"),
+    [
+        ("none", None),
+        ("mutex", 500),
+        ("naive", 1_000),
+        ("watchdog", None),
+        ("watchdog(max_hold_ms=3000)", 3_000),
+        ("watchdog(max_hold_ms=300)", 500),
+        ("fenced", None),
+        ("fenced(renew=off)", 500),
+    ],
+)
+def test_how_long_a_hold_is_covered_counts_its_renewals(written, most_ms):
+    name, arguments = parse_strategy(written)
+    assert CATALOGUE[name].longest_hold_ms(500, arguments) == most_ms
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("watchdog(renewals_per_ttl=1)", "at least 2"),
+        ("watchdog(renewals_per_ttl=21)", "at most 20"),
+        ("fenced(renew=on)", None),
+        ("reentrant(count=here)", "did you mean server?"),
+        ("semaphore(permits=1001)", "at most 1000"),
+        ("read-write(prefer=reader)", "did you mean readers?"),
+        ("replicated(replicas=9)", "at most 8"),
+        ("redlock(nodes=33)", "at most 32"),
+        ("redlock(drift_factor=0.2)", "at most 0.1"),
+        ("redlock(fanout=serial)", "did you mean sequential?"),
+        ("redisson-redlock(nodes=0)", "at least 1"),
+        ("multilock(fanout=sequential)", "known: nodes"),
+    ],
+)
+def test_arguments_outside_of_their_range_are_refused(written, told):
+    with pytest.raises(BadValue) as caught:
+        parse_strategy(written)
+    assert caught.value.hint == told
 
 
 @pytest.mark.parametrize(

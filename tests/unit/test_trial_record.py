@@ -52,6 +52,18 @@ def test_an_unsafe_trial_has_no_safe_grants():
     assert found["bound_per_million"] is None
 
 
+def test_an_inversion_is_a_violation_of_a_lock_that_promises_order_and_a_figure_of_one_that_does_not():
+    seen = FakeResult(
+        totals=totals(fifo_inversions=4), violations=[violation(kind="fifo-inversion"), violation(kind="double-grant")]
+    )
+    queue, stream = record(cell("fair-queue"), result=seen), record(cell("fair"), result=seen)
+    assert (queue.row["promises"], queue.row["verdict"], queue.row["violations"]) == ("fifo", "UNSAFE", 4)
+    assert [row["kind"] for row in queue.violations] == ["fifo-inversion", "double-grant"]
+    assert (stream.row["promises"], stream.row["verdict"], stream.row["violations"]) == ("", "SAFE", 0)
+    assert stream.row["fifo_inversions"] == 4
+    assert [row["kind"] for row in stream.violations] == ["double-grant"]
+
+
 def test_a_lock_that_promises_nothing_is_undecided():
     found = row(cell("none"))
     assert (found["exclusion"], found["verdict"], found["safe_grants_per_s"]) == ("nothing", "UNDECIDED", None)
@@ -67,8 +79,14 @@ def test_costs_are_per_grant():
         bytes_in=30_000,
         client_cpu_ns=5_000_000,
         all_grants=2_000,
+        split_votes=20,
+        renewals=1_500,
+        orphan_ns=2_500_000,
     )
     found = row(result=FakeResult(totals=counted), server_cpu_us=8_000.0, wall_s=4.0)
+    assert (found["split_votes"], found["split_votes_per_1000"]) == (20, 5)
+    assert (found["renewals"], found["renewals_per_grant"]) == (1_500, 1.5)
+    assert found["orphan_s"] == 0.0025
     assert (found["attempts_per_grant"], found["commands_per_grant"], found["bytes_per_grant"]) == (4, 6, 100)
     assert found["contention_rate"] == 0.75
     assert found["client_cpu_us_per_grant"] == 5
@@ -92,7 +110,7 @@ def test_without_a_grant_what_is_per_grant_is_n_a():
     idle = {"grants": np.zeros(2, dtype=np.uint64), "wait_sum_ns": np.zeros(2, dtype=np.uint64)}
     found = row(result=FakeResult(totals=totals(grants=0), histograms=[], clients=idle, jain=None), server_cpu_us=5.0)
     per_grant = [name for name in found if name.endswith("_per_grant")]
-    assert len(per_grant) == 5
+    assert len(per_grant) == 6
     assert {found[name] for name in [*per_grant, "jain", "wait_std_us", "longest_wait_us", "contention_rate"]} == {None}
     assert (found["verdict"], found["grants_per_s"]) == ("UNDECIDED", 0)
 

@@ -6,7 +6,7 @@ from support.trials import CAUGHT, MISSED, violation
 
 from pybench import verdicts
 from pybench.exits import Exit
-from pybench.strategies import Exclusion
+from pybench.strategies import Exclusion, Promise
 from pybench.thresholds import ThresholdResult
 from pybench.verdicts import Verdict
 
@@ -19,8 +19,8 @@ CLEAN = {
 }
 
 
-def judged(exclusion=Exclusion.ALWAYS, control_caught=True, **counts: int):
-    return verdicts.judge({**CLEAN, **counts}, exclusion, control_caught=control_caught)
+def judged(exclusion=Exclusion.ALWAYS, promises=(), control_caught=True, **counts: int):
+    return verdicts.judge({**CLEAN, **counts}, exclusion, promises, control_caught=control_caught)
 
 
 def test_a_clean_cell_is_safe_with_its_bound():
@@ -88,6 +88,34 @@ def test_a_promise_is_broken_only_by_what_it_covers(exclusion, kind, broken):
     assert judged(exclusion, **{kind: 1}).promise_broken is broken
 
 
+@pytest.mark.parametrize(
+    ("promise", "column", "reason"),
+    [
+        (Promise.FENCE, "stale_fences", "2 stale fences"),
+        (Promise.FIFO, "fifo_inversions", "2 FIFO inversions"),
+    ],
+)
+def test_an_order_is_a_violation_only_where_it_is_promised(promise, column, reason):
+    kept, broken = judged(promises={promise}, **{column: 0}), judged(promises={promise}, **{column: 2})
+    assert (kept.verdict, kept.promise_broken) == (Verdict.SAFE, False)
+    assert (broken.verdict, broken.promise_broken, broken.reason) == (Verdict.UNSAFE, True, reason)
+    unpromised = judged(**{column: 2})
+    assert (unpromised.verdict, unpromised.promise_broken) == (Verdict.SAFE, False)
+
+
+def test_what_was_found_is_kept_as_a_violation_only_where_it_is_one():
+    inversion = violation(kind="fifo-inversion")
+    assert verdicts.is_violation(inversion, {Promise.FIFO})
+    assert not verdicts.is_violation(inversion, {Promise.FENCE})
+    assert verdicts.is_violation(violation(), ())
+
+
+@pytest.mark.parametrize("promises", [(), (Promise.FENCE,), (Promise.FENCE, Promise.FIFO)])
+def test_a_record_keeps_the_promises_as_text(promises):
+    assert verdicts.promises_of(verdicts.promises_text(promises)) == set(promises)
+    assert verdicts.promises_of(None) == set()
+
+
 def test_a_run_needs_a_control_and_every_control_caught():
     assert verdicts.controls_caught(CAUGHT)
     assert not verdicts.controls_caught([])
@@ -137,6 +165,16 @@ def test_only_what_is_safe_counts_as_safe_grants():
             {"kind": "lease-overrun", "first_until_ns": 13_000_000_000},
             "client 7 was granted key 1 at 12.031 s while client 3 was still at work, "
             "though it knew that its lock was lost; they overlapped for 35.2 ms",
+        ),
+        (
+            {"kind": "stale-fence", "first_fence": 118, "second_fence": 117},
+            "client 7 was granted key 1 at 12.031 s with fence 117, not above the 118 that client 3 was granted at "
+            "11.031 s",
+        ),
+        (
+            {"kind": "fifo-inversion"},
+            "client 7 was granted key 1 at 12.031 s after client 3, which had come later and was granted it at "
+            "11.031 s",
         ),
     ],
 )

@@ -54,6 +54,7 @@ def totals(**counts: int) -> dict[str, int]:
             ),
             *("longest_streak", "longest_wait_ns", "nominal_hold_ns", "all_commands", "double_grants"),
             *("double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls", "abandoned"),
+            *("split_votes", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns"),
         ),
         0,
     )
@@ -100,10 +101,12 @@ def violation(**fields: object) -> dict[str, Any]:
         "first_client": 3,
         "first_granted_ns": 11_031_000_000,
         "first_until_ns": 13_971_000_000,
+        "first_fence": None,
         "first_ended_ns": 12_066_200_000,
         "second_client": 7,
         "second_granted_ns": 12_031_000_000,
         "second_until_ns": 14_971_000_000,
+        "second_fence": None,
         "second_ended_ns": None,
     }
     return {**usual, **fields}
@@ -116,6 +119,10 @@ def cell(strategy: str = "mutex", *, axes=(), loop=None, **fields: object) -> Ce
         "concurrency": 2,
         "keys": 1,
         "key_choice": KeyChoice("uniform"),
+        "keys_per_grant": 1,
+        "key_order": "random",
+        "read_share": 0.0,
+        "nesting": 1,
         "hold": Distribution("fixed", (1_000_000,)),
         "think": Distribution("fixed", (0,)),
         "ttl_ms": 10_000,
@@ -141,7 +148,7 @@ def record(
 ) -> TrialRecord:
     of = of or cell()
     server = SimpleNamespace(label="redis 8.0 (path)")
-    usual = {"block": trial, "started_at": NOON, "server": server, "server_cpu_us": None}
+    usual = {"block": trial, "started_at": NOON, "servers": [server], "server_cpu_us": None}
     return trial_record(
         of, trial=trial, result=result or FakeResult(), strategy=CATALOGUE[of.strategy], **{**usual, **fields}
     )

@@ -1,0 +1,15 @@
+"""All strategies by name, in the order in which they are told."""
+
+from __future__ import annotations
+
+from pybench.strategies import plain, quorum, shared, waiting
+from pybench.strategies.entry import Strategy
+
+CATALOGUE: dict[str, Strategy] = {
+    strategy.name: strategy
+    for strategy in (
+        *(plain.NONE, plain.NAIVE, plain.MUTEX, plain.WATCHDOG, shared.REENTRANT, shared.READ_WRITE),
+        *(waiting.FAIR, waiting.FAIR_QUEUE, waiting.NOTIFY, shared.SEMAPHORE, plain.FENCED, plain.REPLICATED),
+        *(quorum.REDLOCK, quorum.REDISSON_REDLOCK, quorum.MULTILOCK, quorum.REDISSON_MULTILOCK),
+    )
+}
