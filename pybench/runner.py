@@ -18,8 +18,8 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control
+from pybench.disturbances import disturbances
 from pybench.errors import ServerError
-from pybench.numbers import plural
 from pybench.placement import placement_of
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
@@ -264,10 +264,9 @@ class Runner:
         totals = result.totals
         if totals["errors"] and not result.stopped:
             raise refusing(max(spent, key=lambda figures: sum(figures.errors.values())), totals["errors"])
-        lost = totals["lost_calls"] + totals["unknown"]
-        if lost:
-            broken = f", {plural(totals['reconnects'], 'connection')} broke" if totals["reconnects"] else ""
-            self.watch.note(f"{slot.cell.id}: {plural(lost, 'call')} got no answer{broken}; its figures hold that, too")
+        told = disturbances(**{name: totals[name] for name in ("reconnects", "lost_calls", "unknown")})
+        if told:
+            self.watch.note(f"{slot.cell.id}: {told}; its figures hold that, too")
 
     def _run_trial(self, trial: _core.Trial) -> _core.TrialResult:
         try:

@@ -58,6 +58,7 @@ TRIAL_SUMS = (
     "outlived",
     "drops",
     "reconnects",
+    "lost_calls",
 )
 
 
