@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from pybench import _core, control
 from pybench.disturbances import disturbances
 from pybench.errors import ServerError
-from pybench.placement import placement_of
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
 from pybench.servers import difference, read_figures, refusing, remove_keys
@@ -33,6 +32,7 @@ from pybench.watch import Finished, Slot
 if TYPE_CHECKING:
     from pybench.cells import Cell
     from pybench.interrupts import Interrupts
+    from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import RunFolder
     from pybench.servers import Server, ServerFigures, ServerPool
@@ -90,13 +90,21 @@ def slots_of(plan: Plan) -> list[Slot]:
 class Runner:
     """One run of a plan, into a folder."""
 
-    def __init__(self, plan: Plan, pool: ServerPool, folder: RunFolder, watch: Watch, interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        placement: Placement,
+        pool: ServerPool,
+        folder: RunFolder,
+        watch: Watch,
+        interrupts: Interrupts,
+    ) -> None:
         self.plan = plan
+        self.placement = placement
         self.pool = pool
         self.folder = folder
         self.watch = watch
         self.interrupts = interrupts
-        self.placement = placement_of(plan.matrix, plan.cells)
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.baselines: dict[Setting, Baseline] = {}
