@@ -42,6 +42,11 @@ def test_both_forms_of_the_report_tell_it():
     assert f"> **Disturbed.** {sentence}" in markdown.build(run)
 
 
+def test_the_details_of_a_cell_tell_how_much_of_it_was_its_own():
+    html = page.build(disturbed_run(reconnects=2, lost_calls=3))
+    assert html.count("<dt>broken connections</dt><dd>2</dd>") == html.count("<dt>lost calls</dt><dd>3</dd>") == 2
+
+
 def test_a_record_without_the_counts_says_nothing_of_them():
     run = disturbed_run()
     del run.trials["lost_calls"]
