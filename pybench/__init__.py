@@ -10,8 +10,8 @@ Importing it loads nothing heavy and starts no thread: the names below are found
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+# What `typing` calls so, which takes longer to load than all that the command needs before it waits for Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pybench.errors import PybenchError
     from pybench.job import run

@@ -112,6 +112,8 @@ class TrialSpec(TypedDict):
     warmup_ns: int
     duration_ns: int
     drain_ns: int
+    dies: bool
+    """At the end of the window all clients die: nothing is given back."""
     seed: int
     threads: int
     cores: list[int]

@@ -20,6 +20,7 @@ from pybench.watch import Silent
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
+    from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import Run, RunFolder
     from pybench.servers import Server, ServerPool
@@ -182,14 +183,14 @@ def _carried_out(
         with interrupts.stoppable():
             for leftover in clear_leftovers():
                 watch.note(f"left by a run that was killed: {leftover}")
-            plan, servers = _planned(job.matrix, pool)
+            plan, placement, servers = _planned(job.matrix, pool)
             for note in plan.notes:
                 watch.note(note)
             if consent is not None:
                 consent(plan, servers)
-        folder = _folder(job, plan, servers, begun)
+        folder = _folder(job, plan, placement, servers, begun)
         try:
-            ending = Runner(plan, pool, folder, watch, interrupts).run()
+            ending = Runner(plan, placement, pool, folder, watch, interrupts).run()
             status = "complete" if ending is Ending.COMPLETE else "interrupted"
         except PybenchError as caught:
             error = caught
@@ -210,8 +211,11 @@ def require_core() -> None:
         raise CoreBuildError("the core was built without optimisation, and must not measure", hint="make build")
 
 
-def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, list[Server]]:
-    """The plan, made again when the servers are there: they say how many connections they take."""
+def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[Server]]:
+    """The plan, made again when the servers are there: they say how many connections they take.
+
+    Where things run is decided before that, once: the servers keep to their cores from their start.
+    """
     from pybench.impossible import Limits
     from pybench.needs import largest, servers_in
     from pybench.placement import placement_of
@@ -220,7 +224,8 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, list[Server]]:
     _raise_file_limit()
     first = make_plan(matrix, Limits.of_this_machine())
     first.require_cells()
-    pool.cores = placement_of(matrix, first.cells).servers
+    placement = placement_of(matrix, first.cells)
+    pool.cores = placement.servers
     servers = {group: servers_in(pool, matrix, group, count) for group, count in largest(first.cells).items()}
     maxclients: dict[str, int] = {}
     replicas: dict[str, int] = {}
@@ -233,7 +238,7 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, list[Server]]:
             replicas[group.backend] = found[0].facts.replicas
     plan = make_plan(matrix, Limits.of_this_machine(maxclients, replicas))
     plan.require_cells()
-    return plan, [server for found in servers.values() for server in found]
+    return plan, placement, [server for found in servers.values() for server in found]
 
 
 def _raise_file_limit() -> None:
@@ -245,9 +250,8 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _folder(job: Job, plan: Plan, servers: Sequence[Server], begun: list[RunFolder]) -> RunFolder:
+def _folder(job: Job, plan: Plan, placement: Placement, servers: Sequence[Server], begun: list[RunFolder]) -> RunFolder:
     """The folder of the run, claimed by this process."""
-    from pybench.placement import placement_of
     from pybench.records import RunFolder, build_manifest
 
     described = [server.manifest() for server in servers]
@@ -257,7 +261,7 @@ def _folder(job: Job, plan: Plan, servers: Sequence[Server], begun: list[RunFold
         job.resume.claim()
         begun.append(job.resume)
         require_unfinished(job.resume)
-        require_same(job.resume.manifest, plan, described)
+        require_same(job.resume.manifest, plan, placement, described)
         job.resume.update_manifest(status="running")
         return job.resume
     manifest = build_manifest(
@@ -268,7 +272,7 @@ def _folder(job: Job, plan: Plan, servers: Sequence[Server], begun: list[RunFold
         cells=plan.cells,
         order=plan.order,
         servers=described,
-        placement=placement_of(job.matrix, plan.cells).manifest(),
+        placement=placement.manifest(),
         command=job.command,
     )
     folder = RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)

@@ -15,6 +15,7 @@ from pybench.numbers import plural
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
+    from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import RunFolder
 
@@ -86,16 +87,20 @@ def command(manifest: Mapping[str, Any], folder: str) -> str:
     return " ".join(["pybench run --resume", quote(folder), *again])
 
 
-def require_same(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapping[str, Any]]) -> None:
+def require_same(
+    manifest: Mapping[str, Any], plan: Plan, placement: Placement, servers: Sequence[Mapping[str, Any]]
+) -> None:
     """Raise InputError naming what differs between the run in `manifest` and one that would go on with it now."""
-    differences = list(_differences(manifest, plan, servers))
+    differences = list(_differences(manifest, plan, placement, servers))
     if differences:
         raise InputError(f"the run cannot go on here: {'; '.join(differences)}", hint=HINT)
 
 
-def _differences(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _differences(
+    manifest: Mapping[str, Any], plan: Plan, placement: Placement, servers: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     from pybench.machine import describe_machine
-    from pybench.placement import Placement, placement_of
+    from pybench.placement import Placement
     from pybench.records.manifest import describe_versions
 
     before, now = manifest["versions"], describe_versions()
@@ -109,17 +114,18 @@ def _differences(manifest: Mapping[str, Any], plan: Plan, servers: Sequence[Mapp
     before_on, now_on = _named(manifest["servers"]), _named(servers)
     if before_on != now_on:
         yield f"it ran on {', '.join(before_on)}, now there is {', '.join(now_on)}"
-    then, placement = manifest.get("placement") or Placement().manifest(), placement_of(plan.matrix, plan.cells)
-    if then != placement.manifest():
-        yield f"it kept to the cores {_cores(then)}, now it would be {_cores(placement.manifest())}"
+    kept_to, would_keep_to = manifest.get("placement") or Placement().manifest(), placement.manifest()
+    if kept_to != would_keep_to:
+        yield f"it kept to {_cores(kept_to)}, now it would keep to {_cores(would_keep_to)}"
     cpus = manifest["machine"].get("cpu"), describe_machine().get("cpu")
     if cpus[0] != cpus[1]:
         yield f"it ran on {cpus[0]}, this is {cpus[1]}"
 
 
 def _cores(placement: Mapping[str, list[int]]) -> str:
-    """Such as `1 (drivers) and 0 (servers)`."""
-    return " and ".join(f"{', '.join(map(str, cores)) or 'any'} ({side})" for side, cores in placement.items())
+    """Such as `the cores 1 (drivers) and 0 (servers)`."""
+    named = [f"{', '.join(map(str, cores))} ({side})" for side, cores in placement.items() if cores]
+    return f"the cores {' and '.join(named)}" if named else "no cores"
 
 
 def _named(servers: Sequence[Mapping[str, Any]]) -> list[str]:

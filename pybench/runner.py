@@ -18,10 +18,9 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control
+from pybench.disturbances import disturbances
 from pybench.errors import ServerError
 from pybench.needs import group_of, largest, servers_in, servers_of
-from pybench.numbers import plural
-from pybench.placement import placement_of
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
 from pybench.servers import difference, read_figures, refusing, remove_keys
@@ -34,6 +33,7 @@ from pybench.watch import Finished, Slot
 if TYPE_CHECKING:
     from pybench.cells import Cell
     from pybench.interrupts import Interrupts
+    from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import RunFolder
     from pybench.servers import Server, ServerFigures, ServerPool
@@ -100,13 +100,21 @@ def slots_of(plan: Plan) -> list[Slot]:
 class Runner:
     """One run of a plan, into a folder."""
 
-    def __init__(self, plan: Plan, pool: ServerPool, folder: RunFolder, watch: Watch, interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        placement: Placement,
+        pool: ServerPool,
+        folder: RunFolder,
+        watch: Watch,
+        interrupts: Interrupts,
+    ) -> None:
         self.plan = plan
+        self.placement = placement
         self.pool = pool
         self.folder = folder
         self.watch = watch
         self.interrupts = interrupts
-        self.placement = placement_of(plan.matrix, plan.cells)
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.baselines: dict[Setting, Baseline] = {}
@@ -286,10 +294,9 @@ class Runner:
         totals = result.totals
         if totals["errors"] and not result.stopped:
             raise refusing(max(spent, key=lambda figures: sum(figures.errors.values())), totals["errors"])
-        lost = totals["lost_calls"] + totals["unknown"]
-        if lost:
-            broken = f", {plural(totals['reconnects'], 'connection')} broke" if totals["reconnects"] else ""
-            self.watch.note(f"{slot.cell.id}: {plural(lost, 'call')} got no answer{broken}; its figures hold that, too")
+        told = disturbances(**{name: totals[name] for name in ("reconnects", "lost_calls", "unknown")})
+        if told:
+            self.watch.note(f"{slot.cell.id}: {told}; its figures hold that, too")
 
     def _run_trial(self, trial: _core.Trial) -> _core.TrialResult:
         try:

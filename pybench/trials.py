@@ -53,6 +53,7 @@ def trial_spec(
         "warmup_ns": warmup_ns,
         "duration_ns": duration_ns,
         "drain_ns": REST_NS,
+        "dies": False,
         "seed": seed,
         "threads": cell.threads,
         "cores": list(cores[: cell.threads]),

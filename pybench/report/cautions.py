@@ -1,4 +1,4 @@
-"""What a reader must know before the figures: a run that is void, interrupted, not repeated, noisy, or late."""
+"""What a reader must know before the figures: a run that is void, interrupted, late, disturbed, or not repeated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from pybench.disturbances import disturbances
 from pybench.lateness import late_cells
 from pybench.matrix.thresholds import Threshold, parse_threshold
 from pybench.notation import BadValue
@@ -48,6 +49,7 @@ def cautions(view: View) -> list[Caution]:
         found.append(Caution("Interrupted", f"The run ended early. {_missing(view)}".strip()))
     found += _missed(view)
     found += _late(view)
+    found += _disturbed(view)
     found += _repetition(view)
     return found
 
@@ -96,6 +98,17 @@ def _late(view: View) -> Sequence[Caution]:
     cell, reason = next(iter(late.items()))
     text = f"{plural(len(late), 'cell')} {_has(len(late))} figures of the generator, not of the lock; {cell}: {reason}."
     return [Caution("Generator late", text, grave=True)]
+
+
+def _disturbed(view: View) -> Sequence[Caution]:
+    measured = [cell for cell in view.cells if cell.number("trials")]
+    names = ("reconnects", "lost_calls", "unknown")
+    disturbed = [cell for cell in measured if any(cell.number(name) for name in names)]
+    if not disturbed:
+        return []
+    told = disturbances(**{name: sum(int(cell.number(name) or 0) for cell in disturbed) for name in names})
+    share = f"{len(disturbed)} of {plural(len(measured), 'cell')}"
+    return [Caution("Disturbed", f"In {share} clients lost touch with a server: {told}. The figures hold that, too.")]
 
 
 def _repetition(view: View) -> Sequence[Caution]:

@@ -178,8 +178,9 @@ def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> t
     if not ends or longest > 14 or len(ends) > 7:
         return [], MARGIN["r"]
     room = HEIGHT - MARGIN["t"] - MARGIN["b"]
-    placed = sorted((min(max(y.place(point.y), 0.0), 1.0) * room, series, point) for series, point in ends)
-    heights = _apart([height for height, _, _ in placed], room)
+    # By value, which also orders what is cut off at the top; lines that end as one are named from above as in the run.
+    rising = sorted(ends, key=lambda end: -end[1].y)[::-1]
+    heights = _apart([min(max(y.place(point.y), 0.0), 1.0) * room for _, point in rising], room)
     labels = [
         {
             "x": 1,
@@ -193,7 +194,7 @@ def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> t
             "name": series.label,
             "text": series_text(series, unsafe=series.label in view.unsafe_series, further=beyond[series.label]),
         }
-        for moved, (_, series, _point) in zip(heights, placed, strict=True)
+        for moved, (series, _) in zip(heights, rising, strict=True)
     ]
     return labels, 20 + round(6.7 * max(len(name + figure) for name, figure in beyond.items()))
 

@@ -61,6 +61,7 @@ TRIAL_SUMS = (
     "split_votes",
     "drops",
     "reconnects",
+    "lost_calls",
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import COMMAND, PASSWORD, Answer, GivenServer, Pybench, answer_of
 from pydantic import SecretStr
 
-from pybench.cli import answer
+from pybench.cli.line import answer
 from pybench.servers import binaries, supervisor
 
 

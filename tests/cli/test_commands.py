@@ -153,7 +153,7 @@ def test_the_help_is_there_in_less_than_a_third_of_a_second(tmp_path: Path, line
 
 
 def test_windows_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    from pybench.cli import answer
+    from pybench.cli.line import answer
 
     monkeypatch.setattr("sys.platform", "win32")
     assert answer(["doctor"]) == 40
@@ -163,7 +163,7 @@ def test_windows_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, cap
 def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    from pybench.cli import answer
+    from pybench.cli.line import answer
 
     monkeypatch.setattr("pybench.matrix.json_schema", lambda: 1 / 0)
     assert answer(["schema"]) == 1
@@ -173,7 +173,7 @@ def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(
 
 
 def test_a_fault_of_ours_never_shows_a_password(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    from pybench.cli import answer
+    from pybench.cli.line import answer
 
     monkeypatch.setattr("pybench.job.read_matrix", lambda *_, **__: 1 / 0)
     assert answer(["plan", "-s", "mutex", "--redis", "redis://user:s3cret@host"]) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, environment
+from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, answer_of, environment
 
 from pybench.records import load
 from pybench.resume import command
@@ -65,6 +65,25 @@ def test_a_server_at_another_address_is_another_server(pybench: Pybench, given_s
     answer = pybench("run", "--resume", "folder", "--redis", given_server.url)
     assert answer.code == 40
     assert "at redis://127.0.0.1:1/0, now there is" in answer.err
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core nothing is bound to any")
+def test_a_run_that_kept_to_its_cores_does_not_go_on_without_them(pybench: Pybench, tmp_path: Path):
+    first, *_, last = cores = sorted(os.sched_getaffinity(0))
+    pybench("run", *SMALL, "--out", "folder")
+    reopened(tmp_path / "folder")
+    on_one = {"begin": lambda: os.sched_setaffinity(0, {first})}
+    refused = answer_of([*COMMAND, "run", "--resume", "folder"], tmp_path, **on_one)
+    servers = ", ".join(map(str, cores[:-1]))
+    assert (refused.code, refused.err.splitlines()) == (
+        40,
+        [
+            f"error: the run cannot go on here: it kept to the cores {last} (drivers) and {servers} (servers), "
+            "now it would keep to no cores",
+            "hint: start a new run: what was measured apart cannot be ranked together",
+        ],
+    )
+    assert pybench("run", "--resume", "folder").code == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, environment
+from command_line import COMMAND, ROOT, environment
 
 from pybench.records import load
 
@@ -95,3 +95,43 @@ def test_a_command_that_is_interrupted_exits_130_whatever_comes_while_it_ends(
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", said)
+
+
+WHILE_LOADING = """
+import os, sys
+from pybench.cli import main
+
+class Interrupting:
+    left = int(os.environ["IMPORTS"])
+
+    def find_spec(self, *_):
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), 2)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["pybench", "strategies"]
+main()
+"""
+
+
+@pytest.mark.parametrize("imports", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89])
+def test_a_command_that_is_interrupted_while_it_loads_exits_130_without_a_traceback(tmp_path: Path, imports: int):
+    # Without `site`, which has loaded much that a command needs: the more is left to be interrupted.
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-S", "-c", WHILE_LOADING],
+        cwd=tmp_path,
+        env=environment(IMPORTS=str(imports), PYTHONPATH=os.pathsep.join([str(ROOT), *sys.path])),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"error: interrupted\n")
+
+
+def test_nothing_is_loaded_before_the_command_waits_for_an_interrupt(tmp_path: Path):
+    script = "import sys; before = {*sys.modules}; import pybench.cli; print(*sorted({*sys.modules} - before))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["__future__", "pybench", "pybench.cli"]

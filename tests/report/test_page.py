@@ -224,6 +224,22 @@ def test_what_cannot_be_used_does_not_flatten_what_can():
     assert "40" in none["customdata"][1]  # 40x k: the figure itself is not cut
 
 
+def test_lines_that_end_at_one_height_are_named_by_value_and_then_as_in_the_run():
+    costs = {"none": 1.6, "naive": 1.0, "mutex": 200.0, "fenced": 200.0}
+    points = [
+        Point(name, clients, 1000, cost=cost, broken=name in ("none", "naive") and clients > 1)
+        for name, cost in costs.items()
+        for clients in (1, 64)
+    ]
+    run = make_run(points)
+    ends = run.summary["strategy"].isin(["mutex", "fenced"]) & (run.summary["concurrency"] == 64)
+    run.summary.loc[ends, "grants_per_s"] = 50_000.0
+    labels = Page(build(run)).figures()["throughput-rate-0"]["layout"]["annotations"]
+    assert [label["name"] for label in sorted(labels, key=lambda label: -label["y"])] == [
+        "naive", "none", "mutex", "fenced",
+    ]  # fmt: skip
+
+
 def test_every_cell_can_be_linked_to(usual):
     anchors = [attrs["id"] for tag, attrs in usual.tags if tag == "tbody" and "id" in attrs]
     assert len(anchors) == len(set(anchors)) == 18

@@ -224,8 +224,8 @@ def test_a_lock_of_more_replicas_than_a_given_server_has_is_refused():
     few = Limits(replicas={"redis": 1})
     told = reasons(few, strategy="replicated,replicated(replicas=2)", redis="redis://a.example")
     assert told == {
-        "replicated(replicas=2)": "replicated(replicas=2) needs 2 replicas, and the server of redis has 1; attach more, "
-        "or let pybench start them"
+        "replicated(replicas=2)": "replicated(replicas=2) needs 2 replicas, and the server of redis has 1; "
+        "attach more, or let pybench start them"
     }
     assert reasons(strategy="replicated(replicas=2)") == {}
 
@@ -322,5 +322,15 @@ def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(
 
 
 def test_every_example_is_planned_by_a_test():
-    known = {"quickstart", "smoke", "open-loop", "lease", "redis-locks", "redlock", "waiting", "read-mostly", "transfer"}
+    known = {
+        "quickstart",
+        "smoke",
+        "open-loop",
+        "lease",
+        "redis-locks",
+        "redlock",
+        "waiting",
+        "read-mostly",
+        "transfer",
+    }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known

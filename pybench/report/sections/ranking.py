@@ -37,6 +37,8 @@ OUTCOMES = (
     ("lost", "lost"),
     ("unknown", "unknown"),
     ("unfinished", "unfinished"),
+    ("broken connections", "reconnects"),
+    ("lost calls", "lost_calls"),
 )
 
 

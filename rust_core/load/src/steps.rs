@@ -119,7 +119,7 @@ impl Thread {
         self.judge_each(index, at, |client, _| Judged::Released { client });
     }
 
-    pub(crate) fn released(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+    fn released(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         if let Outcome::Held { lasts, .. } = outcome {
             return self.left(index, now, lasts);
         }

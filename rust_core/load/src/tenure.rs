@@ -23,17 +23,19 @@ impl Thread {
                 self.lasts(index, now, lasts);
                 self.enter_or_hold(index, now);
             }
-            // Nothing is held any more, or nobody knows: the grant ends here.
-            Outcome::Released | Outcome::Refused(_) | Outcome::Expired => self.ended(index, now, Outcome::Expired),
-            Outcome::Failed(_) | Outcome::Unknown => self.ended(index, now, outcome),
+            // The entries before it stand, but the work that asked for this one cannot go on.
+            Outcome::Released | Outcome::Refused(_) | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown => {
+                self.give_all_back(index, now);
+            }
         }
     }
 
-    fn ended(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+    fn give_all_back(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         client.entries = 1;
         client.doing = Doing::Releasing;
-        self.released(index, now, outcome);
+        client.own_wake = Nanos::NEVER;
+        self.tell(index, now, Event::Cancel);
     }
 
     /// An entry was left, and others are not.
@@ -54,10 +56,7 @@ impl Thread {
         if client.counted == Counted::Whole {
             client.counted = Counted::WithoutHold;
         }
-        client.entries = 1;
-        client.doing = Doing::Releasing;
-        client.own_wake = Nanos::NEVER;
-        self.tell(index, now, Event::Cancel);
+        self.give_all_back(index, now);
     }
 
     /// The lease of a holder was set anew.

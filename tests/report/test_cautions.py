@@ -1,0 +1,53 @@
+"""What stands before the figures."""
+
+from __future__ import annotations
+
+from pybench.report import markdown, page
+from pybench.report.cautions import cautions
+from pybench.report.view import make_view
+from tests.report.support import Point, make_run
+
+
+def disturbed_run(**counts: int):
+    """Two cells of three, in one trial each: `counts` of it."""
+    run = make_run([Point("mutex", clients, 1) for clients in (1, 4, 16)])
+    for name, count in counts.items():
+        run.trials.loc[(run.trials["trial"] == 2) & (run.trials["concurrency"] > 1), name] = count
+    return run
+
+
+def told(run) -> list[str]:
+    return [caution.text for caution in cautions(make_view(run)) if caution.title == "Disturbed"]
+
+
+def test_connections_that_broke_and_what_was_lost_with_them_are_told():
+    assert told(disturbed_run(reconnects=2, lost_calls=600, unknown=1)) == [
+        "In 2 of 3 cells clients lost touch with a server: 4 connections broke, 1,200 calls were lost, "
+        "2 acquires got no answer. The figures hold that, too."
+    ]
+
+
+def test_a_connection_that_broke_without_a_call_on_it_is_told():
+    assert "server: 2 connections broke. The" in told(disturbed_run(reconnects=1))[0]
+
+
+def test_an_undisturbed_run_says_nothing_of_it():
+    assert told(disturbed_run()) == []
+
+
+def test_both_forms_of_the_report_tell_it():
+    run = disturbed_run(lost_calls=3)
+    sentence = "In 2 of 3 cells clients lost touch with a server: 6 calls were lost."
+    assert sentence in page.build(run)
+    assert f"> **Disturbed.** {sentence}" in markdown.build(run)
+
+
+def test_the_details_of_a_cell_tell_how_much_of_it_was_its_own():
+    html = page.build(disturbed_run(reconnects=2, lost_calls=3))
+    assert html.count("<dt>broken connections</dt><dd>2</dd>") == html.count("<dt>lost calls</dt><dd>3</dd>") == 2
+
+
+def test_a_record_without_the_counts_says_nothing_of_them():
+    run = disturbed_run()
+    del run.trials["lost_calls"]
+    assert told(run) == []
