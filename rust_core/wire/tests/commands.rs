@@ -190,7 +190,7 @@ fn openings(script: Script) -> [(ScriptForm, [String; 2]); 2] {
 #[test]
 fn each_script_is_given_its_keys_the_token_and_its_numbers() {
     let encoder = encoder(b"p:", 20, CompareAndDelete::DelEx);
-    for script in Script::ALL {
+    for script in Script::ALL.iter().copied() {
         for (form, opening) in openings(script) {
             let run = Command::Run {
                 script,
@@ -218,7 +218,7 @@ fn each_script_is_given_its_keys_the_token_and_its_numbers() {
 #[test]
 fn a_script_about_several_locks_is_given_all_names_and_the_lease() {
     let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
-    for script in Script::ALL {
+    for script in Script::ALL.iter().copied() {
         for (form, opening) in openings(script) {
             for count in 1..=Keys::MOST {
                 let keys: Vec<_> = (0..count as u32).map(|index| Key(19 - 2 * index)).collect();
