@@ -8,16 +8,21 @@ use crate::fair::Fair;
 use crate::fair_queue::FairQueue;
 use crate::fenced::fenced;
 use crate::leased::Leased;
+use crate::multilock::Multilock;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
 use crate::notify::Notify;
+use crate::quorum::QuorumRules;
 use crate::read_write::{Prefer, ReadWrite};
+use crate::redisson::{Redisson, RedissonRules};
+use crate::redlock::Redlock;
 use crate::reentrant::{Count, Reentrant};
 use crate::replicated::Replicated;
 use crate::semaphore::Semaphore;
 use crate::watchdog::watchdog;
 use crate::{Actions, Chance, Event, Lease, LockMachine, Millis, Nanos, Script, Spec, SpecError};
+use crate::{redisson_multilock, redisson_redlock};
 
 /// A strategy with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +58,15 @@ pub enum Strategy {
         replicas: u32,
         timeout_ms: u32,
     },
+    Redlock(QuorumRules),
+    RedissonRedlock(RedissonRules),
+    Multilock(QuorumRules),
+    RedissonMultilock(RedissonRules),
 }
 
 impl Strategy {
     /// Each with the arguments that it has when none are given.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::None,
         Self::Naive,
         Self::Mutex,
@@ -78,6 +87,10 @@ impl Strategy {
             replicas: 1,
             timeout_ms: 100,
         },
+        Self::Redlock(QuorumRules::DEFAULT),
+        Self::RedissonRedlock(redisson_redlock::RULES),
+        Self::Multilock(QuorumRules::DEFAULT),
+        Self::RedissonMultilock(redisson_multilock::RULES),
     ];
 
     /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
@@ -120,6 +133,10 @@ impl Strategy {
                 replicas: args.count("replicas", replicas.into(), 1, 100)? as u32,
                 timeout_ms: args.count("timeout_ms", timeout_ms.into(), 1, 60_000)? as u32,
             },
+            Self::Redlock(rules) => Self::Redlock(rules.with(args)?),
+            Self::RedissonRedlock(rules) => Self::RedissonRedlock(rules.with(args)?),
+            Self::Multilock(rules) => Self::Multilock(rules.with(args)?),
+            Self::RedissonMultilock(rules) => Self::RedissonMultilock(rules.with(args)?),
         })
     }
 
@@ -137,6 +154,10 @@ impl Strategy {
             Self::Semaphore { .. } => "semaphore",
             Self::Fenced { .. } => "fenced",
             Self::Replicated { .. } => "replicated",
+            Self::Redlock(_) => "redlock",
+            Self::RedissonRedlock(_) => "redisson-redlock",
+            Self::Multilock(_) => "multilock",
+            Self::RedissonMultilock(_) => "redisson-multilock",
         }
     }
 
@@ -152,7 +173,7 @@ impl Strategy {
 
     /// Whether one acquire may name several keys.
     pub const fn takes_many_keys(self) -> bool {
-        false
+        matches!(self, Self::Multilock(_) | Self::RedissonMultilock(_))
     }
 
     /// Whether each client needs a connection of its own to the first server, beside the shared ones.
@@ -161,6 +182,28 @@ impl Strategy {
             self,
             Self::Fair | Self::FairQueue { .. } | Self::Notify | Self::Replicated { .. }
         )
+    }
+
+    /// How many servers it wants; `None` for a lock that takes the first of them.
+    pub const fn nodes(self) -> Option<u16> {
+        match self {
+            Self::Redlock(QuorumRules { nodes, .. })
+            | Self::Multilock(QuorumRules { nodes, .. })
+            | Self::RedissonRedlock(RedissonRules { nodes, .. })
+            | Self::RedissonMultilock(RedissonRules { nodes, .. }) => Some(nodes),
+            Self::None
+            | Self::Naive
+            | Self::Mutex
+            | Self::Watchdog { .. }
+            | Self::Reentrant { .. }
+            | Self::ReadWrite { .. }
+            | Self::Fair
+            | Self::FairQueue { .. }
+            | Self::Notify
+            | Self::Semaphore { .. }
+            | Self::Fenced { .. }
+            | Self::Replicated { .. } => None,
+        }
     }
 
     /// How many may hold one key at once. What promises nothing is held to what a lock should do.
@@ -177,16 +220,27 @@ impl Strategy {
             | Self::FairQueue { .. }
             | Self::Notify
             | Self::Fenced { .. }
-            | Self::Replicated { .. } => 1,
+            | Self::Replicated { .. }
+            | Self::Redlock(_)
+            | Self::RedissonRedlock(_)
+            | Self::Multilock(_)
+            | Self::RedissonMultilock(_) => 1,
         }
     }
 
     /// Whether it can work with this description at all.
     pub fn check(self, spec: &Spec) -> Result<(), SpecError> {
         spec.check()?;
+        if let Some(nodes) = self.nodes().filter(|&nodes| nodes != spec.servers) {
+            return Err(SpecError::OtherServers {
+                strategy: self.name(),
+                nodes,
+                servers: spec.servers,
+            });
+        }
         match self {
-            // `naive` rounds up to a second, far more than its drift.
-            Self::None | Self::Naive => Ok(()),
+            // `naive` rounds up to a second, far more than its drift; `redisson-redlock` believes in all of its lease.
+            Self::None | Self::Naive | Self::RedissonRedlock(_) => Ok(()),
             Self::Replicated { timeout_ms, .. } => {
                 let timeout = Nanos::from_millis(timeout_ms.into());
                 if timeout >= spec.patience || timeout >= Nanos::from(spec.lease.ttl()) {
@@ -206,7 +260,11 @@ impl Strategy {
             | Self::FairQueue { .. }
             | Self::Notify
             | Self::Semaphore { .. }
-            | Self::Fenced { .. } => self.check_drift(spec),
+            | Self::Fenced { .. }
+            // A lease that outlasts the usual drift outlasts the most that these can be given.
+            | Self::Redlock(_)
+            | Self::Multilock(_)
+            | Self::RedissonMultilock(_) => self.check_drift(spec),
         }
     }
 
@@ -225,10 +283,14 @@ impl Strategy {
     pub const fn scripts(self) -> &'static [Script] {
         match self {
             Self::None | Self::Naive => &[],
-            Self::Mutex | Self::Reentrant { count: Count::Local } | Self::Fair | Self::Replicated { .. } => {
-                &[Script::CompareAndDelete]
+            Self::Mutex
+            | Self::Reentrant { count: Count::Local }
+            | Self::Fair
+            | Self::Replicated { .. }
+            | Self::Redlock(_) => &[Script::CompareAndDelete],
+            Self::Watchdog { .. } | Self::RedissonRedlock(_) | Self::RedissonMultilock(_) => {
+                &[Script::CompareAndDelete, Script::CompareAndExpire]
             }
-            Self::Watchdog { .. } => &[Script::CompareAndDelete, Script::CompareAndExpire],
             Self::Reentrant { count: Count::Server } => {
                 &[Script::ReentrantTake, Script::ReentrantEnter, Script::ReentrantLeave]
             }
@@ -243,6 +305,7 @@ impl Strategy {
             Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],
             Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
             Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
+            Self::Multilock(_) => &[Script::TakeAll, Script::GiveBackAll],
         }
     }
 }
@@ -293,6 +356,11 @@ impl AnyLock {
             Strategy::Replicated { replicas, timeout_ms } => {
                 let recipe = Replicated { replicas, timeout_ms };
                 Machine::Boxed(Box::new(Leased::new(spec, chance, recipe)))
+            }
+            Strategy::Redlock(rules) => Machine::Boxed(Box::new(Redlock::new(rules, spec, chance))),
+            Strategy::Multilock(rules) => Machine::Boxed(Box::new(Multilock::new(rules, spec, chance))),
+            Strategy::RedissonRedlock(rules) | Strategy::RedissonMultilock(rules) => {
+                Machine::Boxed(Box::new(Redisson::new(rules, spec, chance)))
             }
         })
     }

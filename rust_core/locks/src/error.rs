@@ -35,6 +35,12 @@ pub enum SpecError {
         lease: Millis,
         allowance: Nanos,
     },
+    /// Not as many servers as the strategy was told of.
+    OtherServers {
+        strategy: &'static str,
+        nodes: u16,
+        servers: u16,
+    },
     /// With no patience each call would be given up as it is sent.
     NoPatience,
     NoAttempts,
@@ -91,9 +97,17 @@ impl fmt::Display for SpecError {
                 allowance,
             } => write!(
                 f,
-                "`{strategy}` could never be held with a lease of {} ms: the drift allowance (1 % and 2 ms) is \
+                "`{strategy}` could never be held with a lease of {} ms: the drift allowance (a share, and 2 ms) is \
                  {allowance:?}; take at least 3 ms",
                 lease.0
+            ),
+            Self::OtherServers {
+                strategy,
+                nodes,
+                servers,
+            } => write!(
+                f,
+                "`{strategy}` is to work over {nodes} servers, and was given {servers}"
             ),
             Self::NoPatience => f.write_str("a patience of 0 would give up each call as it is sent"),
             Self::NoAttempts => f.write_str("`max_attempts` must be at least 1; leave it out for no limit"),

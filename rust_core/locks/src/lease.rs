@@ -40,7 +40,11 @@ impl Lease {
     /// What is taken off for clocks that do not run alike: 1 % of the lease and 2 ms, as the Redlock algorithm has it
     /// (redis.io, "Distributed Locks with Redis").
     pub const fn drift(self) -> Nanos {
-        clamp(self.drift_wide())
+        self.drift_of(Drift::STANDARD)
+    }
+
+    pub const fn drift_of(self, drift: Drift) -> Nanos {
+        clamp(self.drift_wide(drift))
     }
 
     /// The end of belief for a lease whose command was handed over at `sent`.
@@ -48,19 +52,43 @@ impl Lease {
     /// Counted from before the send, since the server starts counting when the command reaches it, which is later: a
     /// reply that is delayed, or a holder that was stopped while it waited, must not lengthen the lease.
     pub const fn until(self, sent: Nanos) -> Nanos {
+        self.until_less(Drift::STANDARD, sent)
+    }
+
+    /// As `until`, with another allowance.
+    pub const fn until_less(self, drift: Drift, sent: Nanos) -> Nanos {
         // In u128: 2^53 ms are 500 times what u64 holds in nanoseconds, and the allowance alone is 5 times as much.
         // Sums that stop at the end of u64 would take the one from the other and leave nothing of the longest leases.
         let end = sent.0 as u128 + self.ttl.0 as u128 * 1_000_000;
-        clamp(end.saturating_sub(self.drift_wide()))
+        clamp(end.saturating_sub(self.drift_wide(drift)))
     }
 
     /// Whether a grant could be believed at all.
     pub const fn outlasts_drift(self) -> bool {
-        self.ttl.0 as u128 * 1_000_000 > self.drift_wide()
+        self.ttl.0 as u128 * 1_000_000 > self.drift_wide(Drift::STANDARD)
     }
 
-    const fn drift_wide(self) -> u128 {
-        self.ttl.0 as u128 * 10_000 + 2_000_000
+    const fn drift_wide(self, drift: Drift) -> u128 {
+        self.ttl.0 as u128 * drift.per_million as u128 + 2_000_000
+    }
+}
+
+/// The share of a lease that is taken off for clocks that do not run alike, in whole millionths: the same on every
+/// machine, and equal to itself, as a float is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    per_million: u32,
+}
+
+impl Drift {
+    /// 1 %.
+    pub const STANDARD: Self = Self { per_million: 10_000 };
+
+    /// A share from 0 to 0.1: 3 ms, the shortest lease that outlasts the 2 ms taken off in any case, outlasts it too.
+    pub(crate) fn of(share: f64) -> Self {
+        Self {
+            per_million: (share * 1e6).round() as u32,
+        }
     }
 }
 
@@ -105,6 +133,19 @@ mod tests {
             Nanos::from_millis(7 + 9_898)
         );
         assert_eq!(lease(150).until(Nanos::ZERO), Nanos::from_micros(146_500));
+    }
+
+    #[test]
+    fn another_share_may_be_taken_off() {
+        let until = |share| lease(10_000).until_less(Drift::of(share), Nanos::ZERO);
+        assert_eq!(until(0.0), Nanos::from_millis(9_998));
+        assert_eq!(until(0.01), lease(10_000).until(Nanos::ZERO));
+        assert_eq!(until(0.1), Nanos::from_millis(8_998));
+        assert_eq!(
+            lease(3).until_less(Drift::of(0.1), Nanos::ZERO),
+            Nanos::from_micros(700)
+        );
+        assert_eq!(lease(1 << 53).until_less(Drift::of(0.1), Nanos::ZERO), Nanos::NEVER);
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub enum Script {
     CompareAndDelete,
     CompareAndExpire,
     FencedTake,
+    GiveBackAll,
     NotifyAcquire,
     NotifyRelease,
     QueueLeave,
@@ -17,6 +18,7 @@ pub enum Script {
     ReentrantTake,
     SemaphoreGiveBack,
     SemaphoreTake,
+    TakeAll,
     WriteGiveBack,
     WriteTake,
 }
@@ -55,10 +57,11 @@ impl Companion {
 }
 
 impl Script {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::CompareAndDelete,
         Self::CompareAndExpire,
         Self::FencedTake,
+        Self::GiveBackAll,
         Self::NotifyAcquire,
         Self::NotifyRelease,
         Self::QueueLeave,
@@ -70,6 +73,7 @@ impl Script {
         Self::ReentrantTake,
         Self::SemaphoreGiveBack,
         Self::SemaphoreTake,
+        Self::TakeAll,
         Self::WriteGiveBack,
         Self::WriteTake,
     ];
@@ -79,6 +83,7 @@ impl Script {
             Self::CompareAndDelete => include_str!("lua/compare_and_delete.lua"),
             Self::CompareAndExpire => include_str!("lua/compare_and_expire.lua"),
             Self::FencedTake => include_str!("lua/fenced_take.lua"),
+            Self::GiveBackAll => include_str!("lua/give_back_all.lua"),
             Self::NotifyAcquire => include_str!("lua/notify_acquire.lua"),
             Self::NotifyRelease => include_str!("lua/notify_release.lua"),
             Self::QueueLeave => include_str!("lua/queue_leave.lua"),
@@ -90,6 +95,7 @@ impl Script {
             Self::ReentrantTake => include_str!("lua/reentrant_take.lua"),
             Self::SemaphoreGiveBack => include_str!("lua/semaphore_give_back.lua"),
             Self::SemaphoreTake => include_str!("lua/semaphore_take.lua"),
+            Self::TakeAll => include_str!("lua/take_all.lua"),
             Self::WriteGiveBack => include_str!("lua/write_give_back.lua"),
             Self::WriteTake => include_str!("lua/write_take.lua"),
         }
@@ -100,12 +106,14 @@ impl Script {
         match self {
             Self::CompareAndDelete
             | Self::CompareAndExpire
+            | Self::GiveBackAll
             | Self::NotifyAcquire
             | Self::ReentrantEnter
             | Self::ReentrantLeave
             | Self::ReentrantTake
             | Self::SemaphoreGiveBack
-            | Self::SemaphoreTake => &[],
+            | Self::SemaphoreTake
+            | Self::TakeAll => &[],
             Self::FencedTake => &[Companion::Fence],
             Self::NotifyRelease => &[Companion::Channel],
             Self::QueueLeave | Self::QueueTake => &[Companion::Queue, Companion::Deadlines, Companion::Bell],
@@ -118,10 +126,13 @@ impl Script {
     /// How many numbers stand in its `ARGV` behind the token: none, one or two.
     pub const fn numbers(self) -> usize {
         match self {
+            // Those of `RunAll` have their lease from there.
             Self::CompareAndDelete
+            | Self::GiveBackAll
             | Self::NotifyRelease
             | Self::ReadGiveBack
             | Self::SemaphoreGiveBack
+            | Self::TakeAll
             | Self::WriteGiveBack => 0,
             // The lease, or how many entries are left.
             Self::CompareAndExpire

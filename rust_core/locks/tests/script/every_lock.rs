@@ -30,6 +30,8 @@ pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
 fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
     Strategy::ALL.into_iter().filter_map(|strategy| match strategy {
         Strategy::None | Strategy::Fair | Strategy::FairQueue { .. } | Strategy::Notify => None,
+        // They have something to give back first.
+        Strategy::Redlock(_) | Strategy::Multilock(_) => None,
         Strategy::Naive => Some((strategy, Reply::Int(0))),
         Strategy::Mutex
         | Strategy::Watchdog { .. }
@@ -37,7 +39,9 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
         | Strategy::ReadWrite { .. }
         | Strategy::Semaphore { .. }
         | Strategy::Fenced { .. }
-        | Strategy::Replicated { .. } => Some((strategy, Reply::Nil)),
+        | Strategy::Replicated { .. }
+        | Strategy::RedissonRedlock(_)
+        | Strategy::RedissonMultilock(_) => Some((strategy, Reply::Nil)),
     })
 }
 

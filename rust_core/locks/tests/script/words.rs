@@ -190,6 +190,10 @@ impl Script {
         self.expect_unguarded(label, Command::CompareAndDelete { key: KEY, token, form })
     }
 
+    pub(crate) fn now(&self) -> Nanos {
+        self.now
+    }
+
     /// The tokens of all commands so far.
     pub(crate) fn tokens(&self) -> Vec<Token> {
         self.sent.iter().filter_map(|sent| sent.command.token()).collect()
@@ -320,6 +324,11 @@ impl Script {
 
     pub(crate) fn expect_attempts(self, attempts: u32) -> Self {
         assert_eq!(self.lock.attempts(), attempts);
+        self
+    }
+
+    pub(crate) fn expect_split_votes(self, split_votes: u32) -> Self {
+        assert_eq!(self.lock.split_votes(), split_votes);
         self
     }
 }

@@ -1,0 +1,344 @@
+//! A lock over several servers, held by whoever was granted by more than half of them: what `redlock` and `multilock`
+//! have in common. They differ in what is taken on each server, which is their `Stake`.
+//!
+//! ```text
+//!          Acquire            a quorum in time     Release, Cancel
+//!    Idle ─────────▶ Asking ──────────────────▶ Held ──────────────▶ GivingBack ──▶ Idle
+//!                    │   ▲                                              ▲ │
+//!                    │   │ Woke                                         │ │ given back, and the
+//!                    │   └── Pausing ◀──────────────────────────────────│─┘ policy allows another
+//!                    └── no quorum any more, or too late; Cancel ───────┘
+//! ```
+//! Not drawn: errors of so many servers that no other try could win end in `Idle` at once.
+//!
+//! Each server has a `Seat`, which outlives the attempt: a give-back travels behind its own `SET` on the same connection,
+//! and one that meets `NOSCRIPT` is sent again as source, whatever the client does by then.
+
+use std::sync::Arc;
+
+use crate::backoff::Backoff;
+use crate::calls::{Calls, Effect, Wait, wait};
+use crate::{
+    Actions, CallId, Chance, ErrorKind, Event, Lasts, LockMachine, Mode, Nanos, Outcome, Reply, ScriptForm, ServerId,
+    Spec, Token,
+};
+
+mod giving_back;
+mod rules;
+mod seats;
+mod stake;
+
+pub(crate) use rules::MOST_NODES;
+pub use rules::{Fanout, QuorumRules};
+use seats::{Ask, Seats};
+pub(crate) use stake::{Stake, Taken};
+
+#[derive(Debug)]
+pub(crate) struct Quorum<S> {
+    spec: Arc<Spec>,
+    rules: QuorumRules,
+    chance: Chance,
+    calls: Calls,
+    backoff: Backoff,
+    seats: Seats<Claim<S>>,
+    state: State<S>,
+    split_votes: u32,
+    /// The last attempt is among `split_votes`.
+    split: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State<S> {
+    Idle,
+    Asking(Asking<S>),
+    Pausing { stake: S, until: Nanos },
+    Held(Claim<S>),
+    GivingBack(GivingBack<S>),
+}
+
+/// What an attempt wants to own. The token is fresh for each attempt, and the same on all servers.
+#[derive(Clone, Copy, Debug)]
+struct Claim<S> {
+    stake: S,
+    token: Token,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asking<S> {
+    claim: Claim<S>,
+    /// Before the first send: the lease counts from here on all servers.
+    began: Nanos,
+    deadline: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct GivingBack<S> {
+    claim: Claim<S>,
+    deadline: Nanos,
+    why: Why,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// The holder is done.
+    Release,
+    /// The request was cancelled before it was settled.
+    Cancel,
+    /// Too few servers granted.
+    NoQuorum,
+    /// Enough did, when the lease was as good as over.
+    TooLate,
+}
+
+impl<S: Stake> Quorum<S> {
+    pub(crate) fn new(rules: QuorumRules, spec: Arc<Spec>, chance: Chance) -> Self {
+        Self {
+            seats: Seats::new(spec.servers),
+            spec,
+            rules,
+            chance,
+            calls: Calls::default(),
+            backoff: Backoff::default(),
+            state: State::Idle,
+            split_votes: 0,
+            split: false,
+        }
+    }
+
+    fn acquire(&mut self, now: Nanos, stake: S, out: &mut Actions) {
+        match self.state {
+            State::Idle => {
+                self.backoff = Backoff::begin(now);
+                self.split_votes = 0;
+                self.attempt(now, stake, out);
+            }
+            State::Held(_) => panic!("Acquire, but the last grant was not released"),
+            State::Asking(_) | State::Pausing { .. } | State::GivingBack(_) => {
+                panic!("Acquire, but the last request is not settled")
+            }
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Held(claim) => self.give_back(now, claim, Why::Release, out),
+            State::Idle | State::Asking(_) | State::Pausing { .. } | State::GivingBack(_) => {
+                panic!("Release, but nothing is held")
+            }
+        }
+    }
+
+    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Idle | State::Pausing { .. } => self.settle(Outcome::Released, out),
+            // No need to wait for answers: each give-back arrives behind the command that it takes back.
+            State::Asking(asking) => self.give_back(now, asking.claim, Why::Cancel, out),
+            State::Held(claim) => self.give_back(now, claim, Why::Release, out),
+            State::GivingBack(back) => match back.why {
+                Why::NoQuorum | Why::TooLate => {
+                    let why = Why::Cancel;
+                    self.state = State::GivingBack(GivingBack { why, ..back });
+                }
+                // On its way already; the one settlement to come answers both requests.
+                Why::Release | Why::Cancel => {}
+            },
+        }
+    }
+
+    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+        if let Some(server) = self.seats.asked_by(call) {
+            self.asked(server, reply, out);
+        } else if let Some(server) = self.seats.given_back_by(call) {
+            self.given_back(server, call, reply, out);
+        } else {
+            // An answer to an earlier attempt. It says how things stood then, and what it may have taken has been asked
+            // back behind it.
+            return;
+        }
+        self.go_on(now, out);
+    }
+
+    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
+        self.seats.lost(call);
+        self.go_on(now, out);
+    }
+
+    fn woke(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Asking(Asking { deadline, .. }) => match wait(now, deadline, out) {
+                Wait::GoesOn => {}
+                Wait::Over => {
+                    self.seats.give_up_asking();
+                    self.go_on(now, out);
+                }
+            },
+            State::GivingBack(GivingBack { deadline, .. }) => match wait(now, deadline, out) {
+                Wait::GoesOn => {}
+                Wait::Over => {
+                    self.seats.give_up_giving_back();
+                    self.go_on(now, out);
+                }
+            },
+            State::Pausing { stake, until } if now >= until => self.attempt(now, stake, out),
+            State::Pausing { until, .. } => out.wake_at(until),
+            // The point guarded calls that have been answered since.
+            State::Idle | State::Held(_) => {}
+        }
+    }
+
+    fn attempt(&mut self, now: Nanos, stake: S, out: &mut Actions) {
+        self.backoff.attempt();
+        self.seats.begin();
+        self.split = false;
+        let token = self.chance.token();
+        let asking = Asking {
+            claim: Claim { stake, token },
+            began: now,
+            deadline: now,
+        };
+        let first = match self.rules.fanout {
+            Fanout::Multiplexed => self.seats.count(),
+            Fanout::Sequential => 1,
+        };
+        self.ask(now, asking, 0..first, out);
+    }
+
+    fn ask(&mut self, now: Nanos, asking: Asking<S>, servers: std::ops::Range<u16>, out: &mut Actions) {
+        for server in servers {
+            self.send_take(asking.claim, server, ScriptForm::Sha, out);
+        }
+        let deadline = now.after(self.rules.node_timeout(&self.spec));
+        out.wake_at(deadline);
+        self.state = State::Asking(Asking { deadline, ..asking });
+    }
+
+    fn send_take(&mut self, claim: Claim<S>, server: u16, form: ScriptForm, out: &mut Actions) {
+        let call = self.calls.fresh();
+        let command = claim.stake.take(claim.token, self.spec.lease.ttl().0, form);
+        out.send(call, ServerId(server), command);
+        let may_be_unknown = command.as_source().is_some();
+        self.seats.of(server).ask = Ask::Waiting { call, may_be_unknown };
+    }
+
+    fn asked(&mut self, server: u16, reply: Reply, out: &mut Actions) {
+        let seat = self.seats.of(server);
+        seat.ask = match (S::taken(reply), reply) {
+            (Some(Taken::Mine), _) => Ask::Granted,
+            (Some(Taken::Theirs), _) => Ask::Refused,
+            (None, Reply::Error(ErrorKind::NoScript)) if seat.ask.may_be_unknown() => {
+                match self.state {
+                    State::Asking(asking) => return self.send_take(asking.claim, server, ScriptForm::Source, out),
+                    // The attempt ended without this server, which has taken nothing.
+                    State::Idle | State::Pausing { .. } | State::Held(_) | State::GivingBack(_) => {
+                        Ask::Failed(ErrorKind::NoScript)
+                    }
+                }
+            }
+            (None, Reply::Error(kind)) => match Effect::of(kind) {
+                Effect::Nothing => Ask::Failed(kind),
+                Effect::Unknown => Ask::Unclear(kind),
+            },
+            (None, _) => Ask::Unclear(ErrorKind::Unexpected),
+        };
+    }
+
+    /// After something that a seat was told.
+    fn go_on(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Asking(asking) => self.judge(now, asking, out),
+            State::GivingBack(back) => {
+                if matches!(back.why, Why::NoQuorum) {
+                    self.count_split_vote();
+                }
+                self.conclude(now, back, out);
+            }
+            // A grant that came after the attempt was given up.
+            State::Pausing { .. } => self.count_split_vote(),
+            // More grants make what is held no safer, and what is given back no more so: the seats know what they need
+            // for the release.
+            State::Idle | State::Held(_) => {}
+        }
+    }
+
+    fn judge(&mut self, now: Nanos, asking: Asking<S>, out: &mut Actions) {
+        let granted = self.seats.granted();
+        let (waiting, unasked) = (self.seats.waiting(), self.seats.unasked());
+        if granted + waiting + unasked < self.seats.quorum() {
+            return self.fail(now, asking.claim, out);
+        }
+        match self.rules.fanout {
+            Fanout::Multiplexed if granted < self.seats.quorum() => {}
+            Fanout::Sequential if waiting > 0 => {}
+            Fanout::Sequential if unasked > 0 => {
+                let next = self.seats.count() - unasked;
+                self.ask(now, asking, next..next + 1, out);
+            }
+            Fanout::Multiplexed | Fanout::Sequential => self.grant(now, asking, out),
+        }
+    }
+
+    fn grant(&mut self, now: Nanos, asking: Asking<S>, out: &mut Actions) {
+        let until = self.spec.lease.until_less(self.rules.drift, asking.began);
+        if until > now {
+            self.state = State::Held(asking.claim);
+            out.settle(Outcome::Held {
+                lasts: Lasts::Until(until),
+                fence: None,
+            });
+        } else {
+            self.give_back(now, asking.claim, Why::TooLate, out);
+        }
+    }
+
+    fn fail(&mut self, now: Nanos, claim: Claim<S>, out: &mut Actions) {
+        match self.seats.common_error() {
+            Some(kind) => {
+                self.send_give_backs(claim, out);
+                self.settle(Outcome::Failed(kind), out);
+            }
+            None => self.give_back(now, claim, Why::NoQuorum, out),
+        }
+    }
+
+    /// An attempt that got some of the servers, and was kept from a quorum by what others held of the rest, not by
+    /// silence or errors. Asked again as answers come in, for the one grant may be the last of them.
+    fn count_split_vote(&mut self) {
+        if !self.split && self.seats.granted() > 0 && self.seats.others_prevail() {
+            self.split = true;
+            self.split_votes = self.split_votes.saturating_add(1);
+        }
+    }
+
+    fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+impl<S: Stake> LockMachine for Quorum<S> {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            Event::Acquire {
+                keys,
+                mode: Mode::Exclusive,
+            } => self.acquire(now, S::of(keys), out),
+            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
+            Event::Enter => panic!("Enter, but it does not nest"),
+            // It has no connection of its own.
+            Event::Published | Event::Disconnected => {}
+            Event::Release => self.release(now, out),
+            Event::Cancel => self.cancel(now, out),
+            Event::Replied { call, reply } => self.replied(now, call, reply, out),
+            Event::Lost { call } => self.lost(now, call, out),
+            Event::Woke => self.woke(now, out),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.backoff.attempts()
+    }
+
+    fn split_votes(&self) -> u32 {
+        self.split_votes
+    }
+}

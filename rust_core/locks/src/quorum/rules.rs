@@ -1,0 +1,57 @@
+//! The arguments of a lock that needs a quorum.
+
+use crate::args::Args;
+use crate::{Drift, Millis, Nanos, Spec, SpecError};
+
+/// How the servers are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fanout {
+    /// All at once: each is sent its command before any has answered, and a quorum of grants is enough.
+    Multiplexed,
+    /// One after another, to the last one.
+    Sequential,
+}
+
+/// The arguments of a lock that needs a quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuorumRules {
+    /// Servers: from 1 to 32.
+    pub nodes: u16,
+    pub fanout: Fanout,
+    pub drift: Drift,
+    /// How long one server may take to answer; `None`: a tenth of the lease, from 1 to 50 ms.
+    pub node_timeout: Option<Millis>,
+}
+
+impl QuorumRules {
+    pub(crate) const DEFAULT: Self = Self {
+        nodes: 5,
+        fanout: Fanout::Multiplexed,
+        drift: Drift::STANDARD,
+        node_timeout: None,
+    };
+
+    /// Far below the lease, so that a dead server does not use up what the others granted; and capped, for a server that
+    /// has not answered in 50 ms will not do so just because the lease is long.
+    pub(crate) fn node_timeout(&self, spec: &Spec) -> Nanos {
+        let millis = self
+            .node_timeout
+            .unwrap_or(Millis((spec.lease.ttl().0 / 10).clamp(1, 50)));
+        Nanos::from(millis).min(spec.patience)
+    }
+
+    /// The same with the arguments that the strategy was given.
+    pub(crate) fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
+        let words = [("multiplexed", Fanout::Multiplexed), ("sequential", Fanout::Sequential)];
+        let share = args.number("drift_factor", 0.01, 0.0, 0.1)?;
+        let node_timeout = args.count("node_timeout_ms", 0, 0, 600_000)?;
+        Ok(Self {
+            nodes: args.count("nodes", u64::from(self.nodes), 1, MOST_NODES)? as u16,
+            fanout: args.choice("fanout", &words)?,
+            drift: Drift::of(share),
+            node_timeout: (node_timeout > 0).then_some(Millis(node_timeout)),
+        })
+    }
+}
+
+pub(crate) const MOST_NODES: u64 = 32;

@@ -1,0 +1,376 @@
+//! Child locks taken one after another, as `RedissonMultiLock` of Redisson (3.x) does, and `RedissonRedLock`, which
+//! inherits from it and allows a minority to fail.
+//!
+//! ```text
+//!          Acquire         the last child taken            renewed        Release, Cancel
+//!    Idle ─────────▶ Asking ───────────────────▶ Renewing ─────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!                     ▲ │ └── too many failed, out of time; Cancel ──│──────────────────────▶ ▲ │
+//!                Woke │ │ busy                    └─ too late; Cancel ───────────────────────▶─┘ │ given back, and the
+//!                     │ ▼                                                                         │ policy allows another
+//!                   Pausing         Asking, from the first child ◀────────────────────────────────┘
+//! ```
+//! Not drawn: each child taken or failed leads to the next one, still `Asking`.
+//!
+//! Faithful in the order of commands and in what is looked at, but for three things: a child that is busy is asked again by
+//! the retry policy, where Redisson waits for a message; a child is no hash with a count, since nothing nests here; and a
+//! server that errs or is silent ends the request once too many have failed, where Redisson asks again without a pause.
+
+use std::sync::Arc;
+
+use crate::backoff::Backoff;
+use crate::calls::{Calls, Wait, wait};
+use crate::{
+    Actions, CallId, Chance, Command, Event, Key, Keys, Lasts, LockMachine, Mode, Nanos, Outcome, Refusal, Reply,
+    RetryKind, Script, ScriptForm, ServerId, Spec, Token,
+};
+
+mod collecting;
+mod round;
+mod rules;
+
+use round::Round;
+pub use rules::{Children, RedissonRules};
+
+#[derive(Debug)]
+pub(crate) struct Redisson {
+    spec: Arc<Spec>,
+    rules: RedissonRules,
+    chance: Chance,
+    calls: Calls,
+    /// Counts the passes over the children.
+    backoff: Backoff,
+    began: Nanos,
+    /// When the wait budget is used up; `NEVER` when nothing waits.
+    budget_end: Nanos,
+    child: Child,
+    /// The renewals, or the give-backs, that are under way.
+    round: Round,
+    state: State,
+}
+
+/// The child that is being asked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Child {
+    polls: Backoff,
+    began: Nanos,
+    deadline: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Idle,
+    /// The `SET` of a child is not answered.
+    Asking {
+        pass: Pass,
+        call: CallId,
+        sent: Nanos,
+    },
+    /// The child is busy.
+    Pausing {
+        pass: Pass,
+        until: Nanos,
+    },
+    /// The renewals are not all answered.
+    Renewing {
+        pass: Pass,
+        sent: Nanos,
+    },
+    Held(Pass),
+    /// The give-backs are not all answered.
+    GivingBack {
+        pass: Pass,
+        sent: Nanos,
+        why: Why,
+    },
+}
+
+/// One attempt: a pass over the children, with a token of its own.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    keys: Keys,
+    token: Token,
+    at: u16,
+    failed: u16,
+    /// A bit for each child.
+    taken: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// The holder is done.
+    Release,
+    /// The request was cancelled before it was settled.
+    Cancel,
+    /// Too many children were busy, or the wait budget was used up.
+    Again,
+    /// All were taken, but not all were still ours, or the lease was as good as over.
+    TooLate,
+    /// Too many children failed, the last one so.
+    End(Outcome),
+}
+
+impl Redisson {
+    pub(crate) fn new(rules: RedissonRules, spec: Arc<Spec>, chance: Chance) -> Self {
+        Self {
+            round: Round::new(rules.most_children(spec.servers)),
+            spec,
+            rules,
+            chance,
+            calls: Calls::default(),
+            backoff: Backoff::default(),
+            began: Nanos::ZERO,
+            budget_end: Nanos::ZERO,
+            child: Child::default(),
+            state: State::Idle,
+        }
+    }
+
+    fn acquire(&mut self, now: Nanos, keys: Keys, out: &mut Actions) {
+        match self.state {
+            State::Idle => {
+                self.backoff = Backoff::begin(now);
+                (self.began, self.budget_end) = (now, now);
+                self.attempt(now, self.rules.children.keys(keys), out);
+            }
+            State::Held(_) => panic!("Acquire, but the last grant was not released"),
+            State::Asking { .. } | State::Pausing { .. } | State::Renewing { .. } | State::GivingBack { .. } => {
+                panic!("Acquire, but the last request is not settled")
+            }
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Held(pass) => self.give_back(now, pass, Why::Release, out),
+            State::Idle
+            | State::Asking { .. }
+            | State::Pausing { .. }
+            | State::Renewing { .. }
+            | State::GivingBack { .. } => panic!("Release, but nothing is held"),
+        }
+    }
+
+    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Idle => self.settle(Outcome::Released, out),
+            // No need to wait for the answer: the give-back arrives behind the SET that it takes back.
+            State::Asking { pass, .. } => {
+                let taken = pass.taken | 1 << pass.at;
+                self.give_back(now, Pass { taken, ..pass }, Why::Cancel, out);
+            }
+            State::Pausing { pass, .. } | State::Renewing { pass, .. } => self.give_back(now, pass, Why::Cancel, out),
+            State::Held(pass) => self.give_back(now, pass, Why::Release, out),
+            State::GivingBack { pass, sent, why } => match why {
+                Why::Again | Why::TooLate | Why::End(_) => {
+                    let why = Why::Cancel;
+                    self.state = State::GivingBack { pass, sent, why };
+                }
+                // On its way already; the one settlement to come answers both requests.
+                Why::Release | Why::Cancel => {}
+            },
+        }
+    }
+
+    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+        match self.state {
+            State::Asking { pass, call: asked, .. } if asked == call => self.asked(now, pass, reply, out),
+            State::Renewing { pass, .. } | State::GivingBack { pass, .. } => match self.round.answered(call, reply) {
+                None => {} // An answer to a call that was given up.
+                Some(child) if self.round.wants_source(child) => {
+                    let command = self.command(pass, child, ScriptForm::Source);
+                    let again = self.calls.fresh();
+                    out.send(again, self.server_of(pass, child), command);
+                    self.round.sent_as_source(child, again);
+                }
+                Some(_) => self.go_on(now, out),
+            },
+            // An answer to a call that was given up: it says nothing about the present one.
+            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
+        }
+    }
+
+    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
+        match self.state {
+            State::Asking { pass, call: asked, .. } if asked == call => self.silent(now, pass, out),
+            State::Renewing { .. } | State::GivingBack { .. } => {
+                if self.round.lost(call) {
+                    self.go_on(now, out);
+                }
+            }
+            // The connection of a call that was given up. A lock that is held is not tied to a connection.
+            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
+        }
+    }
+
+    fn woke(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Asking { pass, sent, .. } => match wait(now, sent.after(self.spec.patience), out) {
+                Wait::GoesOn => {}
+                Wait::Over => self.silent(now, pass, out),
+            },
+            State::Pausing { pass, until } => match wait(now, until, out) {
+                Wait::GoesOn => {}
+                Wait::Over if now >= self.child.deadline => self.child_failed(now, pass, Why::Again, out),
+                Wait::Over => self.ask(now, pass, out),
+            },
+            State::Renewing { sent, .. } | State::GivingBack { sent, .. } => {
+                match wait(now, sent.after(self.spec.patience), out) {
+                    Wait::GoesOn => {}
+                    Wait::Over => {
+                        self.round.give_up();
+                        self.go_on(now, out);
+                    }
+                }
+            }
+            // The point guarded a call that has been answered since.
+            State::Idle | State::Held(_) => {}
+        }
+    }
+
+    fn renew(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
+        self.state = State::Renewing { pass, sent: now };
+        self.send_round(now, pass, pass.taken, out);
+    }
+
+    fn give_back(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
+        self.state = State::GivingBack { pass, sent: now, why };
+        let children = self.rules.count(pass.keys, self.spec.servers);
+        let to = match why {
+            Why::Release => u32::MAX >> (32 - u32::from(children)),
+            Why::Cancel | Why::Again | Why::TooLate | Why::End(_) => pass.taken,
+        };
+        self.send_round(now, pass, to, out);
+        self.go_on(now, out);
+    }
+
+    /// The renewals, or the give-backs, of these children: in order, and none waits for another.
+    fn send_round(&mut self, now: Nanos, pass: Pass, children: u32, out: &mut Actions) {
+        self.round.begin();
+        for child in (0..32).filter(|child| children & 1 << child != 0) {
+            let call = self.calls.fresh();
+            out.send(
+                call,
+                self.server_of(pass, child),
+                self.command(pass, child, ScriptForm::Sha),
+            );
+            self.round.sent(child, call);
+        }
+        if children != 0 {
+            out.wake_at(now.after(self.spec.patience));
+        }
+    }
+
+    fn command(&self, pass: Pass, child: u16, form: ScriptForm) -> Command {
+        let (key, token) = (self.key_of(pass, child), pass.token);
+        match self.state {
+            State::Renewing { .. } => Command::Run {
+                script: Script::CompareAndExpire,
+                form,
+                key,
+                token,
+                numbers: [self.spec.lease.ttl().0, 0],
+            },
+            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) | State::GivingBack { .. } => {
+                Command::CompareAndDelete { key, token, form }
+            }
+        }
+    }
+
+    /// After something that the round was told.
+    fn go_on(&mut self, now: Nanos, out: &mut Actions) {
+        if self.round.is_under_way() {
+            return;
+        }
+        match self.state {
+            State::Renewing { pass, sent } => self.renewed(now, pass, sent, out),
+            State::GivingBack { pass, why, .. } => self.given_back(now, pass, why, out),
+            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {
+                unreachable!("no round is under way")
+            }
+        }
+    }
+
+    fn renewed(&mut self, now: Nanos, pass: Pass, sent: Nanos, out: &mut Actions) {
+        let until = match self.rules.children {
+            Children::Servers => now.after(self.spec.lease.ttl().into()),
+            Children::Keys => match self.round.outcome(pass.taken.count_ones() as u16) {
+                Outcome::Released => self.spec.lease.until(sent),
+                Outcome::Expired => return self.give_back(now, pass, Why::TooLate, out),
+                other => return self.give_back(now, pass, Why::End(other), out),
+            },
+        };
+        if until > now {
+            self.state = State::Held(pass);
+            let lasts = Lasts::Until(until);
+            out.settle(Outcome::Held { lasts, fence: None });
+        } else {
+            self.give_back(now, pass, Why::TooLate, out);
+        }
+    }
+
+    fn given_back(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
+        match (why, self.round.is_certain()) {
+            (Why::Release, _) => {
+                let taken = pass.taken.count_ones() as u16;
+                let outcome = self.round.outcome(self.rules.children.needed(taken));
+                self.settle(outcome, out);
+            }
+            (Why::End(outcome), _) => self.settle(outcome, out),
+            // The keys, if they are there, free themselves.
+            (Why::Cancel | Why::Again | Why::TooLate, false) => self.settle(Outcome::Unknown, out),
+            (Why::Cancel, true) => self.settle(Outcome::Released, out),
+            (Why::Again, true) => self.start_again(now, pass.keys, Refusal::Busy, Refusal::TimedOut, out),
+            (Why::TooLate, true) => self.start_again(now, pass.keys, Refusal::TooLate, Refusal::TooLate, out),
+        }
+    }
+
+    /// At once, as Redisson does: the wait for the children is pause enough.
+    fn start_again(&mut self, now: Nanos, keys: Keys, used_up: Refusal, too_long: Refusal, out: &mut Actions) {
+        let retry = &self.spec.retry;
+        let most = retry.max_attempts.unwrap_or(u32::MAX);
+        if retry.kind == RetryKind::None || self.backoff.attempts() >= most {
+            self.settle(Outcome::Refused(used_up), out);
+        } else if now >= self.began.after(retry.max_wait) {
+            self.settle(Outcome::Refused(too_long), out);
+        } else {
+            self.attempt(now, keys, out);
+        }
+    }
+
+    fn server_of(&self, pass: Pass, child: u16) -> ServerId {
+        self.rules.children.server_of(pass.keys, child, self.spec.servers)
+    }
+
+    fn key_of(&self, pass: Pass, child: u16) -> Key {
+        self.rules.children.key_of(pass.keys, child)
+    }
+
+    fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+impl LockMachine for Redisson {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            Event::Acquire {
+                keys,
+                mode: Mode::Exclusive,
+            } => self.acquire(now, keys, out),
+            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
+            Event::Enter => panic!("Enter, but it does not nest"),
+            // It has no connection of its own.
+            Event::Published | Event::Disconnected => {}
+            Event::Release => self.release(now, out),
+            Event::Cancel => self.cancel(now, out),
+            Event::Replied { call, reply } => self.replied(now, call, reply, out),
+            Event::Lost { call } => self.lost(now, call, out),
+            Event::Woke => self.woke(now, out),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.backoff.attempts()
+    }
+}

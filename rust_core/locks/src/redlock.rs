@@ -1,0 +1,43 @@
+//! `redlock`: `SET key token NX PX ttl` on several servers that know nothing of each other, and compare-and-delete on all
+//! of them to give it back (redis.io, "Distributed Locks with Redis"). The states are drawn in `quorum`.
+//!
+//! Held when more than half of the servers granted and something is left of the lease, counted from before the first
+//! send, less the drift allowance (`drift_factor` and 2 ms), at the moment of the return. With `fanout: multiplexed` all
+//! servers are asked before any has answered, and a quorum is enough; with `sequential` one after another, to the last.
+//! Either settles as soon as no quorum can be reached any more: with an even number of servers a split vote is a refusal.
+//!
+//! Promises exclusion while fewer than half of the servers are down, slow, or lose answers, and each request settles
+//! within the node timeouts of its last calls (a release within the patience). A give-back goes to every server asked,
+//! on the same connection as the `SET` before it. Does not promise: safety when a server that granted comes back without
+//! its data inside the lease, against clocks that jump, or for work past the lease.
+
+use crate::quorum::{Quorum, Stake, Taken};
+use crate::{Command, Key, Keys, Reply, ScriptForm, Token};
+
+pub(crate) type Redlock = Quorum<Key>;
+
+impl Stake for Key {
+    fn of(keys: Keys) -> Self {
+        keys.only()
+    }
+
+    fn take(self, token: Token, lease_ms: u64, _form: ScriptForm) -> Command {
+        Command::SetNxPx {
+            key: self,
+            token,
+            lease_ms,
+        }
+    }
+
+    fn give_back(self, token: Token, form: ScriptForm) -> Command {
+        Command::CompareAndDelete { key: self, token, form }
+    }
+
+    fn taken(reply: Reply) -> Option<Taken> {
+        match reply {
+            Reply::Ok => Some(Taken::Mine),
+            Reply::Nil => Some(Taken::Theirs),
+            Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! `redlock` on its way to be held: what libraries get wrong, and what each server may do to it.
+
+use locks::{ArgValue, ErrorKind, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec, SpecError, Strategy};
+
+use crate::servers::{NODE_TIMEOUT_MS, on, over, strategy, with_lease};
+use crate::words::{BELIEF_MS, Script, every_10_ms, one_attempt};
+
+use ScriptForm::{Sha, Source};
+
+const LOADING: Reply = Reply::Error(ErrorKind::Loading);
+
+/// Asked at 0 on three servers: `a0`, `a1`, `a2`.
+pub(crate) fn asking(spec: Spec) -> Script {
+    on(3, "redlock", spec).acquire().expect_sets(&["a0", "a1", "a2"])
+}
+
+#[test]
+fn every_server_is_asked_before_any_has_answered_and_a_quorum_is_enough() {
+    on(5, "redlock", one_attempt())
+        .acquire()
+        .expect_sets(&["a0", "a1", "a2", "a3", "a4"])
+        .at(1)
+        .replies(&["a4", "a0", "a2"], Reply::Ok)
+        .expect_held_until(BELIEF_MS)
+        .reply("a1", Reply::Ok)
+        .expect_nothing()
+        .expect_attempts(1)
+        .expect_split_votes(0);
+}
+
+#[test]
+fn the_lease_counts_from_before_the_first_send() {
+    on(3, "redlock", one_attempt())
+        .at(100)
+        .acquire()
+        .expect_sets(&["a0", "a1", "a2"])
+        .at(140)
+        .replies(&["a0", "a1"], Reply::Ok)
+        .expect_held_until(100 + BELIEF_MS);
+}
+
+#[test]
+fn what_is_left_of_the_lease_is_asked_at_the_moment_of_the_return() {
+    // 100 ms less 1 % and 2 ms: believed until 97 ms.
+    let asked = || {
+        on(3, "redlock", with_lease(100, one_attempt()))
+            .acquire()
+            .expect_sets_within(&["a0", "a1", "a2"], 10)
+            .at(1)
+            .reply("a0", Reply::Ok)
+            .expect_nothing()
+    };
+    asked().at(96).reply("a1", Reply::Ok).expect_held_until(97);
+    asked()
+        .at(97)
+        .reply("a1", Reply::Ok)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+        .expect_wake_after(10)
+        .replies(&["b0", "b1"], Reply::Int(1))
+        .expect(Outcome::Refused(Refusal::TooLate));
+}
+
+#[test]
+fn one_dead_server_of_three_is_invisible_to_the_caller() {
+    let held = || {
+        asking(one_attempt())
+            .at(2)
+            .replies(&["a0", "a2"], Reply::Ok)
+            .expect_held_until(BELIEF_MS)
+    };
+    held()
+        .lose("a1")
+        .expect_nothing()
+        .at(500)
+        .release()
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Source), ("b2", Sha)])
+        .expect_guard()
+        .replies(&["b0", "b2"], Reply::Int(1))
+        .expect(Outcome::Released);
+    // A refusal is no slower for it either.
+    asking(every_10_ms())
+        .at(2)
+        .replies(&["a0", "a2"], Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Source), ("b2", Sha)])
+        .expect_pause(0..=10);
+}
+
+#[test]
+fn a_split_vote_of_an_even_number_is_settled_at_once_and_counted() {
+    on(4, "redlock", every_10_ms())
+        .acquire()
+        .expect_sets(&["a0", "a1", "a2", "a3"])
+        .replies(&["a0", "a1"], Reply::Ok)
+        .expect_nothing()
+        .replies(&["a2", "a3"], Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Sha), ("b3", Sha)])
+        .expect_wake_after(NODE_TIMEOUT_MS)
+        .replies(&["b2", "b3", "b0"], Reply::Int(1))
+        .expect_nothing()
+        .reply("b1", Reply::Int(1))
+        .expect_pause(0..=10)
+        .expect_split_votes(1)
+        .sleep()
+        .expect_sets(&["c0", "c1", "c2", "c3"])
+        .expect_attempts(2)
+        .expect_split_votes(1);
+    // Two servers: both are a quorum.
+    on(2, "redlock", one_attempt())
+        .acquire()
+        .expect_sets(&["a0", "a1"])
+        .reply("a1", Reply::Nil)
+        .expect_deletes("a0", &[("b0", Source), ("b1", Sha)])
+        .expect(Outcome::Refused(Refusal::Busy))
+        // Only now is it seen that we had the other half.
+        .reply("a0", Reply::Ok)
+        .reply("b0", Reply::Int(1))
+        .expect_nothing();
+}
+
+#[test]
+fn a_split_vote_is_one_that_others_kept_from_a_quorum_and_that_got_something() {
+    // Nobody granted: another has it.
+    asking(every_10_ms())
+        .replies(&["a0", "a1"], Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+        .expect_pause(0..=10)
+        .expect_split_votes(0)
+        // The last answer shows that we had one; counted once, however often we hear of it.
+        .reply("a2", Reply::Ok)
+        .expect_nothing()
+        .reply("a2", Reply::Ok)
+        .expect_nothing()
+        .expect_split_votes(1);
+    // Silence, not others, kept it from a quorum.
+    asking(one_attempt())
+        .reply("a0", Reply::Ok)
+        .expect_nothing()
+        .reply("a1", Reply::Nil)
+        .expect_nothing()
+        .sleep()
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+        .expect_wake_after(NODE_TIMEOUT_MS)
+        .reply("b0", Reply::Int(1))
+        .expect(Outcome::Unknown)
+        .expect_split_votes(0);
+}
+
+#[test]
+fn each_attempt_brings_a_token_and_calls_of_its_own_and_old_answers_do_not_count() {
+    asking(every_10_ms())
+        .replies(&["a0", "a1"], Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+        .expect_pause(0..=10)
+        .sleep()
+        .expect_sets(&["c0", "c1", "c2"])
+        .replies(&["a0", "a1", "a2"], Reply::Ok)
+        .expect_nothing()
+        .replies(&["b0", "b1", "b2"], Reply::Int(1))
+        .expect_nothing()
+        .at(20)
+        .reply("c0", Reply::Ok)
+        .expect_nothing()
+        .reply("c0", Reply::Ok)
+        .lose("a1")
+        .expect_nothing();
+}
+
+#[test]
+fn a_refusal_gives_back_what_was_granted_before_the_next_attempt() {
+    let refused = || {
+        on(5, "redlock", every_10_ms())
+            .acquire()
+            .expect_sets(&["a0", "a1", "a2", "a3", "a4"])
+            .reply("a0", Reply::Ok)
+            .expect_nothing()
+            .replies(&["a1", "a2", "a3"], Reply::Nil)
+            // The last one has not answered: what it may take is given back behind.
+            .expect_deletes(
+                "a0",
+                &[("b0", Sha), ("b1", Sha), ("b2", Sha), ("b3", Sha), ("b4", Source)],
+            )
+            .expect_wake_after(NODE_TIMEOUT_MS)
+    };
+    // Neither those that refused nor the one that is silent are waited for.
+    refused().reply("b0", Reply::Int(1)).expect_pause(0..=10);
+    refused().reply("b0", Reply::Int(0)).expect_pause(0..=10);
+    // It granted after all; it is waited for as well then.
+    refused()
+        .reply("a4", Reply::Ok)
+        .expect_nothing()
+        .reply("b0", Reply::Int(1))
+        .expect_nothing()
+        .reply("b4", Reply::Int(1))
+        .expect_pause(0..=10)
+        .expect_split_votes(1);
+    // It died with the grant: not longer than the node timeout, and one of five is no quorum.
+    refused().lose("b0").expect_pause(0..=10);
+    refused().sleep().expect_pause(0..=10);
+    refused()
+        .reply("b0", Reply::Error(ErrorKind::NoScript))
+        .expect_delete_on("again", 0, "a0", Source)
+        .reply("again", Reply::Int(1))
+        .expect_pause(0..=10);
+}
+
+#[test]
+fn without_answers_of_a_quorum_nobody_knows_and_the_give_backs_go_behind() {
+    let silent = || {
+        asking(every_10_ms())
+            .reply("a0", Reply::Ok)
+            .expect_nothing()
+            .sleep()
+            .expect_deletes("a0", &[("b0", Sha), ("b1", Source), ("b2", Source)])
+            .expect_wake_after(NODE_TIMEOUT_MS)
+            .reply("b0", Reply::Int(1))
+            .expect_nothing()
+    };
+    silent().sleep().expect(Outcome::Unknown);
+    silent().lose("b1").expect_nothing().lose("b2").expect(Outcome::Unknown);
+    // One answers late: at most one is left with something of ours.
+    silent().reply("b1", Reply::Int(0)).expect_pause(0..=10);
+    silent()
+        .reply("a1", Reply::Ok)
+        .expect_nothing()
+        .reply("b1", Reply::Int(1))
+        .expect_pause(0..=10);
+    silent().reply("a1", Reply::Nil).expect_pause(0..=10);
+    // A connection that was lost tells nothing of the SET that went over it, unless the key was there.
+    let lost = || {
+        asking(every_10_ms())
+            .lose("a1")
+            .expect_nothing()
+            .lose("a2")
+            .expect_deletes("a0", &[("b0", Source), ("b1", Source), ("b2", Source)])
+            .expect_wake_after(NODE_TIMEOUT_MS)
+    };
+    lost()
+        .replies(&["b0", "b1", "b2"], Reply::Int(0))
+        .expect(Outcome::Unknown);
+    lost()
+        .replies(&["b0", "b1"], Reply::Int(0))
+        .expect_nothing()
+        .reply("b2", Reply::Int(1))
+        .expect_pause(0..=10);
+}
+
+#[test]
+fn errors_of_a_minority_are_invisible_and_those_of_more_are_the_outcome() {
+    asking(one_attempt())
+        .reply("a1", LOADING)
+        .expect_nothing()
+        .replies(&["a0", "a2"], Reply::Ok)
+        .expect_held_until(BELIEF_MS);
+    asking(every_10_ms())
+        .reply("a2", LOADING)
+        .expect_nothing()
+        .reply("a0", Reply::Ok)
+        .expect_nothing()
+        .reply("a1", Reply::Error(ErrorKind::ReadOnly))
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Sha)])
+        .expect(Outcome::Failed(ErrorKind::ReadOnly))
+        // Nobody waits for it; it is not left undone for that.
+        .reply("b0", Reply::Error(ErrorKind::NoScript))
+        .expect_delete_on("again", 0, "a0", Source);
+    for odd in [Reply::Int(1), Reply::Other, Reply::Error(ErrorKind::NoScript)] {
+        asking(every_10_ms())
+            .replies(&["a0", "a1"], odd)
+            .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+            .expect(Outcome::Failed(match odd {
+                Reply::Error(kind) => kind,
+                _ => ErrorKind::Unexpected,
+            }));
+    }
+}
+
+#[test]
+fn the_node_timeout_is_far_below_the_lease_and_capped() {
+    let timeouts = [(3, 1), (10, 1), (100, 10), (499, 49), (500, 50), (1 << 53, 50)];
+    for (lease, timeout) in timeouts {
+        on(3, "redlock", with_lease(lease, one_attempt()))
+            .acquire()
+            .expect_sets_within(&["a0", "a1", "a2"], timeout);
+    }
+    let given = |ms| strategy("redlock", &[("node_timeout_ms", ArgValue::Int(ms))]);
+    // Longer than the patience with any answer it never is.
+    for (ms, timeout) in [(7, 7), (5_000, 1_000)] {
+        crate::words::script(given(ms), over(3, one_attempt()))
+            .acquire()
+            .expect_sets_within(&["a0", "a1", "a2"], timeout);
+    }
+}
+
+#[test]
+fn a_lease_of_3_ms_works_and_a_shorter_one_is_refused_beforehand() {
+    let asked = || {
+        on(3, "redlock", with_lease(3, one_attempt()))
+            .acquire()
+            .expect_sets_within(&["a0", "a1", "a2"], 1)
+            .reply("a0", Reply::Ok)
+            .expect_nothing()
+    };
+    let until = Nanos::from_micros(970);
+    asked().reply("a2", Reply::Ok).expect(Outcome::Held {
+        lasts: locks::Lasts::Until(until),
+        fence: None,
+    });
+    asked()
+        .at(1)
+        .reply("a2", Reply::Ok)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Source), ("b2", Sha)])
+        .expect_wake_after(1)
+        .replies(&["b0", "b2"], Reply::Int(1))
+        .expect(Outcome::Refused(Refusal::TooLate));
+    for name in ["redlock", "multilock"] {
+        for (ms, good) in [(1, false), (2, false), (3, true)] {
+            let most_drift = strategy(name, &[("drift_factor", ArgValue::Float(0.1))]);
+            let checked = most_drift.check(&over(5, with_lease(ms, one_attempt())));
+            assert_eq!(checked.is_ok(), good, "{name}: {ms} ms");
+        }
+    }
+}
+
+#[test]
+fn the_drift_allowance_can_be_another() {
+    let strategy = strategy("redlock", &[("drift_factor", ArgValue::Float(0.05))]);
+    crate::words::script(strategy, over(1, one_attempt()))
+        .acquire()
+        .expect_sets(&["a0"])
+        .reply("a0", Reply::Ok)
+        .expect_held_until(10_000 - 500 - 2);
+}
+
+#[test]
+fn one_after_another_asks_all_servers_and_goes_on_after_a_node_timeout() {
+    let sequential = strategy("redlock", &[("fanout", ArgValue::Text("sequential".into()))]);
+    let first = || {
+        let script = crate::words::script(sequential, over(3, one_attempt()));
+        script.acquire().expect_sets(&["a0"])
+    };
+    let second = |script: Script| {
+        let token = script.token("a0");
+        let script = script.expect_set_on("a1", 1, crate::words::KEY, Some(token));
+        script.expect_wake_after(NODE_TIMEOUT_MS)
+    };
+    let third = |script: Script| {
+        let token = script.token("a0");
+        let script = script.expect_set_on("a2", 2, crate::words::KEY, Some(token));
+        script.expect_wake_after(NODE_TIMEOUT_MS)
+    };
+    // A quorum is there after two; the third is asked all the same. The lease counts from before the first.
+    let both = third(
+        second(first().at(10).reply("a0", Reply::Ok))
+            .at(20)
+            .reply("a1", Reply::Ok),
+    );
+    both.at(30).reply("a2", Reply::Nil).expect_held_until(BELIEF_MS);
+    // The first is silent for its 50 ms, and answers later: it counts.
+    let late = third(second(first().sleep()).reply("a1", Reply::Ok)).reply("a0", Reply::Ok);
+    late.expect_nothing().sleep().expect_held_until(BELIEF_MS);
+    // Two refusals: the third is not asked, and nothing is given back to it.
+    second(first().reply("a0", Reply::Nil))
+        .reply("a1", Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha)])
+        .expect(Outcome::Refused(Refusal::Busy));
+}
+
+#[test]
+fn the_arguments_have_bounds_and_the_servers_are_counted() {
+    let named = |argument: &str, value| Strategy::named("redlock", &[(argument.to_owned(), value)]);
+    for nodes in [0, 33, -1] {
+        let refused = named("nodes", ArgValue::Int(nodes)).expect_err("out of range");
+        let message = "the `nodes` of `redlock` must be a whole number from 1 to 32";
+        assert_eq!(refused.to_string(), message);
+    }
+    assert!(named("drift_factor", ArgValue::Float(0.11)).is_err());
+    assert!(named("drift_factor", ArgValue::Float(f64::NAN)).is_err());
+    assert!(named("fanout", ArgValue::Text("both".into())).is_err());
+    for name in ["redlock", "multilock", "redisson-redlock", "redisson-multilock"] {
+        let four = strategy(name, &[("nodes", ArgValue::Int(4))]);
+        assert_eq!(four.nodes(), Some(4));
+        assert_eq!(four.check(&over(4, one_attempt())), Ok(()));
+        let refused = four.check(&over(3, one_attempt())).expect_err("three are not four");
+        assert!(matches!(
+            refused,
+            SpecError::OtherServers {
+                nodes: 4,
+                servers: 3,
+                ..
+            }
+        ));
+        let message = format!("`{name}` is to work over 4 servers, and was given 3");
+        assert_eq!(refused.to_string(), message);
+    }
+}

@@ -1,0 +1,211 @@
+//! `redlock` on its way back: releases, cancels, and what must not outlive them.
+
+use locks::{ErrorKind, Outcome, Reply, ScriptForm};
+
+use crate::redlock::asking;
+use crate::servers::{NODE_TIMEOUT_MS, on};
+use crate::words::{BELIEF_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
+
+use ScriptForm::{Sha, Source};
+
+const NOSCRIPT: Reply = Reply::Error(ErrorKind::NoScript);
+
+/// Held by `a0`, `a1` and `a2` of five; `a3` refused, and `a4` has not answered. Given back by `b0` to `b4`.
+fn releasing() -> Script {
+    on(5, "redlock", one_attempt())
+        .acquire()
+        .expect_sets(&["a0", "a1", "a2", "a3", "a4"])
+        .reply("a3", Reply::Nil)
+        .expect_nothing()
+        .replies(&["a0", "a1", "a2"], Reply::Ok)
+        .expect_held_until(BELIEF_MS)
+        .at(100)
+        .release()
+        .expect_deletes(
+            "a0",
+            &[("b0", Sha), ("b1", Sha), ("b2", Sha), ("b3", Sha), ("b4", Source)],
+        )
+        .expect_wake_after(PATIENCE_MS)
+}
+
+#[test]
+fn a_release_goes_to_all_servers_and_is_over_when_most_that_had_granted_say_1() {
+    releasing()
+        .replies(&["b3", "b0"], Reply::Int(0))
+        .expect_nothing()
+        .replies(&["b1", "b2"], Reply::Int(1))
+        .expect(Outcome::Released)
+        .reply("b4", Reply::Int(1))
+        .expect_nothing();
+}
+
+#[test]
+fn a_late_set_does_not_outlive_its_release_on_a_connection_that_lives() {
+    // The give-back stands behind the SET on the connection that has not answered it, and carries the same token; the late
+    // grant is one of those that must say 1.
+    releasing()
+        .replies(&["b0", "b1"], Reply::Int(1))
+        .expect(Outcome::Released)
+        .replies(&["a4"], Reply::Ok)
+        .reply("b4", Reply::Int(1))
+        .expect_nothing();
+    releasing()
+        .reply("a4", Reply::Ok)
+        .expect_nothing()
+        .replies(&["b0", "b1"], Reply::Int(1))
+        .expect_nothing()
+        .reply("b4", Reply::Int(1))
+        .expect(Outcome::Released);
+}
+
+#[test]
+fn a_release_that_finds_too_few_says_so() {
+    releasing()
+        .reply("b0", Reply::Int(1))
+        .expect_nothing()
+        .replies(&["b1", "b2"], Reply::Int(0))
+        .expect(Outcome::Expired);
+}
+
+#[test]
+fn a_lost_answer_of_a_minority_stays_invisible_and_those_of_more_are_unknown() {
+    releasing()
+        .lose("b0")
+        .expect_nothing()
+        .replies(&["b1", "b2"], Reply::Int(1))
+        .expect(Outcome::Released);
+    releasing()
+        .lose("b0")
+        .expect_nothing()
+        .lose("b1")
+        .expect_nothing()
+        .reply("b2", Reply::Int(1))
+        .expect(Outcome::Unknown);
+    releasing()
+        .reply("b0", Reply::Int(1))
+        .expect_nothing()
+        .sleep()
+        .expect(Outcome::Unknown)
+        .replies(&["b1", "b2"], Reply::Int(1))
+        .expect_nothing();
+    releasing()
+        .reply("b0", Reply::Int(1))
+        .expect_nothing()
+        .reply("b1", Reply::Error(ErrorKind::ReadOnly))
+        .expect_nothing()
+        .reply("b2", Reply::Int(0))
+        .expect(Outcome::Failed(ErrorKind::ReadOnly));
+    releasing()
+        .reply("b0", Reply::Other)
+        .expect_nothing()
+        .lose("b1")
+        .expect_nothing()
+        .reply("b2", Reply::Int(1))
+        .expect(Outcome::Failed(ErrorKind::Unexpected));
+}
+
+#[test]
+fn each_server_that_does_not_know_the_script_is_sent_its_source() {
+    releasing()
+        .reply("b0", NOSCRIPT)
+        .expect_delete_on("c0", 0, "a0", Source)
+        .reply("b1", NOSCRIPT)
+        .expect_delete_on("c1", 1, "a0", Source)
+        .reply("b0", Reply::Int(1))
+        .expect_nothing()
+        .replies(&["b2", "c1"], Reply::Int(1))
+        .expect(Outcome::Released)
+        // After the settlement, too: what a minority has is not left to its lease.
+        .reply("b3", NOSCRIPT)
+        .expect_delete_on("c3", 3, "a0", Source)
+        .reply("c0", NOSCRIPT)
+        .expect_nothing();
+    // Not for ever.
+    releasing()
+        .replies(&["b1"], NOSCRIPT)
+        .expect_delete_on("c1", 1, "a0", Source)
+        .reply("c1", NOSCRIPT)
+        .expect_nothing()
+        .reply("b0", Reply::Int(1))
+        .expect_nothing()
+        .reply("b2", Reply::Int(0))
+        .expect(Outcome::Failed(ErrorKind::NoScript));
+}
+
+#[test]
+fn a_give_back_of_an_earlier_attempt_is_sent_again_during_the_next_one() {
+    asking(every_10_ms())
+        .reply("a0", Reply::Nil)
+        .expect_nothing()
+        .reply("a1", Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+        .expect_pause(0..=10)
+        .sleep()
+        .expect_sets(&["c0", "c1", "c2"])
+        .reply("b1", NOSCRIPT)
+        .expect_delete_on("again", 1, "a0", Source)
+        .reply("again", Reply::Int(1))
+        .expect_nothing()
+        .lose("b0")
+        .reply("b0", NOSCRIPT)
+        .expect_nothing();
+}
+
+#[test]
+fn a_cancel_while_asking_does_not_wait_for_the_answers_to_what_it_takes_back() {
+    let cancelled = || {
+        asking(every_10_ms())
+            .reply("a0", Reply::Ok)
+            .expect_nothing()
+            .cancel()
+            .expect_deletes("a0", &[("b0", Sha), ("b1", Source), ("b2", Source)])
+            .expect_wake_after(NODE_TIMEOUT_MS)
+    };
+    cancelled()
+        .reply("a1", Reply::Ok)
+        .expect_nothing()
+        .reply("a2", Reply::Ok)
+        .expect_nothing()
+        .cancel()
+        .expect_nothing()
+        .replies(&["b0", "b1", "b2"], Reply::Int(1))
+        .expect(Outcome::Released);
+    // A dead server is not waited for once the others say that nothing is left.
+    cancelled()
+        .reply("b0", Reply::Int(1))
+        .expect_nothing()
+        .reply("b1", Reply::Int(0))
+        .expect(Outcome::Released);
+    cancelled().reply("b0", Reply::Int(1)).sleep().expect(Outcome::Unknown);
+}
+
+#[test]
+fn a_cancel_at_any_other_point_settles_as_well() {
+    let pausing = asking(every_10_ms())
+        .replies(&["a0", "a1"], Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+        .expect_pause(0..=10);
+    pausing.cancel().expect(Outcome::Released).sleep().expect_nothing();
+
+    asking(every_10_ms())
+        .reply("a0", Reply::Ok)
+        .expect_nothing()
+        .replies(&["a1", "a2"], Reply::Nil)
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Sha)])
+        .expect_wake_after(NODE_TIMEOUT_MS)
+        .cancel()
+        .expect_nothing()
+        .reply("b0", Reply::Int(1))
+        .expect(Outcome::Released);
+
+    asking(one_attempt())
+        .replies(&["a0", "a1"], Reply::Ok)
+        .expect_held_until(BELIEF_MS)
+        .cancel()
+        .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
+        .expect_guard()
+        .cancel()
+        .expect_nothing()
+        .replies(&["b0", "b1"], Reply::Int(1))
+        .expect(Outcome::Released);
+}
