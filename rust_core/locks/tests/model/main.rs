@@ -5,6 +5,7 @@
 //! these faults but `naive` and `none`, and not kept by a lock with a mistake put in, which is how the model itself is
 //! tested.
 
+mod beliefs;
 mod client;
 mod leases;
 mod network;

@@ -29,9 +29,13 @@ pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
 /// All that ask again after a pause, each with the answer that says that somebody else has the lock.
 fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
     Strategy::ALL.into_iter().filter_map(|strategy| match strategy {
-        Strategy::None | Strategy::Fair | Strategy::FairQueue { .. } | Strategy::Notify => None,
-        // They have something to give back first.
-        Strategy::Redlock(_) | Strategy::Multilock(_) => None,
+        // The last two give something back before they pause.
+        Strategy::None
+        | Strategy::Fair
+        | Strategy::FairQueue { .. }
+        | Strategy::Notify
+        | Strategy::Redlock(_)
+        | Strategy::Multilock(_) => None,
         Strategy::Naive => Some((strategy, Reply::Int(0))),
         Strategy::Mutex
         | Strategy::Watchdog { .. }
