@@ -59,7 +59,8 @@ pub trait LockMachine {
     /// How often the present (or, when idle, the last) `Acquire` has tried to take the lock so far.
     fn attempts(&self) -> u32;
 
-    /// Attempts of the present (or the last) `Acquire` that no client could win, each having got some of the servers.
+    /// Attempts of the present (or the last) `Acquire` that got some of the servers, and that others kept from a quorum by
+    /// what they held of the rest. Whether one of them had a quorum cannot be seen from here.
     fn split_votes(&self) -> u32 {
         0
     }

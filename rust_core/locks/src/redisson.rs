@@ -179,7 +179,7 @@ impl Redisson {
                 Some(child) if self.round.wants_source(child) => {
                     let command = self.command(pass, child, ScriptForm::Source);
                     let again = self.calls.fresh();
-                    out.send(again, self.server_of(child), command);
+                    out.send(again, self.server_of(pass, child), command);
                     self.round.sent_as_source(child, again);
                 }
                 Some(_) => self.go_on(now, out),
@@ -248,7 +248,11 @@ impl Redisson {
         self.round.begin();
         for child in (0..32).filter(|child| children & 1 << child != 0) {
             let call = self.calls.fresh();
-            out.send(call, self.server_of(child), self.command(pass, child, ScriptForm::Sha));
+            out.send(
+                call,
+                self.server_of(pass, child),
+                self.command(pass, child, ScriptForm::Sha),
+            );
             self.round.sent(child, call);
         }
         if children != 0 {
@@ -333,8 +337,8 @@ impl Redisson {
         }
     }
 
-    fn server_of(&self, child: u16) -> ServerId {
-        ServerId(child % self.spec.servers)
+    fn server_of(&self, pass: Pass, child: u16) -> ServerId {
+        self.rules.children.server_of(pass.keys, child, self.spec.servers)
     }
 
     fn key_of(&self, pass: Pass, child: u16) -> Key {

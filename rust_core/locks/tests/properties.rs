@@ -1,4 +1,4 @@
-//! Properties: whatever happens, in whatever order, within the contract of the driver.
+//! Properties of the locks on one server: whatever happens, in whatever order, within the contract of the driver.
 //!
 //! A driver that knows nothing of locks tells a machine arbitrary things (answers of any kind to any call ever made,
 //! repeated ones too, losses, wake-ups at any time) and a watcher checks each thing the machine wants.

@@ -57,7 +57,7 @@ impl Redisson {
             token: pass.token,
             lease_ms: lease,
         };
-        out.send(call, self.server_of(pass.at), command);
+        out.send(call, self.server_of(pass, pass.at), command);
         out.wake_at(now.after(self.spec.patience));
         self.state = State::Asking { pass, call, sent: now };
     }
@@ -96,7 +96,7 @@ impl Redisson {
             token: pass.token,
             form: ScriptForm::Source,
         };
-        out.send(self.calls.fresh(), self.server_of(pass.at), command);
+        out.send(self.calls.fresh(), self.server_of(pass, pass.at), command);
     }
 
     fn busy(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::quorum::MOST_NODES;
-use crate::{Key, Keys, Nanos, SpecError};
+use crate::{Key, Keys, Nanos, ServerId, SpecError};
 
 /// The arguments of a lock made of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,14 @@ impl Children {
         match self {
             Self::Servers => keys.only(),
             Self::Keys => keys.as_slice()[usize::from(child)],
+        }
+    }
+
+    /// By the key, and not by its place in the list: all clients must look for it on the same server.
+    pub(crate) fn server_of(self, keys: Keys, child: u16, servers: u16) -> ServerId {
+        match self {
+            Self::Servers => ServerId(child),
+            Self::Keys => ServerId((self.key_of(keys, child).0 % u32::from(servers)) as u16),
         }
     }
 

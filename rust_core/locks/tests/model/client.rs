@@ -1,6 +1,8 @@
 //! One client of a world: its lock, its clock, its connections, and what it believes.
 
-use locks::{AnyLock, CallId, Chance, Key, Lane, Mode, Nanos};
+use std::collections::BTreeMap;
+
+use locks::{AnyLock, CallId, Chance, Keys, Lane, Mode, Nanos, ServerId};
 
 pub(crate) struct Client {
     pub(crate) lock: AnyLock,
@@ -14,7 +16,8 @@ pub(crate) struct Client {
     /// When it asked for the lock, and when the server acknowledged its place in the queue: while it waits.
     pub(crate) asked: Nanos,
     pub(crate) queued: Option<Nanos>,
-    links: [Link; 2],
+    /// To each server; of its own it has one, to the first.
+    links: BTreeMap<(ServerId, IsOwn), Link>,
     /// All calls since the `Acquire`: what `ReusedCallIds` numbers.
     pub(crate) present: Vec<CallId>,
     pub(crate) point: u64,
@@ -36,7 +39,7 @@ impl Client {
             belief: None,
             asked: Nanos::ZERO,
             queued: None,
-            links: [Link::default(), Link::default()],
+            links: BTreeMap::new(),
             present: Vec::new(),
             point: 0,
             stopped_until: Nanos::ZERO,
@@ -44,13 +47,13 @@ impl Client {
         }
     }
 
-    pub(crate) fn link(&mut self, lane: Lane) -> &mut Link {
-        match lane {
-            Lane::Shared => &mut self.links[0],
-            Lane::Own => &mut self.links[1],
-        }
+    pub(crate) fn link(&mut self, server: ServerId, lane: Lane) -> &mut Link {
+        self.links.entry((server, IsOwn(lane == Lane::Own))).or_default()
     }
 }
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct IsOwn(bool);
 
 /// The way to the server, one connection after another.
 #[derive(Default)]
@@ -71,7 +74,7 @@ pub(crate) enum Phase {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Belief {
-    pub(crate) key: Key,
+    pub(crate) keys: Keys,
     pub(crate) mode: Mode,
     pub(crate) end: Nanos,
 }

@@ -5,6 +5,7 @@
 //! these faults but `naive` and `none`, and not kept by a lock with a mistake put in, which is how the model itself is
 //! tested.
 
+mod beliefs;
 mod client;
 mod leases;
 mod network;
@@ -15,7 +16,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use locks::{Count, Millis, Prefer, Strategy};
+use locks::{ArgValue, Count, Millis, Prefer, Strategy};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
@@ -65,6 +66,10 @@ const LEASED: [Strategy; 8] = [
     },
 ];
 
+fn over_servers(name: &str) -> Strategy {
+    Strategy::named(name, &[]).expect("a strategy")
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -85,6 +90,22 @@ proptest! {
             prop_assert_eq!(world.violation, None, "{}", strategy.name());
             prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", strategy.name());
         }
+    }
+
+    #[test]
+    fn no_two_clients_believe_in_one_lock_over_servers_of_which_a_minority_is_in_trouble(seed: u64) {
+        for name in ["redlock", "multilock"] {
+            let world = World::run(over_servers(name), Mistake::None, seed);
+            prop_assert_eq!(world.violation, None, "{}", name);
+            prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", name);
+        }
+        // It promises no progress: what a dead client was collecting outlasts the time that there is.
+        prop_assert_eq!(World::run(over_servers("redisson-multilock"), Mistake::None, seed).violation, None);
+        let sequential = [("fanout".to_owned(), ArgValue::Text("sequential".to_owned()))];
+        let sequential = Strategy::named("redlock", &sequential).expect("a way to ask");
+        let world = World::run(sequential, Mistake::None, seed);
+        prop_assert_eq!(world.violation, None);
+        prop_assert_eq!(world.unserved, Vec::<usize>::new());
     }
 
     #[test]
@@ -157,6 +178,23 @@ fn mistakes_in_the_locks_with_a_lease_are_caught() {
     ];
     let found = cases.map(|(strategy, mistake)| (caught(strategy, mistake), strategy.name(), mistake));
     assert!(found.iter().all(|&(worlds, ..)| worlds > 3), "{found:?}");
+}
+
+#[test]
+fn mistakes_in_the_locks_over_several_servers_are_caught() {
+    use Mistake::{DeleteWithoutCompare, LeaseFromReply, RestartWithoutData, ReusedCallIds};
+    for name in ["redlock", "multilock"] {
+        for mistake in [DeleteWithoutCompare, LeaseFromReply, RestartWithoutData, ReusedCallIds] {
+            let found = caught(over_servers(name), mistake);
+            assert!(found > 0, "{mistake:?} of {name}: in none of the worlds");
+        }
+    }
+}
+
+#[test]
+fn a_lock_of_redisson_that_does_not_look_at_the_time_is_caught() {
+    let found = caught(over_servers("redisson-redlock"), Mistake::None);
+    assert!(found > 3, "in {found} worlds");
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! How commands and answers travel: delays, connections that close, and clients that are stopped after a send.
 
-use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, Token};
+use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, ServerId, Token};
 
-use crate::redis::Effect;
-use crate::setting::Mistake;
+use crate::redis::{Effect, Redis};
+use crate::setting::{Mistake, Trouble};
 use crate::world::{Happening, Run};
 
 /// Who waits for an answer, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) client: usize,
+    pub(crate) server: ServerId,
     pub(crate) lane: Lane,
     pub(crate) connection: u64,
     /// The call, or, with `ReusedCallIds`, which one it is in its request.
@@ -17,7 +18,7 @@ pub(crate) struct Sender {
 }
 
 impl Run {
-    pub(crate) fn send(&mut self, client: usize, lane: Lane, call: CallId, command: Command) {
+    pub(crate) fn send(&mut self, client: usize, server: ServerId, lane: Lane, call: CallId, command: Command) {
         if matches!(
             command,
             Command::CompareAndDelete {
@@ -26,11 +27,18 @@ impl Run {
             } | Command::Run {
                 form: ScriptForm::Source,
                 ..
+            } | Command::RunAll {
+                form: ScriptForm::Source,
+                ..
             }
         ) {
             self.count("asked with source");
         }
-        let (delay, closes) = (self.delay(), self.strikes(self.faults.close_percent));
+        let slow = match self.trouble_of(server) {
+            Some(Trouble::Slow(longest)) => self.up_to(longest),
+            Some(Trouble::Down | Trouble::Restarts) | None => Nanos::ZERO,
+        };
+        let (delay, closes) = (self.delay().after(slow), self.strikes(self.faults.close_percent));
         let stops = self
             .strikes(self.faults.stop_percent)
             .then(|| self.up_to(Nanos::from_millis(300)));
@@ -44,12 +52,13 @@ impl Run {
         if let Some(length) = stops {
             state.stopped_until = self.now.after(length);
         }
-        let link = state.link(lane);
+        let link = state.link(server, lane);
         link.unanswered.push(call);
         link.up = link.up.max(self.now.after(delay));
         let (at, connection) = (link.up, link.connection);
         let from = Sender {
             client,
+            server,
             lane,
             connection,
             tag,
@@ -61,6 +70,7 @@ impl Run {
                 at,
                 Happening::Closes {
                     client,
+                    server,
                     lane,
                     connection,
                 },
@@ -69,10 +79,16 @@ impl Run {
     }
 
     pub(crate) fn arrives(&mut self, from: Sender, command: Command) {
-        if self.strikes(self.faults.forget_percent) {
-            self.server.forget_scripts();
+        // A server that is down answers nobody, and carries nothing out.
+        if self.trouble_of(from.server) == Some(Trouble::Down) {
+            return;
         }
-        if let Some(reply) = self.server.run(self.now, from, command) {
+        if self.strikes(self.faults.forget_percent) {
+            self.server(from).forget_scripts();
+        }
+        self.restart(from.server);
+        let now = self.now;
+        if let Some(reply) = self.server(from).run(now, from, command) {
             self.reply(from, reply);
         } else {
             let Command::AwaitBell { token, timeout_ms, .. } = command else {
@@ -81,7 +97,7 @@ impl Run {
             let at = self.now.after(Nanos::from_millis(timeout_ms));
             self.later(at, Happening::Unblocks { from, token });
         }
-        for effect in self.server.take_effects() {
+        for effect in self.server(from).take_effects() {
             match effect {
                 Effect::Pops(waiter) => self.reply(waiter, Reply::Items),
                 Effect::Publishes(listener) => {
@@ -93,8 +109,34 @@ impl Run {
         }
     }
 
+    fn server(&mut self, from: Sender) -> &mut Redis {
+        &mut self.servers[usize::from(from.server.0)]
+    }
+
+    /// What is wrong with this server while there are faults.
+    fn trouble_of(&self, server: ServerId) -> Option<Trouble> {
+        let is_this = |&&(at, _): &&(ServerId, Trouble)| at == server && self.now < self.faults.end;
+        self.faults.troubles.iter().find(is_this).map(|&(_, trouble)| trouble)
+    }
+
+    /// Now and then: its scripts are gone, its keys are not, but for `Mistake::RestartWithoutData`.
+    fn restart(&mut self, server: ServerId) {
+        if self.trouble_of(server) != Some(Trouble::Restarts) || self.chance.below(8) > 0 {
+            return;
+        }
+        self.count("restarted");
+        let redis = &mut self.servers[usize::from(server.0)];
+        redis.forget_scripts();
+        if self.mistake == Mistake::RestartWithoutData {
+            redis.keys.clear();
+        }
+        for client in 0..self.clients.len() {
+            self.close(client, server, Lane::Shared);
+        }
+    }
+
     pub(crate) fn unblocks(&mut self, from: Sender, token: Token) {
-        if self.server.unblock(from, token) {
+        if self.server(from).unblock(from, token) {
             self.reply(from, Reply::Nil);
         }
     }
@@ -107,7 +149,7 @@ impl Run {
     /// When what the server sends now arrives. Of a connection that is no more it does not matter.
     fn way_back(&mut self, to: Sender) -> Nanos {
         let at = self.now.after(self.delay());
-        let link = self.clients[to.client].link(to.lane);
+        let link = self.clients[to.client].link(to.server, to.lane);
         link.down = link.down.max(at);
         link.down
     }
@@ -120,15 +162,18 @@ impl Run {
             Some(CallId(from.tag))
         };
         if let Some(call) = call {
-            state.link(from.lane).unanswered.retain(|&waiting| waiting != call);
+            state
+                .link(from.server, from.lane)
+                .unanswered
+                .retain(|&waiting| waiting != call);
             self.tell(from.client, Event::Replied { call, reply });
         }
     }
 
     /// What was sent may still arrive; no answer comes back.
-    pub(crate) fn close(&mut self, client: usize, lane: Lane) {
+    pub(crate) fn close(&mut self, client: usize, server: ServerId, lane: Lane) {
         let now = self.now;
-        let link = self.clients[client].link(lane);
+        let link = self.clients[client].link(server, lane);
         link.connection += 1;
         (link.up, link.down) = (now, now);
         for call in std::mem::take(&mut link.unanswered) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use locks::{Command, ErrorKind, Key, Nanos, Reply, ScriptForm, Token};
+use locks::{Command, ErrorKind, Key, Keys, Nanos, Reply, Script, ScriptForm, Token};
 
 use crate::leases::Crowd;
 use crate::network::Sender;
@@ -108,6 +108,9 @@ impl Redis {
             }
             | Command::Run {
                 form: ScriptForm::Sha, ..
+            }
+            | Command::RunAll {
+                form: ScriptForm::Sha, ..
             } if !self.script_cached => Reply::Error(ErrorKind::NoScript),
             Command::CompareAndDelete { key, token, .. } => {
                 self.script_cached = true;
@@ -128,6 +131,16 @@ impl Redis {
                 self.script_cached = true;
                 let leased = self.run_lease(now, script, key, token, numbers);
                 leased.unwrap_or_else(|| Reply::Int(self.run_script(now, script, key, token, numbers)))
+            }
+            Command::RunAll {
+                script,
+                keys,
+                token,
+                lease_ms,
+                ..
+            } => {
+                self.script_cached = true;
+                Reply::Int(self.run_over_keys(now, script, keys, token, lease_ms))
             }
             Command::SetNx { key } => {
                 if self.keys.contains_key(&key) {
@@ -157,5 +170,30 @@ impl Redis {
 
     pub(crate) fn delete(&mut self, key: Key) -> Reply {
         Reply::Int(i64::from(self.keys.remove(&key).is_some()))
+    }
+
+    pub(crate) fn run_over_keys(&mut self, now: Nanos, script: Script, keys: Keys, token: Token, lease_ms: u64) -> i64 {
+        let keys = keys.as_slice();
+        match script {
+            Script::TakeAll => {
+                if keys.iter().any(|key| self.keys.contains_key(key)) {
+                    return 0;
+                }
+                for &key in keys {
+                    self.set(now, key, token, lease_ms);
+                }
+                1
+            }
+            Script::GiveBackAll => {
+                let mut deleted = 0;
+                for &key in keys {
+                    if self.holds(key, token) || self.mistake == Mistake::DeleteWithoutCompare {
+                        deleted += usize::from(self.keys.remove(&key).is_some());
+                    }
+                }
+                i64::from(deleted == keys.len())
+            }
+            other => panic!("the model does not know {other:?} over several keys"),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a world is like, drawn from its seed, and the mistakes that are put into one on purpose.
 
-use locks::{Chance, Lease, Nanos, Retry, RetryKind, Spec};
+use locks::{Chance, Lease, Nanos, Retry, RetryKind, ServerId, Spec, Strategy};
 
 /// What is put in on purpose, to see the property fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,18 @@ pub(crate) enum Mistake {
     FenceComesAgain,
     /// One more is let in than there is room for.
     OneTooMany,
+    /// A server comes back without its keys. No lock over several servers promises anything then.
+    RestartWithoutData,
+}
+
+/// What may be wrong with a server while there are faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Down,
+    /// Commands take up to this much longer.
+    Slow(Nanos),
+    /// With its data.
+    Restarts,
 }
 
 pub(crate) struct Setting {
@@ -33,6 +45,8 @@ pub(crate) struct Faults {
     pub(crate) forget_percent: u64,
     pub(crate) cancel_percent: u64,
     pub(crate) hold: Nanos,
+    /// Of fewer than half of the servers.
+    pub(crate) troubles: Vec<(ServerId, Trouble)>,
     /// From here on there are only short delays.
     pub(crate) end: Nanos,
 }
@@ -62,6 +76,7 @@ impl Setting {
             forget_percent: one_of(&[0, 0, 10]),
             cancel_percent: one_of(&[0, 0, 10, 50]),
             hold,
+            troubles: Vec::new(),
             end: Nanos(hold.0 * 4).max(Nanos::from_millis(300)),
         };
         Self {
@@ -85,8 +100,30 @@ impl Setting {
             forget_percent: 0,
             cancel_percent: 0,
             hold,
+            troubles: Vec::new(),
             end,
         };
+        self
+    }
+
+    /// The same over several servers where the strategy wants them, and trouble with a minority. Drawn last: the worlds
+    /// of other strategies stay as they are.
+    pub(crate) fn over_servers(mut self, strategy: Strategy, chance: &mut Chance) -> Self {
+        if strategy.nodes().is_none() {
+            return self;
+        }
+        let servers = 1 + chance.below(5) as u16;
+        self.spec.servers = servers;
+        // Some of the first ones: which they are makes no difference, but for the order of asking.
+        let first = chance.below(u64::from(servers)) as u16;
+        for at in 0..chance.below(u64::from(servers.div_ceil(2))) as u16 {
+            let trouble = match chance.below(3) {
+                0 => Trouble::Down,
+                1 => Trouble::Slow(Nanos::from_millis(100)),
+                _ => Trouble::Restarts,
+            };
+            self.faults.troubles.push((ServerId((first + at) % servers), trouble));
+        }
         self
     }
 }

@@ -34,6 +34,13 @@ impl Redis {
                 self.effects.extend(listeners.map(|&(_, at)| Effect::Publishes(at)));
                 1
             }
+            Script::CompareAndExpire => {
+                let mine = self.holds(key, token);
+                if mine {
+                    self.set(now, key, token, lease);
+                }
+                i64::from(mine)
+            }
             other => panic!("the model does not know {other:?}"),
         }
     }

@@ -5,17 +5,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Lane, Lasts, Lease, LockMachine, Mode, Nanos,
-    Outcome, Refusal, Reply, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lease, LockMachine, Mode, Nanos,
+    Outcome, Refusal, Reply, ServerId, Strategy, Token,
 };
 
-use crate::client::{Belief, Client, Phase};
+use crate::client::{Client, Phase};
 use crate::network::Sender;
 use crate::redis::Redis;
 use crate::setting::{Faults, Mistake, Setting};
 
 /// How long after the end of the faults each client must have been served again.
 const BOUND: Nanos = Nanos::from_secs(6);
+
+/// Where each client's own connection leads.
+const FIRST: ServerId = ServerId(0);
 
 /// What came of a world.
 pub(crate) struct World {
@@ -88,6 +91,7 @@ pub(crate) enum Happening {
     },
     Closes {
         client: usize,
+        server: ServerId,
         lane: Lane,
         connection: u64,
     },
@@ -108,13 +112,13 @@ pub(crate) struct Run {
     pub(crate) now: Nanos,
     pub(crate) agenda: BTreeMap<(Nanos, u64), Happening>,
     pub(crate) order: u64,
-    pub(crate) server: Redis,
+    pub(crate) servers: Vec<Redis>,
     pub(crate) clients: Vec<Client>,
-    pub(crate) wanted: Vec<Key>,
+    pub(crate) wanted: Vec<Keys>,
     pub(crate) keys: u64,
-    strategy: Strategy,
+    pub(crate) strategy: Strategy,
     /// Of the newest grant of each key.
-    fences: BTreeMap<Key, Fence>,
+    pub(crate) fences: BTreeMap<Key, Fence>,
     pub(crate) lease: Lease,
     pub(crate) faults: Faults,
     pub(crate) mistake: Mistake,
@@ -136,7 +140,7 @@ impl Run {
         } = if calm {
             Setting::draw(&mut chance).without_faults()
         } else {
-            Setting::draw(&mut chance)
+            Setting::draw(&mut chance).over_servers(strategy, &mut chance)
         };
         let (lease, spec) = (spec.lease, Arc::new(spec));
         let clients: Vec<Client> = streams
@@ -148,8 +152,8 @@ impl Run {
             now: Nanos::ZERO,
             agenda: BTreeMap::new(),
             order: 0,
-            server: Redis::new(mistake),
-            wanted: vec![Key(0); clients.len()],
+            servers: (0..spec.servers).map(|_| Redis::new(mistake)).collect(),
+            wanted: vec![Key(0).into(); clients.len()],
             clients,
             keys,
             strategy,
@@ -194,15 +198,20 @@ impl Run {
         match happening {
             Happening::Turn { .. } => self.turn(client),
             Happening::Cancels { turn, .. } if turn == state.turn => self.cancel(client),
-            Happening::Answers { from, reply } if from.connection == state.link(from.lane).connection => {
+            Happening::Answers { from, reply } if from.connection == state.link(from.server, from.lane).connection => {
                 self.answer(from, reply);
             }
-            Happening::Publishes { connection, .. } if connection == state.link(Lane::Own).connection => {
+            Happening::Publishes { connection, .. } if connection == state.link(FIRST, Lane::Own).connection => {
                 self.count("told");
                 self.tell(client, Event::Published);
             }
-            Happening::Closes { lane, connection, .. } if connection == state.link(lane).connection => {
-                self.close(client, lane);
+            Happening::Closes {
+                server,
+                lane,
+                connection,
+                ..
+            } if connection == state.link(server, lane).connection => {
+                self.close(client, server, lane);
             }
             Happening::Loses { call: Some(call), .. } => self.tell(client, Event::Lost { call }),
             Happening::Loses { call: None, .. } => self.tell(client, Event::Disconnected),
@@ -221,8 +230,8 @@ impl Run {
     fn turn(&mut self, client: usize) {
         match self.clients[client].phase {
             Phase::Idle => {
-                let key = Key(self.chance.below(self.keys) as u32);
-                self.wanted[client] = key;
+                let keys = self.some_keys();
+                self.wanted[client] = keys;
                 self.clients[client].phase = Phase::Waiting;
                 self.clients[client].present.clear();
                 self.clients[client].asked = self.now;
@@ -242,7 +251,7 @@ impl Run {
                     Mode::Exclusive
                 };
                 self.clients[client].mode = mode;
-                self.tell(client, Event::Acquire { keys: key.into(), mode });
+                self.tell(client, Event::Acquire { keys, mode });
             }
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;
@@ -250,6 +259,15 @@ impl Run {
                 self.tell(client, Event::Release);
             }
             Phase::Waiting => {} // Cancelled meanwhile; its settlement brings the next turn.
+        }
+    }
+
+    fn some_keys(&mut self) -> Keys {
+        let mut key = || Key(self.chance.below(self.keys) as u32);
+        if self.strategy.takes_many_keys() {
+            Keys::new(&[key(), key()]).expect("two are few")
+        } else {
+            key().into()
         }
     }
 
@@ -266,13 +284,16 @@ impl Run {
         for action in out.drain() {
             match action {
                 Action::Send {
-                    call, command, over, ..
-                } => self.send(client, over, call, command),
+                    call,
+                    to,
+                    over,
+                    command,
+                } => self.send(client, to, over, call, command),
                 Action::WakeAt(local) => self.wake_at(client, local),
                 Action::Settle(outcome) => self.settle(client, outcome),
                 Action::HangUp => {
                     self.count("hung up");
-                    self.close(client, Lane::Own);
+                    self.close(client, FIRST, Lane::Own);
                 }
                 Action::Queued => {
                     let before = self.clients[client].queued.replace(self.now);
@@ -332,51 +353,5 @@ impl Run {
         };
         let at = self.now.after(self.up_to(longest));
         self.later(at, Happening::Turn { client });
-    }
-
-    fn believe(&mut self, client: usize, lasts: Lasts) {
-        let (key, state) = (self.wanted[client], &mut self.clients[client]);
-        let local = match lasts {
-            Lasts::Until(_) if self.mistake == Mistake::LeaseFromReply => self.lease.until(state.clock.reads(self.now)),
-            Lasts::Until(local) => local,
-            Lasts::Unbounded => Nanos::NEVER,
-        };
-        let end = state.clock.shows(local);
-        let mode = state.mode;
-        state.belief = Some(Belief { key, mode, end });
-        state.served |= self.now >= self.faults.end;
-        let rival = |(id, other): (usize, &Client)| {
-            let belief = other
-                .belief
-                .filter(|belief| belief.key == key && belief.end > self.now)?;
-            let share = mode == Mode::Shared && belief.mode == Mode::Shared;
-            (id != client && !share).then(|| format!("{client} and {id} hold {key:?} at {:?}: {belief:?}", self.now))
-        };
-        let rivals: Vec<String> = self.clients.iter().enumerate().filter_map(rival).collect();
-        if rivals.len() >= self.strategy.permits() as usize {
-            self.violation = rivals.into_iter().next();
-        }
-        if self.faults.none {
-            self.violation = self.violation.take().or_else(|| self.overtaken(client));
-        }
-    }
-
-    fn number(&mut self, client: usize, fence: Option<Fence>) {
-        let Some(fence) = fence else { return };
-        let before = self.fences.insert(self.wanted[client], fence);
-        if before >= Some(fence) {
-            self.violation = Some(format!("{client} is granted {fence:?} after {before:?}"));
-        }
-    }
-
-    /// Who had a place in the queue before this one asked, and waits still. With faults it may: its place can lapse.
-    fn overtaken(&self, client: usize) -> Option<String> {
-        let (key, asked) = (self.wanted[client], self.clients[client].asked);
-        let before = |id: usize| {
-            let waits = self.wanted[id] == key && self.clients[id].phase == Phase::Waiting;
-            let queued = self.clients[id].queued.filter(|&queued| waits && queued < asked)?;
-            (id != client).then(|| format!("{client}, asked at {asked:?}, overtakes {id}, queued at {queued:?}"))
-        };
-        (0..self.clients.len()).find_map(before)
     }
 }

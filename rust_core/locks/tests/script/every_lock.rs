@@ -26,17 +26,16 @@ pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
     Strategy::ALL.into_iter().filter(|&strategy| strategy != Strategy::None)
 }
 
-/// All on one server that ask again after a pause, each with the answer that says that somebody else has the lock.
+/// All that ask again after a pause, each with the answer that says that somebody else has the lock.
 fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
     Strategy::ALL.into_iter().filter_map(|strategy| match strategy {
+        // The last two give something back before they pause.
         Strategy::None
         | Strategy::Fair
         | Strategy::FairQueue { .. }
         | Strategy::Notify
         | Strategy::Redlock(_)
-        | Strategy::RedissonRedlock(_)
-        | Strategy::Multilock(_)
-        | Strategy::RedissonMultilock(_) => None,
+        | Strategy::Multilock(_) => None,
         Strategy::Naive => Some((strategy, Reply::Int(0))),
         Strategy::Mutex
         | Strategy::Watchdog { .. }
@@ -44,7 +43,9 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
         | Strategy::ReadWrite { .. }
         | Strategy::Semaphore { .. }
         | Strategy::Fenced { .. }
-        | Strategy::Replicated { .. } => Some((strategy, Reply::Nil)),
+        | Strategy::Replicated { .. }
+        | Strategy::RedissonRedlock(_)
+        | Strategy::RedissonMultilock(_) => Some((strategy, Reply::Nil)),
     })
 }
 

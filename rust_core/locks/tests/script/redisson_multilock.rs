@@ -7,8 +7,10 @@ use crate::words::{BELIEF_MS, LEASE_MS, Script, every_10_ms, lease, one_attempt}
 
 use ScriptForm::{Sha, Source};
 
-const FIRST: Key = Key(9);
-const SECOND: Key = Key(2);
+/// Of server 0.
+const FIRST: Key = Key(8);
+/// Of server 1.
+const SECOND: Key = Key(3);
 /// What a child lives for while the others are collected: twice 30 ms for each of two.
 const COLLECTING_MS: u64 = 120;
 
@@ -85,6 +87,20 @@ fn the_keys_are_taken_in_the_order_given_and_every_lease_is_set_anew_at_the_end(
         .expect_both_back("a0", ["b0", "b1"])
         .replies(&["b0", "b1"], Reply::Int(1))
         .expect(Outcome::Released);
+}
+
+#[test]
+fn a_key_is_looked_for_on_its_own_server_whoever_names_it_and_where() {
+    let strategy = strategy("redisson-multilock", &[]);
+    for (keys, server) in [([FIRST, SECOND], 0), ([SECOND, FIRST], 1)] {
+        let first = keys[0];
+        crate::words::script(strategy, over(2, one_attempt()))
+            .acquire_all(Keys::new(&keys).expect("few keys"))
+            .expect_set_on("a0", server, first, None)
+            .expect_guard()
+            .reply("a0", Reply::Nil)
+            .expect(Outcome::Refused(Refusal::Busy));
+    }
 }
 
 #[test]

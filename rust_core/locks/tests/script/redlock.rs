@@ -103,7 +103,15 @@ fn a_split_vote_of_an_even_number_is_settled_at_once_and_counted() {
         .sleep()
         .expect_sets(&["c0", "c1", "c2", "c3"])
         .expect_attempts(2)
-        .expect_split_votes(1);
+        .expect_split_votes(1)
+        .reply("c0", Reply::Ok)
+        .expect_nothing()
+        .replies(&["c1", "c2"], Reply::Nil)
+        .expect_deletes("c0", &[("d0", Sha), ("d1", Sha), ("d2", Sha), ("d3", Source)])
+        .expect_wake_after(NODE_TIMEOUT_MS)
+        .reply("d0", Reply::Int(1))
+        .expect_pause(10..=10)
+        .expect_split_votes(2);
     // Two servers: both are a quorum.
     on(2, "redlock", one_attempt())
         .acquire()

@@ -1,89 +1,15 @@
-//! Properties of the locks over several servers: whatever happens, in whatever order, within the contract of the driver.
-//!
-//! A driver that knows nothing of locks tells a machine arbitrary things, on up to six servers, and a watcher checks each
-//! thing the machine wants: call ids are used once, a grant rests on answers of its own attempt by a quorum of servers or
-//! all children, each give-back carries a token that was sent to its server before, and every request settles once.
+//! Tells a machine what happens, and checks each thing that it wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, ErrorKind, Event, Key, Keys, Lane, Lasts, Lease, LockMachine,
-    Mode, Nanos, Outcome, Reply, Retry, RetryKind, Script, ScriptForm, ServerId, Spec, Strategy as Lock, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Keys, Lane, Lasts, LockMachine, Mode, Nanos,
+    Outcome, Reply, Script, ScriptForm, ServerId, Spec, Strategy as Lock, Token,
 };
-use proptest::prelude::*;
-use proptest::sample::{Index, select};
-use proptest::test_runner::RngSeed;
+use proptest::sample::Index;
 
-#[derive(Clone, Debug)]
-enum Step {
-    /// `Acquire` when idle, `Release` while held.
-    Request(Vec<u32>),
-    Cancel,
-    /// To any call ever made, answered or not.
-    Answer(Index, Reply),
-    /// To one that has no answer, the reply that is the most likely to lead on.
-    AnswerWell(Index),
-    /// To one that has no answer: somebody else has it.
-    AnswerBusy(Index),
-    Lose(Index),
-    Wake,
-    /// On to the point asked for, and wake.
-    Sleep,
-    Pass(Nanos),
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let errors = [
-        ErrorKind::NoScript,
-        ErrorKind::ReadOnly,
-        ErrorKind::Loading,
-        ErrorKind::Moved,
-        ErrorKind::OutOfMemory,
-        ErrorKind::WrongType,
-        ErrorKind::NoAuth,
-        ErrorKind::Other,
-        ErrorKind::Unexpected,
-    ];
-    let reply = prop_oneof![
-        4 => select(vec![Reply::Ok, Reply::Nil, Reply::Int(0), Reply::Int(1)]),
-        1 => select(vec![Reply::Int(-1), Reply::Int(i64::MAX), Reply::Items, Reply::Other]),
-        1 => select(errors.to_vec()).prop_map(Reply::Error),
-    ];
-    let pass = prop_oneof![0..1_000_000_u64, 0..60_000_000_u64, 0..20_000_000_000_u64].prop_map(Nanos);
-    let step = prop_oneof![
-        6 => prop::collection::vec(0..3_u32, 1..4).prop_map(Step::Request),
-        1 => Just(Step::Cancel),
-        3 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        16 => any::<Index>().prop_map(Step::AnswerWell),
-        4 => any::<Index>().prop_map(Step::AnswerBusy),
-        1 => any::<Index>().prop_map(Step::Lose),
-        1 => Just(Step::Wake),
-        3 => Just(Step::Sleep),
-        4 => pass.prop_map(Step::Pass),
-    ];
-    prop::collection::vec(step, 0..200)
-}
-
-fn specs() -> impl Strategy<Value = Spec> {
-    let lease = select(vec![3, 50, 10_000, 1 << 53]);
-    let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
-    let wait = select(vec![Nanos::ZERO, Nanos::from_millis(30), Nanos::from_millis(100)]);
-    let retry = (select(RetryKind::ALL.to_vec()), most, wait);
-    (1..=6_u16, lease, retry).prop_map(|(servers, lease, (kind, max_attempts, max_wait))| Spec {
-        servers,
-        lease: Lease::new(lease).expect("a good lease"),
-        patience: Nanos::from_millis(20),
-        retry: Retry {
-            kind,
-            base: Nanos::from_millis(1),
-            factor: 2.0,
-            cap: Nanos::from_millis(50),
-            max_attempts,
-            max_wait,
-        },
-    })
-}
+use crate::Step;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -94,16 +20,22 @@ enum Phase {
     Letting,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Open,
+    /// The first one.
+    Came(Reply),
+    Lost,
+}
+
 struct Call {
     id: CallId,
     server: ServerId,
     command: Command,
-    /// The first answer; `None` when it is lost.
-    answer: Option<Option<Reply>>,
+    answer: Answer,
 }
 
-/// Tells the machine, and checks each thing it wants.
-struct Watcher {
+pub(crate) struct Watcher {
     strategy: Lock,
     servers: u16,
     lock: AnyLock,
@@ -120,7 +52,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(strategy: Lock, spec: Spec, seed: u64) -> Self {
+    pub(crate) fn new(strategy: Lock, spec: Spec, seed: u64) -> Self {
         Self {
             strategy,
             servers: spec.servers,
@@ -136,7 +68,7 @@ impl Watcher {
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    pub(crate) fn step(&mut self, step: &Step) {
         match step {
             Step::Request(keys) => self.request(keys),
             Step::Cancel => {
@@ -187,20 +119,22 @@ impl Watcher {
     /// One that has no answer.
     fn open(&self, which: Index) -> Option<usize> {
         let open: Vec<usize> = (0..self.calls.len())
-            .filter(|&at| self.calls[at].answer.is_none())
+            .filter(|&at| self.calls[at].answer == Answer::Open)
             .collect();
         (!open.is_empty()).then(|| *which.get(&open))
     }
 
     fn answer(&mut self, at: usize, reply: Reply) {
         let call = &mut self.calls[at];
-        call.answer.get_or_insert(Some(reply));
+        if call.answer == Answer::Open {
+            call.answer = Answer::Came(reply);
+        }
         let call = call.id;
         self.tell(Event::Replied { call, reply });
     }
 
     fn lose(&mut self, at: usize) {
-        self.calls[at].answer = Some(None);
+        self.calls[at].answer = Answer::Lost;
         let call = self.calls[at].id;
         self.tell(Event::Lost { call });
     }
@@ -269,7 +203,7 @@ impl Watcher {
             id,
             server,
             command,
-            answer: None,
+            answer: Answer::Open,
         });
     }
 
@@ -300,7 +234,7 @@ impl Watcher {
         let good_to = |is: fn(Command) -> bool| {
             let good = mine
                 .iter()
-                .filter(|call| is(call.command) && call.answer == Some(Some(good(call.command))));
+                .filter(|call| is(call.command) && call.answer == Answer::Came(good(call.command)));
             good.map(|call| (call.server, key_of(call.command)))
                 .collect::<BTreeSet<_>>()
                 .len()
@@ -322,13 +256,13 @@ impl Watcher {
     }
 
     /// Loses all that is unanswered, delivers the wake-ups, and finds the request settled.
-    fn come_to_rest(&mut self, ending: Ending) {
+    pub(crate) fn come_to_rest(&mut self, ending: Ending) {
         for _ in 0..1_000 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {
                 return;
             }
             while let Some(at) = (ending == Ending::Lost)
-                .then(|| self.calls.iter().position(|call| call.answer.is_none()))
+                .then(|| self.calls.iter().position(|call| call.answer == Answer::Open))
                 .flatten()
             {
                 self.lose(at);
@@ -340,7 +274,7 @@ impl Watcher {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+pub(crate) enum Ending {
     Lost,
     Silence,
 }
@@ -385,46 +319,5 @@ fn busy(command: Command) -> Reply {
     match command {
         Command::SetNxPx { .. } => Reply::Nil,
         _ => Reply::Int(0),
-    }
-}
-
-fn locks_over_servers() -> Vec<Lock> {
-    let mut locks: Vec<Lock> = Lock::ALL.into_iter().filter(|lock| lock.nodes().is_some()).collect();
-    let sequential = [("fanout".to_owned(), locks::ArgValue::Text("sequential".to_owned()))];
-    locks.push(Lock::named("redlock", &sequential).expect("a way to ask"));
-    locks
-}
-
-/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
-fn config() -> ProptestConfig {
-    let config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    match config.rng_seed {
-        RngSeed::Random => ProptestConfig {
-            rng_seed: RngSeed::Fixed(20_150_304),
-            ..config
-        },
-        RngSeed::Fixed(_) => config,
-    }
-}
-
-proptest! {
-    #![proptest_config(config())]
-
-    #[test]
-    fn whatever_happens_each_request_settles_once_and_by_a_quorum_of_its_own_calls(
-        strategy in select(locks_over_servers()),
-        spec in specs(),
-        seed: u64,
-        steps in steps(),
-        ending in select(vec![Ending::Lost, Ending::Silence]),
-    ) {
-        let mut watcher = Watcher::new(strategy, spec, seed);
-        for step in &steps {
-            watcher.step(step);
-        }
-        watcher.come_to_rest(ending);
     }
 }

@@ -1,0 +1,59 @@
+//! What the clients believe, and whether it can be true of all of them.
+
+use locks::{Fence, Keys, Lasts, Mode, Nanos};
+
+use crate::client::{Belief, Client, Phase};
+use crate::setting::Mistake;
+use crate::world::Run;
+
+impl Run {
+    pub(crate) fn believe(&mut self, client: usize, lasts: Lasts) {
+        let (keys, state) = (self.wanted[client], &mut self.clients[client]);
+        let local = match lasts {
+            Lasts::Until(_) if self.mistake == Mistake::LeaseFromReply => self.lease.until(state.clock.reads(self.now)),
+            Lasts::Until(local) => local,
+            Lasts::Unbounded => Nanos::NEVER,
+        };
+        let end = state.clock.shows(local);
+        let mode = state.mode;
+        state.belief = Some(Belief { keys, mode, end });
+        state.served |= self.now >= self.faults.end;
+        let rival = |(id, other): (usize, &Client)| {
+            let belief = other
+                .belief
+                .filter(|belief| meet(belief.keys, keys) && belief.end > self.now)?;
+            let share = mode == Mode::Shared && belief.mode == Mode::Shared;
+            (id != client && !share).then(|| format!("{client} and {id} hold {keys:?} at {:?}: {belief:?}", self.now))
+        };
+        let rivals: Vec<String> = self.clients.iter().enumerate().filter_map(rival).collect();
+        if rivals.len() >= self.strategy.permits() as usize {
+            self.violation = rivals.into_iter().next();
+        }
+        if self.faults.none {
+            self.violation = self.violation.take().or_else(|| self.overtaken(client));
+        }
+    }
+
+    pub(crate) fn number(&mut self, client: usize, fence: Option<Fence>) {
+        let Some(fence) = fence else { return };
+        let before = self.fences.insert(self.wanted[client].only(), fence);
+        if before >= Some(fence) {
+            self.violation = Some(format!("{client} is granted {fence:?} after {before:?}"));
+        }
+    }
+
+    /// Who had a place in the queue before this one asked, and waits still. With faults it may: its place can lapse.
+    fn overtaken(&self, client: usize) -> Option<String> {
+        let (keys, asked) = (self.wanted[client], self.clients[client].asked);
+        let before = |id: usize| {
+            let waits = meet(self.wanted[id], keys) && self.clients[id].phase == Phase::Waiting;
+            let queued = self.clients[id].queued.filter(|&queued| waits && queued < asked)?;
+            (id != client).then(|| format!("{client}, asked at {asked:?}, overtakes {id}, queued at {queued:?}"))
+        };
+        (0..self.clients.len()).find_map(before)
+    }
+}
+
+fn meet(some: Keys, others: Keys) -> bool {
+    some.as_slice().iter().any(|key| others.as_slice().contains(key))
+}

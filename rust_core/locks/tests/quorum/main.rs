@@ -1,0 +1,124 @@
+//! Properties of the locks over several servers: whatever happens, in whatever order, within the contract of the driver.
+//!
+//! A driver that knows nothing of locks tells a machine arbitrary things, on up to six servers, and a watcher checks each
+//! thing the machine wants: call ids are used once, a grant rests on answers of its own attempt by a quorum of servers or
+//! all children, each give-back carries a token that was sent to its server before, and every request settles once.
+
+mod watcher;
+
+use locks::{ErrorKind, Lease, Nanos, Reply, Retry, RetryKind, Spec, Strategy as Lock};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::RngSeed;
+use watcher::{Ending, Watcher};
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// `Acquire` when idle, `Release` while held.
+    Request(Vec<u32>),
+    Cancel,
+    /// To any call ever made, answered or not.
+    Answer(Index, Reply),
+    /// To one that has no answer, the reply that is the most likely to lead on.
+    AnswerWell(Index),
+    /// To one that has no answer: somebody else has it.
+    AnswerBusy(Index),
+    Lose(Index),
+    Wake,
+    /// On to the point asked for, and wake.
+    Sleep,
+    Pass(Nanos),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let errors = [
+        ErrorKind::NoScript,
+        ErrorKind::ReadOnly,
+        ErrorKind::Loading,
+        ErrorKind::Moved,
+        ErrorKind::OutOfMemory,
+        ErrorKind::WrongType,
+        ErrorKind::NoAuth,
+        ErrorKind::Other,
+        ErrorKind::Unexpected,
+    ];
+    let reply = prop_oneof![
+        4 => select(vec![Reply::Ok, Reply::Nil, Reply::Int(0), Reply::Int(1)]),
+        1 => select(vec![Reply::Int(-1), Reply::Int(i64::MAX), Reply::Items, Reply::Other]),
+        1 => select(errors.to_vec()).prop_map(Reply::Error),
+    ];
+    let pass = prop_oneof![0..1_000_000_u64, 0..60_000_000_u64, 0..20_000_000_000_u64].prop_map(Nanos);
+    let step = prop_oneof![
+        6 => prop::collection::vec(0..3_u32, 1..4).prop_map(Step::Request),
+        1 => Just(Step::Cancel),
+        3 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
+        16 => any::<Index>().prop_map(Step::AnswerWell),
+        4 => any::<Index>().prop_map(Step::AnswerBusy),
+        1 => any::<Index>().prop_map(Step::Lose),
+        1 => Just(Step::Wake),
+        3 => Just(Step::Sleep),
+        4 => pass.prop_map(Step::Pass),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+fn specs() -> impl Strategy<Value = Spec> {
+    let lease = select(vec![3, 50, 10_000, 1 << 53]);
+    let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
+    let wait = select(vec![Nanos::ZERO, Nanos::from_millis(30), Nanos::from_millis(100)]);
+    let retry = (select(RetryKind::ALL.to_vec()), most, wait);
+    (1..=6_u16, lease, retry).prop_map(|(servers, lease, (kind, max_attempts, max_wait))| Spec {
+        servers,
+        lease: Lease::new(lease).expect("a good lease"),
+        patience: Nanos::from_millis(20),
+        retry: Retry {
+            kind,
+            base: Nanos::from_millis(1),
+            factor: 2.0,
+            cap: Nanos::from_millis(50),
+            max_attempts,
+            max_wait,
+        },
+    })
+}
+
+fn locks_over_servers() -> Vec<Lock> {
+    let mut locks: Vec<Lock> = Lock::ALL.into_iter().filter(|lock| lock.nodes().is_some()).collect();
+    let sequential = [("fanout".to_owned(), locks::ArgValue::Text("sequential".to_owned()))];
+    locks.push(Lock::named("redlock", &sequential).expect("a way to ask"));
+    locks
+}
+
+/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    match config.rng_seed {
+        RngSeed::Random => ProptestConfig {
+            rng_seed: RngSeed::Fixed(20_150_304),
+            ..config
+        },
+        RngSeed::Fixed(_) => config,
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn whatever_happens_each_request_settles_once_and_by_a_quorum_of_its_own_calls(
+        strategy in select(locks_over_servers()),
+        spec in specs(),
+        seed: u64,
+        steps in steps(),
+        ending in select(vec![Ending::Lost, Ending::Silence]),
+    ) {
+        let mut watcher = Watcher::new(strategy, spec, seed);
+        for step in &steps {
+            watcher.step(step);
+        }
+        watcher.come_to_rest(ending);
+    }
+}
