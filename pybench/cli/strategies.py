@@ -26,7 +26,7 @@ def strategies(
     *,
     as_json: AsJson = False,
 ) -> int:
-    """List the locks: what they cost, what they promise, when to use them.
+    """List the locks: cost, promise, when to use them.
 
     With a name: also its commands, under which faults its promise holds, and its arguments.
     """

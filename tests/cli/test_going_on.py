@@ -99,6 +99,12 @@ def test_the_command_that_goes_on_says_where_a_password_is_to_be_filled_in(url: 
     assert command({"matrix": {"expanded": {"backends": backends}}}, "my run") == said
 
 
+def test_the_command_that_goes_on_names_all_servers_of_a_run_that_was_given_several():
+    urls = ["redis://me:***@a", "redis://b"]
+    told = command({"matrix": {"expanded": {"backends": {"redis": {"urls": urls}}}}}, "folder")
+    assert told == "pybench run --resume folder --redis redis://me:PASSWORD@a --redis redis://b"
+
+
 def test_a_terminal_that_is_closed_ends_the_run_in_good_order(given_server: GivenServer, tmp_path: Path):
     arguments = ["run", "-s", "mutex", "--concurrency", "4", "--keys", "1000", "--trials", "3", "--duration", "2s"]
     program, *rest = [*COMMAND, *arguments, "--redis", given_server.url, "--out", "folder"]
