@@ -16,6 +16,7 @@ from pybench.matrix import Matrix
 from pybench.needs import own_connections, servers_of
 from pybench.numbers import plural
 from pybench.strategies import CATALOGUE, strategy_text
+from pybench.trials import PATIENCE_NS
 from pybench.values import OpenLoop
 
 MOST_CONNECTIONS = 10_000
@@ -65,11 +66,16 @@ def _lease_within_drift(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | N
     lease_ms = strategy.lease_ms(cell.ttl_ms)
     if lease_ms is None:
         return None
-    allowance_ns = drift_ns(lease_ms, strategy.drift_factor(cell.args))
+    allowance_ns = _allowance_ns(cell, lease_ms)
     if lease_ms * MS > allowance_ns:
         return None
     drift = format_duration(allowance_ns)
     return f"the drift allowance of {drift} takes all of the ttl of {format_lease(cell.ttl_ms)}; say a ttl from 3ms on"
+
+
+def _allowance_ns(cell: Cell, lease_ms: int) -> int:
+    strategy = CATALOGUE[cell.strategy]
+    return drift_ns(lease_ms, strategy.drift_factor(cell.args)) if strategy.allows_for_drift else 0
 
 
 def _hold_beyond_ttl(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
@@ -77,7 +83,7 @@ def _hold_beyond_ttl(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     lease_ms = strategy.longest_hold_ms(cell.ttl_ms, cell.args)
     if lease_ms is None or "hold-beyond-ttl" in matrix.allow:
         return None
-    believed_ns = lease_ms * MS - drift_ns(lease_ms, strategy.drift_factor(cell.args))
+    believed_ns = lease_ms * MS - _allowance_ns(cell, lease_ms)
     if cell.hold.median() < believed_ns:
         return None
     median_us = cell.hold.median() // US
@@ -176,6 +182,15 @@ def _too_few_replicas(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None
     return f"{needs}, and the server of {cell.backend} has {there}; attach more, or let pybench start them"
 
 
+def _wait_for_replicas(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    wait_ms = CATALOGUE[cell.strategy].argument("timeout_ms", cell.args)
+    most_ms = min(cell.ttl_ms, PATIENCE_NS // MS)
+    if wait_ms is None or int(wait_ms) < most_ms:
+        return None
+    whose = f"the ttl of {format_lease(cell.ttl_ms)}" if most_ms == cell.ttl_ms else "the patience for an answer, 1s,"
+    return f"{whose} is over before replicas have had timeout_ms={wait_ms}; say less than {most_ms}"
+
+
 def _those(fact: str) -> str:
     """The strategies of which `fact` is true, for a hint."""
     return " or ".join(strategy.name for strategy in CATALOGUE.values() if getattr(strategy, fact))
@@ -187,6 +202,7 @@ _RULES: tuple[Rule, ...] = (
     _sets_of_keys,
     _too_few_servers,
     _too_few_replicas,
+    _wait_for_replicas,
     _lease_within_drift,
     _hold_beyond_ttl,
     _idle_threads,

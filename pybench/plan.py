@@ -25,6 +25,8 @@ TRIAL_OVERHEAD_NS = 70 * MS
 """Connecting, coming to rest, reading the server's figures, removing keys and saving: as measured on two busy cores."""
 
 SERVER_START_NS = 300 * MS
+REPLICAS_COUNTED_NS = 1 * S
+"""Until a primary counts on the replicas that follow it."""
 REPORT_NS = 5 * S
 
 
@@ -189,5 +191,6 @@ def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
     if not cells:
         return 0
     started = sum(need.servers * (1 + need.replicas) for need in servers if need.given is None)
-    starts = started * SERVER_START_NS
+    followed = sum(need.servers for need in servers if need.given is None and need.replicas)
+    starts = started * SERVER_START_NS + followed * REPLICAS_COUNTED_NS
     return starts + before_trials_ns(cells) + REPORT_NS

@@ -90,7 +90,8 @@ def _in_full(strategy: Strategy) -> str:
 def _commands(strategy: Strategy) -> str:
     listed = "; ".join(strategy.commands) or "none"
     servers = strategy.servers(())
-    where = f", to each of {servers} servers: {strategy.commands_per_grant} a grant" if servers > 1 else ""
+    each = servers > 1 and not strategy.spreads_keys
+    where = f", to each of {servers} servers: {strategy.commands_per_grant} a grant" if each else ""
     return f"{listed}{where}"
 
 

@@ -20,6 +20,9 @@ from pybench.servers.probe import probe
 from pybench.servers.server import GIVEN, Server
 from pybench.servers.supervisor import SupervisedServer
 
+REPLICAS_S = 10.0
+"""For replicas to be counted on."""
+
 
 class RedisBackend(Protocol):
     """What the pool asks of a backend of the matrix."""
@@ -101,13 +104,11 @@ class ServerPool:
             binary, appendfsync=appendfsync, cores=self.cores, takes_replicas=replicas > 0
         )
         self._supervised.append(supervised)
-        return Server(
-            supervised.endpoint,
-            facts,
-            binary.source,
-            supervised.pid,
-            tuple(self._follow(supervised, appendfsync) for _ in range(replicas)),
-        )
+        followers = tuple(self._follow(supervised, appendfsync) for _ in range(replicas))
+        server = Server(supervised.endpoint, facts, binary.source, supervised.pid, followers)
+        if replicas:
+            _await_replicas(server)
+        return server
 
     def _follow(self, primary: SupervisedServer, appendfsync: AppendFsync) -> Server:
         """A replica of `primary`, which has its data already."""
@@ -133,3 +134,18 @@ class ServerPool:
                     hint="a lock of several servers needs each on its own: give others, or lower nodes",
                 )
         return Server(endpoint, facts, GIVEN)
+
+
+def _await_replicas(primary: Server) -> None:
+    """Until it counts on all of its replicas: one whose link is up is not counted before its first word, up to 1 s."""
+    wanted = len(primary.replicas)
+    with primary.conversation(seconds=REPLICAS_S + 1) as conversation:
+        # Without a write of one's own there is nothing to wait for.
+        conversation.ask("SET", "pybench:replicas", "1")
+        conversation.ask("DEL", "pybench:replicas")
+        there = conversation.ask("WAIT", str(wanted), str(int(REPLICAS_S * 1_000)))
+    if not isinstance(there, int) or there < wanted:
+        raise ServerError(
+            f"of {wanted} replicas that pybench started not all follow their primary after {REPLICAS_S:g} s",
+            hint="is this machine very busy? pybench doctor looks at it",
+        )

@@ -122,7 +122,7 @@ class Strategy:
     name: str
     summary: str
     commands: tuple[str, ...]
-    """What one uncontended grant of one key sends, in order; with several servers, to each of them."""
+    """What one uncontended grant of one key sends, in order; to each server unless `spreads_keys`."""
     promise: str
     holds_under: str
     """The faults under which the promise holds, and those under which it does not."""
@@ -138,6 +138,10 @@ class Strategy:
     """Whether readers may hold it beside each other: `read_share`."""
     nests: bool = False
     """Whether its holder may enter again: `nesting`."""
+    spreads_keys: bool = False
+    """Whether each key is on one of the servers, and not on all of them."""
+    allows_for_drift: bool = True
+    """Whether a holder leaves a part of its lease to clocks that do not run alike."""
     takes_many_keys: bool = False
     """Whether one grant may be of several keys: `keys_per_grant`."""
     owns_connection: bool = False
@@ -151,7 +155,7 @@ class Strategy:
 
     def commands_of_a_grant(self, arguments: Arguments) -> int:
         """Commands that one uncontended grant of one key sends, to all servers together."""
-        return len(self.commands) * self.servers(arguments)
+        return len(self.commands) * (1 if self.spreads_keys else self.servers(arguments))
 
     def argument(self, name: str, arguments: Arguments) -> Scalar | None:
         """The value of the argument `name`, given or by default; None for a strategy that has no such argument."""

@@ -7,6 +7,26 @@ from pybench.strategies.plain import RELEASE, SET
 
 _NODES = Parameter("nodes", Count(1, 32), 5, "Servers, each on its own.")
 
+_QUORUM = (
+    _NODES,
+    Parameter(
+        "fanout",
+        Choice(("multiplexed", "sequential")),
+        "multiplexed",
+        "All are asked at once, or one after another as it was first written.",
+    ),
+    Parameter("drift_factor", Number(0, 0.1), 0.01, "The part of the lease left to clocks that differ; 2 ms more."),
+    Parameter(
+        "node_timeout_ms",
+        Count(0, 600_000),
+        0,
+        "Milliseconds that each may take; 0: a tenth of the ttl, from 1 to 50.",
+    ),
+)
+_WAIT_BUDGET = Parameter(
+    "wait_budget_ms", Count(1, 600_000), 1_500, "Milliseconds that one round may wait for each of its locks."
+)
+
 REDLOCK = Strategy(
     name="redlock",
     summary="The same SET NX PX on several servers: held when more than half grant it in time.",
@@ -24,39 +44,25 @@ REDLOCK = Strategy(
     exclusion=Exclusion.ALWAYS,
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
-    parameters=(
-        _NODES,
-        Parameter(
-            "fanout",
-            Choice(("multiplexed", "sequential")),
-            "multiplexed",
-            "All are asked at once, or one after another as it was first written.",
-        ),
-        Parameter("drift_factor", Number(0, 0.1), 0.01, "The part of the lease left to clocks that differ; 2 ms more."),
-        Parameter(
-            "node_timeout_ms",
-            Count(0, 60_000),
-            0,
-            "Milliseconds that each may take; 0: by the length of the ttl.",
-        ),
-    ),
+    parameters=_QUORUM,
 )
 
 REDISSON_REDLOCK = Strategy(
     name="redisson-redlock",
     summary="Redlock as Redisson does it: one lock after another, and no look at how much lease is left.",
-    commands=("script: take the lock of this server", "script: leave it"),
-    promise="One holder at a time, but only while taking all the locks is quick against the lease.",
+    commands=(SET, "PEXPIRE: set its lease anew", RELEASE),
+    promise="Nothing that could be held against it: a lock may be returned that is over already.",
     holds_under=(
-        "Crashes of clients and a minority of servers that is away. Not slow servers: what the first of them granted "
-        "may be over when the last one answers, and the lock is returned all the same."
+        "Crashes of clients and a minority of servers that is away, but only while taking all the locks is quick "
+        "against the lease and work ends well inside it: nobody looks at the time, or at what the servers answer last."
     ),
     when_to_use="To learn what a program that uses it today may rely on.",
     when_not="In new code: redlock checks what is left of the lease, and Redisson has given it up.",
-    exclusion=Exclusion.WHILE_NOBODY_OUTLIVES,
+    exclusion=Exclusion.NOTHING,
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
-    parameters=(_NODES,),
+    allows_for_drift=False,
+    parameters=(_NODES, _WAIT_BUDGET),
 )
 
 MULTILOCK = Strategy(
@@ -74,17 +80,18 @@ MULTILOCK = Strategy(
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
     takes_many_keys=True,
-    parameters=(_NODES,),
+    parameters=_QUORUM,
 )
 
 REDISSON_MULTILOCK = Strategy(
     name="redisson-multilock",
-    summary="A lock of locks as Redisson does it: one after another in the order given, all or start again.",
-    commands=("script: take the lock of this server", "PEXPIRE: set its lease anew", "script: leave it"),
+    summary="A lock of locks as Redisson does it: one key after another in the order given, all or start again.",
+    commands=(SET, "PEXPIRE: set its lease anew", RELEASE),
     promise="One holder at a time of each key of the set; a dead holder's keys are free within one ttl.",
     holds_under=(
-        "Crashes and pauses of clients. No server may be away, for each of its locks is needed. Two clients that name "
-        "their keys in different orders wait for each other until a wait is over, give all back, and start again."
+        "Crashes and pauses of clients; one that dies while it is collecting leaves its keys for twice the wait "
+        "budget. No server may be away: each key is on one of them. Two clients that name their keys in different "
+        "orders wait for each other until a wait is over, give all back, and start again."
     ),
     when_to_use="To learn what a program that uses it today may rely on, and what sorted keys would save it.",
     when_not="Where clients name keys in any order, or a server may be down: take multilock.",
@@ -92,10 +99,6 @@ REDISSON_MULTILOCK = Strategy(
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
     takes_many_keys=True,
-    parameters=(
-        _NODES,
-        Parameter(
-            "wait_budget_ms", Count(1, 600_000), 1_500, "What one round may wait for each lock, in milliseconds."
-        ),
-    ),
+    spreads_keys=True,
+    parameters=(Parameter("nodes", Count(1, 32), 1, "Servers; each key is on one of them."), _WAIT_BUDGET),
 )

@@ -15,6 +15,7 @@ FAIR = Strategy(
         RELEASE,
         "XACK queue ticket",
         "XDEL queue ticket",
+        "XTRIM queue",
     ),
     promise="One holder at a time; a dead holder's lock is free within one ttl. Not first come, first served.",
     holds_under=(

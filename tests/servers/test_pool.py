@@ -18,7 +18,7 @@ from pybench.servers.processes import ProcessId
 @dataclass(frozen=True)
 class Backend:
     name: str
-    url: SecretStr | None = None
+    urls: tuple[SecretStr, ...] = ()
     source: Source = "auto"
 
 
@@ -72,7 +72,7 @@ def test_a_given_server_is_used_and_not_ended():
     given, _ = supervisor.start(binaries.find("auto"), transport="tcp", password=SecretStr("hush"))
     url = SecretStr(f"redis://:hush@localhost:{given.endpoint.port}/1")
     with ServerPool() as pool:
-        [server] = pool.get(Backend("given", url))
+        [server] = pool.get(Backend("given", (url,)))
         assert not server.started_by_us
         assert server.source == "given"
         assert server.core_spec() == {
@@ -89,7 +89,7 @@ def test_a_given_server_is_used_and_not_ended():
         assert "hush" not in repr(server)
         assert server.manifest()["address"] == f"redis://localhost:{given.endpoint.port}/1"
         with pytest.raises(ServerError, match="a cell asks for always"):
-            pool.get(Backend("given", url), "always")
+            pool.get(Backend("given", (url,)), "always")
     assert given.is_running()
     given.stop()
 

@@ -51,6 +51,16 @@ def test_replicas_have_what_their_primary_was_told_when_it_waited_for_them(sourc
     assert not any(ProcessId.of(pid) for pid in pids if pid)
 
 
+@pytest.mark.parametrize("source", ["wheel", "path"])
+def test_replicas_answer_at_once_from_the_first_moment(source):
+    with ServerPool() as pool:
+        [primary] = pool.get(Backend("here", source=source), replicas=2)
+        with primary.conversation() as conversation:
+            conversation.ask("SET", "pybench:1:{0}", "token")
+            # Servers round what they wait up to their next look at the clock, some tenths of a second.
+            assert conversation.ask("WAIT", "2", "1") == 2
+
+
 def test_a_server_with_replicas_is_another_one_and_its_replicas_stand_in_the_record():
     with ServerPool() as pool:
         [alone] = pool.get(Backend("here"))

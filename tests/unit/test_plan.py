@@ -230,6 +230,19 @@ def test_a_lock_of_more_replicas_than_a_given_server_has_is_refused():
     assert reasons(strategy="replicated(replicas=2)") == {}
 
 
+def test_waiting_for_replicas_ends_before_the_lease_and_before_the_patience_for_an_answer():
+    told = reasons(strategy=["replicated(timeout_ms=1000)", "replicated(timeout_ms=999)"])
+    assert list(told) == ["replicated(timeout_ms=1000)"]
+    assert "the patience for an answer, 1s, is over before" in told["replicated(timeout_ms=1000)"]
+    (reason,) = reasons(strategy="replicated", ttl="100ms").values()
+    assert reason == "the ttl of 100ms is over before replicas have had timeout_ms=100; say less than 100"
+
+
+def test_what_believes_in_its_whole_lease_is_refused_no_lease_for_the_drift():
+    assert reasons(strategy="redisson-redlock", ttl="1ms,2ms") == {}
+    assert list(reasons(strategy="redisson-multilock", ttl="2ms,3ms")) == ["redisson-multilock ttl=2ms"]
+
+
 def test_connections_are_counted_over_all_servers_and_with_those_of_each_clients_own():
     assert reasons(strategy="redlock", concurrency="2000,2001", connections="per-client") == {
         "redlock concurrency=2001 connections=per-client": "per-client opens 10,005 connections to 5 servers, a run "

@@ -52,16 +52,16 @@ def test_each_strategy_promises_what_its_row_says():
         "watchdog": (Exclusion.ALWAYS, 2),
         "reentrant": (Exclusion.ALWAYS, 2),
         "read-write": (Exclusion.ALWAYS, 2),
-        "fair": (Exclusion.ALWAYS, 6),
+        "fair": (Exclusion.ALWAYS, 7),
         "fair-queue": (Exclusion.ALWAYS, 2),
         "notify": (Exclusion.ALWAYS, 2),
         "semaphore": (Exclusion.ALWAYS, 2),
         "fenced": (Exclusion.ALWAYS, 2),
         "replicated": (Exclusion.ALWAYS, 3),
         "redlock": (Exclusion.ALWAYS, 10),
-        "redisson-redlock": (Exclusion.WHILE_NOBODY_OUTLIVES, 10),
+        "redisson-redlock": (Exclusion.NOTHING, 15),
         "multilock": (Exclusion.ALWAYS, 10),
-        "redisson-multilock": (Exclusion.ALWAYS, 15),
+        "redisson-multilock": (Exclusion.ALWAYS, 3),
     }
     assert {name: set(strategy.promises) for name, strategy in CATALOGUE.items() if strategy.promises} == {
         "fenced": {Promise.FENCE},
@@ -87,6 +87,8 @@ def test_each_strategy_takes_what_the_axes_offer_only_where_its_row_says():
         ("redlock", 5, 0, 1, 10),
         ("redlock(nodes=2)", 2, 0, 1, 4),
         ("replicated(replicas=3)", 1, 3, 1, 3),
+        ("redisson-multilock", 1, 0, 1, 3),
+        ("redisson-multilock(nodes=3)", 3, 0, 1, 3),
         ("semaphore", 1, 0, 4, 2),
         ("semaphore(permits=1)", 1, 0, 1, 2),
     ],
@@ -130,7 +132,7 @@ def test_how_long_a_hold_is_covered_counts_its_renewals(written, most_ms):
         ("redlock(drift_factor=0.2)", "at most 0.1"),
         ("redlock(fanout=serial)", "did you mean sequential?"),
         ("redisson-redlock(nodes=0)", "at least 1"),
-        ("multilock(fanout=sequential)", "known: nodes"),
+        ("redisson-multilock(fanout=sequential)", "known: nodes, wait_budget_ms"),
     ],
 )
 def test_arguments_outside_of_their_range_are_refused(written, told):
