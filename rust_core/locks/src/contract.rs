@@ -164,10 +164,11 @@ pub enum Reply {
     Ok,
     /// A null of either protocol version.
     Nil,
+    /// A number; also the one that a blocking pop found.
     Int(i64),
     /// The id of a stream's entry: of the one added, or of the first one read.
     Entry(EntryId),
-    /// A list with something in it, such as what a blocking pop found.
+    /// A list with something in it, such as what a blocking pop found that is no number.
     Items,
     Error(ErrorKind),
     /// Anything else: well-formed, but no answer to what a lock asks.

@@ -6,7 +6,7 @@
 //!                   ▲ ▲ │ └── taken too late, Cancel ───────────────▶ ▲ ▲ │
 //!         rung, or  │ │ │ queued                                      │ │ │ was too late, and the
 //!         time to   │ │ ▼                    Cancel, the longest wait │ │ │ policy allows another
-//!         beat      └─│─ Waiting ─────────────────────────────────────┘ │ ▼
+//!         beat      └─│─ Waiting ─────────────────────────────────────┘ │ ▼       (Waiting ── rung ──▶ Held)
 //!                     └──────────────────────── Woke ───────────────── Pausing
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
@@ -15,11 +15,11 @@
 //! when it is its turn. Between beats the waiter blocks at its doorbell over its own connection. Beats go over the shared
 //! one, so that the pop may block for longer than a beat: a waiter sends a beat each 2 s, and a pop each 6 s.
 //!
-//! The lease of a lock that was handed over began at the release of the holder before, which its waiter cannot know. So
-//! it believes nothing by the ring alone: it sends the script once more, which sets the whole lease if the lock is still
-//! its own, and counts from before that send. (To count from its last beat, which came before the release, would be safe
-//! as well and save the round trip; but a beat's length would be missing from the lease, so that work which ends well
-//! inside the lease would overrun it.) A hand-off takes two round trips.
+//! The lease of a lock that was handed over began at the release of the holder before, by the server's clock. The ring
+//! says what was left then of the time for which the waiter counts as alive, and that time began when its last beat was
+//! carried out: so the waiter knows how long after that beat's send the lock became its own at the earliest, and holds
+//! it as soon as it hears the ring. Until the script is answered once more, which sets the whole lease, it believes no
+//! longer than the server has promised. A hand-off takes one round trip.
 //!
 //! Bounds: a waiter that died is out of the queue `ALIVE` beats after its last one, and a lock that was handed to it is
 //! free by then too; a lock that expired is taken by the next beat of any waiter, for whoever is first. So the lock of a
@@ -53,6 +53,9 @@ pub(crate) struct FairQueue {
     /// The pop was lost since the last beat: another one is tried, and then no more until the next beat, for where the
     /// connection cannot be had each would be lost at once.
     was_cut: bool,
+    /// A place of ours lapsed, maybe with a lock that had been handed to us: the ring of that may still be on its way, and
+    /// would be taken for one of the present place.
+    stale_ring: bool,
     state: State,
 }
 
@@ -70,7 +73,7 @@ enum State {
     /// We have a place.
     Waiting(Waiting),
     Pausing(Pausing),
-    Held(Claim),
+    Held(Held),
     /// The script that leaves and hands on is not answered.
     Leaving(Leaving),
 }
@@ -97,9 +100,26 @@ struct Asking {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     claim: Claim,
+    /// When the last beat that was answered had been sent.
+    beat_sent: Nanos,
     beat_at: Nanos,
     /// The end of the longest wait.
     end: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    claim: Claim,
+    until: Nanos,
+    /// The script that sets the whole lease of a lock that was handed over, while it is not answered.
+    confirming: Option<Confirming>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Confirming {
+    call: CallId,
+    sent: Nanos,
+    form: ScriptForm,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +163,7 @@ impl FairQueue {
             backoff: Backoff::default(),
             bell: None,
             was_cut: false,
+            stale_ring: false,
             state: State::Idle,
         }
     }
@@ -162,7 +183,7 @@ impl FairQueue {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(claim) => self.leave(now, claim, Why::Release, out),
+            State::Held(held) => self.leave(now, held.claim, Why::Release, out),
             State::Idle | State::Asking(_) | State::Waiting(_) | State::Pausing(_) | State::Leaving(_) => {
                 panic!("Release, but nothing is held")
             }
@@ -176,7 +197,7 @@ impl FairQueue {
             State::Asking(Asking { claim, .. }) | State::Waiting(Waiting { claim, .. }) => {
                 self.leave(now, claim, Why::Cancel, out);
             }
-            State::Held(claim) => self.leave(now, claim, Why::Release, out),
+            State::Held(held) => self.leave(now, held.claim, Why::Release, out),
             State::Leaving(leaving) => match leaving.why {
                 Why::TooLate | Why::Refused(_) | Why::Failed(_) => {
                     let why = Why::Cancel;
@@ -195,6 +216,7 @@ impl FairQueue {
         match self.state {
             State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
             State::Leaving(leaving) if leaving.call == call => self.left(now, leaving, reply, out),
+            State::Held(held) if held.is_confirmed_by(call) => self.confirmed(now, held, reply, out),
             // An answer to a call that was given up. It says how things stood then, not whether we hold anything now,
             // and whatever it may have taken has been handed on.
             State::Idle
@@ -207,11 +229,14 @@ impl FairQueue {
     }
 
     fn answered_at_the_bell(&mut self, now: Nanos, token: Token, reply: Reply, out: &mut Actions) {
+        // Whatever it is, no other ring is on its way.
+        let may_be_stale = std::mem::take(&mut self.stale_ring);
         match &mut self.state {
-            State::Waiting(waiting) if waiting.claim.token == token => {
+            &mut State::Waiting(waiting) if waiting.claim.token == token => {
                 let claim = waiting.claim;
                 match reply {
-                    Reply::Items => self.ask(now, claim, ScriptForm::Sha, true, out),
+                    Reply::Int(left) if left > 0 && !may_be_stale => self.handed_over(now, waiting, left as u64, out),
+                    Reply::Int(0..) | Reply::Items => self.ask(now, claim, ScriptForm::Sha, true, out),
                     Reply::Nil => self.listen(claim, out),
                     Reply::Error(kind) => self.leave(now, claim, Why::Failed(kind), out),
                     Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Other => {
@@ -220,7 +245,9 @@ impl FairQueue {
                 }
             }
             // What is no ring is met again when the answer has come and we listen again.
-            State::Asking(asking) if asking.claim.token == token => asking.rung |= reply == Reply::Items,
+            State::Asking(asking) if asking.claim.token == token => {
+                asking.rung |= matches!(reply, Reply::Int(0..) | Reply::Items);
+            }
             // The bell of an earlier request, or of this one, which is decided.
             State::Asking(_)
             | State::Waiting(_)
@@ -238,6 +265,7 @@ impl FairQueue {
         match self.state {
             State::Asking(asking) if asking.call == call => self.abandon(asking.claim, Outcome::Unknown, out),
             State::Leaving(leaving) if leaving.call == call => self.settle(Outcome::Unknown, out),
+            // The whole lease may not be set: what was promised with the ring lasts all the same.
             // The connection of a call that was given up. A lock or a place is not tied to a connection.
             State::Idle
             | State::Asking(_)

@@ -87,11 +87,20 @@ fn about_channel(items: Children<'_>) -> Option<AboutChannel> {
 }
 
 fn list(items: Children<'_>) -> Reply {
-    match items.iter().next() {
-        None => Reply::Other,
-        Some(Frame::Array(stream)) => entry_read(stream).map_or(Reply::Items, Reply::Entry),
-        Some(_) => Reply::Items,
+    let mut elements = items.iter();
+    match (elements.next(), elements.next()) {
+        (None, _) => Reply::Other,
+        (Some(Frame::Array(stream)), _) => entry_read(stream).map_or(Reply::Items, Reply::Entry),
+        // What a blocking pop found, behind the name of its list.
+        (Some(Frame::Bulk(_)), Some(Frame::Bulk(text))) if items.len() == 2 => {
+            number(text).map_or(Reply::Items, Reply::Int)
+        }
+        (Some(_), _) => Reply::Items,
     }
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// The id of the first entry that was read from the first stream: its name, then its entries, each an id and its fields.

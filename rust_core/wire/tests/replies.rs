@@ -127,8 +127,14 @@ fn what_merely_looks_like_a_stream_has_no_entry() {
 }
 
 #[test]
-fn what_a_blocking_pop_found_is_items() {
-    assert_eq!(reply(b"*2\r\n$4\r\nbell\r\n$1\r\n1\r\n"), Reply::Items);
+fn what_a_blocking_pop_found_is_its_number_or_items() {
+    assert_eq!(reply(b"*2\r\n$4\r\nbell\r\n$4\r\n5999\r\n"), Reply::Int(5_999));
+    assert_eq!(reply(b"*2\r\n$4\r\nbell\r\n$1\r\nx\r\n"), Reply::Items);
+    assert_eq!(
+        reply(b"*2\r\n$4\r\nbell\r\n$20\r\n99999999999999999999\r\n"),
+        Reply::Items
+    );
+    assert_eq!(reply(b"*3\r\n$4\r\nbell\r\n$1\r\n1\r\n$1\r\n1\r\n"), Reply::Items);
     assert_eq!(reply(b"*1\r\n:1\r\n"), Reply::Items);
 }
 
@@ -160,8 +166,8 @@ fn a_message_is_no_reply_in_either_protocol() {
 #[test]
 fn a_lock_named_as_a_kind_of_message_fools_nobody() {
     for (bytes, expected) in [
-        ("*2\r\n$7\r\nmessage\r\n$1\r\n1\r\n", Reply::Items),
-        ("*2\r\n$9\r\nsubscribe\r\n$1\r\n1\r\n", Reply::Items),
+        ("*2\r\n$7\r\nmessage\r\n$1\r\n1\r\n", Reply::Int(1)),
+        ("*2\r\n$9\r\nsubscribe\r\n$1\r\n1\r\n", Reply::Int(1)),
         ("*1\r\n$7\r\nmessage\r\n", Reply::Items),
         ("*4\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", Reply::Items),
         ("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n:1\r\n", Reply::Items),

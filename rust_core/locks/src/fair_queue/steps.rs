@@ -1,14 +1,17 @@
 //! What `fair-queue` does about an answer, and what it sends.
 
-use super::{ALIVE, Asking, Bell, Claim, FairQueue, Leaving, Pausing, State, Waiting, Why};
+use super::{ALIVE, Asking, Bell, Claim, Confirming, FairQueue, Held, Leaving, Pausing, State, Waiting, Why};
 use crate::backoff::Next;
 use crate::calls::{Effect, SERVER};
-use crate::{Actions, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, Script, ScriptForm};
+use crate::{
+    Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, Script, ScriptForm,
+};
 
 impl FairQueue {
     pub(super) fn attempt(&mut self, now: Nanos, key: Key, out: &mut Actions) {
         self.backoff.attempt();
         self.was_cut = false;
+        self.stale_ring = false;
         let token = self.chance.token();
         self.ask(now, Claim { key, token }, ScriptForm::Sha, false, out);
     }
@@ -39,11 +42,7 @@ impl FairQueue {
             Reply::Int(0) => {
                 let until = self.spec.lease.until(asking.sent);
                 if until > now {
-                    self.state = State::Held(asking.claim);
-                    out.settle(Outcome::Held {
-                        lasts: Lasts::Until(until),
-                        fence: None,
-                    });
+                    self.hold(asking.claim, until, None, out);
                 } else {
                     self.leave(now, asking.claim, Why::TooLate, out);
                 }
@@ -54,6 +53,7 @@ impl FairQueue {
                 if asking.placed {
                     // The place before lapsed on the server, or the lock that was handed to us did.
                     self.backoff.attempt();
+                    self.stale_ring = true;
                 }
                 self.queued(now, asking, out);
             }
@@ -78,6 +78,74 @@ impl FairQueue {
         }
     }
 
+    fn hold(&mut self, claim: Claim, until: Nanos, confirming: Option<Confirming>, out: &mut Actions) {
+        self.state = State::Held(Held {
+            claim,
+            until,
+            confirming,
+        });
+        out.settle(Outcome::Held {
+            lasts: Lasts::Until(until),
+            fence: None,
+        });
+    }
+
+    /// The bell rang: the lock is ours since `left` ms before the end of the time that our last beat gave us.
+    pub(super) fn handed_over(&mut self, now: Nanos, waiting: Waiting, left: u64, out: &mut Actions) {
+        let Waiting { claim, beat_sent, .. } = waiting;
+        let Some(since_beat) = self.alive_ms().checked_sub(left) else {
+            // A beat that we have no answer to was carried out: only another one can tell.
+            return self.ask(now, claim, ScriptForm::Sha, true, out);
+        };
+        let lasts = left.min(self.spec.lease.ttl().0);
+        // Both points are whole milliseconds of the server's clock; and that clock may run faster than ours.
+        let less = (since_beat + lasts) / 100 + 3;
+        let until = beat_sent.after(Nanos::from_millis((since_beat + lasts).saturating_sub(less)));
+        if until <= now {
+            return self.ask(now, claim, ScriptForm::Sha, true, out);
+        }
+        let confirming = self.confirm(now, claim, ScriptForm::Sha, out);
+        self.hold(claim, until, Some(confirming), out);
+    }
+
+    /// Sets the whole lease. Not as a waiter: who has lost the lock by then is not to stand in the queue again.
+    fn confirm(&mut self, now: Nanos, claim: Claim, form: ScriptForm, out: &mut Actions) -> Confirming {
+        let call = self.calls.fresh();
+        let numbers = [self.spec.lease.ttl().0, 0];
+        out.send(call, SERVER, claim.run(Script::QueueTake, form, numbers));
+        Confirming { call, sent: now, form }
+    }
+
+    pub(super) fn confirmed(&mut self, now: Nanos, mut held: Held, reply: Reply, out: &mut Actions) {
+        let Some(confirming) = held.confirming.take() else {
+            return;
+        };
+        let until = self.spec.lease.until(confirming.sent);
+        match reply {
+            Reply::Int(0) if now < held.until && until > held.until => {
+                held.until = until;
+                out.renewed(Lasts::Until(until));
+            }
+            // Answered after the end of what was promised, it revives nothing.
+            Reply::Int(0) => {}
+            // It was ours for less long than we thought, or nobody waited and it was free: then it has been taken anew,
+            // and is given back with the release.
+            Reply::Int(-1) => out.lapsed(),
+            Reply::Error(ErrorKind::NoScript) if confirming.form == ScriptForm::Sha => {
+                held.confirming = Some(self.confirm(now, held.claim, ScriptForm::Source, out));
+            }
+            // The whole lease is not set: what was promised with the ring lasts all the same.
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Items
+            | Reply::Error(_)
+            | Reply::Other => {}
+        }
+        self.state = State::Held(held);
+    }
+
     /// A question that the server did not understand was asked again: a ring before that counts on.
     const fn keep_ring(&mut self, rung: bool) {
         if let State::Asking(asking) = &mut self.state {
@@ -99,7 +167,12 @@ impl FairQueue {
             self.listen(claim, out);
         }
         let beat_at = now.after(self.until_the_next_beat());
-        self.state = State::Waiting(Waiting { claim, beat_at, end });
+        self.state = State::Waiting(Waiting {
+            claim,
+            beat_sent: asking.sent,
+            beat_at,
+            end,
+        });
         out.wake_at(beat_at.min(end));
     }
 
@@ -192,6 +265,12 @@ impl FairQueue {
     pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
         self.state = State::Idle;
         out.settle(outcome);
+    }
+}
+
+impl Held {
+    pub(super) fn is_confirmed_by(&self, call: CallId) -> bool {
+        self.confirming.is_some_and(|confirming| confirming.call == call)
     }
 }
 

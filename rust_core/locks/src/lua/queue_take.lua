@@ -1,5 +1,5 @@
 -- Joins the queue, shows that I live, and takes the lock when it is my turn. Sent again with each beat, and when my bell
--- has rung: a lock that was handed to me then begins its whole lease.
+-- has rung: a lock that was handed to me then begins its whole lease. Who rings says how long I still counted as alive.
 -- KEYS: the lock; the queue, a sorted set by order of arrival; until when each waiter counts as alive, a hash; what
 -- bells are called. ARGV: my token; the lease in ms; for how many ms I count as alive, 0 when I do not wait at all.
 -- 0: taken. 1: I wait where I was. 2: I wait behind all others, from now on. -1: not taken, and I do not wait.
@@ -49,7 +49,7 @@ while true do
         -- See queue_leave.lua.
         local lasts = math.min(left, tonumber(lease))
         redis.call('SET', lock, first, 'PX', lasts)
-        redis.call('RPUSH', bells .. ':' .. first, 1)
+        redis.call('RPUSH', bells .. ':' .. first, left)
         redis.call('PEXPIRE', bells .. ':' .. first, lasts)
         return answer
     end

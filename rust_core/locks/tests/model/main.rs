@@ -125,7 +125,11 @@ proptest! {
 
 /// How many of the first 100 seeds show two believers.
 fn caught(strategy: Strategy, mistake: Mistake) -> usize {
-    (0..100)
+    caught_among(100, strategy, mistake)
+}
+
+fn caught_among(seeds: u64, strategy: Strategy, mistake: Mistake) -> usize {
+    (0..seeds)
         .filter(|&seed| World::run(strategy, mistake, seed).violation.is_some())
         .count()
 }
@@ -156,7 +160,8 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
         (Strategy::Notify, Mistake::DeleteWithoutCompare),
         (Strategy::Notify, Mistake::LeaseFromReply),
     ] {
-        let found = caught(strategy, mistake);
+        // A hand-off is quick: in few worlds a lease is nearly over when it is heard of.
+        let found = caught_among(200, strategy, mistake);
         assert!(found > 3, "{mistake:?} of {}: in {found} worlds", strategy.name());
     }
 }

@@ -14,8 +14,8 @@ pub(crate) struct Redis {
     pub(crate) keys: BTreeMap<Key, Entry>,
     /// In order of arrival.
     pub(crate) queues: BTreeMap<Key, Vec<Place>>,
-    /// The bells that ring and that nobody has heard, and until when.
-    pub(crate) bells: BTreeMap<Token, Nanos>,
+    /// The bells that ring and that nobody has heard: what they say, and until when.
+    pub(crate) bells: BTreeMap<Token, (u64, Nanos)>,
     /// Who is blocked at a bell; on connections, too, that the server does not know to be closed.
     pub(crate) blocked: Vec<(Token, Sender)>,
     pub(crate) listeners: Vec<(Key, Sender)>,
@@ -30,7 +30,7 @@ pub(crate) struct Redis {
 
 /// What a command does to others.
 pub(crate) enum Effect {
-    Pops(Sender),
+    Pops(Sender, u64),
     Publishes(Sender),
 }
 
@@ -69,7 +69,7 @@ impl Redis {
     /// The answer, or nothing when the command blocks.
     pub(crate) fn run(&mut self, now: Nanos, from: Sender, command: Command) -> Option<Reply> {
         self.keys.retain(|_, entry| entry.expires > now);
-        self.bells.retain(|_, expires| *expires > now);
+        self.bells.retain(|_, (_, expires)| *expires > now);
         match command {
             Command::AwaitBell { token, .. } => self.await_bell(token, from),
             Command::Subscribe { key } => {

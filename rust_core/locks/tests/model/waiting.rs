@@ -81,7 +81,7 @@ impl Redis {
     fn queue_leave(&mut self, now: Nanos, key: Key, me: Token, lease: u64, listens: bool) -> i64 {
         self.queues.entry(key).or_default().retain(|place| place.token != me);
         if listens {
-            self.ring(me, now.after(Nanos::from_millis(1_000)));
+            self.ring(me, 0, now.after(Nanos::from_millis(1_000)));
         }
         if !self.holds(key, me) && self.mistake != Mistake::DeleteWithoutCompare {
             return 0;
@@ -109,24 +109,25 @@ impl Redis {
     fn hand_over(&mut self, now: Nanos, key: Key, to: &Place, lease: u64) {
         let lasts = lease.min(to.deadline_ms - now.0 / 1_000_000);
         self.set(now, key, to.token, lasts);
-        self.ring(to.token, now.after(Nanos::from_millis(lasts)));
+        let left = to.deadline_ms - now.0 / 1_000_000;
+        self.ring(to.token, left, now.after(Nanos::from_millis(lasts)));
     }
 
-    fn ring(&mut self, token: Token, expires: Nanos) {
+    fn ring(&mut self, token: Token, left: u64, expires: Nanos) {
         match self.blocked.iter().position(|&(waits_for, _)| waits_for == token) {
             Some(at) => {
                 let (_, waiter) = self.blocked.remove(at);
-                self.effects.push(Effect::Pops(waiter));
+                self.effects.push(Effect::Pops(waiter, left));
             }
             None => {
-                self.bells.insert(token, expires);
+                self.bells.insert(token, (left, expires));
             }
         }
     }
 
     pub(crate) fn await_bell(&mut self, token: Token, from: Sender) -> Option<Reply> {
-        if self.bells.remove(&token).is_some() {
-            return Some(Reply::Items);
+        if let Some((left, _)) = self.bells.remove(&token) {
+            return Some(Reply::Int(left.cast_signed()));
         }
         self.blocked.push((token, from));
         None

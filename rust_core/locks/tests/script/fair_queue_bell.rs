@@ -170,7 +170,7 @@ fn a_ring_lost_with_its_connection_is_asked_for_and_a_connection_that_cannot_be_
 fn a_bell_that_cannot_be_listened_to_ends_the_wait() {
     for (reply, kind) in [
         (Reply::Error(ErrorKind::WrongType), ErrorKind::WrongType),
-        (Reply::Int(1), ErrorKind::Unexpected),
+        (Reply::Int(-1), ErrorKind::Unexpected),
     ] {
         let failing = || waiting().reply("bell", reply).expect_leave("leave", "join", SHA, 0);
         failing().reply("leave", Reply::Int(0)).expect(Outcome::Failed(kind));

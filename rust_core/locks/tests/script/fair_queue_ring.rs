@@ -1,0 +1,123 @@
+//! `fair-queue` when the bell rings: the lock is held at once, for as long as the server promised with the ring, and for
+//! its whole lease once the script has been answered.
+
+use locks::{ErrorKind, Outcome, Reply, Script as Lua};
+
+use crate::fair_queue::{ALIVE_MS, waiting};
+use crate::waiting::{SHA, SOURCE};
+use crate::words::{BELIEF_MS, LEASE_MS, Script};
+
+/// The time for which a waiter counts as alive, from the send of its last beat at 0 ms, less 1 % and 3 ms.
+const PROMISED_MS: u64 = ALIVE_MS - ALIVE_MS / 100 - 3;
+
+impl Script {
+    fn expect_confirmation(self, label: &'static str, form: locks::ScriptForm) -> Self {
+        self.expect_unguarded_run(label, Lua::QueueTake, Some("join"), form, [LEASE_MS, 0])
+    }
+}
+
+/// The lock was handed over 799 ms after the last beat, and the ring was heard at 800 ms.
+fn rung() -> Script {
+    waiting()
+        .at(800)
+        .reply("bell", Reply::Int(5_201))
+        .expect_confirmation("confirm", SHA)
+        .expect_held_until(PROMISED_MS)
+}
+
+#[test]
+fn a_lock_handed_over_is_held_with_the_ring_and_has_its_whole_lease_with_the_answer() {
+    rung()
+        .at(801)
+        .reply("confirm", Reply::Int(0))
+        .expect_renewed_until(800 + BELIEF_MS)
+        .expect_attempts(1)
+        .release()
+        .expect_leave("leave", "join", SHA, 0)
+        .reply("leave", Reply::Int(1))
+        .expect(Outcome::Released);
+}
+
+#[test]
+fn a_ring_heard_late_promises_no_more_than_one_heard_at_once() {
+    waiting()
+        .at(1_700)
+        .reply("bell", Reply::Int(5_201))
+        .expect_confirmation("confirm", SHA)
+        .expect_held_until(PROMISED_MS);
+}
+
+#[test]
+fn a_ring_heard_when_its_promise_is_over_is_only_a_question() {
+    // By then it has had no answer to later beats: the place may be gone as well.
+    waiting()
+        .at(PROMISED_MS)
+        .reply("bell", Reply::Int(5_201))
+        .expect_beat("mine", "join");
+}
+
+#[test]
+fn a_ring_that_knows_of_a_later_beat_is_only_a_question() {
+    waiting()
+        .at(800)
+        .reply("bell", Reply::Int(i64::try_from(ALIVE_MS).expect("short") + 1))
+        .expect_beat("mine", "join");
+}
+
+#[test]
+fn a_ring_of_a_place_that_lapsed_is_not_taken_for_one_of_the_next() {
+    waiting()
+        .sleep()
+        .expect_beat("beat", "join")
+        .reply("beat", Reply::Int(2))
+        .expect_queued()
+        .expect_time_to_beat()
+        .reply("bell", Reply::Int(5_201))
+        .expect_beat("mine", "join");
+}
+
+#[test]
+fn an_answer_after_the_promise_revives_nothing_and_the_release_gives_back_what_it_took() {
+    rung()
+        .at(PROMISED_MS)
+        .reply("confirm", Reply::Int(0))
+        .expect_nothing()
+        .release()
+        .expect_leave("leave", "join", SHA, 0);
+}
+
+#[test]
+fn a_lock_that_was_ours_no_longer_is_told_so() {
+    rung().at(801).reply("confirm", Reply::Int(-1)).expect_lapsed();
+}
+
+#[test]
+fn a_server_that_does_not_know_the_script_is_sent_its_source() {
+    rung()
+        .at(801)
+        .reply("confirm", Reply::Error(ErrorKind::NoScript))
+        .expect_confirmation("again", SOURCE)
+        .at(802)
+        .reply("again", Reply::Int(0))
+        .expect_renewed_until(801 + BELIEF_MS);
+}
+
+#[test]
+fn without_an_answer_the_promise_of_the_ring_stands() {
+    for reply in [Reply::Error(ErrorKind::ReadOnly), Reply::Nil, Reply::Other] {
+        rung().at(801).reply("confirm", reply).expect_nothing();
+    }
+    rung().at(801).lose("confirm").expect_nothing();
+}
+
+#[test]
+fn an_answer_to_the_question_after_the_release_changes_nothing() {
+    rung()
+        .at(801)
+        .release()
+        .expect_leave("leave", "join", SHA, 0)
+        .reply("confirm", Reply::Int(0))
+        .expect_nothing()
+        .reply("leave", Reply::Int(1))
+        .expect(Outcome::Released);
+}
