@@ -122,13 +122,13 @@ BOUNDS_MS = {
     "notify": TTL_MS,
     "replicated": TTL_MS,
     "fair": TTL_MS,
-    "fair-queue": TTL_MS,
+    "fair-queue": TTL_MS + 2_500,
     "redlock": TTL_MS,
     "multilock": TTL_MS,
     "redisson-redlock": TTL_MS,
     "redisson-multilock": TTL_MS,
 }
-"""When a dead holder's lock is to be free again; `naive` counts whole seconds."""
+"""When a dead holder's lock is free again, as promised; `naive` counts whole seconds, `fair-queue` needs a beat too."""
 
 
 def time_to_free(server: Server) -> Iterator[Sample]:
@@ -136,12 +136,13 @@ def time_to_free(server: Server) -> Iterator[Sample]:
     for name, bound in BOUNDS_MS.items():
         freed = time_to_free_ms(server, name)
         # What a waiter needs beyond the end of the lease: a poll, a beat, an answer.
-        yield Sample(f"{name}, time to free, lease {bound} ms", freed, None, ("at most", bound + 60.0), "ms")
+        yield Sample(f"{name}, time to free, promised within {bound} ms", freed, None, ("at most", bound + 60.0), "ms")
 
 
 def time_to_free_ms(server: Server, name: str) -> float:
     """From the death of a holder to the next grant of its key, in milliseconds."""
-    servers = ref.several(server, 5 if "redlock" in name else 1)
+    count = 5 if "redlock" in name else 1
+    servers = [ref.with_a_replica()] if name == "replicated" else ref.several(server, count)
     args: dict[str, Any] = {"nodes": len(servers)} if "redlock" in name or "multilock" in name else {}
     if name == "semaphore":
         args["permits"] = 1
@@ -163,7 +164,7 @@ def time_to_free_ms(server: Server, name: str) -> float:
     ref.run(server, **{**ONE_EACH, **same, "hold": fixed(60_000), "duration_ns": 20 * MS, "dies": True})
     died = time.monotonic()
     # With another seed: with the same it would draw the token of the dead.
-    after = ref.run(server, **{**ONE_EACH, **same, "duration_ns": 1_600 * MS, "seed": 2})
+    after = ref.run(server, **{**ONE_EACH, **same, "duration_ns": 3_500 * MS, "seed": 2})
     began = time.monotonic() - after.totals["window_ns"] / 1e9
     return (began - died) * 1e3 + after.totals["longest_wait_ns"] / 1e6
 

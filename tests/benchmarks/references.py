@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from pybench import _core
-from pybench.servers import Server, binaries, supervisor
+from pybench.servers import Server, ServerPool, binaries, supervisor
 from tests.core_trials import MS, trial_spec
 
 ROOT = Path(__file__).parents[2]
@@ -162,8 +164,25 @@ def several(server: Server, count: int) -> list[dict[str, Any]]:
     return [dict(one.core_spec()) for one in [server, *(other for _, other in _MORE[: count - 1])]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Backend:
+    name: str = "replicated"
+    urls: tuple[SecretStr, ...] = ()
+    source: binaries.Source = "auto"
+
+
+_POOL = ServerPool()
+
+
+def with_a_replica() -> dict[str, Any]:
+    """A server with a replica, as the core takes it; started when first needed."""
+    [primary] = _POOL.get(_Backend(), replicas=1)
+    return dict(primary.core_spec())
+
+
 def stop_more() -> None:
-    """Ends what `several` started."""
+    """Ends what `several` and `with_a_replica` started."""
+    _POOL.close()
     while _MORE:
         _MORE.pop()[0].stop()
 
