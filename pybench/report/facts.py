@@ -75,7 +75,7 @@ def _kept(placement: Mapping[str, list[int]] | None) -> str | None:
     if not placement or not placement["drivers"]:
         return None
     drivers, servers = (", ".join(map(str, placement[side])) for side in ("drivers", "servers"))
-    return f"the clients to {drivers}, the servers to {servers}"
+    return f"the clients to {drivers}, the servers to {servers or 'none'}"
 
 
 def _virtual(hint: str | None) -> str:

@@ -25,12 +25,12 @@ def named(strategy: str, **args: Any) -> dict[str, Any]:  # noqa: ANN401 - any a
 def redlock(server: Server) -> Iterator[Sample]:
     """Five servers beside one of them."""
     five = ref.several(server, 5)
-    alone = ref.quantile_us(ref.run(server, **ONE_EACH), "response", 0.5)
+    alone = ref.quantile_us(ref.run(server, servers=five[:1], **ONE_EACH), "response", 0.5)
     for fanout, goal in (("multiplexed", ("at most", 2.0)), ("sequential", None)):
         result = ref.run(server, servers=five, **named("redlock", nodes=5, fanout=fanout), **ONE_EACH)
         p50 = ref.quantile_us(result, "response", 0.5)
         yield Sample(f"redlock over 5, {fanout}, one client, acquire p50 / mutex", p50, alone, goal, "us")  # type: ignore[arg-type]
-    mutex = ref.trial(server)
+    mutex = ref.trial(server, servers=five[:1])
     ours = ref.trial(server, servers=five, **named("redlock", nodes=5))
     yield Sample(
         "redlock over 5, 64 clients, client CPU a grant / mutex", ours.cpu_us, mutex.cpu_us, ("at most", 5.0), "us"

@@ -43,7 +43,7 @@ def main() -> None:
     cores = os.sched_getaffinity(0)
     placement = place(cores, threads=2 if len(cores) >= 3 else 1)
     supervised, facts = supervisor.start(binary, transport="tcp", cores=placement.servers)
-    references.more_like(binary, placement.servers)
+    references.more_like(binary)
     samples: dict[str, list[Sample]] = {}
     busy: list[float] = []
     speeds: list[float] = []

@@ -8,7 +8,6 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,21 +146,25 @@ def quantile_us(result: _core.TrialResult, phase: str, q: float) -> float:
 
 
 _MORE: list[tuple[supervisor.SupervisedServer, Server]] = []
-_LIKE: list[tuple[binaries.Binary, Sequence[int]]] = []
+_LIKE: list[binaries.Binary] = []
 
 
-def more_like(binary: binaries.Binary, cores: Sequence[int]) -> None:
-    """What `several` is to start, and on which cores."""
-    _LIKE[:] = [(binary, cores)]
+def more_like(binary: binaries.Binary) -> None:
+    """What `several` is to start."""
+    _LIKE[:] = [binary]
 
 
 def several(server: Server, count: int) -> list[dict[str, Any]]:
-    """`count` independent servers as the core takes them, `server` the first; others are started when first needed."""
-    while len(_MORE) < count - 1:
-        binary, cores = _LIKE[0]
-        supervised, facts = supervisor.start(binary, transport="tcp", cores=cores)
-        _MORE.append((supervised, Server(supervised.endpoint, facts, binary.source, supervised.pid)))
-    return [dict(one.core_spec()) for one in [server, *(other for _, other in _MORE[: count - 1])]]
+    """`count` independent servers as the core takes them: `server` alone, or others, started when first needed.
+
+    These are bound to no core, as a run has it where there are more servers than cores for them.
+    """
+    if count == 1:
+        return [dict(server.core_spec())]
+    while len(_MORE) < count:
+        supervised, facts = supervisor.start(_LIKE[0], transport="tcp")
+        _MORE.append((supervised, Server(supervised.endpoint, facts, _LIKE[0].source, supervised.pid)))
+    return [dict(other.core_spec()) for _, other in _MORE[:count]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,17 @@ def test_each_thread_gets_a_core_and_the_servers_the_others_or_nothing_is_bound(
     assert place(cores, threads) == placed
 
 
+def test_servers_of_which_there_are_more_than_cores_are_bound_to_none():
+    assert place([0, 1], 1, servers=2) == Placement(drivers=(1,))
+    assert place([0, 1, 2], 1, servers=2) == Placement(drivers=(2,), servers=(0, 1))
+
+
+def test_a_cell_over_many_servers_decides_for_the_whole_run(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    matrix = matrix_from_mapping({"name": "several", "axes": {"strategy": ["mutex", "redlock(nodes=3)"]}})
+    assert placement_of(matrix, make_plan(matrix).cells) == Placement(drivers=(1,))
+
+
 def test_the_cell_with_most_threads_decides_for_the_whole_run(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2})
     matrix = matrix_from_mapping(MATRIX)
