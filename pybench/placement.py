@@ -3,8 +3,8 @@
 Left to itself the kernel likes to wake a server on the core of the client that has just written to it, the better for
 their shared cache. While it runs there, holds that end must wait: with holds of 1 ms at a tenth of the load their
 lateness had a p99 of 170 us so, and of 40 us with a core for each. Where there are too few cores for that, or no server
-of ours, the kernel decides as before. Servers of which there are more than cores for them are bound to none: five on one
-core answer one after another, and a lock that asks them all at once took half as long again.
+of ours, the kernel decides as before. Servers of which there are more than cores for them are bound to none: five on
+one core answer one after another, and a lock that asks them all at once took half as long again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "target" / "release" / "examples"
 BARE = ROOT / "target" / "bare" / "release" / "examples"
 SECONDS = 1.0
+
+_TRIALS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,8 @@ def spec(server: Server, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - any
         "servers": [{**server.core_spec(), "compare_and_delete": release}],
         "connections": {"kind": "shared", "count": 4},
         "client_name": "pybench-perf",
-        "key_prefix": f"perf:{os.getpid()}:",
+        # Of its own: what a stream was for one lock may be a sorted set for another.
+        "key_prefix": f"perf:{os.getpid()}:{next(_TRIALS)}:",
         "keys": 1_000,
         "concurrency": 64,
         "warmup_ns": 200 * MS,

@@ -51,6 +51,12 @@ impl Thread {
         self.lose(awaited);
     }
 
+    /// All that clients sent over shared connections is answered. What blocks on a client's own is cut off with it.
+    pub(crate) fn has_nothing_to_say(&self) -> bool {
+        let shared = &self.connections[..self.first_own() as usize];
+        self.unsendable.is_empty() && shared.iter().all(|connection| connection.awaited.is_empty())
+    }
+
     /// The clients of these calls hear that no answers will come.
     pub(crate) fn lose(&mut self, calls: VecDeque<Awaited>) {
         self.outstanding -= calls.len();

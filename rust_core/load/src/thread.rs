@@ -29,6 +29,9 @@ use crate::workload::Arrivals;
 const LONGEST_WAIT: Nanos = Nanos::from_millis(20);
 /// How long all connections together may take; 10,000 take a second.
 const CONNECT_WITHIN: Nanos = Nanos::from_secs(15);
+/// A lock may settle before its last words, what it gives back without waiting, are sent and answered: they are given
+/// this long from the end of a period.
+const LAST_WORDS_WITHIN: Nanos = Nanos::from_millis(100);
 /// How long a stopped trial may take to give its locks back.
 const STOP_WITHIN: Nanos = Nanos::from_millis(100);
 
@@ -216,7 +219,7 @@ impl Thread {
                 self.shared.drain
             };
             let under_way = self.clients.iter().filter(|client| !client.is_at_rest()).count();
-            if under_way == 0 {
+            if under_way == 0 && (self.has_nothing_to_say() || now.since(began) >= LAST_WORDS_WITHIN) {
                 return Ok(());
             }
             if now.since(began) >= within {
