@@ -20,7 +20,7 @@ FAIR = Strategy(
     promise="One holder at a time; a dead holder's lock is free within one ttl. Not first come, first served.",
     holds_under=(
         "What mutex survives. A consumer group hands the next ticket to whichever waiter reads first, so its order is "
-        "not that of arrival: inversions are counted and shown, and break no promise."
+        "not that of arrival: who is overtaken is counted and shown, and breaks no promise."
     ),
     when_to_use="To see what the pattern of many blog posts really gives.",
     when_not="Where the order counts: fair-queue keeps it, with fewer commands.",

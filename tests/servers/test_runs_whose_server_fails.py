@@ -142,7 +142,7 @@ def test_a_run_goes_on_when_its_server_has_memory_again_and_leaves_no_key(given:
         assert client.dbsize() == 0
         client.config_set("maxmemory", "0")
     opened = open_run(tmp_path / "run")
-    after = job.carry_out(Job(matrix_of(opened, url_of(given)), command=[], resume=opened)).run.trials
+    after = job.carry_out(Job(matrix_of(opened, [url_of(given)]), command=[], resume=opened)).run.trials
     assert len(after) == 3
     assert set(before["started_at"]) < set(after["started_at"])
 
