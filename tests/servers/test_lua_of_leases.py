@@ -125,6 +125,29 @@ def test_leaving_more_entries_than_there_are_deletes(client: Client, run: Run):
     assert not client.exists("lock")
 
 
+@pytest.mark.parametrize(
+    ("take", "give_back"),
+    [
+        (("fenced_take", TTL_MS), ("compare_and_delete",)),
+        (("reentrant_take", TTL_MS), ("reentrant_leave", 1)),
+        (("semaphore_take", 2, TTL_MS), ("semaphore_give_back",)),
+        (("read_take", TTL_MS), ("read_give_back",)),
+        (("write_take", TTL_MS, 0), ("write_give_back",)),
+    ],
+)
+def test_a_server_without_memory_takes_back_what_it_gave(
+    client: Client, run: Run, take: tuple[str, int], give_back: tuple[str, int]
+):
+    assert run(take[0], "me", *take[1:]) == 1
+    client.config_set("maxmemory", "1")
+    try:
+        answer = run(give_back[0], "me", *give_back[1:])
+    finally:
+        client.config_set("maxmemory", "0")
+    assert answer == (0 if give_back[0] == "reentrant_leave" else 1)
+    assert set(client.keys("*")) <= {b"lock:fence"}
+
+
 def test_no_more_permits_than_there_are_and_one_given_back_is_free(client: Client, run: Run):
     assert [run("semaphore_take", who, 2, TTL_MS) for who in "abc"] == [1, 1, None]
     assert run("semaphore_give_back", "c") == 0

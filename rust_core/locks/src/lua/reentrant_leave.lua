@@ -3,9 +3,9 @@
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then
     return nil
 end
-local left = redis.call('HINCRBY', KEYS[1], 'entries', -ARGV[2])
-if left > 0 then
-    return left
+-- Counted here first: a server without memory refuses HINCRBY, and would keep the lock for the rest of its lease.
+if redis.call('HGET', KEYS[1], 'entries') - ARGV[2] <= 0 then
+    redis.call('DEL', KEYS[1])
+    return 0
 end
-redis.call('DEL', KEYS[1])
-return 0
+return redis.call('HINCRBY', KEYS[1], 'entries', -ARGV[2])
