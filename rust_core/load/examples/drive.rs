@@ -20,22 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("drive SOCKET CLIENTS CONNECTIONS KEYS SECONDS script|delifeq".into());
     };
     let seconds: f64 = seconds.parse()?;
-    let server = ServerSpec {
-        address: if address.contains('/') {
-            Address::Unix(address.into())
-        } else {
-            Address::Tcp(address.parse()?)
-        },
-        username: None,
-        password: None,
-        db: 0,
-        protocol: Protocol::Resp3,
-        compare_and_delete: match release.as_str() {
-            "script" => CompareAndDelete::Script,
-            "delifeq" => CompareAndDelete::DelIfEq,
-            other => return Err(format!("no release {other}").into()),
-        },
-    };
+    let server = server(address, release)?;
     let trial = Trial::new(TrialSpec {
         strategy: Strategy::Mutex,
         lock: locks::Spec {
@@ -86,4 +71,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{{\"grants_per_s\": {rate:.0}, \"cpu_us_per_grant\": {cpu_us:.3}, \"grants_per_write\": {grants_per_write:.2}}}"
     );
     Ok(())
+}
+
+fn server(address: &str, release: &str) -> Result<ServerSpec, Box<dyn Error>> {
+    Ok(ServerSpec {
+        address: if address.contains('/') {
+            Address::Unix(address.into())
+        } else {
+            Address::Tcp(address.parse()?)
+        },
+        username: None,
+        password: None,
+        db: 0,
+        protocol: Protocol::Resp3,
+        compare_and_delete: match release {
+            "script" => CompareAndDelete::Script,
+            "delifeq" => CompareAndDelete::DelIfEq,
+            other => return Err(format!("no release {other}").into()),
+        },
+    })
 }

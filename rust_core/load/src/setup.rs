@@ -105,10 +105,6 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
             .chain((0..own).map(|_| Connection::new(FIRST_SERVER)))
             .collect();
-        let key_sets = match spec.keys_per_grant {
-            1 => Vec::new(),
-            _ => vec![Keys::one(Key(0)); clients.len()],
-        };
         threads.push(Thread {
             index: index as usize,
             core: spec.cores.get(index as usize).copied(),
@@ -119,7 +115,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             timers: Timers::new(clients.len()),
             figures: vec![ClientFigures::default(); clients.len()],
             clients,
-            key_sets,
+            key_sets: key_sets(spec.keys_per_grant, count),
             connections,
             per_server,
             targets: spec.servers.iter().map(|server| target(server, spec)).collect(),
@@ -153,6 +149,12 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
         });
     }
     Ok(threads)
+}
+
+/// Room for the keys of each client, where an acquire names several.
+fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<Keys> {
+    let room = if keys_per_grant == 1 { 0 } else { clients };
+    vec![Keys::one(Key(0)); room as usize]
 }
 
 fn target(server: &ServerSpec, spec: &TrialSpec) -> Target {

@@ -94,13 +94,8 @@ impl Redis {
                     return Reply::Nil;
                 }
                 let expires = now.after(Nanos::from_millis(lease_ms));
-                self.keys.insert(
-                    key,
-                    Entry {
-                        token: Some(token),
-                        expires,
-                    },
-                );
+                let token = Some(token);
+                self.keys.insert(key, Entry { token, expires });
                 Reply::Ok
             }
             Command::CompareAndDelete {
@@ -112,15 +107,7 @@ impl Redis {
             | Command::RunAll {
                 form: ScriptForm::Sha, ..
             } if !self.script_cached => Reply::Error(ErrorKind::NoScript),
-            Command::CompareAndDelete { key, token, .. } => {
-                self.script_cached = true;
-                let mine = self.keys.get(&key).is_some_and(|entry| entry.token == Some(token));
-                if mine || self.mistake == Mistake::DeleteWithoutCompare {
-                    self.delete(key)
-                } else {
-                    Reply::Int(0)
-                }
-            }
+            Command::CompareAndDelete { key, token, .. } => self.compare_and_delete(key, token),
             Command::Run {
                 script,
                 key,
@@ -146,13 +133,8 @@ impl Redis {
                 if self.keys.contains_key(&key) {
                     return Reply::Int(0);
                 }
-                self.keys.insert(
-                    key,
-                    Entry {
-                        token: None,
-                        expires: Nanos::NEVER,
-                    },
-                );
+                let (token, expires) = (None, Nanos::NEVER);
+                self.keys.insert(key, Entry { token, expires });
                 Reply::Int(1)
             }
             Command::Expire { key, seconds } => match self.keys.get_mut(&key) {
@@ -165,6 +147,16 @@ impl Redis {
             Command::Del { key } => self.delete(key),
             Command::Wait { replicas, .. } => self.wait(replicas),
             other => panic!("the model does not know {other:?}"),
+        }
+    }
+
+    fn compare_and_delete(&mut self, key: Key, token: Token) -> Reply {
+        self.script_cached = true;
+        let mine = self.keys.get(&key).is_some_and(|entry| entry.token == Some(token));
+        if mine || self.mistake == Mistake::DeleteWithoutCompare {
+            self.delete(key)
+        } else {
+            Reply::Int(0)
         }
     }
 

@@ -388,14 +388,7 @@ fn the_arguments_have_bounds_and_the_servers_are_counted() {
         assert_eq!(four.nodes(), Some(4));
         assert_eq!(four.check(&over(4, one_attempt())), Ok(()));
         let refused = four.check(&over(3, one_attempt())).expect_err("three are not four");
-        assert!(matches!(
-            refused,
-            SpecError::OtherServers {
-                nodes: 4,
-                servers: 3,
-                ..
-            }
-        ));
+        assert!(matches!(refused, SpecError::OtherServers { .. }));
         let message = format!("`{name}` is to work over 4 servers, and was given 3");
         assert_eq!(refused.to_string(), message);
     }
