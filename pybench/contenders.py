@@ -61,7 +61,10 @@ class Contender:
 
 
 def contenders(rows: Iterable[Mapping[Hashable, Any]], trials: pd.DataFrame | None = None) -> dict[str, Contender]:
-    """The safe cells among `rows` of the summary, but for those apart, by their id. Without `trials` a p99 has no interval."""
+    """The safe cells among `rows` of the summary that are compared, by their id.
+
+    Without `trials` a p99 has no interval.
+    """
     safe, responses = _safe(rows), _response_intervals(trials)
     fewest = min(map(_permits, safe), default=1)
     found = {}
@@ -82,7 +85,7 @@ def contenders(rows: Iterable[Mapping[Hashable, Any]], trials: pd.DataFrame | No
     return found
 
 
-def apart(rows: Iterable[Mapping[Hashable, Any]]) -> dict[str, int]:
+def apart(rows: Iterable[Mapping[Any, Any]]) -> dict[str, int]:
     """The safe cells that no other is compared with, by their id: how many may hold one of their keys at a time."""
     permits = {str(row["cell"]): _permits(row) for row in _safe(rows)}
     fewest = min(permits.values(), default=1)
@@ -133,12 +136,12 @@ def _response_intervals(trials: pd.DataFrame | None) -> dict[str, Interval | Non
     }
 
 
-def _safe(rows: Iterable[Mapping[Hashable, Any]]) -> list[Mapping[Hashable, Any]]:
+def _safe(rows: Iterable[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
     # Without a grant a second there is nothing to be ahead of.
     return [row for row in rows if row["verdict"] == Verdict.SAFE and number(row["safe_grants_per_s"])]
 
 
-def _permits(row: Mapping[Hashable, Any]) -> int:
+def _permits(row: Mapping[Any, Any]) -> int:
     # A record may name a strategy, or an argument, that this version does not know: it is taken for a plain lock.
     known = CATALOGUE.get(str(row["strategy"]))
     if known is None:

@@ -84,12 +84,10 @@ def render(rows: Sequence[Row], notes: Sequence[Note], width: int) -> list[Text]
         lines += [Text(line, style=style) for line in _wrapped(f"{note.verdict} {note.text}", width)]
     if len(notes) > NOTES_SHOWN:
         lines.append(Text(f"  and {len(notes) - NOTES_SHOWN} more: see the report"))
-    if aside := apart(rows):  # type: ignore[arg-type]
+    if aside := apart(rows):
         names = ", ".join(dict.fromkeys(_strategy(row) for row in rows if str(row["cell"]) in aside))
-        lines += [
-            Text(line, style="dim")
-            for line in _wrapped(f"- {names}: not ranked, for more may hold a key at a time", width)
-        ]
+        why = f"- {names}: not ranked, for more may hold a key at a time"
+        lines += [Text(line, style="dim") for line in _wrapped(why, width)]
     if dropped:
         more = f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)"
         lines += [Text(line, style="dim") for line in _wrapped(more, width)]
@@ -183,7 +181,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _ranked(rows: Sequence[Row]) -> list[Row]:
-    aside = apart(rows)  # type: ignore[arg-type]
+    aside = apart(rows)
     safe = [row for row in rows if row["verdict"] == "SAFE" and not missing(row["safe_grants_per_s"])]
     return [row for row in safe if str(row["cell"]) not in aside]
 

@@ -42,6 +42,7 @@ OUTCOMES = (
     ("lost calls", "lost_calls"),
 )
 
+NOT_RANKED = "; not ranked, for it lets {} hold a key at a time"
 
 # What connecting, measuring and cleaning up send; all else is taken to be the lock's.
 NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
@@ -115,8 +116,7 @@ def entries(view: View) -> list[Entry]:
             Entry(
                 cell,
                 str(place) if ranks else "",
-                why[cell.id]
-                + (f"; not ranked, for it lets {aside[cell.id]} hold a key at a time" if cell.id in aside else ""),
+                why[cell.id] + (NOT_RANKED.format(aside[cell.id]) if cell.id in aside else ""),
                 [(name, format_us(cell.number(column))) for name, column in PHASES],
                 [(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
                 trials[cell.id],
