@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.conditions import say_conditions
-from pybench.contenders import Contender, contenders, decided_by_response, first_ones, in_order, offered_rate
+from pybench.contenders import Contender, apart, contenders, decided_by_response, first_ones, in_order, offered_rate
 from pybench.numbers import format_us, format_whole, plural, significant
 from pybench.records.schema import SUMMARY_FIGURES
 from pybench.stats import ENOUGH_TRIALS
@@ -82,16 +82,17 @@ def answer(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
         return Answer("This run proves nothing: its control was not caught")
     several_backends = summary["backend"].nunique() > 1
     locks = {str(row["cell"]): _lock(row, named_backend=several_backends) for row in rows}
-    headline, *further = _who_wins(_loads(rows, trials), locks)
-    return Answer(headline, tuple(further), _unsafe(rows, locks))
+    aside = {locks[cell]: permits for cell, permits in apart(rows).items()}
+    headline, *further = _who_wins(_loads(rows, trials), locks, aside)
+    return Answer(headline, (*further, *_aside(aside)), _unsafe(rows, locks))
 
 
-def _who_wins(loads: Sequence[Load], locks: Mapping[str, str]) -> list[str]:
+def _who_wins(loads: Sequence[Load], locks: Mapping[str, str], aside: Mapping[str, int]) -> list[str]:
     safe = {locks[contender.cell] for load in loads for contender in load.contenders}
     if not safe:
         return ["No lock of this run can be called safe"]
     if len(safe) == 1:
-        return [_alone(loads, locks, alone_in_run=len(set(locks.values())) == 1)]
+        return [_alone(loads, locks, alone_in_run=len(set(locks.values()) - aside.keys()) == 1)]
     contested = [load for load in loads if len(load.contenders) > 1]
     if not contested:
         return ["No two locks are safe at the same load, so that none can be compared"]
@@ -173,6 +174,19 @@ def _why_tied(tied: Sequence[Sequence[Contender]], where: str) -> str:
     if all(without):
         return f"too few grants a trial for a p99{where}"
     return f"their intervals overlap{' at every load that has a p99' if any(without) else where}"
+
+
+def _aside(aside: Mapping[str, int]) -> list[str]:
+    """What is not compared with the others, for it is granted more because it may be."""
+    if not aside:
+        return []
+    names = sorted(aside)
+    permits = next(iter(aside.values()))
+    how_many = str(permits) if len(set(aside.values())) == 1 else "several"
+    lets, is_ = _verb(names, "lets", "let"), _verb(names, "is", "are")
+    return [
+        f"{_listed(names)} {lets} {how_many} hold a key at a time, and {is_} not compared with locks that let in fewer"
+    ]
 
 
 def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> str | None:

@@ -2,6 +2,8 @@
 
 In an open loop every lock that keeps up grants what arrives, so grants a second tell nothing: there the p99 of the
 response decides, and a lock that grants less than 98 % of the rate is behind all that keep up.
+A lock that lets several hold a key at a time grants more because it may: it contends only with locks that let in as
+many, and where others let in fewer it stands apart.
 Promises: what lies inside of the intervals, or has none, is not told apart.
 """
 
@@ -12,8 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.durations import parse_rate
+from pybench.notation import BadValue
 from pybench.numbers import missing
 from pybench.stats import Interval, median_interval, number, told_apart
+from pybench.strategies import CATALOGUE, parse_strategy
 from pybench.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -57,15 +61,17 @@ class Contender:
 
 
 def contenders(rows: Iterable[Mapping[Hashable, Any]], trials: pd.DataFrame | None = None) -> dict[str, Contender]:
-    """The safe cells among `rows` of the summary, by their id. Without `trials` a p99 has no interval."""
-    responses = _response_intervals(trials)
+    """The safe cells among `rows` of the summary that are compared, by their id.
+
+    Without `trials` a p99 has no interval.
+    """
+    safe, responses = _safe(rows), _response_intervals(trials)
+    fewest = min(map(_permits, safe), default=1)
     found = {}
-    for row in rows:
-        grants_per_s = number(row["safe_grants_per_s"])
-        # Without a grant a second there is nothing to be ahead of.
-        if row["verdict"] != Verdict.SAFE or not grants_per_s:
+    for row in safe:
+        if _permits(row) > fewest:
             continue
-        cell = str(row["cell"])
+        cell, grants_per_s = str(row["cell"]), float(row["safe_grants_per_s"])
         low, high = number(row["grants_per_s_low"]), number(row["grants_per_s_high"])
         interval = Interval(low, high) if low is not None and high is not None else None
         offered = offered_rate(row)
@@ -77,6 +83,13 @@ def contenders(rows: Iterable[Mapping[Hashable, Any]], trials: pd.DataFrame | No
             )
         found[cell] = Contender(cell, str(row["strategy"]), grants_per_s, interval, int(row["trials"]), response)
     return found
+
+
+def apart(rows: Iterable[Mapping[Any, Any]]) -> dict[str, int]:
+    """The safe cells that no other is compared with, by their id: how many may hold one of their keys at a time."""
+    permits = {str(row["cell"]): _permits(row) for row in _safe(rows)}
+    fewest = min(permits.values(), default=1)
+    return {cell: most for cell, most in permits.items() if most > fewest}
 
 
 def decided_by_response(*both: Contender) -> bool:
@@ -121,3 +134,20 @@ def _response_intervals(trials: pd.DataFrame | None) -> dict[str, Interval | Non
         for cell, rows in complete.groupby("cell", sort=False)
         if offered_rate(rows.iloc[0].to_dict()) is not None
     }
+
+
+def _safe(rows: Iterable[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
+    # Without a grant a second there is nothing to be ahead of.
+    return [row for row in rows if row["verdict"] == Verdict.SAFE and number(row["safe_grants_per_s"])]
+
+
+def _permits(row: Mapping[Any, Any]) -> int:
+    # A record may name a strategy, or an argument, that this version does not know: it is taken for a plain lock.
+    known = CATALOGUE.get(str(row["strategy"]))
+    if known is None:
+        return 1
+    args = "" if missing(row["args"]) else str(row["args"])
+    try:
+        return known.permits(parse_strategy(f"{known.name}({args})")[1] if args else ())
+    except BadValue:
+        return known.permits(())

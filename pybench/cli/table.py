@@ -1,5 +1,7 @@
 """The ranked table: one row a cell, best safe grants/s first, unsafe cells struck at the end; below it why they are.
 
+A safe cell that is not compared with the others stands in its order, without a place.
+
 It fits the width it is given: what does not tell rows apart is dropped, least important first, and named below the
 table; where even the rest does not fit, each row becomes an entry of two lines. Numbers are never wrapped or cut. The
 same layout serves a terminal (styled) and a pipe (plain).
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.cli.figures import latency, spread
 from pybench.conditions import axis_title, say_conditions
+from pybench.contenders import apart
 from pybench.numbers import format_ratio, format_us, format_whole, missing
 from pybench.stats import confidence
 
@@ -81,6 +84,10 @@ def render(rows: Sequence[Row], notes: Sequence[Note], width: int) -> list[Text]
         lines += [Text(line, style=style) for line in _wrapped(f"{note.verdict} {note.text}", width)]
     if len(notes) > NOTES_SHOWN:
         lines.append(Text(f"  and {len(notes) - NOTES_SHOWN} more: see the report"))
+    if aside := apart(rows):
+        names = ", ".join(dict.fromkeys(_strategy(row) for row in rows if str(row["cell"]) in aside))
+        why = f"- {names}: not ranked, for more may hold a key at a time"
+        lines += [Text(line, style="dim") for line in _wrapped(why, width)]
     if dropped:
         more = f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)"
         lines += [Text(line, style="dim") for line in _wrapped(more, width)]
@@ -174,7 +181,9 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _ranked(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["verdict"] == "SAFE" and not missing(row["safe_grants_per_s"])]
+    aside = apart(rows)
+    safe = [row for row in rows if row["verdict"] == "SAFE" and not missing(row["safe_grants_per_s"])]
+    return [row for row in safe if str(row["cell"]) not in aside]
 
 
 def _strategy(row: Row) -> str:

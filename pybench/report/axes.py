@@ -68,14 +68,20 @@ def log_axis(values: Iterable[float], title: str, text: Text) -> Axis:
 
 
 def load_axis(values: Iterable[float], title: str) -> Axis:
-    """Logarithmic over the loads that were measured, each one a tick as long as there are few."""
-    loads = sorted({value for value in values if value > 0}) or [1.0]
+    """Logarithmic over the loads that were measured, each one a tick as long as there are few; from zero if one is."""
+    loads = sorted(set(values)) or [1.0]
+    if loads[0] <= 0:
+        return linear_axis(loads, title, _plainly)
     low, high = loads[0], loads[-1]
     room = max((high / low) ** 0.06, 1.12)
     ticks: Sequence[float] = loads
     while len(ticks) > 7:
         ticks = ticks[::2]
-    return Axis("log", low / room, high * room, ticks, title, lambda value: f"{value:,.6g}")
+    return Axis("log", low / room, high * room, ticks, title, _plainly)
+
+
+def _plainly(value: float) -> str:
+    return f"{value:,.6g}"
 
 
 def _round_step(rough: float) -> float:

@@ -23,6 +23,7 @@ from pybench.summary import quantile_medians, quantile_values
 
 BASE_LINE = "none"
 SERIES_COLOURS = 7
+NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 # The dotted line is what is unsafe, the short dash is no lock at all.
 SHAPES = ("circle", "square", "diamond")
 DASHES = ("solid", "longdash", "longdashdot")
@@ -205,6 +206,8 @@ def make_view(run: Run) -> View:
     order = {str(cell["id"]): place for place, cell in enumerate(run.manifest.get("cells", []))}
     # Blocks are in random order, the matrix is not.
     rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))
+    for axis in axes:
+        _read_numbers(rows, axis)
     series = _series(rows)
     anchors = _anchors([str(row["cell"]) for row in rows])
     cells = tuple(
@@ -218,6 +221,14 @@ def make_view(run: Run) -> View:
         for row in rows
     )
     return View(run, cells, tuple(series.values()), axes)
+
+
+def _read_numbers(rows: Sequence[dict[str, Any]], axis: str) -> None:
+    """Makes numbers of the values of `axis`, when all of them are: records keep further axes as text."""
+    texts = [row[axis] for row in rows]
+    if all(isinstance(text, str) and NUMBER.fullmatch(text) for text in texts):
+        for row, text in zip(rows, texts, strict=True):
+            row[axis] = float(text) if "." in text else int(text)
 
 
 def _axes(summary: pd.DataFrame) -> list[str]:

@@ -23,6 +23,8 @@ from pybench.verdicts import Verdict
 
 # Rows of the overview; with more the ranking is the better table.
 OVERVIEW_ROWS = 12
+# Strategies that stand side by side in the overview, however few loads there are.
+FEW_SERIES = 4
 # Letters in the overview's heading up to which a chart has room beside it.
 WIDE_OVERVIEW = 44
 # Locks up to here are named where the best can't be told apart; with more, how many there are.
@@ -47,6 +49,7 @@ def render(view: View) -> Section:
     known_first = cautions(view)
     held = contests(view)
     chart = _chart(view)
+    upright = len(view.series) > max(len(held), FEW_SERIES)
     html = fill(
         "answer.html",
         headline=headline,
@@ -59,7 +62,8 @@ def render(view: View) -> Section:
         # What leads comes first, where a narrow screen shows it.
         series=by_wins(view),
         open_loop=all(cell.is_open for cell in view.cells),
-        wide=sum(len(one.label) + 4 for one in view.series) > WIDE_OVERVIEW,
+        wide=not upright and sum(len(one.label) + 4 for one in view.series) > WIDE_OVERVIEW,
+        strategies_as_rows=upright,
         contests=held[:OVERVIEW_ROWS] if view.measured else [],
         left_out=len(held) - OVERVIEW_ROWS,
         by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in held[:OVERVIEW_ROWS]},

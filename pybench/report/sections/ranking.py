@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.conditions import say_conditions
+from pybench.contenders import apart
 from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
 from pybench.report import facts
 from pybench.report.html import fill
@@ -41,6 +42,7 @@ OUTCOMES = (
     ("lost calls", "lost_calls"),
 )
 
+NOT_RANKED = "; not ranked, for it lets {} hold a key at a time"
 
 # What connecting, measuring and cleaning up send; all else is taken to be the lock's.
 NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
@@ -102,18 +104,19 @@ def render(view: View) -> Section | None:
 def entries(view: View) -> list[Entry]:
     """The cells in the order of ranking."""
     why, trials, calls = reasons(view), _trials(view), _calls(view)
+    aside = apart(cell.row for cell in view.cells)
     by_id = {cell.id: cell for cell in view.cells}
     ranked = [by_id[str(id_)] for id_ in rank(view.run.summary)["cell"]]
     found = []
     place = 0
     for cell in ranked:
-        ranks = cell.verdict == "SAFE"
+        ranks = cell.verdict == "SAFE" and cell.id not in aside
         place += ranks
         found.append(
             Entry(
                 cell,
                 str(place) if ranks else "",
-                why[cell.id],
+                why[cell.id] + (NOT_RANKED.format(aside[cell.id]) if cell.id in aside else ""),
                 [(name, format_us(cell.number(column))) for name, column in PHASES],
                 [(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
                 trials[cell.id],
