@@ -178,15 +178,8 @@ def _why_tied(tied: Sequence[Sequence[Contender]], where: str) -> str:
 
 def _aside(aside: Mapping[str, int]) -> list[str]:
     """What is not compared with the others, for it is granted more because it may be."""
-    if not aside:
-        return []
-    names = sorted(aside)
-    permits = next(iter(aside.values()))
-    how_many = str(permits) if len(set(aside.values())) == 1 else "several"
-    lets, is_ = _verb(names, "lets", "let"), _verb(names, "is", "are")
-    return [
-        f"{_listed(names)} {lets} {how_many} hold a key at a time, and {is_} not compared with locks that let in fewer"
-    ]
+    names = [f"{lock} ({permits})" for lock, permits in sorted(aside.items())]
+    return [f"not compared, for more may hold a key at a time: {_listed(names)}"] if names else []
 
 
 def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> str | None:

@@ -1,7 +1,7 @@
 """Panels of one measure against load, a line a strategy: what throughput, latency, fairness and cost are drawn with.
 
-What is unsafe is drawn dashed and hollow, with a cross. A panel is scaled to what may be used: an unsafe strategy that
-would flatten the others leaves the panel at its top edge, where its figure is written.
+What is unsafe is drawn dashed and hollow, with a cross. A panel is scaled to what may be used and compared: a strategy
+that is not, and would flatten the others, leaves the panel at its top edge, where its figure is written.
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ def drawn_values(cells: Sequence[CellView], measure: Measure) -> list[float]:
 
 
 def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
-    """The axis that suits `cells`; unsafe strategies count only as far as they do not flatten the others."""
+    """The axis that suits `cells`; what is unsafe or not compared counts only where it flattens nothing."""
     if measure.scale == "log":
         return log_axis(drawn_values(cells, measure), measure.axis, measure.text)
     if measure.top is not None:
         return linear_axis([measure.top], measure.axis, measure.ticks)
     values = drawn_values(cells, measure)
-    usable = drawn_values([cell for cell in cells if view.may_be_used(cell.series)], measure)
+    counting = [cell for cell in cells if view.may_be_used(cell.series) and cell.id not in view.aside]
+    usable = drawn_values(counting, measure)
     if usable and max(values) > UNSAFE_HEADROOM * max(usable):
         values = usable
     return linear_axis(values, measure.axis, measure.ticks)

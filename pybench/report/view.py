@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.conditions import AxisValue, Conditions
-from pybench.contenders import offered_rate
+from pybench.contenders import apart, offered_rate
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.stats import confidence, median
@@ -165,6 +165,11 @@ class View:
     def unsafe_series(self) -> frozenset[str]:
         """The labels of the strategies that were unsafe in any cell."""
         return frozenset(cell.series.label for cell in self.cells if cell.unsafe)
+
+    @cached_property
+    def aside(self) -> dict[str, int]:
+        """The safe cells that no other is compared with, by their id, and how many may hold one of their keys."""
+        return apart(cell.row for cell in self.cells)
 
     def may_be_used(self, series: Series) -> bool:
         """Whether charts are scaled for `series`: a lock that was unsafe nowhere in the run."""

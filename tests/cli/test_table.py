@@ -150,3 +150,11 @@ def test_only_axes_that_vary_have_a_column():
 
 def test_a_figure_that_was_not_measured_is_said_to_be_so():
     assert "n/a" in lines([row("mutex")], 200)[3]
+
+
+def test_a_cell_that_is_not_compared_has_no_place_and_says_why():
+    rows = [row("semaphore", safe_grants_per_s=90_000.0), row("mutex"), row("naive", safe_grants_per_s=20_900.0)]
+    shown = lines(rows, 120)
+    assert [line.split()[:2] for line in shown[3:6]] == [["-", "semaphore"], ["1", "mutex"], ["2", "naive"]]
+    assert "  - semaphore: not ranked, for more may hold a key at a time" in shown
+    assert not any("not ranked" in line for line in lines(ROWS, 120))

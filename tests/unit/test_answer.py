@@ -159,3 +159,37 @@ def test_many_locks_are_counted_and_not_listed():
     )
     unsafe_ones = answered(summary(lock("mutex", 1_000), *(unsafe("naive", args=f"n={n}") for n in range(6))))
     assert unsafe_ones.unsafe == "6 of 7 locks are unsafe in some cell"
+
+
+def semaphore(rate, *, permits=4, **fields: object):
+    return lock("semaphore", rate, args="" if permits == 4 else f"permits={permits}", **fields)
+
+
+def test_what_lets_several_hold_a_key_is_not_compared_with_what_lets_in_one():
+    found = answer(summary(semaphore(90_000), lock("naive", 20_000), lock("mutex", 30_000)))
+    assert found == (
+        "mutex gives the most safe grants: 30,000/s, 1.5 times naive's; "
+        "not compared, for more may hold a key at a time: semaphore (4)."
+    )
+
+
+def test_a_lock_beside_a_semaphore_is_alone_and_the_semaphore_not_unsafe():
+    assert answer(summary(semaphore(90_000, permits=2), lock("mutex", 30_000))) == (
+        "mutex gives 30,000 safe grants/s; there is no other lock to compare it with; "
+        "not compared, for more may hold a key at a time: semaphore(permits=2) (2)."
+    )
+
+
+def test_semaphores_that_let_in_as_many_are_compared_with_each_other():
+    found = answer(summary(semaphore(90_000), semaphore(30_000, server="other", backend="b")))
+    assert found == "semaphore on redis gives the most safe grants: 90,000/s, 3 times semaphore on b's."
+
+
+def test_a_semaphore_of_one_permit_is_compared_with_a_mutex():
+    found = answer(summary(semaphore(20_000, permits=1), lock("mutex", 30_000)))
+    assert found == "mutex gives the most safe grants: 30,000/s, 1.5 times semaphore(permits=1)'s."
+
+
+def test_an_argument_of_another_version_is_no_reason_to_say_nothing():
+    found = answer(summary(lock("semaphore", 90_000, args="permits=many"), lock("mutex", 30_000)))
+    assert found.startswith("mutex gives 30,000 safe grants/s")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.conditions import say_conditions
-from pybench.contenders import apart
 from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
 from pybench.report import facts
 from pybench.report.html import fill
@@ -104,7 +103,7 @@ def render(view: View) -> Section | None:
 def entries(view: View) -> list[Entry]:
     """The cells in the order of ranking."""
     why, trials, calls = reasons(view), _trials(view), _calls(view)
-    aside = apart(cell.row for cell in view.cells)
+    aside = view.aside
     by_id = {cell.id: cell for cell in view.cells}
     ranked = [by_id[str(id_)] for id_ in rank(view.run.summary)["cell"]]
     found = []
