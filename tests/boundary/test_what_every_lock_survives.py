@@ -232,6 +232,7 @@ def test_killed_connections_are_lost_calls_and_grants_go_on(lock: Survival):
     lock.check_keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience_ms", [1_000, 30], ids=["waited for", "given up"])
 def test_a_paused_server_is_outlived_by_the_trial(lock: Survival, patience_ms: int):
     with lock.running(patience_ns=patience_ms * MS):
@@ -243,6 +244,7 @@ def test_a_paused_server_is_outlived_by_the_trial(lock: Survival, patience_ms: i
     lock.check_keys()
 
 
+@pytest.mark.slow
 def test_a_server_that_stands_still_is_outlived_by_the_trial(lock: Survival):
     # As DEBUG SLEEP, but the kernel goes on taking what is sent.
     with lock.running():
@@ -282,6 +284,7 @@ def test_a_key_of_another_type_is_a_clear_outcome_and_stays_as_it_was(lock: Surv
     lock.check_exclusion()
 
 
+@pytest.mark.slow
 def test_a_server_that_becomes_a_replica_is_a_clear_error_until_it_is_none(lock: Survival):
     with lock.running():
         lock.on_all(lambda user: user.replicaof("127.0.0.1", "1"))
