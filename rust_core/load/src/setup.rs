@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos, Script};
 use rustix::thread::CpuSet;
-use wire::{Encoder, KeyNames, Login, greeting};
+use wire::{CompareAndDelete, Encoder, KeyNames, Login, greeting};
 
 use crate::client::{Client, ClientFigures};
 use crate::connection::{Connection, Target};
@@ -158,23 +158,16 @@ fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<Keys> {
 }
 
 fn target(server: &ServerSpec, spec: &TrialSpec) -> Target {
-    let all = spec.strategy.scripts();
-    let others: Vec<_> = all
-        .iter()
-        .copied()
-        .filter(|script| *script != Script::CompareAndDelete)
-        .collect();
-    let scripts = match server.compare_and_delete {
-        wire::CompareAndDelete::Script => all,
-        wire::CompareAndDelete::DelIfEq | wire::CompareAndDelete::DelEx => &others,
-    };
+    let deletes_by_script = server.compare_and_delete == CompareAndDelete::Script;
+    let is_sent = |script: &Script| deletes_by_script || *script != Script::CompareAndDelete;
+    let scripts: Vec<Script> = spec.strategy.scripts().iter().copied().filter(is_sent).collect();
     let login = Login {
         protocol: server.protocol,
         username: server.username.as_deref(),
         password: server.password.as_deref(),
         db: server.db,
         client_name: &spec.client_name,
-        scripts,
+        scripts: &scripts,
     };
     let mut greeting_bytes = Vec::new();
     let greeting = greeting(&login, &mut greeting_bytes);

@@ -1,6 +1,6 @@
 //! What all threads of a trial read and none changes: what clients do with their locks, and for how long.
 
-use locks::{Keys as Names, Mode, Nanos};
+use locks::{Key, Keys as Names, Mode, Nanos};
 use rand_distr::{Distribution as Draw, StandardUniform};
 
 use crate::TrialError;
@@ -75,14 +75,17 @@ impl Shared {
         if self.keys_per_grant == 1 {
             return Names::one(self.keys.draw(stream));
         }
-        let mut drawn = Vec::with_capacity(self.keys_per_grant as usize);
-        while drawn.len() < self.keys_per_grant as usize {
+        let mut drawn = [Key(0); Names::MOST];
+        let drawn = &mut drawn[..self.keys_per_grant as usize];
+        let mut count = 0;
+        while count < drawn.len() {
             let key = self.keys.draw(stream);
-            if !drawn.contains(&key) {
-                drawn.push(key);
+            if !drawn[..count].contains(&key) {
+                drawn[count] = key;
+                count += 1;
             }
         }
-        let names = Names::new(&drawn).expect("the trial's description was checked");
+        let names = Names::new(drawn).expect("the trial's description was checked");
         match self.key_order {
             KeyOrder::Random => names,
             KeyOrder::Sorted => names.sorted(),

@@ -44,11 +44,21 @@ impl Keys {
 
     /// The same keys in ascending order, each once.
     #[must_use]
-    pub fn sorted(self) -> Self {
-        let mut sorted = self.as_slice().to_vec();
-        sorted.sort();
-        sorted.dedup();
-        Self::new(&sorted).expect("no more than there were")
+    pub fn sorted(mut self) -> Self {
+        let given = usize::from(self.count);
+        self.keys[..given].sort_unstable();
+        let mut distinct = 1;
+        for at in 1..given {
+            if self.keys[at] != self.keys[distinct - 1] {
+                self.keys[distinct] = self.keys[at];
+                distinct += 1;
+            }
+        }
+        // As `new` makes it, so that equal sets are equal.
+        let first = self.keys[0];
+        self.keys[distinct..].fill(first);
+        self.count = distinct as u8;
+        self
     }
 }
 
@@ -74,6 +84,8 @@ mod tests {
         let keys = Keys::new(&given).expect("four are few");
         assert_eq!(keys.as_slice(), given);
         assert_eq!(keys.sorted().as_slice(), [Key(2), Key(3), Key(5)]);
+        assert_eq!(Some(keys.sorted()), Keys::new(&[Key(2), Key(3), Key(5)]));
+        assert_eq!(Keys::one(Key(4)).sorted(), Keys::one(Key(4)));
     }
 
     #[test]
