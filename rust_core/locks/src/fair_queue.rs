@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use crate::backoff::Backoff;
 use crate::calls::{Calls, Wait, wait};
+use crate::claim::Claim;
 use crate::{
     Actions, CallId, Chance, ErrorKind, Event, Key, LockMachine, Millis, Mode, Nanos, Outcome, Refusal, Reply,
     ScriptForm, Spec, Token,
@@ -76,13 +77,6 @@ enum State {
     Held(Held),
     /// The script that leaves and hands on is not answered.
     Leaving(Leaving),
-}
-
-/// What a request wants to own; the token is also its place in the queue.
-#[derive(Clone, Copy, Debug)]
-struct Claim {
-    key: Key,
-    token: Token,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -265,8 +259,8 @@ impl FairQueue {
         match self.state {
             State::Asking(asking) if asking.call == call => self.abandon(asking.claim, Outcome::Unknown, out),
             State::Leaving(leaving) if leaving.call == call => self.settle(Outcome::Unknown, out),
-            // The whole lease may not be set: what was promised with the ring lasts all the same.
-            // The connection of a call that was given up. A lock or a place is not tied to a connection.
+            // The connection of a call that was given up, or of the question after a ring, whose promise lasts all the
+            // same. A lock or a place is not tied to a connection.
             State::Idle
             | State::Asking(_)
             | State::Waiting(_)

@@ -16,6 +16,7 @@ mod args;
 mod backoff;
 mod calls;
 mod chance;
+mod claim;
 mod command;
 mod contract;
 mod error;

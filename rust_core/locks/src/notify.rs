@@ -29,9 +29,8 @@ use std::sync::Arc;
 
 use crate::backoff::Backoff;
 use crate::calls::{Calls, Wait, wait};
-use crate::{
-    Actions, CallId, Chance, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec, Token,
-};
+use crate::claim::Claim;
+use crate::{Actions, CallId, Chance, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec};
 
 #[derive(Debug)]
 pub(crate) struct Notify {
@@ -71,13 +70,6 @@ enum State {
     Held(Claim),
     /// The script that gives it back is not answered.
     GivingBack(GivingBack),
-}
-
-/// What an attempt wants to own. The token is fresh for each attempt.
-#[derive(Clone, Copy, Debug)]
-struct Claim {
-    key: Key,
-    token: Token,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,9 @@
 //! What `fair-queue` does about an answer, and what it sends.
 
-use super::{ALIVE, Asking, Bell, Claim, Confirming, FairQueue, Held, Leaving, Pausing, State, Waiting, Why};
+use super::{ALIVE, Asking, Bell, Confirming, FairQueue, Held, Leaving, Pausing, State, Waiting, Why};
 use crate::backoff::Next;
 use crate::calls::{Effect, SERVER};
+use crate::claim::Claim;
 use crate::{
     Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, Script, ScriptForm,
 };
@@ -271,17 +272,5 @@ impl FairQueue {
 impl Held {
     pub(super) fn is_confirmed_by(&self, call: CallId) -> bool {
         self.confirming.is_some_and(|confirming| confirming.call == call)
-    }
-}
-
-impl Claim {
-    const fn run(self, script: Script, form: ScriptForm, numbers: [u64; 2]) -> Command {
-        Command::Run {
-            script,
-            form,
-            key: self.key,
-            token: self.token,
-            numbers,
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! What `notify` does about an answer, and what it sends.
 
-use super::{Asking, Claim, GivingBack, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
+use super::{Asking, GivingBack, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
 use crate::backoff::Next;
 use crate::calls::{Effect, SERVER};
+use crate::claim::Claim;
 use crate::{Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Reply, Script, ScriptForm};
 
 impl Notify {
@@ -15,7 +16,7 @@ impl Notify {
     fn ask(&mut self, now: Nanos, claim: Claim, form: ScriptForm, out: &mut Actions) {
         let call = self.calls.fresh();
         let lease = self.spec.lease.ttl().0;
-        out.send(call, SERVER, claim.run(Script::NotifyAcquire, form, lease));
+        out.send(call, SERVER, claim.run(Script::NotifyAcquire, form, [lease, 0]));
         out.wake_at(now.after(self.spec.patience));
         self.state = State::Asking(Asking {
             claim,
@@ -129,7 +130,7 @@ impl Notify {
 
     pub(super) fn give_back(&mut self, now: Nanos, claim: Claim, form: ScriptForm, why: Why, out: &mut Actions) {
         let call = self.calls.fresh();
-        out.send(call, SERVER, claim.run(Script::NotifyRelease, form, 0));
+        out.send(call, SERVER, claim.run(Script::NotifyRelease, form, [0, 0]));
         out.wake_at(now.after(self.spec.patience));
         self.state = State::GivingBack(GivingBack {
             claim,
@@ -178,7 +179,7 @@ impl Notify {
     /// the attempt on the same connection where that still stands.
     pub(super) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
         // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
-        let last_word = claim.run(Script::NotifyRelease, ScriptForm::Source, 0);
+        let last_word = claim.run(Script::NotifyRelease, ScriptForm::Source, [0, 0]);
         out.send(self.calls.fresh(), SERVER, last_word);
         self.settle(outcome, out);
     }
@@ -186,17 +187,5 @@ impl Notify {
     pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
         self.state = State::Idle;
         out.settle(outcome);
-    }
-}
-
-impl Claim {
-    const fn run(self, script: Script, form: ScriptForm, lease_ms: u64) -> Command {
-        Command::Run {
-            script,
-            form,
-            key: self.key,
-            token: self.token,
-            numbers: [lease_ms, 0],
-        }
     }
 }
