@@ -3,16 +3,18 @@
 //! A driver that knows nothing of locks tells a machine arbitrary things (answers of any kind to any call ever made,
 //! repeated ones too, losses, wake-ups at any time) and a watcher checks each thing the machine wants.
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, EntryId, ErrorKind, Event, Key, Lane, Lasts, Lease, LockMachine,
-    Mode, Nanos, Outcome, Reply, Retry, RetryKind, Script, Spec, Strategy as Lock, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, EntryId, Event, Key, Lane, Lasts, Lease, LockMachine, Mode,
+    Nanos, Outcome, Reply, Script, Spec, Strategy as Lock, Token,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::RngSeed;
+use support::{ERRORS, PATIENCE, config, retries};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -57,34 +59,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 const ENTRY: EntryId = EntryId { ms: 3, seq: 1 };
 
-const ERRORS: [ErrorKind; 9] = [
-    ErrorKind::NoScript,
-    ErrorKind::ReadOnly,
-    ErrorKind::Loading,
-    ErrorKind::Moved,
-    ErrorKind::OutOfMemory,
-    ErrorKind::WrongType,
-    ErrorKind::NoAuth,
-    ErrorKind::Other,
-    ErrorKind::Unexpected,
-];
-
 fn specs() -> impl Strategy<Value = Spec> {
-    let lease = select(vec![1, 3, 50, 10_000, 1 << 53]);
-    let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
-    let wait = select(vec![Nanos::ZERO, Nanos::from_millis(100), Nanos::NEVER]);
-    (lease, select(RetryKind::ALL.to_vec()), most, wait).prop_map(|(lease, kind, max_attempts, max_wait)| Spec {
+    let retry = retries(vec![Nanos::ZERO, Nanos::from_millis(100), Nanos::NEVER]);
+    (select(vec![1, 3, 50, 10_000, 1 << 53]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: Nanos::from_millis(20),
-        retry: Retry {
-            kind,
-            base: Nanos::from_millis(1),
-            factor: 2.0,
-            cap: Nanos::from_millis(50),
-            max_attempts,
-            max_wait,
-        },
+        patience: PATIENCE,
+        retry,
     })
 }
 
@@ -349,21 +330,6 @@ fn good(command: Command) -> Option<Reply> {
         | Command::DropTicket { .. }
         | Command::TrimQueue { .. } => None,
         other => panic!("no lock sends {other:?}"),
-    }
-}
-
-/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
-fn config() -> ProptestConfig {
-    let config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    match config.rng_seed {
-        RngSeed::Random => ProptestConfig {
-            rng_seed: RngSeed::Fixed(20_150_304),
-            ..config
-        },
-        RngSeed::Fixed(_) => config,
     }
 }
 

@@ -4,12 +4,14 @@
 //! As in `properties.rs`: a driver that knows nothing of locks tells a machine arbitrary things, and a watcher checks
 //! each thing that it wants.
 
+#[path = "../support/mod.rs"]
+mod support;
 mod watcher;
 
-use locks::{Count, ErrorKind, Lease, Millis, Nanos, Prefer, Reply, Retry, RetryKind, Spec, Strategy as Lock};
+use locks::{Count, Lease, Millis, Nanos, Prefer, Reply, Retry, Spec, Strategy as Lock};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::RngSeed;
+use support::{ERRORS, PATIENCE, config, retries};
 use watcher::{Step, Watcher};
 
 fn locks() -> Vec<Lock> {
@@ -61,50 +63,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
-const ERRORS: [ErrorKind; 9] = [
-    ErrorKind::NoScript,
-    ErrorKind::ReadOnly,
-    ErrorKind::Loading,
-    ErrorKind::Moved,
-    ErrorKind::OutOfMemory,
-    ErrorKind::WrongType,
-    ErrorKind::NoAuth,
-    ErrorKind::Other,
-    ErrorKind::Unexpected,
-];
-
 fn specs() -> impl Strategy<Value = Spec> {
-    let lease = select(vec![3, 50, 50, 10_000, 1 << 53]);
-    let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
-    let wait = select(vec![Nanos::ZERO, Nanos::from_millis(100), Nanos::NEVER]);
-    (lease, select(RetryKind::ALL.to_vec()), most, wait).prop_map(|(lease, kind, max_attempts, max_wait)| Spec {
+    let retry = retries(vec![Nanos::ZERO, Nanos::from_millis(100), Nanos::NEVER]);
+    (select(vec![3, 50, 50, 10_000, 1 << 53]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: Nanos::from_millis(20),
-        retry: Retry {
-            kind,
-            base: Nanos::from_millis(1),
-            factor: 2.0,
-            cap: Nanos::from_millis(50),
-            max_attempts,
-            max_wait,
-        },
+        patience: PATIENCE,
+        retry,
     })
-}
-
-/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
-fn config() -> ProptestConfig {
-    let config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    match config.rng_seed {
-        RngSeed::Random => ProptestConfig {
-            rng_seed: RngSeed::Fixed(20_150_304),
-            ..config
-        },
-        RngSeed::Fixed(_) => config,
-    }
 }
 
 proptest! {

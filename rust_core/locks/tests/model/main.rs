@@ -11,6 +11,8 @@ mod leases;
 mod network;
 mod redis;
 mod setting;
+#[path = "../support/mod.rs"]
+mod support;
 mod waiting;
 mod world;
 
@@ -19,23 +21,14 @@ use std::collections::BTreeMap;
 use locks::{ArgValue, Count, Millis, Prefer, Strategy};
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::RngSeed;
 use setting::Mistake;
 use world::World;
 
-/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
+/// A world is told by its seed alone: nothing is to be shrunk.
 fn config() -> ProptestConfig {
-    let config = ProptestConfig {
-        failure_persistence: None,
+    ProptestConfig {
         max_shrink_iters: 0,
-        ..ProptestConfig::default()
-    };
-    match config.rng_seed {
-        RngSeed::Random => ProptestConfig {
-            rng_seed: RngSeed::Fixed(20_150_304),
-            ..config
-        },
-        RngSeed::Fixed(_) => config,
+        ..support::config()
     }
 }
 

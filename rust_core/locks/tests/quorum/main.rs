@@ -4,12 +4,14 @@
 //! thing the machine wants: call ids are used once, a grant rests on answers of its own attempt by a quorum of servers or
 //! all children, each give-back carries a token that was sent to its server before, and every request settles once.
 
+#[path = "../support/mod.rs"]
+mod support;
 mod watcher;
 
-use locks::{ErrorKind, Lease, Nanos, Reply, Retry, RetryKind, Spec, Strategy as Lock};
+use locks::{Lease, Nanos, Reply, Spec, Strategy as Lock};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::RngSeed;
+use support::{ERRORS, PATIENCE, config, retries};
 use watcher::{Ending, Watcher};
 
 #[derive(Clone, Debug)]
@@ -31,21 +33,10 @@ pub(crate) enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let errors = [
-        ErrorKind::NoScript,
-        ErrorKind::ReadOnly,
-        ErrorKind::Loading,
-        ErrorKind::Moved,
-        ErrorKind::OutOfMemory,
-        ErrorKind::WrongType,
-        ErrorKind::NoAuth,
-        ErrorKind::Other,
-        ErrorKind::Unexpected,
-    ];
     let reply = prop_oneof![
         4 => select(vec![Reply::Ok, Reply::Nil, Reply::Int(0), Reply::Int(1)]),
         1 => select(vec![Reply::Int(-1), Reply::Int(i64::MAX), Reply::Items, Reply::Other]),
-        1 => select(errors.to_vec()).prop_map(Reply::Error),
+        1 => select(ERRORS.to_vec()).prop_map(Reply::Error),
     ];
     let pass = prop_oneof![0..1_000_000_u64, 0..60_000_000_u64, 0..20_000_000_000_u64].prop_map(Nanos);
     let step = prop_oneof![
@@ -63,22 +54,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn specs() -> impl Strategy<Value = Spec> {
-    let lease = select(vec![3, 50, 10_000, 1 << 53]);
-    let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
-    let wait = select(vec![Nanos::ZERO, Nanos::from_millis(30), Nanos::from_millis(100)]);
-    let retry = (select(RetryKind::ALL.to_vec()), most, wait);
-    (1..=6_u16, lease, retry).prop_map(|(servers, lease, (kind, max_attempts, max_wait))| Spec {
+    let retry = retries(vec![Nanos::ZERO, Nanos::from_millis(30), Nanos::from_millis(100)]);
+    (1..=6_u16, select(vec![3, 50, 10_000, 1 << 53]), retry).prop_map(|(servers, lease, retry)| Spec {
         servers,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: Nanos::from_millis(20),
-        retry: Retry {
-            kind,
-            base: Nanos::from_millis(1),
-            factor: 2.0,
-            cap: Nanos::from_millis(50),
-            max_attempts,
-            max_wait,
-        },
+        patience: PATIENCE,
+        retry,
     })
 }
 
@@ -87,21 +68,6 @@ fn locks_over_servers() -> Vec<Lock> {
     let sequential = [("fanout".to_owned(), locks::ArgValue::Text("sequential".to_owned()))];
     locks.push(Lock::named("redlock", &sequential).expect("a way to ask"));
     locks
-}
-
-/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
-fn config() -> ProptestConfig {
-    let config = ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    match config.rng_seed {
-        RngSeed::Random => ProptestConfig {
-            rng_seed: RngSeed::Fixed(20_150_304),
-            ..config
-        },
-        RngSeed::Fixed(_) => config,
-    }
 }
 
 proptest! {
