@@ -8,13 +8,22 @@ from typing import Any
 
 from pybench.servers import Server
 from tests.benchmarks import references as ref
-from tests.benchmarks.sample import Case, Sample
+from tests.benchmarks.sample import Case, Goal, Sample
 from tests.core_trials import MS, fixed
 
 ONE_EACH = {"concurrency": 1, "keys": 1, "connections": {"kind": "shared", "count": 1}}
 """A client on a key of its own."""
 HOT = {"keys": 1, "hold": fixed(1), "duration_ns": 2_000 * MS}
 """Sixty-four clients want one key and hold it for 1 ms."""
+
+
+QUEUE_GOALS: dict[str, Goal] = {
+    "handoff": ("at most", 3.0),
+    "utilisation": ("at least", 85.0),
+    "jain": ("at least", 0.99),
+    "inversions": ("at most", 0.0),
+}
+"""What `fair-queue` must reach there."""
 
 
 def named(strategy: str, **args: Any) -> dict[str, Any]:  # noqa: ANN401 - any argument
@@ -26,10 +35,11 @@ def redlock(server: Server) -> Iterator[Sample]:
     """Five servers beside one of them."""
     five = ref.several(server, 5)
     alone = ref.quantile_us(ref.run(server, servers=five[:1], **ONE_EACH), "response", 0.5)
-    for fanout, goal in (("multiplexed", ("at most", 2.0)), ("sequential", None)):
+    goals: dict[str, Goal | None] = {"multiplexed": ("at most", 2.0), "sequential": None}
+    for fanout, goal in goals.items():
         result = ref.run(server, servers=five, **named("redlock", nodes=5, fanout=fanout), **ONE_EACH)
         p50 = ref.quantile_us(result, "response", 0.5)
-        yield Sample(f"redlock over 5, {fanout}, one client, acquire p50 / mutex", p50, alone, goal, "us")  # type: ignore[arg-type]
+        yield Sample(f"redlock over 5, {fanout}, one client, acquire p50 / mutex", p50, alone, goal, "us")
     mutex = ref.trial(server, servers=five[:1])
     ours = ref.trial(server, servers=five, **named("redlock", nodes=5))
     yield Sample(
@@ -41,31 +51,19 @@ def redlock(server: Server) -> Iterator[Sample]:
 def hot_queue(server: Server) -> Iterator[Sample]:
     """Hand-off and fairness of the locks that wait on the server, on one hot key, beside polling."""
     idle = ref.quantile_us(ref.run(server, **ONE_EACH), "response", 0.5)
-    polled = ref.run(server, **HOT)
-    yield Sample(
-        "mutex, one hot key, hold 1 ms, hand-off p50", ref.quantile_us(polled, "handoff", 0.5), None, None, "us"
-    )
-    for name, goals in (
-        ("fair-queue", {"handoff": ("at most", 3.0), "utilisation": ("at least", 85.0), "jain": ("at least", 0.99)}),
-        ("fair", {}),
-        ("notify", {}),
-    ):
+    polled = ref.quantile_us(ref.run(server, **HOT), "handoff", 0.5)
+    yield Sample("mutex, one hot key, hold 1 ms, hand-off p50", polled, None, None, "us")
+    for name in ("fair-queue", "fair", "notify"):
+        goals = QUEUE_GOALS if name == "fair-queue" else {}
         result = ref.run(server, **named(name), **HOT)
         handoff = ref.quantile_us(result, "handoff", 0.5)
-        yield Sample(f"{name}, the same, hand-off p50 / idle round trip", handoff, idle, goals.get("handoff"), "us")  # type: ignore[arg-type]
-        yield Sample(f"  {name}, utilisation", utilisation(result), None, goals.get("utilisation"), "%")  # type: ignore[arg-type]
-        yield Sample(f"  {name}, Jain's index", result.jain or 0.0, None, goals.get("jain"), "")  # type: ignore[arg-type]
+        yield Sample(f"{name}, the same, hand-off p50 / idle round trip", handoff, idle, goals.get("handoff"), "us")
+        yield Sample(f"  {name}, utilisation", utilisation(result), None, goals.get("utilisation"), "%")
+        yield Sample(f"  {name}, Jain's index", result.jain or 0.0, None, goals.get("jain"), "")
         inversions = float(result.totals["fifo_inversions"])
-        goal = ("at most", 0.0) if name == "fair-queue" else None
-        yield Sample(f"  {name}, FIFO inversions", inversions, None, goal, "")  # type: ignore[arg-type]
+        yield Sample(f"  {name}, FIFO inversions", inversions, None, goals.get("inversions"), "")
         if name == "notify":
-            yield Sample(
-                "  notify, hand-off p50 / mutex, full jitter",
-                handoff,
-                ref.quantile_us(polled, "handoff", 0.5),
-                ("at most", 1.0),
-                "us",
-            )
+            yield Sample("  notify, hand-off p50 / mutex, full jitter", handoff, polled, ("at most", 1.0), "us")
 
 
 def utilisation(result: Any) -> float:  # noqa: ANN401 - a TrialResult
@@ -84,21 +82,22 @@ def herd(server: Server) -> Iterator[Sample]:
 
 def waiting(server: Server) -> Iterator[Sample]:
     """What a thousand send while one keeps the key for five seconds."""
-    for name, goal in (("notify", 5.0), ("fair-queue", 5.0), ("mutex", None), ("fair", None)):
+    few: Goal = ("at most", 5.0)
+    for name, goal in (("notify", few), ("fair-queue", few), ("mutex", None), ("fair", None)):
         long = {"keys": 1, "hold": fixed(5_000), "warmup_ns": 0, "duration_ns": 5_000 * MS, "concurrency": 1_001}
         result = ref.run(server, **named(name), **long)
         each = result.totals["commands"] / 1_000
-        bound = ("at most", goal) if goal else None
-        yield Sample(f"{name}, commands a waiter in 5 s", each, None, bound, "")  # type: ignore[arg-type]
+        yield Sample(f"{name}, commands a waiter in 5 s", each, None, goal, "")
 
 
 def readers(server: Server) -> Iterator[Sample]:
     """Nineteen of twenty only read."""
     mutex = ref.trial(server, **HOT)
-    for prefer, goal in (("writers", ("at least", 5.0)), ("readers", None)):
+    goals: dict[str, Goal | None] = {"writers": ("at least", 5.0), "readers": None}
+    for prefer, goal in goals.items():
         result = ref.run(server, read_share=0.95, **named("read-write", prefer=prefer), **HOT)
-        per_s = result.totals["grants"] / (result.totals["window_ns"] / 1e9)
-        yield Sample(f"read-write, prefer {prefer}, 95 % readers / mutex", per_s, mutex.per_s, goal)  # type: ignore[arg-type]
+        per_s = ref.figure(result).per_s
+        yield Sample(f"read-write, prefer {prefer}, 95 % readers / mutex", per_s, mutex.per_s, goal)
         yield Sample(f"  prefer {prefer}, longest wait", result.totals["longest_wait_ns"] / 1e6, None, None, "ms")
 
 

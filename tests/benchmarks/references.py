@@ -129,7 +129,12 @@ def run(server: Server, **fields: Any) -> _core.TrialResult:  # noqa: ANN401 - a
 
 def trial(server: Server, **fields: Any) -> Figure:  # noqa: ANN401 - any field of a TrialSpec
     """How many grants such a trial gave, and what they cost."""
-    totals = run(server, **fields).totals
+    return figure(run(server, **fields))
+
+
+def figure(result: _core.TrialResult) -> Figure:
+    """The grants of a trial a second, and the client's CPU for each."""
+    totals = result.totals
     grants = max(totals["grants"], 1)
     return Figure(grants / (totals["window_ns"] / 1e9), totals["client_cpu_ns"] / 1e3 / grants)
 

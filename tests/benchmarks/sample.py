@@ -9,6 +9,7 @@ from typing import Literal
 from pybench.servers import Server
 
 Bound = Literal["at least", "at most"]
+Goal = tuple[Bound, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Sample:
     name: str
     figure: float
     reference: float | None
-    goal: tuple[Bound, float] | None
+    goal: Goal | None
     unit: str = "grants/s"
 
 
