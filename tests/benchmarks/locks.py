@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from pybench import _core
 from pybench.servers import Server
 from tests.benchmarks import references as ref
 from tests.benchmarks.sample import Case, Goal, Sample
@@ -66,7 +67,7 @@ def hot_queue(server: Server) -> Iterator[Sample]:
             yield Sample("  notify, hand-off p50 / mutex, full jitter", handoff, polled, ("at most", 1.0), "us")
 
 
-def utilisation(result: Any) -> float:  # noqa: ANN401 - a TrialResult
+def utilisation(result: _core.TrialResult) -> float:
     """Of a trial on one key: the share of time in which it was held, as the holders meant it, in percent."""
     return 100 * result.totals["nominal_hold_ns"] / result.totals["window_ns"]
 
