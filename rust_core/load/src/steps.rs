@@ -37,7 +37,9 @@ impl Thread {
             Outcome::Refused(Refusal::TimedOut) => Ended::Timeout,
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => Ended::Unknown,
-            Outcome::Released | Outcome::Expired => panic!("an acquire was answered with {outcome:?}"),
+            Outcome::Released | Outcome::Expired | Outcome::Conflict => {
+                panic!("an acquire was answered with {outcome:?}")
+            }
         };
         self.judge_each(index, now, |client, _| Judged::GaveUp { client });
         if self.in_window(now) {
@@ -128,7 +130,7 @@ impl Thread {
         let client = &self.clients[index as usize];
         let ended = match outcome {
             Outcome::Released => Ended::Granted,
-            Outcome::Expired => Ended::Lost,
+            Outcome::Expired | Outcome::Conflict => Ended::Lost,
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => Ended::Unknown,
             Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release was answered with {outcome:?}"),

@@ -10,7 +10,7 @@ use crate::thread::Thread;
 pub(crate) const fn end_of(lasts: Lasts) -> Nanos {
     match lasts {
         Lasts::Until(until) => until,
-        Lasts::Unbounded => Nanos::NEVER,
+        Lasts::Session | Lasts::Unbounded => Nanos::NEVER,
     }
 }
 
@@ -24,7 +24,12 @@ impl Thread {
                 self.enter_or_hold(index, now);
             }
             // The entries before it stand, but the work that asked for this one cannot go on.
-            Outcome::Released | Outcome::Refused(_) | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown => {
+            Outcome::Released
+            | Outcome::Refused(_)
+            | Outcome::Expired
+            | Outcome::Conflict
+            | Outcome::Failed(_)
+            | Outcome::Unknown => {
                 self.give_all_back(index, now);
             }
         }

@@ -86,6 +86,12 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
         Strategy::RedissonRedlock(rules) | Strategy::RedissonMultilock(rules) => {
             Box::new(Redisson::new(rules, spec, chance))
         }
+        Strategy::PgAdvisory { .. }
+        | Strategy::PgRow { .. }
+        | Strategy::PgLease
+        | Strategy::PgOptimistic
+        | Strategy::PgSerializable
+        | Strategy::Layered => unimplemented!("{strategy:?}"),
     }
 }
 

@@ -46,10 +46,16 @@ impl Effect {
             | ErrorKind::Moved
             | ErrorKind::OutOfMemory
             | ErrorKind::WrongType
-            | ErrorKind::NoAuth => Self::Nothing,
+            | ErrorKind::NoAuth
+            | ErrorKind::Serialization
+            | ErrorKind::Deadlock
+            | ErrorKind::LockNotAvailable
+            | ErrorKind::Canceled
+            | ErrorKind::InFailedTransaction
+            | ErrorKind::TooManyConnections => Self::Nothing,
             // A proxy that lost the server's answer says so with an error of its own; and what is no script never
             // answers NOSCRIPT.
-            ErrorKind::NoScript | ErrorKind::Other | ErrorKind::Unexpected => Self::Unknown,
+            ErrorKind::NoScript | ErrorKind::SessionEnded | ErrorKind::Other | ErrorKind::Unexpected => Self::Unknown,
         }
     }
 }

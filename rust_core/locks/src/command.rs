@@ -1,6 +1,6 @@
 //! What a lock can ask of a server.
 
-use crate::{EntryId, Key, Keys, Script, Token};
+use crate::{EntryId, Key, Keys, Script, Statement, Token};
 
 /// A command about the keys of a lock. Besides its name a lock may have companions, keys whose names begin with its own:
 /// see `Companion`.
@@ -54,6 +54,13 @@ pub enum Command {
     DropTicket { key: Key, entry: EntryId },
     /// `XTRIM stream MAXLEN ~ length`
     TrimQueue { key: Key, length: u64 },
+    /// A block of a database's protocol; `token` and `numbers` where its statement has such parameters.
+    Sql {
+        statement: Statement,
+        key: Key,
+        token: Token,
+        numbers: [u64; 2],
+    },
 }
 
 /// How a script travels: by its SHA-1, or, after `NOSCRIPT`, as its whole text, which also caches it on the server.
@@ -71,6 +78,7 @@ impl Command {
             | Self::CompareAndDelete { token, .. }
             | Self::Run { token, .. }
             | Self::RunAll { token, .. }
+            | Self::Sql { token, .. }
             | Self::AwaitBell { token, .. }
             | Self::AddTicket { token, .. }
             | Self::ReadTicket { token, .. } => Some(token),

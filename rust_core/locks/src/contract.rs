@@ -64,6 +64,12 @@ pub trait LockMachine {
     fn split_votes(&self) -> u32 {
         0
     }
+
+    /// Attempts of the present (or the last) `Acquire` that the database ended because of what others did meanwhile:
+    /// deadlocks, serialization failures, versions that had changed.
+    fn conflicts(&self) -> u32 {
+        0
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +137,9 @@ pub enum Outcome {
     Refused(Refusal),
     /// The release found that the lock was no longer ours.
     Expired,
+    /// Of a release that carries the work's effect (`Strategy::commits`): another has changed what the work had read, so
+    /// nothing was written. The whole work is to be done again; the next `Acquire` is its next attempt.
+    Conflict,
     /// The server answered with an error that another try would meet again.
     Failed(ErrorKind),
     /// An answer was lost: the lock may have been taken (it then frees itself within one lease), or given back.
@@ -142,6 +151,8 @@ pub enum Outcome {
 pub enum Lasts {
     /// A lease, counted from before the send, less the drift allowance.
     Until(Nanos),
+    /// As long as the session of this client's own connection: a machine that hears `Disconnected` says `Lapsed`.
+    Session,
     /// No lock was taken at all, so nothing ends.
     Unbounded,
 }
@@ -160,11 +171,11 @@ pub enum Refusal {
 /// An answer, reduced to what locks ask of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// `+OK`, or the confirmation of a subscription
+    /// `+OK`, or the confirmation of a subscription; of a database a row without a value, or no result at all
     Ok,
-    /// A null of either protocol version.
+    /// A null of either protocol version; of a database: no row.
     Nil,
-    /// A number; also the one that a blocking pop found.
+    /// A number; also the one that a blocking pop found, and what a database's row holds (true is 1).
     Int(i64),
     /// The id of a stream's entry: of the one added, or of the first one read.
     Entry(EntryId),
@@ -182,7 +193,7 @@ pub struct EntryId {
     pub seq: u64,
 }
 
-/// The first word of an error reply.
+/// The first word of an error reply, or what a database's SQLSTATE stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorKind {
     NoScript,
@@ -192,6 +203,20 @@ pub enum ErrorKind {
     OutOfMemory,
     WrongType,
     NoAuth,
+    /// 40001: the transaction could not be placed among the others.
+    Serialization,
+    /// 40P01
+    Deadlock,
+    /// 55P03: `NOWAIT`, or `lock_timeout` passed.
+    LockNotAvailable,
+    /// 57014: cancelled, or `statement_timeout` passed.
+    Canceled,
+    /// 25P02, and a `COMMIT` that was answered with `ROLLBACK`.
+    InFailedTransaction,
+    /// 53300
+    TooManyConnections,
+    /// 57P01, 57P02, 57P03, 25P03 and others after which the server closes the session.
+    SessionEnded,
     Other,
     /// Not an error reply, but an answer of a shape that this command never gives.
     Unexpected,

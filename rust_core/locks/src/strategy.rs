@@ -1,9 +1,10 @@
 //! The catalogue: each strategy by its name, its arguments, and what a driver has to know of it.
 
 use crate::args::{ArgValue, Args};
+use crate::postgres::{self, Scope, Session, Wait};
 use crate::read_write::Prefer;
 use crate::reentrant::Count;
-use crate::{Lease, Millis, Nanos, QuorumRules, RedissonRules, Script, Spec, SpecError};
+use crate::{Lease, Millis, Nanos, QuorumRules, RedissonRules, Script, ServerId, Spec, SpecError, Statement};
 use crate::{redisson_multilock, redisson_redlock};
 
 /// A strategy with its arguments.
@@ -44,11 +45,23 @@ pub enum Strategy {
     RedissonRedlock(RedissonRules),
     Multilock(QuorumRules),
     RedissonMultilock(RedissonRules),
+    PgAdvisory {
+        scope: Scope,
+        wait: Wait,
+        session: Session,
+    },
+    PgRow {
+        wait: Wait,
+    },
+    PgLease,
+    PgOptimistic,
+    PgSerializable,
+    Layered,
 }
 
 impl Strategy {
     /// Each with the arguments that it has when none are given.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 22] = [
         Self::None,
         Self::Naive,
         Self::Mutex,
@@ -73,6 +86,16 @@ impl Strategy {
         Self::RedissonRedlock(redisson_redlock::RULES),
         Self::Multilock(QuorumRules::DEFAULT),
         Self::RedissonMultilock(redisson_multilock::RULES),
+        Self::PgAdvisory {
+            scope: Scope::Session,
+            wait: Wait::Block,
+            session: Session::Own,
+        },
+        Self::PgRow { wait: Wait::Block },
+        Self::PgLease,
+        Self::PgOptimistic,
+        Self::PgSerializable,
+        Self::Layered,
     ];
 
     /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
@@ -91,7 +114,33 @@ impl Strategy {
     /// The same strategy with the arguments that it was given.
     fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         Ok(match self {
-            Self::None | Self::Naive | Self::Mutex | Self::Fair | Self::Notify => self,
+            Self::None
+            | Self::Naive
+            | Self::Mutex
+            | Self::Fair
+            | Self::Notify
+            | Self::PgLease
+            | Self::PgOptimistic
+            | Self::PgSerializable
+            | Self::Layered => self,
+            Self::PgAdvisory { .. } => Self::PgAdvisory {
+                scope: args.choice(
+                    "scope",
+                    &[("session", Scope::Session), ("transaction", Scope::Transaction)],
+                )?,
+                wait: args.choice("wait", &[("block", Wait::Block), ("try", Wait::Try)])?,
+                session: args.choice("session", &[("own", Session::Own), ("shared", Session::Shared)])?,
+            },
+            Self::PgRow { .. } => Self::PgRow {
+                wait: args.choice(
+                    "wait",
+                    &[
+                        ("block", Wait::Block),
+                        ("nowait", Wait::Try),
+                        ("skip-locked", Wait::SkipLocked),
+                    ],
+                )?,
+            },
             Self::Watchdog { renewals_per_ttl, .. } => Self::Watchdog {
                 renewals_per_ttl: args.count("renewals_per_ttl", renewals_per_ttl.into(), 2, 20)? as u32,
                 max_hold: Some(Millis(args.count("max_hold_ms", 0, 0, Lease::LONGEST.0)?)).filter(|most| most.0 > 0),
@@ -140,12 +189,21 @@ impl Strategy {
             Self::RedissonRedlock(_) => "redisson-redlock",
             Self::Multilock(_) => "multilock",
             Self::RedissonMultilock(_) => "redisson-multilock",
+            Self::PgAdvisory { .. } => "pg-advisory",
+            Self::PgRow { .. } => "pg-row",
+            Self::PgLease => "pg-lease",
+            Self::PgOptimistic => "pg-optimistic",
+            Self::PgSerializable => "pg-serializable",
+            Self::Layered => "layered",
         }
     }
 
     /// Whether some holders may share it: `Mode::Shared` is understood.
     pub const fn shares(self) -> bool {
-        matches!(self, Self::ReadWrite { .. })
+        matches!(
+            self,
+            Self::ReadWrite { .. } | Self::PgAdvisory { .. } | Self::PgRow { .. }
+        )
     }
 
     /// Whether its holder may enter once more.
@@ -155,20 +213,74 @@ impl Strategy {
 
     /// Whether one acquire may name several keys.
     pub const fn takes_many_keys(self) -> bool {
-        matches!(self, Self::Multilock(_) | Self::RedissonMultilock(_))
+        matches!(
+            self,
+            Self::Multilock(_) | Self::RedissonMultilock(_) | Self::PgRow { .. }
+        )
     }
 
-    /// Whether each client needs a connection of its own to the first server, beside the shared ones.
+    /// Whether each client needs a connection of its own to the first server.
     pub const fn owns_connection(self) -> bool {
         matches!(
             self,
-            Self::Fair | Self::FairQueue { .. } | Self::Notify | Self::Replicated { .. }
+            Self::Fair
+                | Self::FairQueue { .. }
+                | Self::Notify
+                | Self::Replicated { .. }
+                | Self::PgRow { .. }
+                | Self::PgSerializable
+                | Self::PgAdvisory {
+                    session: Session::Own,
+                    ..
+                }
         )
+    }
+
+    /// Whether it sends anything over connections that clients share: a session is dear where it is never used.
+    pub const fn shares_connections(self) -> bool {
+        !matches!(
+            self,
+            Self::PgRow { .. }
+                | Self::PgSerializable
+                | Self::PgAdvisory {
+                    session: Session::Own,
+                    ..
+                }
+        )
+    }
+
+    /// The server that is a database, if one is; all others speak Redis.
+    pub const fn database(self) -> Option<ServerId> {
+        match self {
+            Self::PgAdvisory { .. }
+            | Self::PgRow { .. }
+            | Self::PgLease
+            | Self::PgOptimistic
+            | Self::PgSerializable => Some(ServerId(0)),
+            Self::Layered => Some(ServerId(1)),
+            _ => None,
+        }
+    }
+
+    /// Whether what it holds ends with a session: see `Lasts::Session`.
+    pub const fn holds_by_session(self) -> bool {
+        matches!(self, Self::PgAdvisory { .. } | Self::PgRow { .. })
+    }
+
+    /// Whether its release carries the effect of the work, so that what counts is a release that was answered with
+    /// `Released`. Those that exclude nobody have no belief: their effects judge them.
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::PgOptimistic | Self::PgSerializable | Self::Layered)
+    }
+
+    /// Whether a grant is only the beginning of a try, which its release may find in conflict with another.
+    pub const fn is_optimistic(self) -> bool {
+        matches!(self, Self::PgOptimistic | Self::PgSerializable)
     }
 
     /// Whether each grant carries a fence that grows.
     pub const fn fences(self) -> bool {
-        matches!(self, Self::Fenced { .. })
+        matches!(self, Self::Fenced { .. } | Self::PgLease | Self::Layered)
     }
 
     /// Whether it serves those whose place it acknowledged in their order.
@@ -189,6 +301,7 @@ impl Strategy {
         match self {
             Self::Redlock(rules) | Self::Multilock(rules) => Some(rules.nodes),
             Self::RedissonRedlock(rules) | Self::RedissonMultilock(rules) => Some(rules.nodes),
+            Self::Layered => Some(2),
             _ => None,
         }
     }
@@ -215,7 +328,16 @@ impl Strategy {
         }
         // `naive` rounds up to a second, far more than its drift; `redisson-redlock` believes in all of its lease. A lease
         // that outlasts the usual drift outlasts the most that a strategy can be given.
-        let takes_drift_off = !matches!(self, Self::None | Self::Naive | Self::RedissonRedlock(_));
+        let takes_drift_off = !matches!(
+            self,
+            Self::None
+                | Self::Naive
+                | Self::RedissonRedlock(_)
+                | Self::PgAdvisory { .. }
+                | Self::PgRow { .. }
+                | Self::PgOptimistic
+                | Self::PgSerializable
+        );
         if takes_drift_off && !spec.lease.outlasts_drift() {
             return Err(SpecError::LeaseWithinDrift {
                 strategy: self.name(),
@@ -229,8 +351,15 @@ impl Strategy {
     /// The scripts it sends, for a driver that loads them beforehand.
     pub const fn scripts(self) -> &'static [Script] {
         match self {
-            Self::None | Self::Naive => &[],
+            Self::None
+            | Self::Naive
+            | Self::PgAdvisory { .. }
+            | Self::PgRow { .. }
+            | Self::PgLease
+            | Self::PgOptimistic
+            | Self::PgSerializable => &[],
             Self::Mutex
+            | Self::Layered
             | Self::Reentrant { count: Count::Local }
             | Self::Fair
             | Self::Replicated { .. }
@@ -253,6 +382,24 @@ impl Strategy {
             Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
             Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
             Self::Multilock(_) => &[Script::TakeAll, Script::GiveBackAll],
+        }
+    }
+
+    /// The statements that it sends, for a driver that prepares them beforehand.
+    pub const fn statements(self) -> &'static [Statement] {
+        match self {
+            Self::PgAdvisory { scope, wait, .. } => postgres::advisory_statements(scope, wait),
+            Self::PgRow { wait } => postgres::row_statements(wait),
+            Self::PgLease => &[Statement::LeaseTake, Statement::LeaseGiveBack],
+            Self::PgOptimistic => &[Statement::VersionRead, Statement::VersionWrite],
+            Self::PgSerializable => &[
+                Statement::SerializableRead,
+                Statement::SerializableWrite,
+                Statement::Commit,
+                Statement::Rollback,
+            ],
+            Self::Layered => &[Statement::FenceTake, Statement::ValueRead, Statement::FencedWrite],
+            _ => &[],
         }
     }
 }

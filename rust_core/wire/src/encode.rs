@@ -187,6 +187,7 @@ impl Encoder {
                 self.trim_queue.push(out, index, key);
                 push_number(out, length);
             }
+            Command::Sql { .. } => panic!("{command:?} for a server that speaks Redis"),
         }
     }
 }

@@ -1,0 +1,117 @@
+//! The SQL statements, and what each is given and answers.
+//!
+//! A command is one *block* of the extended protocol, from its first message to its `Sync`: it may open a transaction
+//! before its statement, and end one behind it. Where any part of a block fails, the server skips the rest of it.
+
+macro_rules! statements {
+    ($($(#[$about:meta])* $name:ident = $opens:ident, [$($parameter:ident),*], $sql:literal, $ends:literal;)*) => {
+        /// A statement about the row, or the advisory lock, of one key.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Statement { $($(#[$about])* $name),* }
+
+        impl Statement {
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Its text, `$1` and on for its parameters, `{locks}` for the table; empty for what only ends a
+            /// transaction.
+            pub const fn sql(self) -> &'static str {
+                match self { $(Self::$name => $sql),* }
+            }
+
+            /// What `$1` and on stand for.
+            pub const fn parameters(self) -> &'static [Parameter] {
+                match self { $(Self::$name => &[$(Parameter::$parameter),*]),* }
+            }
+
+            /// The transaction that its block opens before it.
+            pub const fn opens(self) -> Opens {
+                match self { $(Self::$name => Opens::$opens),* }
+            }
+
+            /// Whether its block ends the transaction behind it: `COMMIT`.
+            pub const fn commits(self) -> bool {
+                match self { $(Self::$name => $ends),* }
+            }
+        }
+    };
+}
+
+/// What a parameter of a statement stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Parameter {
+    /// `bigint`: the first 8 bytes of SHA-256 over the name of the key.
+    Hash,
+    /// `int`: the index of the key, which is the `id` of its row.
+    Row,
+    /// `uuid`: the token.
+    Token,
+    /// `bigint`: the first of the command's numbers.
+    First,
+    /// `bigint`: the second of them.
+    Second,
+}
+
+/// The transaction that a block opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Opens {
+    /// None: the statement is a transaction of its own, or within one that stands open.
+    Nothing,
+    /// `BEGIN`
+    Transaction,
+    /// `BEGIN ISOLATION LEVEL SERIALIZABLE`
+    Serializable,
+}
+
+// A statement with the transaction that its block opens, its parameters, its text, and whether its block commits.
+// Rows hold: id int, fence bigint, version bigint, value bigint, owner uuid, expires_at timestamptz.
+statements! {
+    AdvisoryLock = Nothing, [Hash], "SELECT pg_advisory_lock($1)", false;
+    AdvisoryLockShared = Nothing, [Hash], "SELECT pg_advisory_lock_shared($1)", false;
+    AdvisoryTry = Nothing, [Hash], "SELECT pg_try_advisory_lock($1)", false;
+    AdvisoryTryShared = Nothing, [Hash], "SELECT pg_try_advisory_lock_shared($1)", false;
+    /// False: it was not held, which is an error.
+    AdvisoryUnlock = Nothing, [Hash], "SELECT pg_advisory_unlock($1)", false;
+    AdvisoryUnlockShared = Nothing, [Hash], "SELECT pg_advisory_unlock_shared($1)", false;
+    TransactionLock = Transaction, [Hash], "SELECT pg_advisory_xact_lock($1)", false;
+    TransactionLockShared = Transaction, [Hash], "SELECT pg_advisory_xact_lock_shared($1)", false;
+    TransactionTry = Transaction, [Hash], "SELECT pg_try_advisory_xact_lock($1)", false;
+    TransactionTryShared = Transaction, [Hash], "SELECT pg_try_advisory_xact_lock_shared($1)", false;
+    /// The first row of a transaction; the `Also` ones lock further rows of it.
+    RowLock = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE", false;
+    RowLockAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE", false;
+    RowLockShared = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE", false;
+    RowLockSharedAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE", false;
+    RowNowait = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE NOWAIT", false;
+    RowNowaitAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE NOWAIT", false;
+    RowNowaitShared = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE NOWAIT", false;
+    RowNowaitSharedAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE NOWAIT", false;
+    RowSkip = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE SKIP LOCKED", false;
+    RowSkipAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE SKIP LOCKED", false;
+    RowSkipShared = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE SKIP LOCKED", false;
+    RowSkipSharedAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE SKIP LOCKED", false;
+    /// One atomic step on the database's clock, as it is when the row's lock is ours; the lease in milliseconds is the
+    /// first number. Answers the fence, or no row.
+    LeaseTake = Nothing, [Row, Token, First],
+        "INSERT INTO {locks} AS l (id, owner, fence, expires_at) \
+         VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 ms') \
+         ON CONFLICT (id) DO UPDATE SET owner = $2, fence = l.fence + 1, \
+         expires_at = clock_timestamp() + $3 * interval '1 ms' \
+         WHERE l.expires_at <= clock_timestamp() RETURNING fence", false;
+    /// A row is never deleted, so that its fence never goes back. No row: it was no longer ours.
+    LeaseGiveBack = Nothing, [Row, Token],
+        "UPDATE {locks} SET owner = NULL, expires_at = '-infinity' WHERE id = $1 AND owner = $2 RETURNING id", false;
+    VersionRead = Nothing, [Row], "SELECT version FROM {locks} WHERE id = $1", false;
+    /// The version that was read, which counts the writes, too. No row: another has written since.
+    VersionWrite = Nothing, [Row, First],
+        "UPDATE {locks} SET version = $2 + 1, value = $2 + 1 WHERE id = $1 AND version = $2 RETURNING id", false;
+    SerializableRead = Serializable, [Row], "SELECT value FROM {locks} WHERE id = $1", false;
+    /// The value that was read.
+    SerializableWrite = Nothing, [Row, First], "UPDATE {locks} SET value = $2 + 1 WHERE id = $1 RETURNING id", true;
+    FenceTake = Nothing, [Row], "UPDATE {locks} SET fence = fence + 1 WHERE id = $1 RETURNING fence", false;
+    ValueRead = Nothing, [Row], "SELECT value FROM {locks} WHERE id = $1", false;
+    /// The fence of the writer and the value that it read. No row: a later one has come, and the write is refused.
+    FencedWrite = Nothing, [Row, First, Second],
+        "UPDATE {locks} SET value = $3 + 1 WHERE id = $1 AND fence = $2 RETURNING id", false;
+    Commit = Nothing, [], "", true;
+    Rollback = Nothing, [], "ROLLBACK", false;
+}
