@@ -42,10 +42,10 @@ format: build ## write the code in its one format
 test-rust: ## the tests of the core, without servers
 	cargo test --workspace --locked --quiet
 
-# The debug core is built to see that it refuses to measure.
+# The debug core is built to see that it refuses to measure. Most tests wait for a server or a process: two at a time.
 test-python: build ## the tests of the package, with real servers and a browser
 	cargo build --locked --quiet -p pybench-core
-	$(BIN)/python -m pytest -q -m 'not slow'
+	$(BIN)/python -m pytest -q -m 'not slow' -n 2 --dist loadfile
 
 proof: build ## the slow proofs: long property tests and many fault trials
 	PROPTEST_CASES=200000 cargo test --workspace --locked --release --quiet

@@ -1,7 +1,8 @@
 """What holds for a whole session: nothing is left behind, and in CI nothing is skipped.
 
 Everything that the tests start carries a mark in its environment, and everything temporary goes into one folder, so
-that the search at the end finds what is ours, however far from us it was started, and nothing of anybody else's.
+that the search at the end finds what is ours, however far from us it was started, and nothing of anybody else's. Where
+several processes share the tests, each searches for what it left, and tells the one that leads them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -34,8 +35,9 @@ class Session:
         self.folder = Path(tempfile.mkdtemp(prefix="pytest-"))
         self.threads = set(threading.enumerate())
         self.left: list[str] = []
-        # A shell that runs us in the background has us ignore this signal, and with us all that we start.
+        # A shell that runs us in the background has us ignore the one, `nohup` the other; and all that we start, too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.environ[MARK] = os.environ["TMPDIR"] = tempfile.tempdir = str(self.folder)
 
     def end(self) -> None:
@@ -43,7 +45,7 @@ class Session:
         deadline = time.monotonic() + PATIENCE_S
         while (found := [*self._processes(), *self._folders(), *self._threads()]) and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.left = found
+        self.left += found
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _processes(self) -> Iterator[str]:
@@ -75,8 +77,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     ours = session.config.stash[SESSION]
     ours.end()
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = ours.left
     if ours.left and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - a node of xdist, which has no types
+    node.config.stash[SESSION].left += getattr(node, "workeroutput", {}).get("left", [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

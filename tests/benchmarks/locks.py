@@ -33,14 +33,20 @@ def named(strategy: str, **args: Any) -> dict[str, Any]:  # noqa: ANN401 - any a
 
 
 def redlock(server: Server) -> Iterator[Sample]:
-    """Five servers beside one of them."""
+    """Five servers beside one of them; at low load everybody sleeps between two locks, with `spin` only the servers."""
     five = ref.several(server, 5)
-    alone = ref.quantile_us(ref.run(server, servers=five[:1], **ONE_EACH), "response", 0.5)
-    goals: dict[str, Goal | None] = {"multiplexed": ("at most", 2.0), "sequential": None}
-    for fanout, goal in goals.items():
-        result = ref.run(server, servers=five, **named("redlock", nodes=5, fanout=fanout), **ONE_EACH)
-        p50 = ref.quantile_us(result, "response", 0.5)
-        yield Sample(f"redlock over 5, {fanout}, one client, acquire p50 / mutex", p50, alone, goal, "us")
+    low: dict[str, Any] = {**ONE_EACH, "think": fixed(1)}
+    loads: dict[str, tuple[dict[str, Any], Goal | None]] = {
+        "low load": (low, ("at most", 2.0)),
+        "low load, spin": ({**low, "poll": "spin"}, None),
+        "closed loop": (ONE_EACH, None),
+    }
+    for load, (fields, goal) in loads.items():
+        alone = ref.quantile_us(ref.run(server, servers=five[:1], **fields), "response", 0.5)
+        for fanout, wanted in (("multiplexed", goal), ("sequential", None)):
+            result = ref.run(server, servers=five, **named("redlock", nodes=5, fanout=fanout), **fields)
+            p50 = ref.quantile_us(result, "response", 0.5)
+            yield Sample(f"redlock over 5, {fanout}, {load}, one client, acquire p50 / mutex", p50, alone, wanted, "us")
     mutex = ref.trial(server, servers=five[:1])
     ours = ref.trial(server, servers=five, **named("redlock", nodes=5))
     yield Sample(

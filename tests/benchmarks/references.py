@@ -165,12 +165,12 @@ def more_like(binary: binaries.Binary) -> None:
 def several(server: Server, count: int) -> list[dict[str, Any]]:
     """`count` independent servers as the core takes them: `server` alone, or others, started when first needed.
 
-    These are bound to no core, as a run has it where there are more servers than cores for them.
+    These are as a run starts them: on Unix sockets, and bound to no core where there are more of them than cores.
     """
     if count == 1:
         return [dict(server.core_spec())]
     while len(_MORE) < count:
-        supervised, facts = supervisor.start(_LIKE[0], transport="tcp")
+        supervised, facts = supervisor.start(_LIKE[0])
         _MORE.append((supervised, Server(supervised.endpoint, facts, _LIKE[0].source, supervised.pid)))
     return [dict(other.core_spec()) for _, other in _MORE[:count]]
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 
 LEAVES = """
@@ -27,13 +29,26 @@ kept = []
 """
 
 
-def test_a_session_that_leaves_processes_folders_and_threads_fails_and_names_them(tmp_path: Path):
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_a_session_that_leaves_processes_folders_and_threads_fails_and_names_them(tmp_path: Path, processes: str):
     conftest = (TESTS / "conftest.py").read_text().replace("PATIENCE_S = 3.0", "PATIENCE_S = 0.1")
     assert "PATIENCE_S = 0.1" in conftest
     (tmp_path / "conftest.py").write_text(conftest)
     (tmp_path / "test_leaves.py").write_text(LEAVES)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:valkey", str(tmp_path)],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:valkey",
+            "-n",
+            processes,
+            str(tmp_path),
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
