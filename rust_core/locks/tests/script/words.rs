@@ -91,7 +91,10 @@ impl Script {
     }
 
     pub(crate) fn acquire_all(self, keys: Keys) -> Self {
-        let mode = Mode::Exclusive;
+        self.acquire_all_as(keys, Mode::Exclusive)
+    }
+
+    pub(crate) fn acquire_all_as(self, keys: Keys, mode: Mode) -> Self {
         self.tell(Event::Acquire { keys, mode })
     }
 
