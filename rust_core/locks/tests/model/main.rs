@@ -7,9 +7,13 @@
 
 mod beliefs;
 mod client;
+mod database;
+mod databases;
+mod heavyweight;
 mod leases;
 mod network;
 mod redis;
+mod sessions;
 mod setting;
 #[path = "../support/mod.rs"]
 mod support;
@@ -25,7 +29,7 @@ use setting::Mistake;
 use world::World;
 
 /// A world is told by its seed alone: nothing is to be shrunk.
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 0,
         ..support::config()
@@ -117,7 +121,7 @@ proptest! {
 }
 
 /// How many of the first 100 seeds show two believers.
-fn caught(strategy: Strategy, mistake: Mistake) -> usize {
+pub(crate) fn caught(strategy: Strategy, mistake: Mistake) -> usize {
     caught_among(100, strategy, mistake)
 }
 
@@ -221,7 +225,7 @@ fn the_same_seed_is_the_same_world() {
 }
 
 /// How often each thing happened in the first 100 worlds.
-fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
+pub(crate) fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
     let mut reached = BTreeMap::<String, u64>::new();
     for seed in 0..100 {
         for (outcome, times) in World::run(strategy, Mistake::None, seed).outcomes {
