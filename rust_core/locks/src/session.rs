@@ -213,12 +213,14 @@ impl<L: InSession> BySession<L> {
 
     fn disconnected(&mut self, out: &mut Actions) {
         match self.state {
-            State::Held => {
+            State::Held if self.lock.lane() == Lane::Own => {
                 self.state = State::Lapsed;
                 out.lapsed();
             }
-            // The loss of a call is told by itself; and this may be the end of a connection that was hung up on.
-            State::Idle
+            // The loss of a call is told by itself; and this may be the end of a connection that was hung up on, or not
+            // that of the session in which it is held.
+            State::Held
+            | State::Idle
             | State::Asking(_)
             | State::Undoing(..)
             | State::Pausing(_)

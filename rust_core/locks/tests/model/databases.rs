@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use crate::setting::Mistake;
 use crate::world::World;
-use crate::{caught, config, reached};
+use crate::{caught_among, config, reached_among};
 
 const fn advisory(scope: Scope, wait: Wait, session: Session) -> Strategy {
     Strategy::PgAdvisory { scope, wait, session }
@@ -56,23 +56,23 @@ proptest! {
     }
 }
 
-/// How many of the first 100 seeds lose an update.
+/// How many of the first 40 seeds lose an update.
 fn loses(strategy: Strategy, mistake: Mistake) -> usize {
     let loses = |&seed: &u64| World::run(strategy, mistake, seed).lost_update.is_some();
-    (0..100).filter(loses).count()
+    (0..40).filter(loses).count()
 }
 
 #[test]
 fn two_clients_in_one_session_are_caught() {
-    let found = caught(SHARED_SESSION, Mistake::None);
-    assert!(found > 50, "in {found} worlds");
+    let found = caught_among(40, SHARED_SESSION, Mistake::None);
+    assert!(found > 20, "in {found} worlds");
 }
 
 #[test]
 fn writes_that_do_not_look_at_what_has_changed_are_caught() {
     for strategy in [Strategy::PgOptimistic, Strategy::PgSerializable] {
         let found = loses(strategy, Mistake::UnguardedWrite);
-        assert!(found > 30, "{}: in {found} worlds", strategy.name());
+        assert!(found > 10, "{}: in {found} worlds", strategy.name());
     }
 }
 
@@ -87,8 +87,11 @@ fn mistakes_in_the_locks_of_a_database_are_caught() {
         (Strategy::Layered, Mistake::LeaseFromReply),
         (Strategy::PgLease, Mistake::ReusedCallIds),
     ] {
-        let found = caught(strategy, mistake);
-        assert!(found > 0, "{mistake:?} of {strategy:?}: in none of the worlds");
+        let shows = |seed| World::run(strategy, mistake, seed).violation.is_some();
+        assert!(
+            (0..200).any(shows),
+            "{mistake:?} of {strategy:?}: in none of the worlds"
+        );
     }
 }
 
@@ -108,10 +111,10 @@ fn the_worlds_reach_what_is_special_about_a_database() {
         ),
         (Strategy::Layered, &["too late", "unknown", "busy"]),
     ] {
-        let reached = reached(strategy);
+        let reached = reached_among(30, strategy);
         for outcome in special.iter().chain(&["held", "released"]) {
             let times = reached.get(*outcome).copied().unwrap_or(0);
-            assert!(times > 10, "{outcome} of {}: {reached:?}", strategy.name());
+            assert!(times > 5, "{outcome} of {}: {reached:?}", strategy.name());
         }
     }
 }

@@ -121,11 +121,11 @@ proptest! {
 }
 
 /// How many of the first 100 seeds show two believers.
-pub(crate) fn caught(strategy: Strategy, mistake: Mistake) -> usize {
+fn caught(strategy: Strategy, mistake: Mistake) -> usize {
     caught_among(100, strategy, mistake)
 }
 
-fn caught_among(seeds: u64, strategy: Strategy, mistake: Mistake) -> usize {
+pub(crate) fn caught_among(seeds: u64, strategy: Strategy, mistake: Mistake) -> usize {
     (0..seeds)
         .filter(|&seed| World::run(strategy, mistake, seed).violation.is_some())
         .count()
@@ -224,10 +224,14 @@ fn the_same_seed_is_the_same_world() {
     }
 }
 
-/// How often each thing happened in the first 100 worlds.
-pub(crate) fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
+/// How often each thing happened in the first worlds.
+fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
+    reached_among(100, strategy)
+}
+
+pub(crate) fn reached_among(seeds: u64, strategy: Strategy) -> BTreeMap<String, u64> {
     let mut reached = BTreeMap::<String, u64>::new();
-    for seed in 0..100 {
+    for seed in 0..seeds {
         for (outcome, times) in World::run(strategy, Mistake::None, seed).outcomes {
             *reached.entry(outcome).or_default() += times;
         }

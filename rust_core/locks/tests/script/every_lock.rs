@@ -47,9 +47,8 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
             | Strategy::Multilock(_)
             | Strategy::PgRow { .. }
             | Strategy::PgSerializable => None,
-            Strategy::PgAdvisory { .. } => Some((strategy, Reply::Int(0))),
             Strategy::PgOptimistic => Some((strategy, Reply::Error(ErrorKind::Serialization))),
-            Strategy::Naive => Some((strategy, Reply::Int(0))),
+            Strategy::Naive | Strategy::PgAdvisory { .. } => Some((strategy, Reply::Int(0))),
             Strategy::Mutex
             | Strategy::Watchdog { .. }
             | Strategy::Reentrant { .. }
