@@ -1,5 +1,5 @@
-//! Several clients and a small model of Redis on virtual time: delays, lost connections, stopped clients, clocks that
-//! drift, a server that forgets its scripts. All of a world comes from its seed.
+//! Several clients and small models of Redis and Postgres on virtual time: delays, lost connections, stopped clients,
+//! clocks that drift, a server that forgets its scripts, sessions that are ended. All of a world comes from its seed.
 //!
 //! Property: no more clients believe at once that they hold a key than the lock allows. Promised by all locks under all
 //! these faults but `naive` and `none`, and not kept by a lock with a mistake put in, which is how the model itself is
