@@ -38,6 +38,7 @@ fn locks() -> Vec<Lock> {
             replicas: 2,
             timeout_ms: 10,
         },
+        Lock::PgLease,
     ]
 }
 

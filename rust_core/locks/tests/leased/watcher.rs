@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locks::{
     Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lane, Lasts, LockMachine, Mode, Nanos, Outcome,
-    Reply, Script, ScriptForm, Spec, Strategy, Token,
+    Reply, Script, ScriptForm, Spec, Statement, Strategy, Token,
 };
 use proptest::sample::Index;
 
@@ -236,7 +236,7 @@ impl Watcher {
     fn settled(&mut self, event: Event, outcome: Outcome) {
         self.phase = match (self.phase, outcome) {
             (Phase::Acquiring, Outcome::Held { lasts, fence }) => {
-                assert_eq!(fence.is_some(), self.strategy.name() == "fenced");
+                assert_eq!(fence.is_some(), self.strategy.fences());
                 self.held(event, lasts);
                 (self.entries, self.seen.grants) = (1, self.seen.grants + 1);
                 Phase::Held
@@ -355,6 +355,7 @@ fn takes(command: Command) -> bool {
             script,
             Script::FencedTake | Script::ReadTake | Script::ReentrantTake | Script::SemaphoreTake | Script::WriteTake
         ),
+        Command::Sql { statement, .. } => statement == Statement::LeaseTake,
         _ => false,
     }
 }
@@ -367,7 +368,7 @@ fn good(command: Command) -> Reply {
             script: Script::ReentrantEnter,
             ..
         } => Reply::Int(2),
-        Command::Run { .. } | Command::CompareAndDelete { .. } => Reply::Int(1),
+        Command::Run { .. } | Command::CompareAndDelete { .. } | Command::Sql { .. } => Reply::Int(1),
         other => panic!("no such lock sends {other:?}"),
     }
 }
@@ -381,6 +382,7 @@ fn grants(command: Command, reply: Reply) -> bool {
             Script::FencedTake => number >= 1,
             _ => number == 1 && takes(command),
         },
+        (Command::Sql { .. }, Reply::Int(number)) => number >= 1 && takes(command),
         _ => false,
     }
 }

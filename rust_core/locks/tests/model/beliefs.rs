@@ -1,6 +1,6 @@
 //! What the clients believe, and whether it can be true of all of them.
 
-use locks::{Fence, Keys, Lasts, Mode, Nanos};
+use locks::{Fence, Keys, Lane, Lasts, Mode, Nanos, ServerId};
 
 use crate::client::{Belief, Client, Phase};
 use crate::setting::Mistake;
@@ -12,21 +12,37 @@ impl Run {
         let local = match lasts {
             Lasts::Until(_) if self.mistake == Mistake::LeaseFromReply => self.lease.until(state.clock.reads(self.now)),
             Lasts::Until(local) => local,
-            Lasts::Unbounded => Nanos::NEVER,
+            Lasts::Session | Lasts::Unbounded => Nanos::NEVER,
         };
         let end = state.clock.shows(local);
         let mode = state.mode;
-        state.belief = Some(Belief { keys, mode, end });
+        let connection = state.known_connection(ServerId(0), Lane::Own);
+        let by_session = (lasts == Lasts::Session).then_some(connection);
+        let mine = Belief {
+            keys,
+            mode,
+            end,
+            by_session,
+        };
+        state.belief = Some(mine);
         state.served |= self.now >= self.faults.end;
+        if self.is_lost(client, mine) {
+            self.count("held in a session that is gone");
+            return;
+        }
         let rival = |(id, other): (usize, &Client)| {
             let belief = other
                 .belief
                 .filter(|belief| meet(belief.keys, keys) && belief.end > self.now)?;
             let share = mode == Mode::Shared && belief.mode == Mode::Shared;
-            (id != client && !share).then(|| format!("{client} and {id} hold {keys:?} at {:?}: {belief:?}", self.now))
+            (id != client && !share && !self.is_lost(id, belief))
+                .then(|| format!("{client} and {id} hold {keys:?} at {:?}: {belief:?}", self.now))
         };
         let rivals: Vec<String> = self.clients.iter().enumerate().filter_map(rival).collect();
         if rivals.len() >= self.strategy.permits() as usize {
+            if self.wipes() {
+                return self.count("two at once");
+            }
             self.violation = rivals.into_iter().next();
         }
         if self.faults.none {
@@ -37,7 +53,7 @@ impl Run {
     pub(crate) fn number(&mut self, client: usize, fence: Option<Fence>) {
         let Some(fence) = fence else { return };
         let before = self.fences.insert(self.wanted[client].only(), fence);
-        if before >= Some(fence) {
+        if before >= Some(fence) && !self.wipes() {
             self.violation = Some(format!("{client} is granted {fence:?} after {before:?}"));
         }
     }

@@ -23,6 +23,10 @@ pub(crate) struct Client {
     pub(crate) point: u64,
     pub(crate) stopped_until: Nanos,
     pub(crate) served: bool,
+    /// The request under way carries the effect of the work.
+    pub(crate) writes: bool,
+    /// The work was in conflict, and is done again.
+    pub(crate) again: bool,
 }
 
 impl Client {
@@ -44,7 +48,15 @@ impl Client {
             point: 0,
             stopped_until: Nanos::ZERO,
             served: false,
+            writes: false,
+            again: false,
         }
+    }
+
+    /// The newest connection; none was needed yet where there is no link.
+    pub(crate) fn known_connection(&self, server: ServerId, lane: Lane) -> u64 {
+        let link = self.links.get(&(server, IsOwn(lane == Lane::Own)));
+        link.map_or(0, |link| link.connection)
     }
 
     pub(crate) fn link(&mut self, server: ServerId, lane: Lane) -> &mut Link {
@@ -77,6 +89,8 @@ pub(crate) struct Belief {
     pub(crate) keys: Keys,
     pub(crate) mode: Mode,
     pub(crate) end: Nanos,
+    /// The connection whose session it is believed in; `None` for a lease.
+    pub(crate) by_session: Option<u64>,
 }
 
 /// A clock that is fast or slow by less than the 1 % that the drift allowance covers.

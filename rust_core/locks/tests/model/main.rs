@@ -1,5 +1,5 @@
-//! Several clients and a small model of Redis on virtual time: delays, lost connections, stopped clients, clocks that
-//! drift, a server that forgets its scripts. All of a world comes from its seed.
+//! Several clients and small models of Redis and Postgres on virtual time: delays, lost connections, stopped clients,
+//! clocks that drift, a server that forgets its scripts, sessions that are ended. All of a world comes from its seed.
 //!
 //! Property: no more clients believe at once that they hold a key than the lock allows. Promised by all locks under all
 //! these faults but `naive` and `none`, and not kept by a lock with a mistake put in, which is how the model itself is
@@ -7,9 +7,13 @@
 
 mod beliefs;
 mod client;
+mod database;
+mod databases;
+mod heavyweight;
 mod leases;
 mod network;
 mod redis;
+mod sessions;
 mod setting;
 #[path = "../support/mod.rs"]
 mod support;
@@ -25,7 +29,7 @@ use setting::Mistake;
 use world::World;
 
 /// A world is told by its seed alone: nothing is to be shrunk.
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 0,
         ..support::config()
@@ -121,7 +125,7 @@ fn caught(strategy: Strategy, mistake: Mistake) -> usize {
     caught_among(100, strategy, mistake)
 }
 
-fn caught_among(seeds: u64, strategy: Strategy, mistake: Mistake) -> usize {
+pub(crate) fn caught_among(seeds: u64, strategy: Strategy, mistake: Mistake) -> usize {
     (0..seeds)
         .filter(|&seed| World::run(strategy, mistake, seed).violation.is_some())
         .count()
@@ -220,10 +224,14 @@ fn the_same_seed_is_the_same_world() {
     }
 }
 
-/// How often each thing happened in the first 100 worlds.
+/// How often each thing happened in the first worlds.
 fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
+    reached_among(100, strategy)
+}
+
+pub(crate) fn reached_among(seeds: u64, strategy: Strategy) -> BTreeMap<String, u64> {
     let mut reached = BTreeMap::<String, u64>::new();
-    for seed in 0..100 {
+    for seed in 0..seeds {
         for (outcome, times) in World::run(strategy, Mistake::None, seed).outcomes {
             *reached.entry(outcome).or_default() += times;
         }

@@ -1,6 +1,6 @@
 //! How commands and answers travel: delays, connections that close, and clients that are stopped after a send.
 
-use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, ServerId, Token};
+use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
 
 use crate::redis::{Effect, Redis};
 use crate::setting::{Mistake, Trouble};
@@ -87,6 +87,10 @@ impl Run {
             self.server(from).forget_scripts();
         }
         self.restart(from.server);
+        if self.is_database(from.server) {
+            return self.arrives_at_database(from, command);
+        }
+        self.wipe(from.server);
         let now = self.now;
         if let Some(reply) = self.server(from).run(now, from, command) {
             self.reply(from, reply);
@@ -135,13 +139,25 @@ impl Run {
         }
     }
 
+    /// Whether the server in front of a database loses all that it has now and then: only what is written there counts.
+    pub(crate) fn wipes(&self) -> bool {
+        self.strategy == Strategy::Layered && self.mistake == Mistake::RestartWithoutData
+    }
+
+    fn wipe(&mut self, server: ServerId) {
+        if self.wipes() && self.strikes(10) {
+            self.count("wiped");
+            self.servers[usize::from(server.0)].keys.clear();
+        }
+    }
+
     pub(crate) fn unblocks(&mut self, from: Sender, token: Token) {
         if self.server(from).unblock(from, token) {
             self.reply(from, Reply::Nil);
         }
     }
 
-    fn reply(&mut self, to: Sender, reply: Reply) {
+    pub(crate) fn reply(&mut self, to: Sender, reply: Reply) {
         let at = self.way_back(to);
         self.later(at, Happening::Answers { from: to, reply });
     }
@@ -174,6 +190,7 @@ impl Run {
     pub(crate) fn close(&mut self, client: usize, server: ServerId, lane: Lane) {
         let now = self.now;
         let link = self.clients[client].link(server, lane);
+        let (connection, last_arrival) = (link.connection, link.up);
         link.connection += 1;
         (link.up, link.down) = (now, now);
         for call in std::mem::take(&mut link.unanswered) {
@@ -181,6 +198,9 @@ impl Run {
             self.later(now, Happening::Loses { client, call });
         }
         if lane == Lane::Own {
+            if self.is_database(server) {
+                self.leave_backend(client, connection, last_arrival);
+            }
             self.later(now, Happening::Loses { client, call: None });
         }
     }

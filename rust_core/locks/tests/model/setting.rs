@@ -17,6 +17,10 @@ pub(crate) enum Mistake {
     OneTooMany,
     /// A server comes back without its keys. No lock over several servers promises anything then.
     RestartWithoutData,
+    /// A write of the work's effect does not look at what has changed.
+    UnguardedWrite,
+    /// A holder does not hear that its session is gone.
+    NotTold,
 }
 
 /// What may be wrong with a server while there are faults.
@@ -44,6 +48,8 @@ pub(crate) struct Faults {
     pub(crate) stop_percent: u64,
     pub(crate) forget_percent: u64,
     pub(crate) cancel_percent: u64,
+    /// Of the statements after which the session is ended from outside.
+    pub(crate) terminate_percent: u64,
     pub(crate) hold: Nanos,
     /// Of fewer than half of the servers.
     pub(crate) troubles: Vec<(ServerId, Trouble)>,
@@ -75,6 +81,7 @@ impl Setting {
             stop_percent: one_of(&[0, 0, 2, 20]),
             forget_percent: one_of(&[0, 0, 10]),
             cancel_percent: one_of(&[0, 0, 10, 50]),
+            terminate_percent: 0,
             hold,
             troubles: Vec::new(),
             end: Nanos(hold.0 * 4).max(Nanos::from_millis(300)),
@@ -99,6 +106,7 @@ impl Setting {
             stop_percent: 0,
             forget_percent: 0,
             cancel_percent: 0,
+            terminate_percent: 0,
             hold,
             troubles: Vec::new(),
             end,
@@ -109,6 +117,11 @@ impl Setting {
     /// The same over several servers where the strategy wants them, and trouble with a minority. Drawn last: the worlds
     /// of other strategies stay as they are.
     pub(crate) fn over_servers(mut self, strategy: Strategy, chance: &mut Chance) -> Self {
+        if strategy.database().is_some() {
+            self.spec.servers = strategy.nodes().unwrap_or(1);
+            self.faults.terminate_percent = [0, 0, 2, 10][chance.below(4) as usize];
+            return self;
+        }
         if strategy.nodes().is_none() {
             return self;
         }

@@ -10,8 +10,10 @@ use locks::{
 };
 
 use crate::client::{Client, Phase};
+use crate::database::{Backend, Database};
 use crate::network::Sender;
 use crate::redis::Redis;
+use crate::sessions::Writes;
 use crate::setting::{Faults, Mistake, Setting};
 
 /// How long after the end of the faults each client must have been served again.
@@ -23,6 +25,7 @@ const FIRST: ServerId = ServerId(0);
 /// What came of a world.
 pub(crate) struct World {
     pub(crate) violation: Option<String>,
+    pub(crate) lost_update: Option<String>,
     /// The clients that were not granted anything after the faults had ended.
     pub(crate) unserved: Vec<usize>,
     pub(crate) outcomes: BTreeMap<String, u64>,
@@ -49,10 +52,12 @@ impl World {
             run.happen(happening);
         }
         let unserved = (0..run.clients.len()).filter(|&id| !run.clients[id].served).collect();
+        let lost_update = run.lost_update();
         let seed = run.seed;
         let violation = run.violation.map(|violation| format!("{violation}; seed {seed}"));
         Self {
             violation,
+            lost_update,
             unserved,
             outcomes: run.outcomes,
             trace: run.trace.finish(),
@@ -95,6 +100,19 @@ pub(crate) enum Happening {
         lane: Lane,
         connection: u64,
     },
+    /// The database notices the end of a session.
+    Ends {
+        backend: Backend,
+    },
+    /// The session is ended from outside.
+    Terminates {
+        backend: Backend,
+    },
+    /// The longest wait in a queue of the database has passed.
+    TimesOut {
+        backend: Backend,
+        ticket: u64,
+    },
     /// What a closed connection took with it: an unanswered call, or all that it had subscribed to.
     Loses {
         client: usize,
@@ -108,11 +126,14 @@ pub(crate) enum Happening {
 }
 
 pub(crate) struct Run {
-    seed: u64,
+    pub(crate) seed: u64,
     pub(crate) now: Nanos,
     pub(crate) agenda: BTreeMap<(Nanos, u64), Happening>,
     pub(crate) order: u64,
     pub(crate) servers: Vec<Redis>,
+    pub(crate) database: Database,
+    pub(crate) lock_timeout: Nanos,
+    pub(crate) writes: BTreeMap<Key, Writes>,
     pub(crate) clients: Vec<Client>,
     pub(crate) wanted: Vec<Keys>,
     pub(crate) keys: u64,
@@ -153,6 +174,9 @@ impl Run {
             agenda: BTreeMap::new(),
             order: 0,
             servers: (0..spec.servers).map(|_| Redis::new(mistake)).collect(),
+            database: Database::new(mistake),
+            lock_timeout: spec.retry.max_wait,
+            writes: BTreeMap::new(),
             wanted: vec![Key(0).into(); clients.len()],
             clients,
             keys,
@@ -182,6 +206,9 @@ impl Run {
         let client = match happening {
             Happening::Arrives { from, command } => return self.arrives(from, command),
             Happening::Unblocks { from, token } => return self.unblocks(from, token),
+            Happening::Ends { backend } => return self.end_backend(backend),
+            Happening::Terminates { backend } => return self.terminate(backend),
+            Happening::TimesOut { backend, ticket } => return self.time_out(backend, ticket),
             Happening::Answers { from, .. } => from.client,
             Happening::Turn { client }
             | Happening::Cancels { client, .. }
@@ -214,6 +241,7 @@ impl Run {
                 self.close(client, server, lane);
             }
             Happening::Loses { call: Some(call), .. } => self.tell(client, Event::Lost { call }),
+            Happening::Loses { call: None, .. } if self.mistake == Mistake::NotTold => {}
             Happening::Loses { call: None, .. } => self.tell(client, Event::Disconnected),
             Happening::Wakes { point, .. } if point == state.point => self.tell(client, Event::Woke),
             // Meant for a turn, a connection or a point that is no more; a command never comes here.
@@ -223,14 +251,18 @@ impl Run {
             | Happening::Closes { .. }
             | Happening::Wakes { .. }
             | Happening::Arrives { .. }
-            | Happening::Unblocks { .. } => {}
+            | Happening::Unblocks { .. }
+            | Happening::Ends { .. }
+            | Happening::Terminates { .. }
+            | Happening::TimesOut { .. } => {}
         }
     }
 
     fn turn(&mut self, client: usize) {
         match self.clients[client].phase {
             Phase::Idle => {
-                let keys = self.some_keys();
+                let again = std::mem::take(&mut self.clients[client].again);
+                let keys = if again { self.wanted[client] } else { self.some_keys() };
                 self.wanted[client] = keys;
                 self.clients[client].phase = Phase::Waiting;
                 self.clients[client].present.clear();
@@ -256,6 +288,7 @@ impl Run {
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;
                 self.clients[client].belief = None;
+                self.clients[client].writes = self.strategy.writes();
                 self.tell(client, Event::Release);
             }
             Phase::Waiting => {} // Cancelled meanwhile; its settlement brings the next turn.
@@ -272,6 +305,8 @@ impl Run {
     }
 
     fn cancel(&mut self, client: usize) {
+        let held = self.clients[client].phase == Phase::Held;
+        self.clients[client].writes |= held && self.strategy.writes();
         self.clients[client].phase = Phase::Waiting;
         self.clients[client].belief = None;
         self.tell(client, Event::Cancel);
@@ -327,11 +362,14 @@ impl Run {
             Outcome::Refused(Refusal::TooLate) => "too late",
             Outcome::Expired => "expired",
             Outcome::Failed(_) => "failed",
+            Outcome::Conflict => "conflict",
             Outcome::Unknown => "unknown",
         });
         let longest = match outcome {
             Outcome::Held { lasts, fence } => {
-                self.believe(client, lasts);
+                if !self.strategy.is_optimistic() {
+                    self.believe(client, lasts);
+                }
                 self.number(client, fence);
                 if self.now < self.faults.end {
                     self.faults.hold
@@ -339,11 +377,16 @@ impl Run {
                     Nanos::from_millis(2)
                 }
             }
+            Outcome::Conflict => Nanos::ZERO,
             Outcome::Released | Outcome::Refused(_) | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown => {
                 Nanos::from_millis(5)
             }
         };
+        if std::mem::take(&mut self.clients[client].writes) {
+            self.write_ended(client, outcome);
+        }
         let state = &mut self.clients[client];
+        state.again = outcome == Outcome::Conflict;
         state.turn += 1;
         state.queued = None;
         state.phase = if matches!(outcome, Outcome::Held { .. }) {

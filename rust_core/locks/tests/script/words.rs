@@ -91,7 +91,10 @@ impl Script {
     }
 
     pub(crate) fn acquire_all(self, keys: Keys) -> Self {
-        let mode = Mode::Exclusive;
+        self.acquire_all_as(keys, Mode::Exclusive)
+    }
+
+    pub(crate) fn acquire_all_as(self, keys: Keys, mode: Mode) -> Self {
         self.tell(Event::Acquire { keys, mode })
     }
 
@@ -324,6 +327,11 @@ impl Script {
 
     pub(crate) fn expect_attempts(self, attempts: u32) -> Self {
         assert_eq!(self.lock.attempts(), attempts);
+        self
+    }
+
+    pub(crate) fn expect_conflicts(self, conflicts: u32) -> Self {
+        assert_eq!(self.lock.conflicts(), conflicts);
         self
     }
 

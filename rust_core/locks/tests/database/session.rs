@@ -1,0 +1,102 @@
+//! What a client's own session may have open, as far as can be known from what was said in it.
+
+use locks::{Command, ErrorKind, Opens, Reply, Statement};
+
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    pub(crate) transaction: bool,
+    /// An advisory lock of the session may be held.
+    pub(crate) lock: bool,
+}
+
+impl Open {
+    pub(crate) fn nothing(&self) -> bool {
+        !self.transaction && !self.lock
+    }
+
+    pub(crate) fn sent(&mut self, statement: Statement) {
+        if statement.opens() != Opens::Nothing {
+            assert!(self.nothing(), "{statement:?} while there is {self:?}");
+            self.transaction = true;
+        }
+        if takes_for_session(statement) {
+            assert!(self.nothing(), "{statement:?} while there is {self:?}");
+            self.lock = true;
+        }
+    }
+
+    pub(crate) fn answered(&mut self, statement: Statement, reply: Reply) {
+        match (statement, reply) {
+            (Statement::Rollback, Reply::Ok)
+            | (Statement::Commit, Reply::Ok | Reply::Error(ErrorKind::InFailedTransaction))
+            | (Statement::SerializableWrite, Reply::Int(_)) => self.transaction = false,
+            (Statement::AdvisoryTry | Statement::AdvisoryTryShared, Reply::Int(0))
+            | (Statement::AdvisoryUnlock | Statement::AdvisoryUnlockShared, Reply::Int(0 | 1)) => self.lock = false,
+            _ => {}
+        }
+    }
+
+    /// It ends with the session.
+    pub(crate) fn closed(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn takes_for_session(statement: Statement) -> bool {
+    matches!(
+        statement,
+        Statement::AdvisoryLock | Statement::AdvisoryLockShared | Statement::AdvisoryTry | Statement::AdvisoryTryShared
+    )
+}
+
+/// Whether this answer grants what the command asks for.
+pub(crate) fn grants(command: Command, reply: Reply) -> bool {
+    let Command::Sql { statement, .. } = command else {
+        return false;
+    };
+    match (good(command), reply) {
+        (Reply::Ok, reply) => reply == Reply::Ok,
+        // A row of any id; a version or a value that is not below 0.
+        (_, Reply::Int(_)) if statement.sql().contains("FOR ") => true,
+        (_, Reply::Int(number)) if reads(statement) => number >= 0,
+        (_, Reply::Int(number)) if statement == Statement::FenceTake => number > 0,
+        (_, reply) => reply == Reply::Int(1),
+    }
+}
+
+fn reads(statement: Statement) -> bool {
+    matches!(
+        statement,
+        Statement::VersionRead | Statement::SerializableRead | Statement::ValueRead
+    )
+}
+
+/// The reply that leads on.
+pub(crate) fn good(command: Command) -> Reply {
+    match command {
+        Command::SetNxPx { .. } => Reply::Ok,
+        Command::CompareAndDelete { .. } => Reply::Int(1),
+        Command::Sql { statement, .. } => match statement {
+            Statement::AdvisoryLock
+            | Statement::AdvisoryLockShared
+            | Statement::TransactionLock
+            | Statement::TransactionLockShared
+            | Statement::Commit
+            | Statement::Rollback => Reply::Ok,
+            _ => Reply::Int(1),
+        },
+        other => panic!("no lock of a database sends {other:?}"),
+    }
+}
+
+/// The first command of an attempt.
+pub(crate) fn begins(command: Command) -> bool {
+    match command {
+        Command::SetNxPx { .. } => true,
+        Command::Sql { statement, .. } => {
+            let opens = statement.opens() != Opens::Nothing;
+            opens || takes_for_session(statement) || statement == Statement::VersionRead
+        }
+        _ => false,
+    }
+}

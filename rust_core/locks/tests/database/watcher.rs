@@ -1,0 +1,394 @@
+//! Tells a machine what happens, as far as a driver may, and checks each thing that it wants.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use locks::{
+    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Keys, Lane, Lasts, LockMachine, Mode, Nanos,
+    Outcome, Reply, ServerId, Spec, Statement, Strategy,
+};
+use proptest::sample::Index;
+
+use crate::session::{Open, begins, good, grants};
+
+const WRITES: [Statement; 3] = [
+    Statement::VersionWrite,
+    Statement::SerializableWrite,
+    Statement::FencedWrite,
+];
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// `Acquire` when idle, `Release` while held.
+    Request {
+        key: u32,
+        keys: usize,
+        shared: bool,
+    },
+    Cancel,
+    /// To any call ever made, answered or not.
+    Answer(Index, Reply),
+    /// The reply that is the most likely to lead on, to the oldest call of the request that is open.
+    AnswerWell,
+    /// The connection of a call closes.
+    Lose(Index),
+    /// The client's own connection closes.
+    Close,
+    Wake,
+    /// On to the point asked for, and wake.
+    Sleep,
+    Pass(Nanos),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Acquiring,
+    Held,
+    /// Released, or cancelled.
+    Letting,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    id: CallId,
+    over: Lane,
+    command: Command,
+    /// The client's own connection that it went over.
+    connection: u64,
+    reply: Option<Reply>,
+}
+
+pub(crate) struct Watcher {
+    strategy: Strategy,
+    spec: Spec,
+    lock: AnyLock,
+    now: Nanos,
+    phase: Phase,
+    calls: Vec<Call>,
+    /// Where in `calls` the present request begins, and its newest attempt.
+    present: usize,
+    attempt: usize,
+    lost: BTreeSet<CallId>,
+    connection: u64,
+    open: Open,
+    lapsed: bool,
+    wake: Option<Nanos>,
+    pub(crate) grants: u32,
+    pub(crate) releases: u32,
+    pub(crate) lapses: u32,
+}
+
+impl Watcher {
+    pub(crate) fn new(strategy: Strategy, spec: Spec, seed: u64) -> Self {
+        let servers = strategy.nodes().unwrap_or(1);
+        let spec = Spec { servers, ..spec };
+        Self {
+            strategy,
+            spec,
+            lock: AnyLock::new(strategy, Arc::new(spec), Chance::seeded(seed)),
+            now: Nanos::ZERO,
+            phase: Phase::Idle,
+            calls: Vec::new(),
+            present: 0,
+            attempt: 0,
+            lost: BTreeSet::new(),
+            connection: 0,
+            open: Open::default(),
+            lapsed: false,
+            wake: None,
+            grants: 0,
+            releases: 0,
+            lapses: 0,
+        }
+    }
+
+    pub(crate) fn step(&mut self, step: &Step) {
+        match step {
+            Step::Request { key, keys, shared } => self.request(*key, *keys, *shared),
+            Step::Cancel => {
+                if self.phase == Phase::Idle {
+                    self.present = self.calls.len();
+                }
+                self.phase = Phase::Letting;
+                self.tell(Event::Cancel);
+            }
+            Step::Answer(which, reply) => {
+                if let Some(at) = self.pick(*which) {
+                    self.answer(at, *reply);
+                }
+            }
+            Step::AnswerWell => {
+                let is_open = |at: &usize| self.calls[*at].reply.is_none() && !self.lost.contains(&self.calls[*at].id);
+                if let Some(at) = (self.present..self.calls.len()).find(is_open) {
+                    self.answer(at, good(self.calls[at].command));
+                }
+            }
+            Step::Lose(which) => match self.pick(*which).map(|at| self.calls[at]) {
+                Some(call) if call.over == Lane::Own && call.connection == self.connection => self.close(),
+                Some(call) => self.lose(call.id),
+                None => {}
+            },
+            Step::Close => self.close(),
+            Step::Wake => self.tell(Event::Woke),
+            Step::Sleep => self.sleep(),
+            Step::Pass(length) => self.now = self.now.after(*length),
+        }
+    }
+
+    fn request(&mut self, key: u32, keys: usize, shared: bool) {
+        match self.phase {
+            Phase::Idle => {
+                self.phase = Phase::Acquiring;
+                (self.present, self.attempt) = (self.calls.len(), self.calls.len());
+                let count = if self.strategy.takes_many_keys() { keys } else { 1 };
+                let all: Vec<Key> = (key..).take(count).map(Key).collect();
+                let mode = if shared && self.strategy.shares() {
+                    Mode::Shared
+                } else {
+                    Mode::Exclusive
+                };
+                let keys = Keys::new(&all).expect("few keys");
+                self.tell(Event::Acquire { keys, mode });
+            }
+            Phase::Held => {
+                self.phase = Phase::Letting;
+                self.tell(Event::Release);
+            }
+            Phase::Acquiring | Phase::Letting => {} // The contract allows no second request.
+        }
+    }
+
+    fn pick(&self, which: Index) -> Option<usize> {
+        (!self.calls.is_empty()).then(|| which.index(self.calls.len()))
+    }
+
+    fn answer(&mut self, at: usize, reply: Reply) {
+        let Call {
+            id: call,
+            command,
+            connection,
+            ..
+        } = self.calls[at];
+        let first = self.calls[at].reply.is_none() && !self.lost.contains(&call);
+        if first {
+            self.calls[at].reply = Some(reply);
+            if let (Command::Sql { statement, .. }, true) = (command, connection == self.connection) {
+                self.open.answered(statement, reply);
+            }
+        }
+        self.tell(Event::Replied { call, reply });
+    }
+
+    fn lose(&mut self, call: CallId) {
+        self.lost.insert(call);
+        self.tell(Event::Lost { call });
+    }
+
+    /// The client's own connection closes; its calls are lost one by one, and then it is told of the whole.
+    fn close(&mut self) {
+        self.open.closed();
+        let closed = self.connection;
+        self.connection += 1;
+        self.lose_all(closed);
+        self.tell(Event::Disconnected);
+    }
+
+    fn lose_all(&mut self, closed: u64) {
+        let gone = |call: &&Call| call.over == Lane::Own && call.connection == closed && call.reply.is_none();
+        let gone: Vec<CallId> = self.calls.iter().filter(gone).map(|call| call.id).collect();
+        for call in gone {
+            self.lose(call);
+        }
+    }
+
+    fn sleep(&mut self) {
+        if let Some(point) = self.wake.take() {
+            self.now = self.now.max(point);
+            self.tell(Event::Woke);
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let before = self.phase;
+        let mut out = Actions::default();
+        self.lock.on(self.now, event, &mut out);
+        let wishes: Vec<Action> = out.drain().collect();
+        if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
+            let told = before == Phase::Held && event == Event::Disconnected && wishes == [Action::Lapsed];
+            let at_rest = matches!(before, Phase::Idle | Phase::Held);
+            assert!(
+                !at_rest || told || wishes.is_empty(),
+                "{event:?} in {before:?} led to {wishes:?}"
+            );
+        }
+        let hangs_up = wishes.contains(&Action::HangUp);
+        for action in wishes {
+            match action {
+                Action::Send {
+                    call,
+                    to,
+                    over,
+                    command,
+                } => self.sent(call, to, over, command),
+                Action::WakeAt(point) => self.wake = Some(point),
+                Action::HangUp => {
+                    assert!(self.strategy.owns_connection(), "{:?} hangs up", self.strategy);
+                    self.open.closed();
+                }
+                Action::Lapsed => self.lapsed(),
+                Action::Settle(outcome) => self.settled(event, outcome),
+                Action::Renewed { .. } | Action::Queued => panic!("{:?} wants {action:?}", self.strategy),
+            }
+        }
+        self.nothing_is_open_while_it_pauses();
+        if hangs_up {
+            let closed = self.connection;
+            self.connection += 1;
+            self.lose_all(closed);
+            self.tell(Event::Disconnected);
+        }
+    }
+
+    fn nothing_is_open_while_it_pauses(&self) {
+        let is_open = |call: &Call| call.reply.is_none() && !self.lost.contains(&call.id);
+        let pauses = self.phase == Phase::Acquiring && !self.calls[self.present..].iter().any(is_open);
+        assert!(
+            !pauses || self.open.nothing(),
+            "{:?} pauses with {:?}",
+            self.strategy,
+            self.open
+        );
+    }
+
+    fn sent(&mut self, id: CallId, to: ServerId, over: Lane, command: Command) {
+        assert!(self.calls.iter().all(|call| call.id != id), "{id:?} is used again");
+        if let Command::Sql { statement, .. } = command {
+            assert!(
+                self.strategy.statements().contains(&statement),
+                "{statement:?} is not announced"
+            );
+            assert_eq!(Some(to), self.strategy.database());
+            assert_eq!(
+                over == Lane::Own,
+                self.strategy.owns_connection(),
+                "{statement:?} over {over:?}"
+            );
+            if over == Lane::Own {
+                self.open.sent(statement);
+            }
+            assert!(
+                !WRITES.contains(&statement) || self.phase == Phase::Letting,
+                "{statement:?}"
+            );
+        } else {
+            assert_eq!((self.strategy, to), (Strategy::Layered, ServerId(0)), "{command:?}");
+        }
+        if begins(command) {
+            self.attempt = self.calls.len();
+        }
+        let connection = self.connection;
+        self.calls.push(Call {
+            id,
+            over,
+            command,
+            connection,
+            reply: None,
+        });
+    }
+
+    fn lapsed(&mut self) {
+        assert_eq!(self.phase, Phase::Held, "lapsed");
+        assert!(self.strategy.holds_by_session() && !self.lapsed);
+        self.lapsed = true;
+        self.lapses += 1;
+    }
+
+    fn settled(&mut self, event: Event, outcome: Outcome) {
+        self.phase = match (self.phase, outcome) {
+            (Phase::Acquiring, Outcome::Held { lasts, fence }) => {
+                assert_eq!(fence.is_some(), self.strategy.fences());
+                self.granted(event, lasts);
+                self.grants += 1;
+                Phase::Held
+            }
+            (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
+            | (Phase::Letting, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
+                Phase::Idle
+            }
+            (Phase::Letting, Outcome::Conflict) if self.strategy.is_optimistic() => Phase::Idle,
+            (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
+        };
+        if self.phase == Phase::Idle {
+            assert!(self.open.nothing(), "{outcome:?} with {:?}", self.open);
+            assert!(!self.lapsed || outcome == Outcome::Expired, "lapsed, and {outcome:?}");
+            self.lapsed = false;
+            self.released(outcome);
+        }
+    }
+
+    /// What a release says of a write is what the write was answered.
+    fn released(&mut self, outcome: Outcome) {
+        self.releases += u32::from(outcome == Outcome::Released);
+        let write = self.calls[self.present..]
+            .iter()
+            .rev()
+            .find(|call| matches!(call.command, Command::Sql { statement, .. } if WRITES.contains(&statement)));
+        let Some(write) = write else { return };
+        match outcome {
+            Outcome::Released => assert!(matches!(write.reply, Some(Reply::Int(_))), "{write:?}"),
+            Outcome::Conflict => assert!(matches!(write.reply, Some(Reply::Nil | Reply::Error(_))), "{write:?}"),
+            Outcome::Expired => assert_eq!(write.reply, Some(Reply::Nil), "{write:?}"),
+            Outcome::Failed(_) | Outcome::Unknown => {}
+            Outcome::Held { .. } | Outcome::Refused(_) => panic!("{write:?}, and then {outcome:?}"),
+        }
+    }
+
+    /// By the answers to the newest attempt alone, over the connection that stands.
+    fn granted(&self, event: Event, lasts: Lasts) {
+        let Event::Replied { call, .. } = event else {
+            panic!("held by {event:?}")
+        };
+        let newest = &self.calls[self.attempt..];
+        assert!(
+            newest.iter().any(|asked| asked.id == call),
+            "held by an answer to an earlier attempt"
+        );
+        for asked in newest {
+            let stands = asked.over == Lane::Shared || asked.connection == self.connection;
+            assert!(stands, "held by {asked:?}, of a connection that is gone");
+            let granted = asked.reply.is_some_and(|reply| match asked.command {
+                Command::SetNxPx { .. } => reply == Reply::Ok,
+                command => grants(command, reply),
+            });
+            assert!(granted, "held by {asked:?}");
+        }
+        match lasts {
+            Lasts::Until(until) => {
+                assert_eq!(self.strategy, Strategy::Layered);
+                assert!(until > self.now && until <= self.now.after(self.spec.lease.ttl().into()));
+            }
+            Lasts::Session => assert!(self.strategy.holds_by_session()),
+            Lasts::Unbounded => assert!(self.strategy.is_optimistic()),
+        }
+    }
+
+    /// Loses all that is unanswered, or lets it be, delivers the wake-ups, and finds the request settled.
+    pub(crate) fn come_to_rest(&mut self, lost: bool) {
+        for _ in 0..8 {
+            if matches!(self.phase, Phase::Idle | Phase::Held) {
+                return;
+            }
+            if lost {
+                let is_open = |call: &&Call| call.reply.is_none() && call.over == Lane::Shared;
+                let open: Vec<CallId> = self.calls.iter().filter(is_open).map(|call| call.id).collect();
+                for call in open {
+                    self.lose(call);
+                }
+                self.close();
+            }
+            self.sleep();
+        }
+        panic!("{:?} never settles", self.phase);
+    }
+}

@@ -1,0 +1,120 @@
+//! The locks of a database in worlds with delays, lost connections, sessions that are ended from outside, and waits that
+//! end just as the lock is granted.
+//!
+//! Properties: no two clients believe at once, as long as their sessions live; no update is lost that was acknowledged;
+//! once the faults end each client is served, so no session has kept a lock.
+
+use locks::{Scope, Session, Strategy, Wait};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::setting::Mistake;
+use crate::world::World;
+use crate::{caught_among, config, reached_among};
+
+const fn advisory(scope: Scope, wait: Wait, session: Session) -> Strategy {
+    Strategy::PgAdvisory { scope, wait, session }
+}
+
+const ROWS: Strategy = Strategy::PgRow { wait: Wait::Block };
+const ADVISORY: Strategy = advisory(Scope::Session, Wait::Block, Session::Own);
+const SHARED_SESSION: Strategy = advisory(Scope::Session, Wait::Try, Session::Shared);
+
+const LOCKS: [Strategy; 12] = [
+    ADVISORY,
+    advisory(Scope::Session, Wait::Try, Session::Own),
+    advisory(Scope::Transaction, Wait::Block, Session::Own),
+    advisory(Scope::Transaction, Wait::Try, Session::Own),
+    ROWS,
+    ROWS,
+    Strategy::PgRow { wait: Wait::Try },
+    Strategy::PgRow { wait: Wait::SkipLocked },
+    Strategy::PgLease,
+    Strategy::PgOptimistic,
+    Strategy::PgSerializable,
+    Strategy::Layered,
+];
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn no_two_believe_no_update_is_lost_and_all_are_served_once_the_faults_end(
+        strategy in select(&LOCKS[..]),
+        seed: u64,
+    ) {
+        let world = World::run(strategy, Mistake::None, seed);
+        prop_assert_eq!(world.violation, None, "{:?}", strategy);
+        prop_assert_eq!(world.lost_update, None, "{:?}", strategy);
+        prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{:?}, seed {}", strategy, seed);
+    }
+
+    #[test]
+    fn a_fence_of_the_row_loses_no_update_also_when_the_server_in_front_loses_everything(seed: u64) {
+        let world = World::run(Strategy::Layered, Mistake::RestartWithoutData, seed);
+        prop_assert_eq!(world.lost_update, None);
+    }
+}
+
+/// How many of the first 40 seeds lose an update.
+fn loses(strategy: Strategy, mistake: Mistake) -> usize {
+    let loses = |&seed: &u64| World::run(strategy, mistake, seed).lost_update.is_some();
+    (0..40).filter(loses).count()
+}
+
+#[test]
+fn two_clients_in_one_session_are_caught() {
+    let found = caught_among(40, SHARED_SESSION, Mistake::None);
+    assert!(found > 20, "in {found} worlds");
+}
+
+#[test]
+fn writes_that_do_not_look_at_what_has_changed_are_caught() {
+    for strategy in [Strategy::PgOptimistic, Strategy::PgSerializable] {
+        let found = loses(strategy, Mistake::UnguardedWrite);
+        assert!(found > 10, "{}: in {found} worlds", strategy.name());
+    }
+}
+
+#[test]
+fn mistakes_in_the_locks_of_a_database_are_caught() {
+    for (strategy, mistake) in [
+        (ADVISORY, Mistake::NotTold),
+        (ROWS, Mistake::NotTold),
+        (Strategy::PgLease, Mistake::DeleteWithoutCompare),
+        (Strategy::PgLease, Mistake::LeaseFromReply),
+        (Strategy::PgLease, Mistake::FenceComesAgain),
+        (Strategy::Layered, Mistake::LeaseFromReply),
+        (Strategy::PgLease, Mistake::ReusedCallIds),
+    ] {
+        let shows = |seed| World::run(strategy, mistake, seed).violation.is_some();
+        assert!(
+            (0..200).any(shows),
+            "{mistake:?} of {strategy:?}: in none of the worlds"
+        );
+    }
+}
+
+#[test]
+fn the_worlds_reach_what_is_special_about_a_database() {
+    for (strategy, special) in [
+        (
+            ADVISORY,
+            &["queued in the database", "terminated", "lapsed", "hung up", "timed out"][..],
+        ),
+        (ROWS, &["queued in the database", "terminated", "lapsed", "timed out"]),
+        (Strategy::PgLease, &["busy", "too late", "expired"]),
+        (Strategy::PgOptimistic, &["conflict", "unknown"]),
+        (
+            Strategy::PgSerializable,
+            &["conflict", "expired", "unknown", "terminated"],
+        ),
+        (Strategy::Layered, &["too late", "unknown", "busy"]),
+    ] {
+        let reached = reached_among(30, strategy);
+        for outcome in special.iter().chain(&["held", "released"]) {
+            let times = reached.get(*outcome).copied().unwrap_or(0);
+            assert!(times > 5, "{outcome} of {}: {reached:?}", strategy.name());
+        }
+    }
+}
