@@ -323,15 +323,13 @@ impl Checker {
             State::Stopped => {} // Its work ended when it stopped.
             State::Idle | State::Waiting | State::Unconfirmed => refuse(id, client.state, "release"),
         }
-        // A session that is gone unlocks nothing, neither its own locks nor another's.
-        let (state, may_unlock) = if self.is_plain {
-            (State::Idle, true)
+        self.clients[id as usize].state = if self.is_plain {
+            State::Idle
         } else {
-            (self.state_after_release(id), self.sessions.is_none())
+            self.state_after_release(id)
         };
-        self.clients[id as usize].state = state;
         let record = &mut self.keys[key];
-        record.released_late |= late && may_unlock;
+        record.released_late |= late;
         record.handed_off = if record.waiters.is_empty() { Nanos::NEVER } else { at };
     }
 

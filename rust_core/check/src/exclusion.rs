@@ -20,6 +20,7 @@ impl Checker {
     pub(crate) fn judge_exclusion(&mut self, at: Nanos, second: ClientId) {
         let key = self.clients[second as usize].key;
         let (first, kind) = match self.believer_in_the_way(at, second) {
+            // Also after an overrun: what a session leaves behind when it ends unlocks nothing of another's.
             Some(first) if self.sessions.is_some() => return self.put_off(at, first, second),
             Some(first) if self.keys[key as usize].released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
             Some(first) => (first, ViolationKind::DoubleGrant),
