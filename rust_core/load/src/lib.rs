@@ -14,6 +14,7 @@ mod connection;
 mod control;
 mod counting;
 mod deep;
+mod effects;
 mod error;
 mod io;
 mod judge;
