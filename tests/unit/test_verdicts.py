@@ -198,6 +198,7 @@ def trials(*rows: dict):
     usual = {
         "cell": "a",
         "exclusion": "always",
+        "judged_by": "belief",
         "verdict": "SAFE",
         "grants": 10,
         "promise_broken": False,

@@ -54,7 +54,8 @@ def totals(**counts: int) -> dict[str, int]:
             ),
             *("longest_streak", "longest_wait_ns", "nominal_hold_ns", "all_commands", "double_grants"),
             *("double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls", "abandoned"),
-            *("split_votes", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns"),
+            *("split_votes", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns", "sessions_lost"),
+            *("conflicts", "acknowledged_writes", "unknown_writes", "stale_writes"),
         ),
         0,
     )
