@@ -21,7 +21,8 @@ impl Thread {
     pub(crate) fn wrote(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Released => self.counters.acknowledged_writes += 1,
-            Outcome::Expired => self.counters.stale_writes += 1,
+            // Without a guard it is the session that had ended, and nothing was sent.
+            Outcome::Expired => self.counters.stale_writes += u64::from(!self.shared.strategy.is_optimistic()),
             Outcome::Failed(_) | Outcome::Unknown => self.counters.unknown_writes += 1,
             // Nothing was written, or nothing is written yet.
             Outcome::Conflict | Outcome::Held { .. } | Outcome::Refused(_) => {}
@@ -86,7 +87,9 @@ impl Thread {
     /// Another has changed what the work had read: it is done once more, with the same keys, and was due when it was due.
     fn again(&mut self, index: u32, now: Nanos) {
         if !self.running {
-            return self.free(index);
+            // The lock would take the next acquire of this key for the same work.
+            self.clients[index as usize].doing = Doing::Cancelling;
+            return self.tell(index, now, Event::Cancel);
         }
         let client = &mut self.clients[index as usize];
         client.doing = Doing::Acquiring;
@@ -97,3 +100,6 @@ impl Thread {
         self.tell(index, now, Event::Acquire { keys, mode });
     }
 }
+
+#[cfg(test)]
+mod tests;
