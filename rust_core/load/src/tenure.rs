@@ -131,3 +131,6 @@ impl Thread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,7 +128,7 @@ fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError>
 }
 
 /// What the strategy's grants are held to.
-const fn rules(strategy: Strategy) -> Rules {
+pub(crate) const fn rules(strategy: Strategy) -> Rules {
     Rules {
         permits: strategy.permits(),
         fences: strategy.fences(),
