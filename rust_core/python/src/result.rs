@@ -159,7 +159,13 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
         dict.set_item(names[4], span.ended.map(since))
     };
     span(
-        ["first_client", "first_granted_ns", "first_until_ns", "first_fence", "first_ended_ns"],
+        [
+            "first_client",
+            "first_granted_ns",
+            "first_until_ns",
+            "first_fence",
+            "first_ended_ns",
+        ],
         &violation.first,
     )?;
     span(

@@ -150,9 +150,8 @@ def record(
     of = of or cell()
     server = SimpleNamespace(label="redis 8.0 (path)")
     usual = {"block": trial, "started_at": NOON, "servers": [server], "server_cpu_us": None}
-    return trial_record(
-        of, trial=trial, result=result or FakeResult(), strategy=CATALOGUE[of.strategy], **{**usual, **fields}
-    )
+    usual |= {"strategy": CATALOGUE[of.strategy]}
+    return trial_record(of, trial=trial, result=result or FakeResult(), **{**usual, **fields})
 
 
 def manifest(**fields: object) -> dict[str, Any]:

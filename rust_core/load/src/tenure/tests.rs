@@ -43,6 +43,11 @@ fn a_release_that_was_answered_says_that_it_was_granted_twice() {
 }
 
 #[test]
+fn an_answer_that_was_lost_beside_a_session_that_stands_says_nothing_of_it() {
+    assert_eq!(overlapping().loses_its_answer().judged().counts, doubled());
+}
+
+#[test]
 fn a_release_of_what_was_not_held_is_no_lost_session() {
     assert_eq!(overlapping().answered(Reply::Int(0)).judged().counts, doubled());
 }
