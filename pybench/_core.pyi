@@ -16,6 +16,7 @@ __all__ = [
     "TrialResult",
     "build_profile",
     "histogram_buckets",
+    "judge_updates",
     "merge_histograms",
     "version",
 ]
@@ -128,7 +129,14 @@ class Violation(TypedDict):
     with an inversion it is the one that came later and was granted first.
     """
 
-    kind: Literal["double-grant", "double-grant-after-overrun", "lease-overrun", "stale-fence", "fifo-inversion"]
+    kind: Literal[
+        "double-grant",
+        "double-grant-after-overrun",
+        "session-lost",
+        "lease-overrun",
+        "stale-fence",
+        "fifo-inversion",
+    ]
     key: str
     at_ns: int
     overlap_ns: int
@@ -136,7 +144,7 @@ class Violation(TypedDict):
     first_client: int
     first_granted_ns: int
     first_until_ns: int | None
-    """The end of the lease; None for a lock without one."""
+    """The end of the lease; None for a lock without one. Of a lost session: when its holder had found that out."""
     first_fence: int | None
     first_ended_ns: int | None
     """When its release was sent; None when it had not been when the trial ended."""
@@ -221,3 +229,11 @@ def histogram_buckets(hdr: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64
 
 def merge_histograms(parts: list[bytes]) -> bytes:
     """All of `parts` added up, encoded again. Raises ValueError as `histogram_buckets`, or when `parts` is empty."""
+
+def judge_updates(
+    acknowledged: int, unknown: int, final_value: int
+) -> tuple[Literal["kept", "undecided", "lost", "surplus"], int]:
+    """What the final value of counters that began at 0 proves of the writes to them, each of which added 1.
+
+    With `lost` and `surplus` comes how many at least, with `undecided` how many of the writes have unknown ends.
+    """

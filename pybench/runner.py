@@ -18,7 +18,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control
-from pybench.disturbances import disturbances
+from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.errors import ServerError
 from pybench.needs import group_of, largest, servers_in, servers_of
 from pybench.records import control_entry, trial_record
@@ -294,7 +294,7 @@ class Runner:
         totals = result.totals
         if totals["errors"] and not result.stopped:
             raise refusing(max(spent, key=lambda figures: sum(figures.errors.values())), totals["errors"])
-        told = disturbances(**{name: totals[name] for name in ("reconnects", "lost_calls", "unknown")})
+        told = disturbances(**{name: totals[name] for name in DISTURBANCES})
         if told:
             self.watch.note(f"{slot.cell.id}: {told}; its figures hold that, too")
 

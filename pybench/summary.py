@@ -33,7 +33,7 @@ MEDIANS = (
     "client_cpu_us_per_grant",
     "server_cpu_us_per_grant",
 )
-SUMS = ("grants", "contended_grants", "violations", "fifo_inversions", "lapsed")
+SUMS = ("grants", "contended_grants", "violations", "fifo_inversions", "lapsed", "conflicts", "stale_writes")
 _RANKED = (Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID)
 
 

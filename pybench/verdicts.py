@@ -4,7 +4,8 @@ Promises: SAFE is never said where nothing was granted, of a lock that promises 
 Does not do: finding violations; the core's checker does.
 
 An acquire whose answer was lost ended as `unknown`, and its client never believed. The checker therefore knows every
-belief, and answers that were lost make no cell undecided. They will where a guarded resource judges.
+belief, and answers that were lost make no cell undecided, unless what was written judges it (`Judge`): a write whose
+answer was lost may hide an update that was lost.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from pybench.exits import Exit
 from pybench.lateness import late_cells
 from pybench.numbers import format_ns, significant
 from pybench.stats import bound_per_million
-from pybench.strategies import Exclusion, Promise
+from pybench.strategies import Exclusion, Judge, Promise
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pybench._core import Violation
     from pybench.thresholds import ThresholdResult
+
+
+Counts = Mapping[str, int | None]
+"""Of a trial or a cell, by column."""
 
 
 class Verdict(StrEnum):
@@ -40,25 +45,37 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of violation. `promise` is the one whose strategies alone it is counted of; None: of every strategy."""
+    """One kind of violation. `promise` is the one whose strategies alone it is counted of; None: of every strategy.
+
+    An effect is seen in what was written, and counts where that is the judge; all others count where belief is.
+    """
 
     column: str
     """Its count in the totals of a trial and in `trials.parquet`."""
     name: str
     promise: Promise | None = None
+    is_effect: bool = False
 
 
 KINDS = {
     "double-grant": Kind("double_grants", "double grant"),
     "double-grant-after-overrun": Kind("double_grants_after_overrun", "double grant after an overrun"),
+    "session-lost": Kind("sessions_lost", "lost session"),
     "lease-overrun": Kind("lease_overruns", "lease overrun"),
     "stale-fence": Kind("stale_fences", "stale fence", Promise.FENCE),
     "fifo-inversion": Kind("fifo_inversions", "FIFO inversion", Promise.FIFO),
+    "lost-update": Kind("lost_updates", "lost update", is_effect=True),
+    "surplus-update": Kind("surplus_updates", "surplus update", is_effect=True),
 }
-"""By the core's word for it."""
+"""By the core's word for it; it does not find the effects."""
+
+_OVERLAPS = [KINDS[kind] for kind in ("double-grant", "double-grant-after-overrun", "session-lost", "lease-overrun")]
 
 COUNTS = ("grants", "contended_grants", *(kind.column for kind in KINDS.values()))
 """What a verdict is made of."""
+
+EFFECTS = ("acknowledged_writes", "unknown_writes", "stale_writes", "final_value")
+"""And this, where what was written judges; None elsewhere, and where nobody read it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,47 +89,69 @@ class Judgement:
 
 
 def judge(
-    totals: Mapping[str, int], exclusion: Exclusion, promises: Collection[Promise] = (), *, control_caught: bool
+    totals: Counts,
+    exclusion: Exclusion,
+    promises: Collection[Promise] = (),
+    *,
+    judged_by: Judge = Judge.BELIEF,
+    control_caught: bool,
 ) -> Judgement:
-    """Judge the counts of a trial or of a cell, `COUNTS`.
+    """Judge the counts of a trial or of a cell, `COUNTS`, and with them `EFFECTS` where belief is not the judge.
 
-    Those that only a promise makes a violation may be missing where `promises` lacks it.
+    Kinds of violation that do not count for such a lock may be missing, or None as in records of before there were any.
     A promise that was seen broken stays broken in a run that is VOID: a control that was missed takes proof away from
     what was not seen, not from what was.
     """
-    broken = promise_broken(totals, exclusion, promises)
-    verdict, reason = _verdict(totals, exclusion, promises, control_caught=control_caught)
-    bound = bound_per_million(totals["contended_grants"]) if verdict is Verdict.SAFE else None
+    broken = promise_broken(totals, exclusion, promises, judged_by)
+    verdict, reason = _verdict(totals, exclusion, promises, judged_by, control_caught=control_caught)
+    bound = bound_per_million(_count(totals, "contended_grants")) if verdict is Verdict.SAFE else None
     return Judgement(verdict, reason, broken, bound)
 
 
-def promise_broken(totals: Mapping[str, int], exclusion: Exclusion, promises: Collection[Promise] = ()) -> bool:
+def promise_broken(
+    totals: Counts, exclusion: Exclusion, promises: Collection[Promise] = (), judged_by: Judge = Judge.BELIEF
+) -> bool:
     """Whether violations lie inside what a strategy with this `exclusion` and these `promises` promises.
 
-    A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that.
+    A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that. Nor does a
+    lost session: the lock was held for as long as the session lived. What judges by effects promises those and no more.
     """
-    if any(totals[kind.column] for kind in KINDS.values() if kind.promise in promises):
+    if judged_by is not Judge.BELIEF:
+        return violations(totals, promises, judged_by) > 0
+    if any(_count(totals, kind.column) for kind in KINDS.values() if kind.promise in promises):
         return True
     match exclusion:
         case Exclusion.NOTHING:
             return False
         case Exclusion.WHILE_NOBODY_OUTLIVES:
-            return totals["double_grants"] > 0
+            return _count(totals, "double_grants") > 0
         case Exclusion.ALWAYS:
-            return totals["double_grants"] + totals["double_grants_after_overrun"] > 0
+            return _count(totals, "double_grants") + _count(totals, "double_grants_after_overrun") > 0
 
 
-def violations(totals: Mapping[str, int], promises: Collection[Promise] = ()) -> int:
+def violations(totals: Counts, promises: Collection[Promise] = (), judged_by: Judge = Judge.BELIEF) -> int:
     """All violations in `totals`; holders that outlived their lease without meeting anybody are none.
 
-    Nor is an order of service that nobody promised to keep: it is a figure.
+    Nor is an order of service that nobody promised to keep, or an overlap of which a guard let nothing through: those
+    are figures.
     """
-    return sum(totals[kind.column] for kind in _counted(promises))
+    return sum(_count(totals, kind.column) for kind in _counted(promises, judged_by))
 
 
-def is_violation(found: Violation, promises: Collection[Promise]) -> bool:
+def is_violation(found: Violation, promises: Collection[Promise], judged_by: Judge = Judge.BELIEF) -> bool:
     """Whether what the checker found is a violation for a strategy that makes these `promises`."""
-    return KINDS[found["kind"]] in _counted(promises)
+    return KINDS[found["kind"]] in _counted(promises, judged_by)
+
+
+def judge_of(text: object) -> Judge:
+    """The judge that a record keeps as `text`. One of before there were others went by belief."""
+    return Judge(text) if isinstance(text, str) else Judge.BELIEF
+
+
+def counts_of(trials: pd.DataFrame) -> dict[str, int | None]:
+    """`COUNTS` and `EFFECTS` of a cell, over its `trials`; what one of them did not count, or nobody read, is None."""
+    counts: dict[str, int | None] = {name: int(trials[name].sum()) for name in COUNTS}
+    return counts | {name: None if trials[name].isna().any() else int(trials[name].sum()) for name in EFFECTS}
 
 
 def promises_text(promises: Collection[Promise]) -> str:
@@ -161,7 +200,9 @@ def run_exit(
         codes.add(Exit.CONTROL_NOT_CAUGHT)
     if late_cells(trials):
         codes.add(Exit.GENERATOR_LATE)
-    promising = trials[trials["exclusion"] != Exclusion.NOTHING.value]
+    promising = trials[
+        (trials["exclusion"] != Exclusion.NOTHING.value) | (trials["judged_by"].map(judge_of) != Judge.BELIEF)
+    ]
     if any(cell_verdict(rows) is Verdict.UNDECIDED for _, rows in promising.groupby("cell")):
         codes.add(Exit.UNDECIDED)
     if not all(result.passed for result in thresholds):
@@ -183,33 +224,68 @@ def cell_verdict(trials: pd.DataFrame) -> Verdict:
     return worst(proving or verdicts)
 
 
-def _counted(promises: Collection[Promise]) -> list[Kind]:
-    return [kind for kind in KINDS.values() if kind.promise is None or kind.promise in promises]
+def _counted(promises: Collection[Promise], judged_by: Judge) -> list[Kind]:
+    """The kinds that are violations; a guard compares fences itself, so that their order is no matter of the grants."""
+    kinds = [kind for kind in KINDS.values() if kind.is_effect == (judged_by is not Judge.BELIEF)]
+    return [kind for kind in kinds if kind.promise is None or kind.promise in promises]
+
+
+def _count(totals: Counts, column: str) -> int:
+    return totals.get(column) or 0
 
 
 def _verdict(
-    totals: Mapping[str, int], exclusion: Exclusion, promises: Collection[Promise], *, control_caught: bool
+    totals: Counts,
+    exclusion: Exclusion,
+    promises: Collection[Promise],
+    judged_by: Judge,
+    *,
+    control_caught: bool,
 ) -> tuple[Verdict, str]:
     if not control_caught:
         return Verdict.VOID, "the control of this run was not caught, so nothing is proved"
-    if violations(totals, promises) > 0:
-        return Verdict.UNSAFE, _what_broke(totals, promises)
-    if totals["grants"] == 0:
+    if violations(totals, promises, judged_by) > 0:
+        return Verdict.UNSAFE, _named(totals, _counted(promises, judged_by))
+    if not totals["grants"]:
         return Verdict.UNDECIDED, "nothing was granted"
-    if exclusion is Exclusion.NOTHING:
-        return Verdict.UNDECIDED, "it promises nothing, and nothing overlapped here"
-    contended = totals["contended_grants"]
+    match judged_by:
+        case Judge.BELIEF if exclusion is Exclusion.NOTHING:
+            return Verdict.UNDECIDED, "it promises nothing, and nothing overlapped here"
+        case Judge.BELIEF:
+            return Verdict.SAFE, _none_seen("violations", totals)
+        case Judge.EFFECTS | Judge.GUARD:
+            hidden = _what_may_hide(totals)
+            if hidden:
+                return Verdict.UNDECIDED, hidden
+            return Verdict.SAFE, _none_seen("lost updates", totals) + _refused_beside(totals)
+
+
+def _what_may_hide(totals: Counts) -> str:
+    """Why nothing is proved by effects in which nothing is amiss; empty when something is."""
+    if totals["final_value"] is None:
+        return "what was written was not read back, and nothing else judges it"
+    unknown = _count(totals, "unknown_writes")
+    writes = "1 write" if unknown == 1 else f"{unknown:,} writes"
+    return f"no answer came to {writes}, in which a lost update could hide" if unknown else ""
+
+
+def _none_seen(what: str, totals: Counts) -> str:
+    contended = _count(totals, "contended_grants")
     bound = bound_per_million(contended)
     if bound is None:
-        return Verdict.SAFE, f"0 violations in {totals['grants']:,} grants, none of them contended"
-    return (
-        Verdict.SAFE,
-        f"0 violations in {contended:,} contended grants, at most {significant(bound)} per million at 95 %",
-    )
+        return f"0 {what} in {totals['grants']:,} grants, none of them contended"
+    return f"0 {what} in {contended:,} contended grants, at most {significant(bound)} per million at 95 %"
 
 
-def _what_broke(totals: Mapping[str, int], promises: Collection[Promise]) -> str:
-    counts = [(totals[kind.column], kind.name) for kind in _counted(promises)]
+def _refused_beside(totals: Counts) -> str:
+    """What the guard had to see to, if anything: overlaps, and the late writes that it refused."""
+    overlaps, stale = _named(totals, _OVERLAPS), _count(totals, "stale_writes")
+    refused = f"{stale:,} stale {'write was' if stale == 1 else 'writes were'} refused"
+    return "".join(f"; {told}" for told in (overlaps, refused if stale else "") if told)
+
+
+def _named(totals: Counts, kinds: Iterable[Kind]) -> str:
+    counts = [(_count(totals, kind.column), kind.name) for kind in kinds]
     named = [f"{count:,} {name if count == 1 else _plural(name)}" for count, name in counts if count]
     # Not "in so many grants": those are of the window, violations of the whole trial.
     return ", ".join(named)
@@ -228,6 +304,10 @@ def sentence(violation: Violation) -> str:
     match violation["kind"]:
         case "lease-overrun":
             return f"{granted} while client {first} was still at work{_past_lease(violation)}; {_overlap(violation)}"
+        case "session-lost":
+            return (
+                f"{granted} while client {first} still held it, whose session was gone, as it found {_found(violation)}"
+            )
         case "stale-fence":
             higher, fence = violation["first_fence"], violation["second_fence"]
             return f"{granted} with fence {fence}, not above the {higher} that client {first} was granted at {before}"
@@ -249,6 +329,11 @@ def _key_name(key: str) -> str:
 def _lease_left(violation: Violation) -> str:
     until = violation["first_until_ns"]
     return "no lease" if until is None else f"lease good for another {format_ns(until - violation['at_ns'])}"
+
+
+def _found(violation: Violation) -> str:
+    until = violation["first_until_ns"]
+    return "too late" if until is None else f"{format_ns(until - violation['at_ns'])} later"
 
 
 def _past_lease(violation: Violation) -> str:

@@ -41,6 +41,7 @@ COUNT_COLUMNS = (
     "violations",
     "double_grants",
     "double_grants_after_overrun",
+    "sessions_lost",
     "lease_overruns",
     "stale_fences",
     "fifo_inversions",
@@ -48,11 +49,23 @@ COUNT_COLUMNS = (
     "lapsed",
     "renewals",
     "split_votes",
+    "conflicts",
 )
+
+EFFECT_COLUMNS = (
+    "acknowledged_writes",
+    "unknown_writes",
+    "stale_writes",
+    "final_value",
+    "lost_updates",
+    "surplus_updates",
+)
+"""Of what was written; null where belief judges."""
 
 _FIGURES = {
     "exclusion": pa.string(),
     "promises": pa.string(),
+    "judged_by": pa.string(),
     "trial": pa.int64(),
     "block": pa.int64(),
     "started_at": pa.string(),
@@ -91,7 +104,9 @@ _FIGURES = {
         pa.float64(),
     ),
     "commandstats": pa.string(),
+    "database_figures": pa.string(),
     **dict.fromkeys(COUNT_COLUMNS, pa.int64()),
+    **dict.fromkeys(EFFECT_COLUMNS, pa.int64()),
     "arrivals": pa.int64(),
     "drops": pa.int64(),
     "reconnects": pa.int64(),
@@ -167,6 +182,8 @@ SUMMARY_FIGURES = (
     "violations",
     "fifo_inversions",
     "lapsed",
+    "conflicts",
+    "stale_writes",
     "orphan_s",
     "bound_per_million",
     "verdict",

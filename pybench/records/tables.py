@@ -147,9 +147,11 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]]) -> pa.Table
     """`trials` with the verdicts that their counts have under these controls: the control may come after a trial."""
     caught = verdicts.controls_caught(controls)
     columns: dict[str, list[Any]] = {}
-    for row in trials.select([*verdicts.COUNTS, "exclusion", "promises", "grants_per_s"]).to_pylist():
-        exclusion, promises = Exclusion(row["exclusion"]), verdicts.promises_of(row["promises"])
-        judgement = verdicts.judge(row, exclusion, promises, control_caught=caught)
+    counted = (*verdicts.COUNTS, *verdicts.EFFECTS)
+    for row in trials.select([*counted, "exclusion", "promises", "judged_by", "grants_per_s"]).to_pylist():
+        terms = Exclusion(row["exclusion"]), verdicts.promises_of(row["promises"])
+        judged_by = verdicts.judge_of(row["judged_by"])
+        judgement = verdicts.judge(row, *terms, judged_by=judged_by, control_caught=caught)
         for name, value in judgement_columns(judgement, row["grants_per_s"]).items():
             columns.setdefault(name, []).append(value)
     for name, values in columns.items():

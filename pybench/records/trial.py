@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pybench import stats, verdicts
+from pybench import _core, stats, verdicts
 from pybench.records import histograms
-from pybench.records.schema import SCHEMA
+from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
+from pybench.strategies import Judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +61,8 @@ def trial_record(
     server_cpu_us: float | None,
     strategy: Strategy,
     server_calls: Mapping[str, int] | None = None,
+    database_figures: Mapping[str, Any] | None = None,
+    final_value: int | None = None,
     wall_s: float | None = None,
     round_trip_us: float | None = None,
 ) -> TrialRecord:
@@ -67,11 +70,16 @@ def trial_record(
 
     `servers` are all that the lock is on. `server_cpu_us` is what their processes used from before the trial to after
     it, and `wall_s` how long that was: without either, the figures that need it are None. `server_calls` are the
-    commands that they counted in that time, those of other clients too. `round_trip_us` is that of one idle call, for
+    commands that they counted in that time, those of other clients too, and `database_figures` what a database among
+    them counted, as JSON can hold it. `final_value` is the sum of what the work wrote, read after the trial; None where
+    nobody read it. `round_trip_us` is that of one idle call, for
     the efficiency. `started_at` knows its time zone.
     """
     totals = result.totals
-    judgement = verdicts.judge(totals, strategy.exclusion, strategy.promises, control_caught=True)
+    effects = _effects(totals, strategy.judged_by, final_value)
+    counts = {**totals, **effects}
+    terms = (strategy.exclusion, strategy.promises)
+    judgement = verdicts.judge(counts, *terms, judged_by=strategy.judged_by, control_caught=True)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
     row = {
         "cell": cell.id,
@@ -79,6 +87,7 @@ def trial_record(
         **cell.columns(),
         "exclusion": strategy.exclusion.value,
         "promises": verdicts.promises_text(strategy.promises),
+        "judged_by": strategy.judged_by.value,
         "trial": trial,
         "block": block,
         "started_at": started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
@@ -88,10 +97,12 @@ def trial_record(
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
-        **_fairness(totals, result),
+        "database_figures": None if database_figures is None else json.dumps(dict(database_figures), sort_keys=True),
+        **_fairness(totals, result, strategy.judged_by),
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),
-        "violations": verdicts.violations(totals, strategy.promises),
+        **effects,
+        "violations": verdicts.violations(counts, strategy.promises, strategy.judged_by),
     }
     return TrialRecord(
         cell=cell.id,
@@ -105,7 +116,7 @@ def trial_record(
         violations=[
             {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation}
             for violation in result.violations
-            if verdicts.is_violation(violation, strategy.promises)
+            if verdicts.is_violation(violation, strategy.promises, strategy.judged_by)
         ],
     )
 
@@ -118,6 +129,18 @@ def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None)
         "verdict": judgement.verdict.value,
         "promise_broken": judgement.promise_broken,
     }
+
+
+def _effects(totals: Mapping[str, int], judged_by: Judge, final_value: int | None) -> dict[str, int | None]:
+    """What was written, and what became of it: `EFFECT_COLUMNS`."""
+    if judged_by is Judge.BELIEF:
+        return dict.fromkeys(EFFECT_COLUMNS)
+    written = {name: totals[name] for name in ("acknowledged_writes", "unknown_writes", "stale_writes")}
+    if final_value is None:
+        return {**dict.fromkeys(EFFECT_COLUMNS), **written}
+    proof, count = _core.judge_updates(written["acknowledged_writes"], written["unknown_writes"], final_value)
+    lost, surplus = (count if proof == kind else 0 for kind in ("lost", "surplus"))
+    return {**written, "final_value": final_value, "lost_updates": lost, "surplus_updates": surplus}
 
 
 def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
@@ -163,17 +186,19 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
     }
 
 
-def _fairness(totals: Mapping[str, int], result: TrialResult) -> dict[str, Any]:
+def _fairness(totals: Mapping[str, int], result: TrialResult, judged_by: Judge) -> dict[str, Any]:
     clients = result.clients
     served = clients["grants"] > 0
     waits_ns = clients["wait_sum_ns"][served] / clients["grants"][served]
     granted = totals["grants"] > 0
+    # Where nobody is kept out nobody stands in a queue, so that there is none to overtake.
+    queued = judged_by is not Judge.EFFECTS
     return {
         "jain": result.jain,
         "wait_std_us": float(np.std(waits_ns)) / 1e3 if len(waits_ns) else None,
         "longest_wait_us": totals["longest_wait_ns"] / 1e3 if granted else None,
-        "longest_streak": totals["longest_streak"],
-        "overtakes": totals["overtakes"],
+        "longest_streak": totals["longest_streak"] if queued else None,
+        "overtakes": totals["overtakes"] if queued else None,
     }
 
 
@@ -190,8 +215,9 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
     is_open = cell.loop.to_core()["kind"] == "open"
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
-        *("double_grants", "double_grants_after_overrun", "lease_overruns", "stale_fences", "fifo_inversions"),
-        *("outlived", "lapsed", "renewals", "split_votes", "reconnects", "lost_calls"),
+        *("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns"),
+        *("stale_fences", "fifo_inversions"),
+        *("outlived", "lapsed", "renewals", "split_votes", "conflicts", "reconnects", "lost_calls"),
     )
     return {
         **{name: totals[name] for name in as_counted},

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pybench.disturbances import disturbances
+from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.lateness import late_cells
 from pybench.matrix.thresholds import Threshold, parse_threshold
 from pybench.notation import BadValue
@@ -102,11 +102,10 @@ def _late(view: View) -> Sequence[Caution]:
 
 def _disturbed(view: View) -> Sequence[Caution]:
     measured = [cell for cell in view.cells if cell.number("trials")]
-    names = ("reconnects", "lost_calls", "unknown")
-    disturbed = [cell for cell in measured if any(cell.number(name) for name in names)]
+    disturbed = [cell for cell in measured if any(cell.number(name) for name in DISTURBANCES)]
     if not disturbed:
         return []
-    told = disturbances(**{name: sum(int(cell.number(name) or 0) for cell in disturbed) for name in names})
+    told = disturbances(**{name: sum(int(cell.number(name) or 0) for cell in disturbed) for name in DISTURBANCES})
     share = f"{len(disturbed)} of {plural(len(measured), 'cell')}"
     return [Caution("Disturbed", f"In {share} clients lost touch with a server: {told}. The figures hold that, too.")]
 

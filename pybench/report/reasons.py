@@ -9,7 +9,7 @@ import pandas as pd
 from pybench.conditions import say_conditions
 from pybench.report.view import CellView, View
 from pybench.strategies import Exclusion
-from pybench.verdicts import COUNTS, Verdict, controls_caught, judge, promises_of
+from pybench.verdicts import Verdict, controls_caught, counts_of, judge, judge_of, promises_of
 
 
 def reasons(view: View) -> dict[str, str]:
@@ -64,9 +64,10 @@ def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:
 
 
 def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
-    totals = {column: int(trials[column].sum()) for column in COUNTS}
-    exclusion = Exclusion(str(trials["exclusion"].iloc[0]))
-    judgement = judge(totals, exclusion, promises_of(trials["promises"].iloc[0]), control_caught=caught)
+    totals = counts_of(trials)
+    terms = exclusion, _ = Exclusion(str(trials["exclusion"].iloc[0])), promises_of(trials["promises"].iloc[0])
+    judged_by = judge_of(trials["judged_by"].iloc[0])
+    judgement = judge(totals, *terms, judged_by=judged_by, control_caught=caught)
     if judgement.verdict is not Verdict.UNSAFE:
         cut_off = totals["grants"] == 0 and (trials["status"] != "complete").all()
         return "it was interrupted before it was granted anything" if caught and cut_off else judgement.reason

@@ -34,6 +34,17 @@ class Promise(StrEnum):
     """Whoever was acknowledged first in the queue is granted first."""
 
 
+class Judge(StrEnum):
+    """What a verdict on a strategy goes by; records keep the text."""
+
+    BELIEF = "belief"
+    """Who believed to hold the lock, and when."""
+    EFFECTS = "effects"
+    """What the work wrote: nobody is kept out, and a write that was in conflict is refused and done again."""
+    GUARD = "guard"
+    """What the resource accepted: two may be at work, and the write of the one that came first is refused."""
+
+
 class Lease(Enum):
     """What becomes of the matrix's `ttl`."""
 
@@ -131,6 +142,7 @@ class Strategy:
     exclusion: Exclusion
     lease: Lease
     family: Family = Family.ONE_SERVER
+    judged_by: Judge = Judge.BELIEF
     promises: frozenset[Promise] = frozenset()
     extends_lease: bool = False
     """Whether a watchdog renews the lease while the lock is held."""

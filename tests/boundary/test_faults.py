@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from pybench import _core
 from pybench.servers import Server, binaries, supervisor
+from pybench.verdicts import sentence
 from tests.core_trials import MS, fixed
 from tests.redis_client import connect
 
@@ -69,6 +70,17 @@ def test_a_key_of_another_type_is_an_error_and_no_hang(make_spec, server):
             client.config_set("maxmemory", "0")
     assert result.totals["errors"] > 8, "out of memory is told, with a pause between"
     assert result.totals["grants"] == 0
+
+
+def test_a_server_that_loses_its_fences_is_told_of_with_the_fences(make_spec, server):
+    trial = _core.Trial(make_spec(strategy="fenced", warmup_ns=0, duration_ns=400 * MS))
+    thread = in_background(trial)
+    with connect(server.endpoint) as client:
+        client.flushall()
+    thread.join()
+    stale = next(found for found in trial.result.violations if found["kind"] == "stale-fence")
+    assert stale["first_fence"] >= stale["second_fence"] > 0
+    assert f"not above the {stale['first_fence']}" in sentence(stale)
 
 
 def test_a_paused_server_is_waited_for_no_longer_than_the_patience(make_spec, server):

@@ -15,6 +15,7 @@ CLEAN = {
     "contended_grants": 4_000,
     "double_grants": 0,
     "double_grants_after_overrun": 0,
+    "sessions_lost": 0,
     "lease_overruns": 0,
 }
 
@@ -36,7 +37,7 @@ def test_without_contended_grants_the_bound_is_n_a():
     assert "none of them contended" in judgement.reason
 
 
-@pytest.mark.parametrize("kind", ["double_grants", "double_grants_after_overrun", "lease_overruns"])
+@pytest.mark.parametrize("kind", ["double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns"])
 @pytest.mark.parametrize("exclusion", list(Exclusion))
 def test_any_violation_is_unsafe_whatever_was_promised(kind, exclusion):
     judgement = judged(exclusion, **{kind: 1})
@@ -82,6 +83,7 @@ def test_a_control_that_was_not_caught_voids_all_but_keeps_a_broken_promise():
         (Exclusion.ALWAYS, "double_grants", True),
         (Exclusion.ALWAYS, "double_grants_after_overrun", True),
         (Exclusion.ALWAYS, "lease_overruns", False),
+        (Exclusion.ALWAYS, "sessions_lost", False),
     ],
 )
 def test_a_promise_is_broken_only_by_what_it_covers(exclusion, kind, broken):
@@ -167,6 +169,11 @@ def test_only_what_is_safe_counts_as_safe_grants():
             "though it knew that its lock was lost; they overlapped for 35.2 ms",
         ),
         (
+            {"kind": "session-lost", "first_until_ns": 12_066_000_000},
+            "client 7 was granted key 1 at 12.031 s while client 3 still held it, whose session was gone, as it found "
+            "35 ms later",
+        ),
+        (
             {"kind": "stale-fence", "first_fence": 118, "second_fence": 117},
             "client 7 was granted key 1 at 12.031 s with fence 117, not above the 118 that client 3 was granted at "
             "11.031 s",
@@ -198,6 +205,7 @@ def trials(*rows: dict):
     usual = {
         "cell": "a",
         "exclusion": "always",
+        "judged_by": "belief",
         "verdict": "SAFE",
         "grants": 10,
         "promise_broken": False,
@@ -246,6 +254,11 @@ def test_each_cause_has_its_code_and_the_first_applies():
 
 def test_unsafe_outside_of_every_promise_exits_0():
     assert exit_of({"verdict": "UNSAFE"}) is Exit.OK
+
+
+def test_undecided_of_a_lock_that_is_judged_by_its_effects_is_told():
+    nothing_else = {"verdict": "UNDECIDED", "exclusion": "nothing", "judged_by": "effects"}
+    assert exit_of(nothing_else) is Exit.UNDECIDED
 
 
 def test_undecided_of_a_lock_that_promises_nothing_exits_0():

@@ -10,10 +10,11 @@ use crate::contention::{self, Rivals};
 use crate::crowd::Crowd;
 use crate::fences::Fences;
 use crate::fifo::Fifo;
-use crate::report::{Figures, GrantSpan, Report, Violation, ViolationKind};
+use crate::report::{Figures, Report, ViolationKind};
+use crate::sessions::Sessions;
 use crate::table::{Client, KeyRecord, NOBODY, State};
 use crate::turns::{self, OUTSIDE};
-use crate::violations::{Noted, ViolationLog};
+use crate::violations::ViolationLog;
 use crate::{ClientId, Event, Rules};
 use locks::{Fence, Key, Mode, Nanos};
 
@@ -25,9 +26,10 @@ pub struct Checker {
     /// client asks to share. Empty until then, so that plain locks pay nothing for it.
     pub(crate) crowds: Box<[Crowd]>,
     pub(crate) permits: u32,
-    fences: Option<Fences>,
+    pub(crate) fences: Option<Fences>,
     fifo: Option<Fifo>,
-    /// No crowds, no fences, no order: what most trials ask for has a short way.
+    pub(crate) sessions: Option<Sessions>,
+    /// No crowds, no fences, no order, no sessions: what most trials ask for has a short way.
     is_plain: bool,
     /// The present window, or `OUTSIDE`. A grant remembers its own: what happens to a grant of the warm-up later on
     /// must not enter the figures.
@@ -35,13 +37,17 @@ pub struct Checker {
     windows_begun: u32,
     now: Nanos,
     pub(crate) figures: Figures,
-    log: ViolationLog,
+    pub(crate) log: ViolationLog,
 }
 
 impl Checker {
     pub fn new(clients: u32, keys: u32, rules: Rules) -> Self {
         assert!(clients < NOBODY, "one client number is kept for nobody");
         assert!(rules.permits > 0, "a lock without permits can be granted to nobody");
+        assert!(
+            rules.permits == 1 || !rules.sessions,
+            "a lock that lives with a session has one permit"
+        );
         let mut checker = Self {
             clients: vec![Client::IDLE; clients as usize].into_boxed_slice(),
             keys: vec![KeyRecord::UNUSED; keys as usize].into_boxed_slice(),
@@ -49,7 +55,8 @@ impl Checker {
             permits: rules.permits,
             fences: rules.fences.then(|| Fences::new(clients, keys)),
             fifo: rules.fifo.then(|| Fifo::new(clients, keys)),
-            is_plain: !rules.fences && !rules.fifo,
+            sessions: rules.sessions.then(Sessions::default),
+            is_plain: !rules.fences && !rules.fifo && !rules.sessions,
             window: OUTSIDE,
             windows_begun: 0,
             now: Nanos::ZERO,
@@ -121,12 +128,13 @@ impl Checker {
     }
 
     /// Ends the trial. Violations whose grants still go on are reported without their ends.
-    pub fn finish(self, at: Nanos) -> Report {
+    pub fn finish(mut self, at: Nanos) -> Report {
         assert!(
             at >= self.now,
             "the trial ends at {at:?}, but it is {:?} already",
             self.now
         );
+        self.log.counts.double_grants += self.sessions.as_ref().map_or(0, Sessions::undecided);
         let (counts, violations) = self.log.finish(at);
         Report {
             figures: self.figures,
@@ -138,10 +146,12 @@ impl Checker {
     fn waiting(&mut self, at: Nanos, id: ClientId, key: Key, mode: Mode) {
         let client = &mut self.clients[id as usize];
         match client.state {
+            State::Idle => {}
             // A holder that stopped need not release: its lease is over.
-            State::Idle | State::Stopped => {}
+            State::Stopped | State::Unconfirmed => self.kept_session(id),
             State::Waiting | State::Holding => refuse(id, client.state, "begin to wait"),
         }
+        let client = &mut self.clients[id as usize];
         client.state = State::Waiting;
         client.key = key.0;
         client.since = at;
@@ -159,7 +169,9 @@ impl Checker {
     fn queued(&mut self, at: Nanos, id: ClientId) {
         match self.clients[id as usize].state {
             State::Waiting => {}
-            state @ (State::Idle | State::Holding | State::Stopped) => refuse(id, state, "have a place in the queue"),
+            state @ (State::Idle | State::Holding | State::Stopped | State::Unconfirmed) => {
+                refuse(id, state, "have a place in the queue")
+            }
         }
         if let Some(fifo) = &mut self.fifo {
             fifo.queued(id, at);
@@ -170,7 +182,9 @@ impl Checker {
         let client = &mut self.clients[id as usize];
         match client.state {
             State::Waiting => client.state = State::Idle,
-            State::Idle | State::Holding | State::Stopped => refuse(id, client.state, "give up waiting"),
+            State::Idle | State::Holding | State::Stopped | State::Unconfirmed => {
+                refuse(id, client.state, "give up waiting")
+            }
         }
         let (key, mode) = (client.key as usize, client.mode);
         let record = &mut self.keys[key];
@@ -192,7 +206,9 @@ impl Checker {
         let client = &mut clients[id as usize];
         match client.state {
             State::Waiting => client.state = State::Holding,
-            State::Idle | State::Holding | State::Stopped => refuse(id, client.state, "be granted a lock"),
+            State::Idle | State::Holding | State::Stopped | State::Unconfirmed => {
+                refuse(id, client.state, "be granted a lock")
+            }
         }
         let (key, sent) = (client.key as usize, client.since);
         let record = &mut self.keys[key];
@@ -251,40 +267,13 @@ impl Checker {
         }
     }
 
-    /// The present grant of `id`, which goes on.
-    pub(crate) fn span(&self, id: ClientId) -> GrantSpan {
-        let fence = self.fences.as_ref().and_then(|fences| fences.of(id));
-        self.clients[id as usize].span(id, fence)
-    }
-
-    /// Logs that the present grant of `second` should not have been made, as `first` was before it.
-    pub(crate) fn note(&mut self, kind: ViolationKind, at: Nanos, first: GrantSpan, second: ClientId) {
-        let first = match first.ended {
-            None => self.span(first.client),
-            Some(_) => first,
-        };
-        let violation = Violation {
-            kind,
-            key: Key(self.clients[second as usize].key),
-            at,
-            overlap: Nanos::ZERO,
-            first,
-            second: self.span(second),
-        };
-        match self.log.note(violation) {
-            Noted::Recorded => {
-                self.clients[first.client as usize].in_violation |= first.ended.is_none();
-                self.clients[second as usize].in_violation = true;
-            }
-            Noted::OnlyCounted => {}
-        }
-    }
-
     fn renewed(&mut self, at: Nanos, id: ClientId, until: Nanos) {
         let client = &mut self.clients[id as usize];
         match client.state {
             State::Holding => {}
-            State::Idle | State::Waiting | State::Stopped => refuse(id, client.state, "renew a lease"),
+            State::Idle | State::Waiting | State::Stopped | State::Unconfirmed => {
+                refuse(id, client.state, "renew a lease")
+            }
         }
         assert!(
             at < client.believes_until,
@@ -305,14 +294,19 @@ impl Checker {
         match client.state {
             State::Holding => client.believes_until = client.believes_until.min(at),
             State::Stopped => {} // Neither belief nor work is left to end.
+            State::Unconfirmed => client.state = State::Idle,
+            State::Idle if self.sessions.is_some() => {} // It released, and nobody was granted the lock beside it.
             State::Idle | State::Waiting => refuse(id, client.state, "lose a lease"),
         }
+        self.lost_session(at, id);
     }
 
     fn stopped(&mut self, at: Nanos, id: ClientId) {
         match self.clients[id as usize].state {
             State::Holding => self.end_work(at, id),
-            state @ (State::Idle | State::Waiting | State::Stopped) => refuse(id, state, "stop working"),
+            state @ (State::Idle | State::Waiting | State::Stopped | State::Unconfirmed) => {
+                refuse(id, state, "stop working")
+            }
         }
         self.clients[id as usize].state = State::Stopped;
     }
@@ -327,9 +321,13 @@ impl Checker {
                 self.log.counts.outlived += u64::from(late);
             }
             State::Stopped => {} // Its work ended when it stopped.
-            State::Idle | State::Waiting => refuse(id, client.state, "release"),
+            State::Idle | State::Waiting | State::Unconfirmed => refuse(id, client.state, "release"),
         }
-        self.clients[id as usize].state = State::Idle;
+        self.clients[id as usize].state = if self.is_plain {
+            State::Idle
+        } else {
+            self.state_after_release(id)
+        };
         let record = &mut self.keys[key];
         record.released_late |= late;
         record.handed_off = if record.waiters.is_empty() { Nanos::NEVER } else { at };

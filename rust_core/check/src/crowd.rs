@@ -44,7 +44,7 @@ impl Crowd {
             match (client.state, client.mode) {
                 (State::Waiting, Mode::Exclusive) => crowd.waiting_exclusive += 1,
                 (State::Holding, Mode::Exclusive) => crowd.holding += 1,
-                (State::Idle | State::Stopped, _) | (_, Mode::Shared) => {}
+                (State::Idle | State::Stopped | State::Unconfirmed, _) | (_, Mode::Shared) => {}
             }
         }
         crowds

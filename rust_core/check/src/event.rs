@@ -7,6 +7,8 @@
 //!           └────── GaveUp ───┘                └─ Stopped ─> Stopped ────┘  Released, or the next Waiting
 //! ```
 //!
+//! Of locks that live with a session a `LeaseLost` may also follow the `Released`.
+//!
 //! The entries of one owner are one grant: `Granted` is the first, `Released` the last. Who takes several keys at once
 //! tells of each as a client of its own.
 //!
@@ -37,7 +39,8 @@ pub enum Event {
     },
     /// The lease was set anew, and acknowledged before the one before had passed: belief now ends at `until`.
     Renewed { client: ClientId, until: Nanos },
-    /// The holder was told that the lock is no longer its own: belief ends, work goes on.
+    /// The holder was told that the lock is no longer its own: belief ends, work goes on. Where sessions are judged also
+    /// between its release and what it does next: by the answer to the release it found that its session was gone.
     LeaseLost { client: ClientId },
     /// The holder stopped working without a release, as at the end of its lease: belief and work end. A release may
     /// follow; it counts for the hand-off and for what it may delete.

@@ -20,6 +20,8 @@ impl Checker {
     pub(crate) fn judge_exclusion(&mut self, at: Nanos, second: ClientId) {
         let key = self.clients[second as usize].key;
         let (first, kind) = match self.believer_in_the_way(at, second) {
+            // Also after an overrun: what a session leaves behind when it ends unlocks nothing of another's.
+            Some(first) if self.sessions.is_some() => return self.put_off(at, first, second),
             Some(first) if self.keys[key as usize].released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
             Some(first) => (first, ViolationKind::DoubleGrant),
             None => (self.worker_in_the_way(second), ViolationKind::LeaseOverrun),
@@ -35,6 +37,21 @@ impl Checker {
         match mode {
             Mode::Exclusive => holder.or_else(sharer),
             Mode::Shared => holder,
+        }
+    }
+
+    /// All of them, where a key has one permit: the holders, and of one who does not share those that do.
+    pub(crate) fn believers_in_the_way(&self, at: Nanos, second: ClientId) -> Vec<ClientId> {
+        let client = &self.clients[second as usize];
+        let key = client.key as usize;
+        let holders = self.keys[key].holders.believers(&self.clients, at);
+        let sharers = self
+            .crowds
+            .get(key)
+            .map(|crowd| crowd.sharers.believers(&self.clients, at));
+        match client.mode {
+            Mode::Exclusive => holders.chain(sharers.into_iter().flatten()).collect(),
+            Mode::Shared => holders.collect(),
         }
     }
 

@@ -7,8 +7,9 @@
 //! service are judged too: one file a property.
 //!
 //! Promises: a verdict that depends on nothing but the events; constant time an event, but for a grant that breaks a
-//! rule, which may have to look through the key's holders for who is in its way; no allocation after construction, but
-//! for one when the first client asks to share; at most 64 bytes a client and 64 a key for a plain lock.
+//! rule, which may have to look through the key's holders for who is in its way, and for the end of one that such a
+//! grant was made beside; no allocation after construction, but for one when the first client asks to share, and for
+//! grants beside believers in sessions; at most 64 bytes a client and 64 a key for a plain lock.
 //! Does not promise: that the stamps are right. A stamp taken too late for a grant, or too early for a release, hides
 //! an overlap that happened.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -25,6 +26,7 @@ mod lost_updates;
 mod merge;
 mod report;
 mod rules;
+mod sessions;
 mod table;
 mod turns;
 mod violations;

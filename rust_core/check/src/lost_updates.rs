@@ -34,6 +34,11 @@ impl UpdateVerdict {
 }
 
 impl LostUpdates {
+    /// Of a counter whose writes were counted elsewhere.
+    pub const fn counted(acknowledged: u64, unknown: u64) -> Self {
+        Self { acknowledged, unknown }
+    }
+
     /// A write was answered with success.
     pub const fn acknowledge(&mut self) {
         self.acknowledged += 1;

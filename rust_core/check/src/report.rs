@@ -27,7 +27,7 @@ pub struct Figures {
 }
 
 /// Violations of the whole trial, warm-up and drain included. For standing beside others a grant counts at most once,
-/// under the worst that is true of it: a double grant before a lease overrun. A stale fence and an inversion count
+/// under the worst that is true of it: a double grant before a lost session, and that before a lease overrun. A stale fence and an inversion count
 /// besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViolationCounts {
@@ -41,6 +41,9 @@ pub struct ViolationCounts {
     pub double_grants_after_overrun: u64,
     /// Grants of a key that are no double grants, but would be if all had believed that still worked.
     pub lease_overruns: u64,
+    /// Grants of a key while other holders of it believed, all of whom found later that their sessions were gone. Only of
+    /// locks that live with a session.
+    pub sessions_lost: u64,
     /// Holders that worked past their belief and then released. A holder that stopped is none.
     pub outlived: u64,
     /// Grants of a key with a fence not above that of an earlier grant.
@@ -55,6 +58,7 @@ pub enum ViolationKind {
     DoubleGrant,
     DoubleGrantAfterOverrun,
     LeaseOverrun,
+    SessionLost,
     StaleFence,
     FifoInversion,
 }
@@ -79,7 +83,8 @@ pub struct Violation {
 pub struct GrantSpan {
     pub client: ClientId,
     pub granted: Nanos,
-    /// The end of the lease as it stood when the second was granted; `None` when nothing ends it.
+    /// The end of the lease as it stood when the second was granted; `None` when nothing ends it. Of the first of a lost
+    /// session, when the last of those in the way had found that it was lost.
     pub until: Option<Nanos>,
     /// Only of locks that promise fences.
     pub fence: Option<Fence>,

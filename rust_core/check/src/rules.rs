@@ -10,6 +10,9 @@ pub struct Rules {
     /// Who has a place in the queue is served before those who come later; see `fifo`. For locks with one holder at a
     /// time: where several may hold, honest grants can overtake each other on their way to the clients.
     pub fifo: bool,
+    /// What is held ends with a session, which may be gone before its holder sees it; see `sessions`. For locks with one
+    /// holder at a time, or readers beside each other.
+    pub sessions: bool,
 }
 
 impl Default for Rules {
@@ -18,6 +21,7 @@ impl Default for Rules {
             permits: 1,
             fences: false,
             fifo: false,
+            sessions: false,
         }
     }
 }

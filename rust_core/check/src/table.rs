@@ -15,6 +15,8 @@ pub(crate) enum State {
     Waiting,
     Holding,
     Stopped,
+    /// Released, and by the answer it may yet find that its session was gone: see `sessions`.
+    Unconfirmed,
 }
 
 /// Not aligned to 64 bytes: a hundred thousand of them miss the cache less often when they are small.
@@ -29,6 +31,8 @@ pub(crate) struct Client {
     pub(crate) mode: Mode,
     /// Its grant stands in a recorded violation, which waits for the end of it.
     pub(crate) in_violation: bool,
+    /// A grant was made beside its own, and is to be judged by how that ends: see `sessions`.
+    pub(crate) in_question: bool,
     /// When the first attempt was sent; once granted, when that was.
     pub(crate) since: Nanos,
     pub(crate) until: Nanos,
@@ -48,6 +52,7 @@ impl Client {
         state: State::Idle,
         mode: Mode::Exclusive,
         in_violation: false,
+        in_question: false,
         since: Nanos::ZERO,
         until: Nanos::ZERO,
         believes_until: Nanos::ZERO,
@@ -153,6 +158,13 @@ impl Holders {
     /// One of them now believes until `until`.
     pub(crate) fn renew(&mut self, until: Nanos) {
         self.believed_at_most = self.believed_at_most.max(until);
+    }
+
+    /// Those that still believe at `at`, the latest granted first.
+    pub(crate) fn believers(&self, clients: &[Client], at: Nanos) -> impl Iterator<Item = ClientId> {
+        let next = |id: ClientId| (id != NOBODY).then_some(id);
+        std::iter::successors(next(self.list.head), move |&id| next(clients[id as usize].next))
+            .filter(move |&id| clients[id as usize].believes_until > at)
     }
 
     /// The `nth` (from 1) of those that still believe at `at`; the same `nth` each time. Walks only when

@@ -1,7 +1,8 @@
 //! The log of violations: counts all of them, keeps the first 100 and fills in how each went on.
 
+use crate::checker::Checker;
 use crate::{ClientId, GrantSpan, Violation, ViolationCounts, ViolationKind};
-use locks::Nanos;
+use locks::{Key, Nanos};
 
 /// Enough to see the pattern; a lock that breaks at every grant must not fill the memory.
 const RECORDED_MAX: usize = 100;
@@ -12,13 +13,6 @@ pub(crate) struct ViolationLog {
     recorded: Vec<Violation>,
 }
 
-/// Whether the log wants to hear of the ends of the two grants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Noted {
-    Recorded,
-    OnlyCounted,
-}
-
 impl ViolationLog {
     pub(crate) fn new() -> Self {
         Self {
@@ -27,19 +21,33 @@ impl ViolationLog {
         }
     }
 
-    pub(crate) fn note(&mut self, violation: Violation) -> Noted {
-        match violation.kind {
+    pub(crate) fn count(&mut self, kind: ViolationKind) {
+        match kind {
             ViolationKind::DoubleGrant => self.counts.double_grants += 1,
             ViolationKind::DoubleGrantAfterOverrun => self.counts.double_grants_after_overrun += 1,
             ViolationKind::LeaseOverrun => self.counts.lease_overruns += 1,
+            ViolationKind::SessionLost => self.counts.sessions_lost += 1,
             ViolationKind::StaleFence => self.counts.stale_fences += 1,
             ViolationKind::FifoInversion => self.counts.fifo_inversions += 1,
         }
+    }
+
+    /// Keeps it if there is room; its place, when the log wants to hear of the ends of the two grants.
+    pub(crate) fn record(&mut self, violation: Violation) -> Option<usize> {
         if self.recorded.len() == RECORDED_MAX {
-            return Noted::OnlyCounted;
+            return None;
         }
         self.recorded.push(violation);
-        Noted::Recorded
+        Some(self.recorded.len() - 1)
+    }
+
+    /// What may be `recorded` as a double grant was a lost session, as was found at `at`.
+    pub(crate) fn session_lost(&mut self, recorded: Option<usize>, at: Nanos) {
+        self.count(ViolationKind::SessionLost);
+        if let Some(place) = recorded {
+            self.recorded[place].kind = ViolationKind::SessionLost;
+            self.recorded[place].first.until = Some(at);
+        }
     }
 
     /// The present grant of `client` ended its work. Called for grants of recorded violations only, so that the scan
@@ -76,5 +84,45 @@ impl ViolationLog {
             }
         }
         (self.counts, self.recorded)
+    }
+}
+
+impl Checker {
+    /// The present grant of `id`, which goes on.
+    pub(crate) fn span(&self, id: ClientId) -> GrantSpan {
+        let fence = self.fences.as_ref().and_then(|fences| fences.of(id));
+        self.clients[id as usize].span(id, fence)
+    }
+
+    /// Logs that the present grant of `second` should not have been made, as `first` was before it.
+    pub(crate) fn note(&mut self, kind: ViolationKind, at: Nanos, first: GrantSpan, second: ClientId) {
+        self.log.count(kind);
+        self.record(kind, at, first, second);
+    }
+
+    /// Keeps such a violation in the log, if there is room: its place there.
+    pub(crate) fn record(
+        &mut self,
+        kind: ViolationKind,
+        at: Nanos,
+        first: GrantSpan,
+        second: ClientId,
+    ) -> Option<usize> {
+        let first = match first.ended {
+            None => self.span(first.client),
+            Some(_) => first,
+        };
+        let violation = Violation {
+            kind,
+            key: Key(self.clients[second as usize].key),
+            at,
+            overlap: Nanos::ZERO,
+            first,
+            second: self.span(second),
+        };
+        let place = self.log.record(violation)?;
+        self.clients[first.client as usize].in_violation |= first.ended.is_none();
+        self.clients[second as usize].in_violation = true;
+        Some(place)
     }
 }

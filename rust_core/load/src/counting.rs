@@ -7,6 +7,17 @@ use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
 impl Thread {
+    /// An acquire is over, of whatever end: what it took. Returns its attempts.
+    pub(crate) fn count_attempts(&mut self, index: u32) -> u64 {
+        let lock = &self.clients[index as usize].lock;
+        let attempts = u64::from(lock.attempts());
+        self.counters.split_votes += u64::from(lock.split_votes());
+        self.counters.conflicts += u64::from(lock.conflicts());
+        self.counters.attempts += attempts;
+        self.figures[index as usize].attempts += attempts;
+        attempts
+    }
+
     pub(crate) fn count_grant(&mut self, index: u32, now: Nanos, attempts: u64) {
         let client = &self.clients[index as usize];
         let (response, service) = (now.since(client.due), now.since(client.sent));
@@ -44,7 +55,11 @@ impl Thread {
                 self.counters.unknown += u64::from(ended == Ended::Unknown);
                 self.timeline.error();
             }
-            Ended::Granted | Ended::Lost => unreachable!("a grant is counted where it is granted"),
+            Ended::Lost => {
+                self.counters.refused_attempts += attempts;
+                self.counters.lost += 1;
+            }
+            Ended::Granted => unreachable!("a grant is counted where it is granted"),
         }
         let figures = &mut self.figures[index as usize];
         figures.wait_max_ns = figures.wait_max_ns.max(response.0);
@@ -60,10 +75,13 @@ impl Thread {
     /// Those who still wait when the window ends have waited all the same.
     pub(crate) fn count_unfinished(&mut self, end: Nanos) {
         self.counters.unfinished += self.queue.len() as u64;
+        // A try that is under way is no grant yet.
+        let tries = self.shared.strategy.is_optimistic();
         for (client, figures) in self.clients.iter().zip(&mut self.figures) {
-            if client.doing == Doing::Acquiring {
+            if client.doing == Doing::Acquiring || (tries && !client.is_at_rest()) {
                 let attempts = u64::from(client.lock.attempts());
                 self.counters.unfinished += 1;
+                self.counters.conflicts += u64::from(client.lock.conflicts());
                 self.counters.attempts += attempts;
                 self.counters.refused_attempts += attempts.saturating_sub(1);
                 figures.attempts += attempts;

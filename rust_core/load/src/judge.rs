@@ -32,6 +32,8 @@ pub(crate) struct Judged {
 pub(crate) enum Judge {
     Inline(Box<Bench>),
     Ring(RingEnd),
+    /// Of locks that exclude nobody: there is no belief to be judged.
+    Deaf,
 }
 
 impl Judge {
@@ -43,6 +45,7 @@ impl Judge {
         match self {
             Self::Inline(bench) => bench.hear(at, event),
             Self::Ring(ring) => ring.push(at, event),
+            Self::Deaf => {}
         }
     }
 
@@ -58,7 +61,7 @@ impl Judge {
     pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
         match self {
             Self::Inline(bench) => Some(bench.finish(at)),
-            Self::Ring(_) => None,
+            Self::Ring(_) | Self::Deaf => None,
         }
     }
 

@@ -8,12 +8,15 @@
 //! answer; a stop is heeded within 100 ms and keeps what was measured.
 //! Does not promise: that the clients are not the limit. The record says what CPU they took.
 
+#[cfg(test)]
+mod by_hand;
 mod client;
 mod clock;
 mod connection;
 mod control;
 mod counting;
 mod deep;
+mod effects;
 mod error;
 mod io;
 mod judge;

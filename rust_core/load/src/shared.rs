@@ -1,6 +1,6 @@
 //! What all threads of a trial read and none changes: what clients do with their locks, and for how long.
 
-use locks::{Key, Keys as Names, Mode, Nanos};
+use locks::{Key, Keys as Names, Mode, Nanos, Strategy};
 use rand_distr::{Distribution as Draw, StandardUniform};
 
 use crate::TrialError;
@@ -9,6 +9,7 @@ use crate::workload::{Keys, Length, Stream};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
+    pub(crate) strategy: Strategy,
     pub(crate) keys: Keys,
     keys_per_grant: u32,
     key_order: KeyOrder,
@@ -37,6 +38,7 @@ impl Shared {
             Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.threads),
         };
         Ok(Self {
+            strategy: spec.strategy,
             keys: Keys::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
             keys_per_grant: spec.keys_per_grant,
             key_order: spec.key_order,

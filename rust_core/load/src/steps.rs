@@ -25,12 +25,14 @@ impl Thread {
     }
 
     fn acquired(&mut self, index: u32, now: Nanos, outcome: Outcome) {
-        let attempts = u64::from(self.clients[index as usize].lock.attempts());
-        if self.in_window(now) {
-            self.counters.split_votes += u64::from(self.clients[index as usize].lock.split_votes());
-            self.counters.attempts += attempts;
-            self.figures[index as usize].attempts += attempts;
+        if matches!(outcome, Outcome::Held { .. }) && self.shared.strategy.is_optimistic() {
+            return self.begin_try(index, now);
         }
+        let attempts = if self.in_window(now) {
+            self.count_attempts(index)
+        } else {
+            u64::from(self.clients[index as usize].lock.attempts())
+        };
         let ended = match outcome {
             Outcome::Held { lasts, fence } => return self.granted(index, now, lasts, fence, attempts),
             Outcome::Refused(Refusal::Busy | Refusal::TooLate) => Ended::Refused,
@@ -127,14 +129,25 @@ impl Thread {
         }
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now);
-        let client = &self.clients[index as usize];
+        if self.shared.strategy.writes() {
+            self.wrote(outcome);
+            if self.shared.strategy.is_optimistic() {
+                return self.tried(index, now, outcome);
+            }
+        }
         let ended = match outcome {
             Outcome::Released => Ended::Granted,
-            Outcome::Expired | Outcome::Conflict => Ended::Lost,
+            Outcome::Expired => Ended::Lost,
             Outcome::Failed(_) => Ended::Error,
-            Outcome::Unknown => Ended::Unknown,
-            Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release was answered with {outcome:?}"),
+            Outcome::Unknown => {
+                self.look_for_session(index, now);
+                Ended::Unknown
+            }
+            Outcome::Held { .. } | Outcome::Refused(_) | Outcome::Conflict => {
+                panic!("a release was answered with {outcome:?}")
+            }
         };
+        let client = &self.clients[index as usize];
         if client.counted != Counted::No {
             self.histograms
                 .record(Phase::Release, ended, now.since(client.release_sent));

@@ -85,6 +85,13 @@ impl Thread {
         }
     }
 
+    /// A release was not answered. If its session has ended, what was held may have ended before.
+    pub(crate) fn look_for_session(&mut self, index: u32, now: Nanos) {
+        if self.shared.strategy.holds_by_session() && self.disconnected.contains(&index) {
+            self.judge_each(index, now, |client, _| Judged::LeaseLost { client });
+        }
+    }
+
     /// What is held lasts until another point now.
     fn lasts(&mut self, index: u32, now: Nanos, lasts: Lasts) {
         let until = end_of(lasts);
@@ -124,3 +131,6 @@ impl Thread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,6 +122,7 @@ impl Thread {
             self.control.stop();
             return Err(error);
         }
+        self.count_unanswered_writes();
         self.histograms.finish();
         let share = Share {
             counters: self.counters,

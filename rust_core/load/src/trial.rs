@@ -106,7 +106,11 @@ fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError>
     // Each key of a set is the checker's client: see `Thread::judge_each`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
     let bench = Bench::new(judged_clients, spec.keys, rules(spec.strategy), Arc::clone(control));
-    let (shares, judged) = if spec.threads == 1 {
+    let (shares, judged) = if spec.strategy.is_optimistic() {
+        let judges = (0..spec.threads).map(|_| Judge::Deaf).collect();
+        let (shares, _) = run_threads(setup::threads(spec, control, judges)?)?;
+        (shares, bench.finish(clock::now()))
+    } else if spec.threads == 1 {
         let judge = Judge::Inline(Box::new(bench));
         let (shares, told) = run_threads(setup::threads(spec, control, vec![judge])?)?;
         let judged = told.into_iter().find_map(|judge| judge.finish(clock::now()));
@@ -124,11 +128,12 @@ fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError>
 }
 
 /// What the strategy's grants are held to.
-const fn rules(strategy: Strategy) -> Rules {
+pub(crate) const fn rules(strategy: Strategy) -> Rules {
     Rules {
         permits: strategy.permits(),
         fences: strategy.fences(),
         fifo: strategy.is_fifo(),
+        sessions: strategy.holds_by_session(),
     }
 }
 
@@ -145,7 +150,7 @@ fn run_threads(threads: Vec<Thread>) -> Result<(Vec<Share>, Vec<Judge>), TrialEr
     Ok(ended.into_iter().collect::<Result<_, _>>()?)
 }
 
-fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], judged: Judged) -> Measured {
+fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], mut judged: Judged) -> Measured {
     let mut counters = Counters {
         client_cpu_ns: judged.cpu.0,
         ..Counters::default()
@@ -166,6 +171,11 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], j
             clients.wait_sum_ns.push(figures.wait_sum_ns);
             clients.wait_max_ns.push(figures.wait_max_ns);
         }
+    }
+    if spec.strategy.is_optimistic() {
+        // Where nothing excludes, a guard is put to the test whenever another wrote in between: then it must refuse.
+        judged.report.figures.grants = counters.grants;
+        judged.report.figures.contended_grants = counters.conflicted_grants;
     }
     histograms.set(Phase::Handoff, Ended::Granted, &judged.handoff);
     if spec.pace == Pace::Closed {

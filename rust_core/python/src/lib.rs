@@ -7,6 +7,7 @@ mod histograms;
 mod result;
 mod spec;
 mod trial;
+mod updates;
 
 use pyo3::prelude::*;
 
@@ -18,6 +19,8 @@ mod _core {
     use super::result::{HistogramRow, Progress, TrialResult};
     #[pymodule_export]
     use super::trial::{ConnectError, Trial};
+    #[pymodule_export]
+    use super::updates::judge_updates;
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

@@ -104,6 +104,7 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         ),
         ("double_grants", counts.double_grants),
         ("double_grants_after_overrun", counts.double_grants_after_overrun),
+        ("sessions_lost", counts.sessions_lost),
         ("lease_overruns", counts.lease_overruns),
         ("outlived", counts.outlived),
         ("stale_fences", counts.stale_fences),
@@ -150,14 +151,21 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
     dict.set_item("key", String::from_utf8_lossy(&measured.names.name(violation.key)))?;
     dict.set_item("at_ns", since(violation.at))?;
     dict.set_item("overlap_ns", violation.overlap.0)?;
-    let span = |names: [&str; 4], span: &GrantSpan| -> PyResult<()> {
+    let span = |names: [&str; 5], span: &GrantSpan| -> PyResult<()> {
         dict.set_item(names[0], span.client / measured.keys_per_grant)?;
         dict.set_item(names[1], since(span.granted))?;
         dict.set_item(names[2], span.until.map(since))?;
-        dict.set_item(names[3], span.ended.map(since))
+        dict.set_item(names[3], span.fence.map(|fence| fence.0))?;
+        dict.set_item(names[4], span.ended.map(since))
     };
     span(
-        ["first_client", "first_granted_ns", "first_until_ns", "first_ended_ns"],
+        [
+            "first_client",
+            "first_granted_ns",
+            "first_until_ns",
+            "first_fence",
+            "first_ended_ns",
+        ],
         &violation.first,
     )?;
     span(
@@ -165,6 +173,7 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
             "second_client",
             "second_granted_ns",
             "second_until_ns",
+            "second_fence",
             "second_ended_ns",
         ],
         &violation.second,
@@ -177,6 +186,7 @@ fn kind(kind: ViolationKind) -> &'static str {
         ViolationKind::DoubleGrant => "double-grant",
         ViolationKind::DoubleGrantAfterOverrun => "double-grant-after-overrun",
         ViolationKind::LeaseOverrun => "lease-overrun",
+        ViolationKind::SessionLost => "session-lost",
         ViolationKind::StaleFence => "stale-fence",
         ViolationKind::FifoInversion => "fifo-inversion",
     }

@@ -54,7 +54,8 @@ def totals(**counts: int) -> dict[str, int]:
             ),
             *("longest_streak", "longest_wait_ns", "nominal_hold_ns", "all_commands", "double_grants"),
             *("double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls", "abandoned"),
-            *("split_votes", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns"),
+            *("split_votes", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns", "sessions_lost"),
+            *("conflicts", "acknowledged_writes", "unknown_writes", "stale_writes"),
         ),
         0,
     )
@@ -149,9 +150,8 @@ def record(
     of = of or cell()
     server = SimpleNamespace(label="redis 8.0 (path)")
     usual = {"block": trial, "started_at": NOON, "servers": [server], "server_cpu_us": None}
-    return trial_record(
-        of, trial=trial, result=result or FakeResult(), strategy=CATALOGUE[of.strategy], **{**usual, **fields}
-    )
+    usual |= {"strategy": CATALOGUE[of.strategy]}
+    return trial_record(of, trial=trial, result=result or FakeResult(), **{**usual, **fields})
 
 
 def manifest(**fields: object) -> dict[str, Any]:

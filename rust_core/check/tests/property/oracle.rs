@@ -41,8 +41,17 @@ struct Grant {
     belief_end: Nanos,
     work_end: Nanos,
     work_end_index: usize,
+    /// Where it was told of a loss, if it was, before it asked for the next lock.
+    told_of_loss: Option<usize>,
     /// When and where its release was sent, and whether it still worked then.
     release: Option<(Nanos, usize, bool)>,
+}
+
+impl Grant {
+    /// Whether the two may not hold one key beside each other, where it has one permit.
+    fn excludes(&self, other: &Self) -> bool {
+        self.mode == Mode::Exclusive || other.mode == Mode::Exclusive
+    }
 }
 
 pub(crate) struct Oracle<'a> {
@@ -90,6 +99,7 @@ impl<'a> Oracle<'a> {
                         belief_end: until,
                         work_end: Nanos::NEVER,
                         work_end_index: usize::MAX,
+                        told_of_loss: None,
                         release: None,
                     });
                 }
@@ -98,6 +108,7 @@ impl<'a> Oracle<'a> {
                 Event::LeaseLost { .. } => {
                     let grant = grant.unwrap();
                     grant.belief_end = grant.belief_end.min(at);
+                    grant.told_of_loss = grant.told_of_loss.or(Some(index));
                 }
                 Event::Stopped { .. } => {
                     let grant = grant.unwrap();
@@ -119,13 +130,21 @@ impl<'a> Oracle<'a> {
     pub(crate) fn counts(&self) -> ViolationCounts {
         let mut counts = ViolationCounts::default();
         for second in &self.grants {
-            let late_release = self.grants.iter().any(|first| {
-                let late = |(at, index, _)| at > first.belief_end && index < second.index;
-                first.key == second.key && first.release.is_some_and(late)
-            });
+            // What unlocks nothing when it comes too late.
+            let late_release = !self.history.rules.sessions
+                && self.grants.iter().any(|first| {
+                    let late = |(at, index, _)| at > first.belief_end && index < second.index;
+                    first.key == second.key && first.release.is_some_and(late)
+                });
             let believe = |first: &&Grant| second.at < first.belief_end;
             if self.excluded(second, self.beside(second).filter(believe)) {
-                if late_release {
+                let mut in_the_way = self
+                    .beside(second)
+                    .filter(believe)
+                    .filter(|first| first.excludes(second));
+                if self.history.rules.sessions && in_the_way.all(|first| first.told_of_loss.is_some()) {
+                    counts.sessions_lost += 1;
+                } else if late_release {
                     counts.double_grants_after_overrun += 1;
                 } else {
                     counts.double_grants += 1;

@@ -29,6 +29,8 @@ enum State {
     /// And believes until then.
     Holding(Nanos),
     Stopped,
+    /// Its release was sent, and is not answered.
+    Released,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -51,8 +53,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Of plain locks and of locks with readers alike, of semaphores, with and without fences and an order.
 fn rules() -> impl Strategy<Value = (Rules, bool)> {
-    (1_u32..4, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(permits, fences, fifo, shares)| {
-        let rules = Rules { permits, fences, fifo };
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (1_u32..4, flags).prop_map(|(permits, (fences, fifo, sessions, shares))| {
+        let rules = Rules {
+            permits,
+            fences,
+            fifo,
+            sessions: sessions && permits == 1,
+        };
         (rules, shares && permits == 1)
     })
 }
@@ -64,7 +72,7 @@ fn histories() -> impl Strategy<Value = History> {
                 step.mode = Mode::Exclusive;
             }
         }
-        let events = play(steps);
+        let events = play(steps, rules);
         let begin = begin.min(events.len());
         let end = (begin + length).min(events.len());
         History {
@@ -75,14 +83,14 @@ fn histories() -> impl Strategy<Value = History> {
     })
 }
 
-fn play(steps: Vec<Step>) -> Vec<(Nanos, Event)> {
+fn play(steps: Vec<Step>, rules: Rules) -> Vec<(Nanos, Event)> {
     let mut states = [State::Idle; CLIENTS as usize];
     let mut now = 0;
     let mut events = Vec::new();
     for step in steps {
         now += step.later;
         let state = &mut states[step.client as usize];
-        let (event, next) = take(&step, *state, now);
+        let (event, next) = take(&step, *state, now, rules);
         // An end is the first event of its stamp, as the driver promises.
         if matches!(
             event,
@@ -97,7 +105,7 @@ fn play(steps: Vec<Step>) -> Vec<(Nanos, Event)> {
 }
 
 /// What the step makes of a client in this state.
-fn take(step: &Step, state: State, now: u64) -> (Event, State) {
+fn take(step: &Step, state: State, now: u64, rules: Rules) -> (Event, State) {
     let client = step.client;
     let until = step.lease.map_or(Nanos::NEVER, |lease| Nanos(now + lease));
     let waiting = Event::Waiting {
@@ -112,14 +120,15 @@ fn take(step: &Step, state: State, now: u64) -> (Event, State) {
         fence: Some(Fence(step.fence)),
     };
     match (state, step.choice) {
-        (State::Idle, _) | (State::Stopped, 4..) => (waiting, State::Waiting),
+        (State::Released, ..4) if rules.sessions => (Event::LeaseLost { client }, State::Idle),
+        (State::Idle | State::Released, _) | (State::Stopped, 4..) => (waiting, State::Waiting),
         (State::Waiting, 0) => (Event::GaveUp { client }, State::Idle),
         (State::Waiting, 1..=3) => (Event::Queued { client }, State::Waiting),
         (State::Waiting, 4..) => (granted, State::Holding(until)),
         (State::Holding(end), 0..=2) if Nanos(now) < end => (Event::Renewed { client, until }, State::Holding(until)),
         (State::Holding(_), 3) => (Event::LeaseLost { client }, State::Holding(Nanos::ZERO)),
         (State::Holding(_), 4) => (Event::Stopped { client }, State::Stopped),
-        (State::Holding(_), _) | (State::Stopped, ..4) => (Event::Released { client }, State::Idle),
+        (State::Holding(_), _) | (State::Stopped, ..4) => (Event::Released { client }, State::Released),
     }
 }
 
@@ -156,9 +165,10 @@ proptest! {
         }
         prop_assert!(report.figures.contended_grants <= report.figures.grants);
         let ViolationCounts {
-            double_grants, double_grants_after_overrun, lease_overruns, outlived: _, stale_fences, fifo_inversions
+            double_grants, double_grants_after_overrun, lease_overruns, sessions_lost, outlived: _, stale_fences,
+            fifo_inversions
         } = report.counts;
-        let all = double_grants + double_grants_after_overrun + lease_overruns + stale_fences + fifo_inversions;
+        let all = double_grants + double_grants_after_overrun + lease_overruns + sessions_lost + stale_fences + fifo_inversions;
         prop_assert_eq!(report.violations.len() as u64, all.min(100));
     }
 
@@ -188,7 +198,11 @@ proptest! {
                         if client == span.client && fence.filter(|_| history.rules.fences) == span.fence
                             && at == span.granted
                 ));
-                prop_assert!(granted && set, "{:?} never happened", span);
+                // Of a lost session it is when that was found.
+                let found = violation.kind == ViolationKind::SessionLost && history.events.iter().any(|&(at, event)| {
+                    Some(at) == first.until && at >= second.granted && matches!(event, Event::LeaseLost { .. })
+                });
+                prop_assert!(granted && (set || found), "{:?} never happened", span);
                 let ended = span.ended.is_none_or(|ended| history.events.iter().any(|&(at, event)| {
                     at == ended && at >= span.granted && event.client() == span.client
                         && matches!(event, Event::Stopped { .. } | Event::Released { .. })

@@ -15,5 +15,6 @@ mod permits;
 mod record;
 mod renewals;
 mod script;
+mod sessions;
 mod turns;
 mod windows;

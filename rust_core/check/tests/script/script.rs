@@ -17,6 +17,7 @@ pub(crate) const NONE: ViolationCounts = ViolationCounts {
     double_grants: 0,
     double_grants_after_overrun: 0,
     lease_overruns: 0,
+    sessions_lost: 0,
     outlived: 0,
     stale_fences: 0,
     fifo_inversions: 0,

@@ -1,0 +1,175 @@
+//! Locks that live with a session: whether a grant beside a believer was the lock's fault is known when that one ends.
+
+use crate::script::{A, B, C, NEVER, NONE, Script, script, script_of};
+use check::{Report, Rules, ViolationCounts, ViolationKind};
+use locks::Nanos;
+
+fn of_sessions() -> Script {
+    script_of(Rules {
+        sessions: true,
+        ..Rules::default()
+    })
+}
+
+const ONE_LOST: ViolationCounts = ViolationCounts {
+    sessions_lost: 1,
+    ..NONE
+};
+const ONE_DOUBLE: ViolationCounts = ViolationCounts {
+    double_grants: 1,
+    ..NONE
+};
+
+fn kinds(report: &Report) -> Vec<ViolationKind> {
+    report.violations.iter().map(|violation| violation.kind).collect()
+}
+
+#[test]
+fn a_holder_that_later_finds_its_session_gone_had_lost_it() {
+    let report = of_sessions()
+        .takes(A, NEVER)
+        .at(50)
+        .takes(B, NEVER)
+        .at(70)
+        .loses_lease(A)
+        .at(80)
+        .releases(A)
+        .ends();
+    assert_eq!(
+        report.counts,
+        ViolationCounts {
+            outlived: 1,
+            ..ONE_LOST
+        }
+    );
+    assert_eq!(kinds(&report), [ViolationKind::SessionLost]);
+    assert_eq!(report.violations[0].first.until, Some(Nanos(70)));
+}
+
+#[test]
+fn the_answer_to_a_release_may_say_that_the_session_was_gone() {
+    let told = of_sessions().takes(A, NEVER).at(50).takes(B, NEVER).at(70).releases(A);
+    let report = told.at(75).loses_lease(A).takes(A, NEVER).at(76).ends();
+    // B still believes, and A was granted the key beside it.
+    assert_eq!(
+        report.counts,
+        ViolationCounts {
+            double_grants: 1,
+            ..ONE_LOST
+        }
+    );
+    assert_eq!(kinds(&report), [ViolationKind::SessionLost, ViolationKind::DoubleGrant]);
+}
+
+#[test]
+fn a_holder_whose_session_was_there_to_the_end_makes_it_a_double_grant() {
+    let told = of_sessions().takes(A, NEVER).at(50).takes(B, NEVER).at(60).releases(B);
+    let report = told
+        .at(70)
+        .releases(A)
+        .at(75)
+        .takes(A, NEVER)
+        .at(80)
+        .loses_lease(A)
+        .ends();
+    assert_eq!(report.counts, ONE_DOUBLE, "what A loses now is another grant");
+    assert_eq!(kinds(&report), [ViolationKind::DoubleGrant]);
+}
+
+#[test]
+fn what_the_later_holder_loses_excuses_nothing() {
+    let told = of_sessions()
+        .takes(A, NEVER)
+        .at(50)
+        .takes(B, NEVER)
+        .at(60)
+        .loses_lease(B);
+    let report = told.at(70).releases(A).at(71).releases(B).at(72).waits(A).ends();
+    assert_eq!(
+        report.counts,
+        ViolationCounts {
+            outlived: 1,
+            ..ONE_DOUBLE
+        }
+    );
+}
+
+#[test]
+fn of_several_earlier_holders_one_that_kept_its_session_decides() {
+    let two = || of_sessions().shares(A, NEVER).shares(B, NEVER).at(50).takes(C, NEVER);
+    let kept = two().at(60).loses_lease(B).at(70).releases(A).at(71).waits(A).ends();
+    assert_eq!(kept.counts, ONE_DOUBLE);
+    let lost = two().at(60).loses_lease(B).at(70).loses_lease(A).ends();
+    assert_eq!(lost.counts, ONE_LOST);
+}
+
+#[test]
+fn who_shares_is_in_no_readers_way() {
+    let told = of_sessions().takes(A, NEVER).at(10).loses_lease(A).at(11).releases(A);
+    let report = told
+        .at(12)
+        .shares(B, NEVER)
+        .shares(C, NEVER)
+        .at(13)
+        .loses_lease(B)
+        .ends();
+    assert_eq!(report.counts, ViolationCounts { outlived: 1, ..NONE });
+}
+
+#[test]
+fn what_nobody_found_gone_when_the_trial_ends_is_a_double_grant() {
+    let holding = of_sessions().takes(A, NEVER).at(50).takes(B, NEVER);
+    assert_eq!(holding.ends().counts, ONE_DOUBLE);
+    let released = of_sessions().takes(A, NEVER).at(50).takes(B, NEVER).at(60).releases(A);
+    assert_eq!(released.ends().counts, ONE_DOUBLE);
+}
+
+#[test]
+fn work_that_goes_on_without_its_session_overruns_as_it_would_without_its_lease() {
+    let report = of_sessions()
+        .takes(A, NEVER)
+        .at(10)
+        .loses_lease(A)
+        .at(20)
+        .takes(B, NEVER)
+        .ends();
+    assert_eq!(
+        report.counts,
+        ViolationCounts {
+            lease_overruns: 1,
+            ..NONE
+        }
+    );
+}
+
+#[test]
+fn a_session_that_is_gone_unlocks_nothing_of_anothers() {
+    let overran = of_sessions().takes(A, NEVER).at(10).loses_lease(A).at(20).releases(A);
+    let report = overran.at(30).takes(B, NEVER).at(40).takes(C, NEVER).ends();
+    assert_eq!(
+        report.counts,
+        ViolationCounts {
+            outlived: 1,
+            ..ONE_DOUBLE
+        }
+    );
+}
+
+#[test]
+fn a_release_that_found_no_session_and_had_nobody_beside_it_is_no_violation() {
+    let report = of_sessions()
+        .takes(A, NEVER)
+        .at(10)
+        .releases(A)
+        .at(11)
+        .loses_lease(A)
+        .at(12)
+        .takes(A, NEVER);
+    assert_eq!(report.ends().counts, NONE);
+}
+
+#[test]
+#[should_panic(expected = "cannot lose a lease")]
+fn other_locks_lose_nothing_that_they_have_released() {
+    script().takes(A, 100).at(10).releases(A).at(11).loses_lease(A);
+}

@@ -1,0 +1,139 @@
+//! For tests: a thread whose calls are answered by hand. Its connections are never opened, so that what the locks send
+//! stays in `unsendable`.
+
+use std::sync::Arc;
+
+use check::Report;
+use locks::{Event, Key, Keys, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
+
+use crate::client::Doing;
+use crate::control::Control;
+use crate::judge::{Bench, Judge};
+use crate::setup;
+use crate::spec::{AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, TrialSpec};
+use crate::thread::Thread;
+use crate::trial;
+
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const A: u32 = 0;
+pub(crate) const B: u32 = 1;
+
+fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
+    TrialSpec {
+        strategy,
+        lock: Spec {
+            servers: 1,
+            lease: Lease::new(10_000).expect("it is a lease"),
+            patience: Nanos::from_secs(1),
+            retry: Retry {
+                kind: RetryKind::Fixed,
+                base: Nanos::from_millis(1),
+                factor: 2.0,
+                cap: Nanos::from_millis(1),
+                max_attempts: None,
+                max_wait: Nanos::from_secs(10),
+            },
+        },
+        servers: Vec::new(),
+        connections: Connections::Shared(1),
+        client_name: String::new(),
+        key_prefix: Vec::new(),
+        keys: 1,
+        key_choice: KeyChoice::Single,
+        keys_per_grant: 1,
+        key_order: KeyOrder::Random,
+        read_share: 0.0,
+        nesting: 1,
+        hold: Distribution::Fixed(Nanos(MS)),
+        think: Distribution::Fixed(Nanos::ZERO),
+        after_lease: AfterLease::Continue,
+        pace: Pace::Closed,
+        concurrency,
+        warmup: Nanos::ZERO,
+        duration: Nanos::from_secs(1),
+        drain: Nanos::ZERO,
+        dies: false,
+        seed: 1,
+        threads: 1,
+        cores: Vec::new(),
+        poll: Poll::Block,
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) thread: Thread,
+    pub(crate) now: Nanos,
+}
+
+/// Clients of one key within an open window, all at rest.
+pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
+    let control = Arc::new(Control::new(1));
+    let judge = if strategy.is_optimistic() {
+        Judge::Deaf
+    } else {
+        let bench = Bench::new(clients, 1, trial::rules(strategy), Arc::clone(&control));
+        Judge::Inline(Box::new(bench))
+    };
+    let mut threads = setup::threads(&spec(strategy, clients), &control, vec![judge]).expect("the trial is sound");
+    let mut thread = threads.remove(0);
+    thread.running = true;
+    thread.counting = true;
+    thread.window_end = Nanos::NEVER;
+    Rig {
+        thread,
+        now: Nanos::ZERO,
+    }
+}
+
+impl Rig {
+    pub(crate) fn at_ms(mut self, ms: u64) -> Self {
+        self.now = Nanos(ms * MS);
+        self.thread.fire_timers(self.now);
+        self
+    }
+
+    /// It asks for the key, to hold it for 1 ms.
+    pub(crate) fn begins(self, client: u32) -> Self {
+        self.begins_to_hold(client, 1)
+    }
+
+    pub(crate) fn begins_to_hold(mut self, client: u32, ms: u64) -> Self {
+        let record = &mut self.thread.clients[client as usize];
+        record.doing = Doing::Acquiring;
+        (record.due, record.sent) = (self.now, self.now);
+        record.hold = Nanos(ms * MS);
+        record.release_sent = Nanos::NEVER;
+        let (keys, mode) = (Keys::one(Key(0)), Mode::Exclusive);
+        self.thread
+            .judge_each(client, self.now, |client, key| check::Event::Waiting {
+                client,
+                key,
+                mode,
+            });
+        self.thread.tell(client, self.now, Event::Acquire { keys, mode });
+        self
+    }
+
+    /// What was sent last is answered.
+    pub(crate) fn answered(mut self, reply: Reply) -> Self {
+        let (client, call) = self.thread.unsendable.pop().expect("something was sent");
+        self.thread.tell(client, self.now, Event::Replied { call, reply });
+        self
+    }
+
+    /// The answer to what was sent last will not come.
+    pub(crate) fn loses_its_answer(mut self) -> Self {
+        let (client, call) = self.thread.unsendable.pop().expect("something was sent");
+        self.thread.tell(client, self.now, Event::Lost { call });
+        self
+    }
+
+    pub(crate) fn doing(&self, client: u32) -> Doing {
+        self.thread.clients[client as usize].doing
+    }
+
+    pub(crate) fn judged(self) -> Report {
+        let judged = self.thread.judge.finish(self.now);
+        judged.expect("the lock has beliefs").report
+    }
+}

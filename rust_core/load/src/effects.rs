@@ -1,0 +1,105 @@
+//! Locks whose release carries the work's effect: what was written, and, where they exclude nobody, whether the work was
+//! granted at all.
+//!
+//! ```text
+//!              Held              Release           Released: a grant, counted with the stamps of this try
+//!    Acquiring ────▶ Holding ─────────────▶ Releasing ──────────────────────────────────────────────────▶ think
+//!        ▲                                   │   │ Failed, Unknown, Expired: no grant
+//!        └────── Conflict: the same work ────┘   └──────────────────────────────────▶ pause
+//! ```
+//! A try is no grant, so nobody tells the checker of it, and its hold counts only if its write was accepted.
+
+use locks::{Event, Keys, LockMachine, Nanos, Outcome};
+
+use crate::client::{Counted, Doing};
+use crate::starts::ERROR_PAUSE;
+use crate::stats::{Ended, Phase};
+use crate::thread::Thread;
+
+impl Thread {
+    /// A release that writes was answered. Counted in the whole trial, for so is what it wrote.
+    pub(crate) fn wrote(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Released => self.counters.acknowledged_writes += 1,
+            // Without a guard it is the session that had ended, and nothing was sent.
+            Outcome::Expired => self.counters.stale_writes += u64::from(!self.shared.strategy.is_optimistic()),
+            Outcome::Failed(_) | Outcome::Unknown => self.counters.unknown_writes += 1,
+            // Nothing was written, or nothing is written yet.
+            Outcome::Conflict | Outcome::Held { .. } | Outcome::Refused(_) => {}
+        }
+    }
+
+    /// The trial is over: what was sent, and is not answered, may have been written.
+    pub(crate) fn count_unanswered_writes(&mut self) {
+        if self.shared.strategy.writes() {
+            let releasing = |client: &&crate::client::Client| client.doing == Doing::Releasing;
+            self.counters.unknown_writes += self.clients.iter().filter(releasing).count() as u64;
+        }
+    }
+
+    /// An optimistic lock has read what its work begins with.
+    pub(crate) fn begin_try(&mut self, index: u32, now: Nanos) {
+        let client = &mut self.clients[index as usize];
+        client.granted = now;
+        client.counted = Counted::No;
+        client.entries = 1;
+        client.until = Nanos::NEVER;
+        self.enter_or_hold(index, now);
+    }
+
+    /// The write of a try was answered.
+    pub(crate) fn tried(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+        let ended = match outcome {
+            Outcome::Released => Ended::Granted,
+            Outcome::Conflict => Ended::Refused,
+            Outcome::Expired => Ended::Lost,
+            Outcome::Failed(_) => Ended::Error,
+            Outcome::Unknown => Ended::Unknown,
+            Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release was answered with {outcome:?}"),
+        };
+        self.counters.all_grants += u64::from(ended == Ended::Granted);
+        if self.in_window(now) {
+            self.count_try(index, now, ended);
+        }
+        match ended {
+            Ended::Granted => self.think(index, now),
+            Ended::Refused => self.again(index, now),
+            Ended::Timeout | Ended::Error | Ended::Lost | Ended::Unknown => self.pause(index, now.after(ERROR_PAUSE)),
+        }
+    }
+
+    fn count_try(&mut self, index: u32, now: Nanos, ended: Ended) {
+        let client = &self.clients[index as usize];
+        let (granted, release_sent) = (client.granted, client.release_sent);
+        self.histograms.record(Phase::Release, ended, now.since(release_sent));
+        if ended == Ended::Refused {
+            return; // The work goes on, and its attempts are counted when it ends.
+        }
+        let attempts = self.count_attempts(index);
+        if ended != Ended::Granted {
+            return self.count_ungranted(index, now, ended, attempts);
+        }
+        self.histograms.record(Phase::Hold, ended, release_sent.since(granted));
+        self.counters.conflicted_grants += u64::from(self.clients[index as usize].lock.conflicts() > 0);
+        self.count_grant(index, granted, attempts);
+    }
+
+    /// Another has changed what the work had read: it is done once more, with the same keys, and was due when it was due.
+    fn again(&mut self, index: u32, now: Nanos) {
+        if !self.running {
+            // The lock would take the next acquire of this key for the same work.
+            self.clients[index as usize].doing = Doing::Cancelling;
+            return self.tell(index, now, Event::Cancel);
+        }
+        let client = &mut self.clients[index as usize];
+        client.doing = Doing::Acquiring;
+        client.entries = 0;
+        client.release_sent = Nanos::NEVER;
+        let (mode, key) = (client.mode, client.key);
+        let keys = self.key_sets.get(index as usize).copied().unwrap_or(Keys::one(key));
+        self.tell(index, now, Event::Acquire { keys, mode });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from support.trials import FakeResult, cell, record, totals, violation
+
+from pybench import verdicts
+from pybench.strategies import CATALOGUE, Exclusion, Judge, Promise
+from pybench.verdicts import Verdict
+
+WRITTEN = {
+    "grants": 900,
+    "contended_grants": 300,
+    "acknowledged_writes": 1_000,
+    "unknown_writes": 0,
+    "stale_writes": 0,
+    "final_value": 1_000,
+    "lost_updates": 0,
+    "surplus_updates": 0,
+}
+
+
+def judged(
+    judged_by=Judge.EFFECTS, exclusion=Exclusion.NOTHING, promises=(), *, control_caught=True, **counts: int | None
+):
+    return verdicts.judge(
+        {**WRITTEN, **counts}, exclusion, promises, judged_by=judged_by, control_caught=control_caught
+    )
+
+
+def trial(judged_by: Judge, *, final_value: int | None, of="mutex", found=(), **counts: int):
+    """The row of a trial whose strategy is judged by this."""
+    strategy = CATALOGUE[of]
+    fields = {name: getattr(strategy, name) for name in strategy.__dataclass_fields__}
+    result = FakeResult(totals=totals(**counts), violations=list(found))
+    return record(
+        cell(of), result=result, final_value=final_value, strategy=type(strategy)(**{**fields, "judged_by": judged_by})
+    )
+
+
+@pytest.mark.parametrize("judged_by", [Judge.EFFECTS, Judge.GUARD])
+def test_what_was_written_and_is_there_is_safe_with_its_bound(judged_by):
+    judgement = judged(judged_by)
+    assert (judgement.verdict, judgement.bound_per_million, judgement.promise_broken) == (Verdict.SAFE, 10_000, False)
+    assert judgement.reason == "0 lost updates in 300 contended grants, at most 10,000 per million at 95 %"
+
+
+def test_without_a_conflict_there_is_no_bound():
+    judgement = judged(contended_grants=0)
+    assert (judgement.verdict, judgement.bound_per_million) == (Verdict.SAFE, None)
+    assert judgement.reason == "0 lost updates in 900 grants, none of them contended"
+
+
+@pytest.mark.parametrize("judged_by", [Judge.EFFECTS, Judge.GUARD])
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ({"lost_updates": 2}, "2 lost updates"),
+        ({"surplus_updates": 1}, "1 surplus update"),
+        ({"lost_updates": 1, "unknown_writes": 3}, "1 lost update"),
+    ],
+)
+def test_an_update_that_is_lost_or_made_twice_breaks_the_promise(judged_by, counts, reason):
+    judgement = judged(judged_by, **counts)
+    assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNSAFE, True)
+    assert judgement.reason == reason
+
+
+def test_answers_that_were_lost_leave_it_undecided():
+    judgement = judged(unknown_writes=2)
+    assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
+    assert judgement.reason == "no answer came to 2 writes, in which a lost update could hide"
+
+
+def test_what_nobody_read_back_proves_nothing():
+    judgement = judged(final_value=None, lost_updates=None, surplus_updates=None)
+    assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
+    assert judgement.reason == "what was written was not read back, and nothing else judges it"
+
+
+def test_nothing_granted_decides_nothing():
+    assert judged(grants=0).verdict is Verdict.UNDECIDED
+
+
+def test_a_control_that_was_not_caught_voids_it_too():
+    assert judged(control_caught=False).verdict is Verdict.VOID
+
+
+def test_overlaps_that_a_guard_let_nothing_through_of_are_shown_and_no_violation():
+    overlapped = {"double_grants": 3, "stale_fences": 1, "stale_writes": 2}
+    judgement = judged(Judge.GUARD, Exclusion.ALWAYS, {Promise.FENCE}, **overlapped)
+    assert (judgement.verdict, judgement.promise_broken) == (Verdict.SAFE, False)
+    assert judgement.reason.endswith("at 95 %; 3 double grants; 2 stale writes were refused")
+    assert verdicts.violations({**WRITTEN, **overlapped}, {Promise.FENCE}, Judge.GUARD) == 0
+    assert not verdicts.is_violation(violation(), (), Judge.GUARD)
+
+
+def test_belief_judges_no_effects():
+    judgement = judged(Judge.BELIEF, Exclusion.ALWAYS, lost_updates=5)
+    assert (judgement.verdict, judgement.promise_broken) == (Verdict.SAFE, False)
+
+
+@pytest.mark.parametrize(
+    ("final_value", "lost", "surplus", "verdict"),
+    [
+        (2_000, 0, 0, "UNDECIDED"),
+        (1_999, 1, 0, "UNSAFE"),
+        (2_001, 0, 0, "UNDECIDED"),
+        (2_002, 0, 1, "UNSAFE"),
+        (None, None, None, "UNDECIDED"),
+    ],
+)
+def test_a_trial_counts_what_its_sum_lacks_or_has_too_much(final_value, lost, surplus, verdict):
+    row = trial(Judge.EFFECTS, final_value=final_value, acknowledged_writes=2_000, unknown_writes=1).row
+    assert (row["lost_updates"], row["surplus_updates"], row["final_value"]) == (lost, surplus, final_value)
+    assert (row["verdict"], row["judged_by"]) == (verdict, "effects")
+    assert row["promise_broken"] is (verdict == "UNSAFE")
+
+
+def test_where_nobody_queues_nobody_is_overtaken():
+    row = trial(Judge.EFFECTS, final_value=5, acknowledged_writes=5, overtakes=0).row
+    assert (row["overtakes"], row["longest_streak"], row["verdict"]) == (None, None, "SAFE")
+    assert trial(Judge.GUARD, final_value=5, acknowledged_writes=5, overtakes=3).row["overtakes"] == 3
+
+
+def test_a_trial_judged_by_belief_has_no_effects():
+    row = record().row
+    assert row["judged_by"] == "belief"
+    assert {row[name] for name in ("acknowledged_writes", "unknown_writes", "final_value", "lost_updates")} == {None}
+
+
+def test_an_update_that_one_trial_lost_is_not_made_up_for_by_another():
+    lost = trial(Judge.EFFECTS, final_value=99, acknowledged_writes=100).row
+    unknown = trial(Judge.EFFECTS, final_value=101, acknowledged_writes=100, unknown_writes=1).row
+    counts = verdicts.counts_of(pd.DataFrame([lost, unknown]))
+    both = verdicts.judge(counts, Exclusion.NOTHING, judged_by=Judge.EFFECTS, control_caught=True)
+    assert (both.verdict, both.reason) == (Verdict.UNSAFE, "1 lost update")
+
+
+def test_a_cell_of_which_one_trial_was_not_read_is_undecided():
+    read = trial(Judge.GUARD, final_value=100, acknowledged_writes=100).row
+    unread = trial(Judge.GUARD, final_value=None, acknowledged_writes=100).row
+    counts = verdicts.counts_of(pd.DataFrame([read, unread]))
+    assert counts["final_value"] is None
+    assert (
+        verdicts.judge(counts, Exclusion.ALWAYS, judged_by=Judge.GUARD, control_caught=True).verdict
+        is Verdict.UNDECIDED
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "judge"), [("guard", Judge.GUARD), (None, Judge.BELIEF), (float("nan"), Judge.BELIEF)]
+)
+def test_a_record_of_before_there_were_others_went_by_belief(text, judge):
+    assert verdicts.judge_of(text) is judge
