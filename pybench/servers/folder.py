@@ -92,7 +92,7 @@ def place_for_sockets(socket: str = SOCKET, *, for_others: bool = False) -> Path
             return place
     if not open_to_us:
         raise ServerError(
-            f"no other user can reach the temporary folder {tempfile.gettempdir()}, and root runs no such server itself",
+            f"no other user can reach the temporary folder {tempfile.gettempdir()}, and root cannot run this server",
             hint="set TMPDIR to a folder that all users can pass through, such as /tmp",
         )
     longest = SOCKET_PATH_MAX - len(f"/{PREFIX}12345678/{socket}")

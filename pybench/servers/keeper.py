@@ -6,7 +6,7 @@ removed. When the keeper itself is killed, the kernel ends the server (Linux).
 A parent-death signal set by pybench itself would not do: it fires when the *thread* that started the server ends,
 and code between fork and exec is unsafe beside other threads. The keeper has one thread, so both are sound here.
 
-What a server started ends with it: the keeper becomes the parent of all that a killed server leaves, and ends that, too.
+What a server started ends with it: the keeper becomes the parent of all that a killed server leaves, and ends it, too.
 
 Arguments: folder, open files wanted, the cores to keep to (`0,1`; `all` for no such bound), the user to run the server
 as (`UID:GID`; `same` for one's own), the signals that end it one after another (`INT,QUIT`; SIGKILL is the last),

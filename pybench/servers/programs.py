@@ -55,7 +55,7 @@ class Family:
     """What `--version` says, with the groups `product` and `version`."""
     hints: Mapping[Source, str]
     folders: tuple[str, ...] = ()
-    """Patterns of folders that distributions install programs into without having them on PATH, the newest version first."""
+    """Patterns of folders that distributions install programs into beside PATH; the highest version is first."""
 
     def find(self, source: Source) -> Binary:
         """The first binary of `source` that works. Raises ServerError saying what was tried."""

@@ -34,7 +34,9 @@ PORT_TAKEN = "Address already in use"
 class SupervisedServer(Supervised):
     """A server that `start` started."""
 
-    def __init__(self, binary: Binary, endpoint: Endpoint, folder: ServerFolder, launch: Launch, wanted: Wanted) -> None:
+    def __init__(
+        self, binary: Binary, endpoint: Endpoint, folder: ServerFolder, launch: Launch, wanted: Wanted
+    ) -> None:
         super().__init__(binary, folder, launch, endpoint.password)
         self.endpoint = endpoint
         self.role: Role = "primary" if wanted.follows is None else "replica"
