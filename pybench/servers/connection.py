@@ -72,6 +72,11 @@ class Connection:
         """The numeric address that answered; None for a Unix socket."""
         return None if self._where.unix is not None else str(self._socket.getpeername()[0])
 
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline; never zero, which would mean "do not block" to a socket."""
+        return max(self._deadline - time.monotonic(), 0.001)
+
     def allow(self, seconds: float) -> None:
         """Set the deadline anew: `seconds` from now."""
         self._seconds = seconds
@@ -80,7 +85,7 @@ class Connection:
     def _send(self, data: bytes) -> None:
         self._bytes = len(self._received)
         try:
-            self._socket.settimeout(self._left())
+            self._socket.settimeout(self.left)
             self._socket.sendall(data)
         except OSError as error:
             raise self._silence(error) from None
@@ -117,7 +122,7 @@ class Connection:
 
         resolver = threading.Thread(target=ask, daemon=True)
         resolver.start()
-        resolver.join(self._left())
+        resolver.join(self.left)
         if failed:
             raise failed[0]
         if not found:
@@ -128,7 +133,7 @@ class Connection:
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
             # A name may stand for several addresses: the first that hangs must leave time for the next.
-            connection.settimeout(self._left() / share)
+            connection.settimeout(self.left / share)
             connection.connect(address)  # type: ignore[arg-type]
         except BaseException:
             connection.close()
@@ -170,15 +175,11 @@ class Connection:
             hint=f"is this a {self.expected} server? a server that asks for TLS cannot be used yet",
         )
 
-    def _left(self) -> float:
-        # Zero would mean "do not block", an error of another kind.
-        return max(self._deadline - time.monotonic(), 0.001)
-
     def _more(self) -> None:
         try:
             if time.monotonic() >= self._deadline:
                 raise TimeoutError
-            self._socket.settimeout(self._left())
+            self._socket.settimeout(self.left)
             got = self._socket.recv(65536)
             if not got:
                 raise ConnectionResetError

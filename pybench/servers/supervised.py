@@ -162,12 +162,13 @@ class Supervised:
             time.sleep(0.005)
         raise self._did_not_start(f"does not answer after {START_S:g} s")
 
-    def await_end(self, seconds: float) -> str | None:
-        """How a program that ends by itself ended, within `seconds`; None: it did not."""
+    def await_success(self, seconds: float) -> None:
+        """Until a program that ends by itself has done its work. Raises ServerError with the end of its log."""
         deadline = time.monotonic() + seconds
         while (end := self.end()) is None and time.monotonic() < deadline:
             time.sleep(0.005)
-        return end
+        if self._words().get("exit") != "0":
+            raise self._did_not_start(end or f"does not end within {seconds:g} s")
 
     def _note_pid(self, pid: int) -> None:
         self.pid = pid
