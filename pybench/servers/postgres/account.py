@@ -6,6 +6,7 @@ a virtual environment below root's home is closed to it, is copied once to where
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -69,6 +70,7 @@ def executable(binary: Binary, runs_as: Account | None) -> Binary:
     return copied
 
 
+@functools.cache
 def _runs(binary: Binary, runs_as: Account) -> bool:
     try:
         answers = [
