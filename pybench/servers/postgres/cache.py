@@ -32,7 +32,7 @@ def folder() -> Path:
     """The folder, made where it is not there yet. Raises ServerError when it cannot be used."""
     named = os.environ.get(ENVIRONMENT)
     if named:
-        path = Path(named).absolute()
+        path = Path(named).resolve()
     elif os.geteuid() == 0:
         # Not below the home folder of root, where the user that a server is run as sees nothing.
         path = Path("/var/cache/pybench")
@@ -76,10 +76,8 @@ def keep(key: str, sources: dict[str, Path]) -> Path:
             f"cannot write into {place}: {error.strerror}", hint=f"set {ENVIRONMENT} to a folder of this user's"
         ) from error
     try:
-        new.chmod(0o755)
-        (new / CONTENT).mkdir()
-        (new / CONTENT).chmod(0o755)
         for name, source in sources.items():
+            _open_folders(new / CONTENT / name, below=place)
             copy_tree(source, new / CONTENT / name)
         (new / COMPLETE).write_text(json.dumps(_sizes(new / CONTENT)), encoding="utf-8")
         if find(key) is None:
@@ -138,6 +136,13 @@ def _copy_file(name: str, folder: int, target: Path, owner: tuple[int, int] | No
             os.close(made)
     finally:
         os.close(source)
+
+
+def _open_folders(path: Path, *, below: Path) -> None:
+    """Make the folders that lead to `path`, and let all users pass through them, whatever our umask is."""
+    for folder in reversed([parent for parent in path.parents if below in parent.parents]):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
 
 
 def _must_be_ours(path: Path) -> None:

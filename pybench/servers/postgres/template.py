@@ -35,13 +35,9 @@ def make_data(binary: Binary, runs_as: Account | None, target: Path) -> None:
     if kept is not None:
         cache.copy_tree(kept / POSTGRES_DATA, target, owner=owner)
         return
-    folder = ServerFolder.create(socket=POSTGRES_DATA, group=None if runs_as is None else runs_as.group)
+    made = _initdb(binary, runs_as)
     try:
-        made = _initdb(binary, runs_as, folder)
-    except BaseException:
-        folder.remove()
-        raise
-    try:
+        made.await_success(INITDB_S)
         data = made.folder / POSTGRES_DATA
         try:
             kept = cache.keep(_key(binary), {POSTGRES_DATA: data}) / POSTGRES_DATA
@@ -58,27 +54,25 @@ def _key(binary: Binary) -> str:
     return f"data-{binary.version}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
 
 
-def _initdb(binary: Binary, runs_as: Account | None, folder: ServerFolder) -> Supervised:
-    """A program under a keeper that has made the data folder, and whose folder goes when it is stopped."""
-    data = folder.path / POSTGRES_DATA
-    data.mkdir(mode=0o700)
-    if runs_as is not None:
-        os.chown(data, *runs_as.numbers)
+def _initdb(binary: Binary, runs_as: Account | None) -> Supervised:
+    """The program at work under a keeper of its own, in a folder that goes when it is stopped."""
     initdb = beside(binary, "initdb")
-    command = [
-        *(str(initdb), "--pgdata", str(data), "--username", ROLE, "--auth", "trust"),
-        *("--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"),
-    ]
-    launch = Launch(
-        command,
-        files=FILES_WANTED,
-        user=None if runs_as is None else runs_as.numbers,
-        endings=(signal.SIGINT,),
-    )
-    made = Supervised(replace(binary, path=initdb), folder, launch)
+    folder = ServerFolder.create(socket=POSTGRES_DATA, group=None if runs_as is None else runs_as.group)
     try:
-        made.await_success(INITDB_S)
+        data = folder.path / POSTGRES_DATA
+        data.mkdir(mode=0o700)
+        if runs_as is not None:
+            os.chown(data, *runs_as.numbers)
+        launch = Launch(
+            [
+                *(str(initdb), "--pgdata", str(data), "--username", ROLE, "--auth", "trust"),
+                *("--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"),
+            ],
+            files=FILES_WANTED,
+            user=None if runs_as is None else runs_as.numbers,
+            endings=(signal.SIGINT,),
+        )
+        return Supervised(replace(binary, path=initdb), folder, launch)
     except BaseException:
-        made.stop()
+        folder.remove()
         raise
-    return made
