@@ -29,6 +29,13 @@ BY_CODE = {
 }
 """By SQLSTATE."""
 
+_UNREACHABLE = (
+    (re.compile("Connection refused"), Meaning("refuses connections: nothing listens there", "start the server")),
+    (re.compile("No such file or directory"), Meaning("is not there: no such socket", "start the server")),
+    (re.compile("server closed the connection|Connection reset|connection is lost"), Meaning("hung up", "see its log")),
+)
+"""What libpq says, in English only, where the server said nothing."""
+
 _BY_WORDS = (
     (re.compile("password authentication failed|SCRAM"), WRONG_PASSWORD),
     (re.compile("remaining connection slots|too many (clients|connections)"), TOO_MANY),
@@ -49,8 +56,11 @@ def refused(endpoint: PostgresEndpoint, code: str | None, text: str) -> ServerEr
 def failed(endpoint: PostgresEndpoint, error: psycopg.Error) -> ServerError:
     """The error for the user whose log-in or statement failed."""
     # A message of libpq tells where it went, and then what the server answered; it may do so for several addresses.
-    said = str(error).rpartition("FATAL:")[2] if "FATAL:" in str(error) else str(error)
-    text = " ".join(said.split())
+    text = " ".join(str(error).rpartition("FATAL:")[2].split())
+    if error.sqlstate is None and "FATAL:" not in str(error):
+        for words, meaning in _UNREACHABLE:
+            if words.search(text):
+                return ServerError(f"{endpoint} {meaning.what}", hint=meaning.hint)
     code = error.sqlstate or next((code for words, code in _BY_WORDS if words.search(text)), None)
     return refused(endpoint, code, text)
 

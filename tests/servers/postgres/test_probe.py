@@ -7,6 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -158,8 +159,8 @@ def test_a_server_that_shuts_down():
 def test_a_standby(monkeypatch):
     write = config.write
 
-    def as_standby(data, **settings) -> None:
-        write(data, **settings)
+    def as_standby(data: Path, *, sessions: int, port: int | None) -> None:
+        write(data, sessions=sessions, port=port)
         (data / "standby.signal").touch()
 
     monkeypatch.setattr(config, "write", as_standby)
@@ -201,7 +202,7 @@ def test_a_web_server_and_a_redis(web_server: Endpoint):
     told_without = refused(of(server.endpoint, None))
     server.stop()
     assert "does not speak the Postgres protocol" in told
-    assert "does not speak the Postgres protocol: '-ERR" in told_without
+    assert 'does not speak the Postgres protocol: "-ERR' in told_without
 
 
 def message(kind: bytes, body: bytes) -> bytes:
@@ -234,7 +235,6 @@ def says(text: bytes) -> Callable[[socket.socket], None]:
         (b"R\xff\xff\xff\xff", "does not speak"),
         (b"R\x00\x00\x00\x01", "does not speak"),
         (b"R\x00\x00", "only part of a reply"),
-        (b"", "does not answer within 0.4 s"),
     ],
 )
 def test_what_is_no_usable_postgres_is_named(listener, text: bytes, told: str):
@@ -246,11 +246,8 @@ def test_a_server_that_hangs_up(listener):
 
 
 def test_a_log_in_that_never_ends(listener):
-    def play(connection: socket.socket) -> None:
-        says(message(b"R", struct.pack("!I", 10) + b"SCRAM-SHA-256\0\0"))(connection)
-
-    told = refused(of(listener(play)), 0.4)
-    assert "nothing listens" in told or "does not let in" in told or "answers with an error" in told
+    asks = says(message(b"R", struct.pack("!I", 10) + b"SCRAM-SHA-256\0\0"))
+    assert "accepts connections but does not let in within" in refused(of(listener(asks)), 0.4)
 
 
 def test_a_url_is_read_before_anything_is_asked():
