@@ -150,9 +150,12 @@ def _end(server: int, endings: list[signal.Signals]) -> None:
 
 
 def _end_orphans() -> None:
-    """End what the server left: a process of Postgres that is at work does not see at once that the server is gone."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    """End what the server left: a process of Postgres that is at work does not see at once that the server is gone.
+
+    By SIGTERM first, for then it removes the shared memory that it has made.
+    """
+    begin = time.monotonic()
+    while (passed := time.monotonic() - begin) < 2 * PATIENCE_S:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -160,7 +163,7 @@ def _end_orphans() -> None:
             return
         for pid in _children():
             with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGTERM if passed < PATIENCE_S else signal.SIGKILL)
         time.sleep(0.005)
 
 

@@ -94,11 +94,14 @@ def test_a_server_ends_with_a_signal_to_its_run(number: signal.Signals):
 
 def test_ctrl_c_while_initdb_works_leaves_nothing(own_temporary_folder: Path, monkeypatch, tmp_path: Path):
     monkeypatch.setenv("PYBENCH_CACHE", str(tmp_path / "cache"))
+    before = shared_memory()
     process = subprocess.Popen([sys.executable, "-c", RUN], stderr=subprocess.DEVNULL, start_new_session=True)
     assert wait_until(lambda: any(own_temporary_folder.glob("*/data/PG_VERSION")), 20)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait() == -signal.SIGINT
     assert wait_until(lambda: not any(own_temporary_folder.iterdir()))
+    # What tests beside this one have goes with them.
+    assert wait_until(lambda: not shared_memory() - before, 20)
 
 
 def test_what_a_run_leaves_when_its_keeper_is_killed_with_it_is_cleared():

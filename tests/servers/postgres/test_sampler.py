@@ -17,9 +17,8 @@ NAME = "pybench_5a3_1"
 
 
 def wait_for(sampler: Sampler, looks: int) -> None:
-    wanted = sampler.samples.taken + looks
     deadline = time.monotonic() + 5
-    while sampler.samples.taken < wanted:
+    while sampler.samples.taken < looks:
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
