@@ -24,7 +24,7 @@ from pybench.servers.postgres.endpoint import DEFAULT_PORT, PostgresEndpoint
 from pybench.servers.postgres.probe import PostgresFacts, probe
 from pybench.servers.postgres.template import make_data
 from pybench.servers.programs import Binary
-from pybench.servers.supervised import LOOPBACK, Launch, Supervised, free_port
+from pybench.servers.supervised import LOOPBACK, START_S, Launch, Supervised, free_port
 from pybench.servers.supervisor import PORT_TAKEN, PORT_TRIES, Transport
 
 ENDINGS = (signal.SIGINT, signal.SIGQUIT)
@@ -50,7 +50,7 @@ class SupervisedPostgres(Supervised):
         self.await_ready(lambda: self._has_noted_that_it_is_ready() or None)
         if self.endpoint.password is not None:
             _set_password(self.private, self.endpoint.password)
-        return probe(self.endpoint)
+        return probe(self.endpoint, seconds=START_S)
 
     def _has_noted_that_it_is_ready(self) -> bool:
         try:
@@ -130,7 +130,7 @@ def _endpoint(data: Path, port: int | None) -> PostgresEndpoint:
 
 def _set_password(private: PostgresEndpoint, password: SecretStr) -> None:
     """Give our role its password, of which the server only ever sees what SCRAM needs to check it."""
-    with session(private) as opened:
+    with session(private, seconds=START_S) as opened:
         verifier = opened.pgconn.encrypt_password(
             password.get_secret_value().encode(), private.user.encode(), b"scram-sha-256"
         )

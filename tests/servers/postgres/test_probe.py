@@ -164,7 +164,7 @@ def test_a_standby(monkeypatch):
         (data / "standby.signal").touch()
 
     monkeypatch.setattr(config, "write", as_standby)
-    monkeypatch.setattr(supervisor, "probe", lambda endpoint: None)
+    monkeypatch.setattr(supervisor, "probe", lambda endpoint, seconds: None)
     server, _ = supervisor.start(binaries.find("auto"))
     told = refused(server.endpoint)
     server.stop()

@@ -6,6 +6,7 @@ import stat
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -54,11 +55,11 @@ def test_it_is_as_postgres_ships_it_where_that_matters(binary: Binary):
 
 def test_it_takes_as_many_sessions_as_are_asked_for():
     server, facts = supervisor.start(binaries.find("auto"), sessions=120)
-    sessions = [connect(server.endpoint, seconds=20) for _ in range(120)]
-    assert facts.max_connections == 140
-    assert probe(server.endpoint).sessions_free == 20
-    for session in sessions:
-        session.close()
+    with ExitStack() as sessions:
+        for _ in range(120):
+            sessions.enter_context(connect(server.endpoint, seconds=20))
+        assert facts.max_connections == 140
+        assert probe(server.endpoint, seconds=20).sessions_free == 20
     server.stop()
 
 
