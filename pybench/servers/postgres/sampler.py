@@ -31,8 +31,9 @@ NAME = "pybench-sampler"
 WORKING = "working"
 """What is said of a session that has something to do and waits for nothing."""
 
+# What the view pg_stat_activity looks at, without the names of databases and users that it looks up for each session.
 _QUERY = b"""
-SELECT state, wait_event_type, wait_event, count(*) FROM pg_stat_activity
+SELECT state, wait_event_type, wait_event, count(*) FROM pg_stat_get_activity(NULL)
 WHERE starts_with(application_name, $1) AND pid <> pg_backend_pid() GROUP BY 1, 2, 3
 """
 
