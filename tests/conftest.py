@@ -33,6 +33,8 @@ class Session:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
         # Short: the sockets of servers lie below it.
         self.folder = Path(tempfile.mkdtemp(prefix="pytest-"))
+        # Where we are root, Postgres is run as somebody else, who has to get through to what is his.
+        self.folder.chmod(0o711)
         self.threads = set(threading.enumerate())
         self.left: list[str] = []
         # A shell that runs us in the background has us ignore the one, `nohup` the other; and all that we start, too.

@@ -23,6 +23,10 @@ def doctor(
         str | None,
         typer.Option(metavar="URL", rich_help_panel="Servers", help="A server to ask; else PYBENCH_REDIS_URL."),
     ] = None,
+    postgres: Annotated[
+        str | None,
+        typer.Option(metavar="URL", rich_help_panel="Servers", help="A database to ask; else PYBENCH_POSTGRES_URL."),
+    ] = None,
     servers: Servers = "auto",
     as_json: AsJson = False,
 ) -> int:
@@ -35,14 +39,19 @@ def doctor(
     """
     from pybench.doctor import Level, examine
     from pybench.servers.endpoint import ENVIRONMENT
+    from pybench.servers.postgres.endpoint import ENVIRONMENT as POSTGRES_ENVIRONMENT
 
-    findings = examine(_addresses(redis, ENVIRONMENT), _source(servers))
+    findings = examine(
+        _addresses(redis, ENVIRONMENT),
+        _source(servers),
+        postgres=_addresses(postgres, POSTGRES_ENVIRONMENT),
+    )
     if as_json:
         data_json([{"level": str(f.level), "subject": f.subject, "what": f.what, "hint": f.hint} for f in findings])
     else:
         data("\n".join(line for finding in findings for line in _lines(finding)))
     bad = [finding for finding in findings if finding.level is Level.BAD]
-    if any(finding.subject.startswith("server") for finding in bad):
+    if any(finding.subject.startswith(("server", "postgres")) for finding in bad):
         return Exit.SERVER_UNREACHABLE
     return Exit.BAD_INPUT if bad else Exit.OK
 

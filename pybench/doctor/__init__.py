@@ -11,12 +11,18 @@ from pydantic import SecretStr
 
 from pybench.doctor.finding import Finding, Level
 from pybench.doctor.machine import examine_machine
+from pybench.doctor.postgres import examine_postgres
 from pybench.doctor.servers import examine_servers
 from pybench.servers.binaries import Source
 
 __all__ = ["Finding", "Level", "examine"]
 
 
-def examine(urls: Sequence[str | SecretStr] = (), source: Source = "auto") -> list[Finding]:
-    """Look at the machine, the core, the servers that could be started, and those that `urls` name. Raises nothing."""
-    return [*examine_machine(), *examine_servers(urls, source)]
+def examine(
+    urls: Sequence[str | SecretStr] = (), source: Source = "auto", *, postgres: Sequence[str | SecretStr] = ()
+) -> list[Finding]:
+    """Look at the machine, the core, the servers that could be started, and those that are named. Raises nothing.
+
+    `urls` name Redis servers, `postgres` databases.
+    """
+    return [*examine_machine(), *examine_servers(urls, source), *examine_postgres(postgres, source)]

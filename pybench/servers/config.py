@@ -14,10 +14,9 @@ from pydantic import SecretStr
 
 from pybench.servers.binaries import Binary
 from pybench.servers.endpoint import Endpoint
+from pybench.servers.supervised import LOOPBACK
 
 AppendFsync = Literal["off", "everysec", "always"]
-
-LOOPBACK = "127.0.0.1"
 
 MAXCLIENTS = 20_000
 """Enough for one connection a client at 10,000 clients, and for those of the trial before that still close."""

@@ -1,7 +1,8 @@
 """The private folder of one server that pybench started: socket, configuration, log, and who owns it.
 
-Promises: mode 0700, a path short enough for a socket in it, and a lock that the kernel gives back when the last
-process that holds it dies. Whether the owner lives is asked of that lock and not of a pid.
+Promises: closed to other users, but for the one that a server is run as; a path short enough for a socket in it; and a
+lock that the kernel gives back when the last process that holds it dies. Whether the owner lives is asked of that lock
+and not of a pid.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -45,11 +47,17 @@ class ServerFolder:
     """An open file descriptor; the folder is owned for as long as any process has it open."""
 
     @classmethod
-    def create(cls) -> ServerFolder:
-        """A new one, in `place_for_sockets`. Raises ServerError."""
-        place = place_for_sockets()
+    def create(cls, *, socket: str = SOCKET, group: int | None = None) -> ServerFolder:
+        """A new one, in `place_for_sockets`. Raises ServerError.
+
+        `socket`: of the server, in the folder. `group`: one that may pass through it to what belongs to it there.
+        """
+        place = place_for_sockets(socket, for_others=group is not None)
         try:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+            if group is not None:
+                os.chown(path, -1, group)
+                path.chmod(0o710)
             lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
             # Written under the lock: an empty file tells a reaper that the lock is about to be taken.
@@ -73,12 +81,21 @@ class ServerFolder:
         os.close(self.lock)
 
 
-def place_for_sockets() -> Path:
-    """The first of `places` where the path of a socket is short enough. Raises ServerError."""
-    for place in places():
-        if _socket_fits(place):
+def place_for_sockets(socket: str = SOCKET, *, for_others: bool = False) -> Path:
+    """The first of `places` where the path of a socket is short enough. Raises ServerError.
+
+    `for_others`: only one that other users can pass through.
+    """
+    open_to_us = [place for place in places() if not for_others or _is_passable(place)]
+    for place in open_to_us:
+        if _socket_fits(place, socket):
             return place
-    longest = SOCKET_PATH_MAX - len(f"/{PREFIX}12345678/{SOCKET}")
+    if not open_to_us:
+        raise ServerError(
+            f"no other user can reach the temporary folder {tempfile.gettempdir()}, and root cannot run this server",
+            hint="set TMPDIR to a folder that all users can pass through, such as /tmp",
+        )
+    longest = SOCKET_PATH_MAX - len(f"/{PREFIX}12345678/{socket}")
     raise ServerError(
         f"the path of the temporary folder is too long for a Unix socket: {tempfile.gettempdir()}",
         hint=f"set TMPDIR to a folder with a path of at most {longest} bytes",
@@ -133,8 +150,15 @@ def noted_server(path: Path) -> ProcessId | None:
         return None
 
 
-def _socket_fits(place: Path) -> bool:
-    return len(os.fsencode(place / f"{PREFIX}12345678" / SOCKET)) <= SOCKET_PATH_MAX
+def _socket_fits(place: Path, socket: str) -> bool:
+    return len(os.fsencode(place / f"{PREFIX}12345678" / socket)) <= SOCKET_PATH_MAX
+
+
+def _is_passable(place: Path) -> bool:
+    try:
+        return all(folder.stat().st_mode & stat.S_IXOTH for folder in (place, *place.parents))
+    except OSError:
+        return False
 
 
 def _is_old(path: Path) -> bool:

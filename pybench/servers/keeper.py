@@ -6,8 +6,11 @@ removed. When the keeper itself is killed, the kernel ends the server (Linux).
 A parent-death signal set by pybench itself would not do: it fires when the *thread* that started the server ends,
 and code between fork and exec is unsafe beside other threads. The keeper has one thread, so both are sound here.
 
-Arguments: folder, open files wanted, the cores to keep to (`0,1`; `all` for no such bound), inherited file descriptor
-of the folder's lock, command of the server.
+What a server started ends with it: the keeper becomes the parent of all that a killed server leaves, and ends it, too.
+
+Arguments: folder, open files wanted, the cores to keep to (`0,1`; `all` for no such bound), the user to run the server
+as (`UID:GID`; `same` for one's own), the signals that end it one after another (`INT,QUIT`; SIGKILL is the last),
+inherited file descriptor of the folder's lock, command of the server.
 Says on standard output: `pid N`, and `exit N` when the server ends by itself.
 """
 
@@ -24,20 +27,31 @@ import sys
 import time
 
 PATIENCE_S = 1.0
+"""For each signal."""
+
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+IPC_RMID = 0
 OWNER = 0
+
+POSTGRES_DATA = "data"
+"""The folder of its data, in the folder of a Postgres server."""
 
 
 def main(arguments: list[str]) -> None:
     """Start the server, wait for the owner's end, end the server, remove the folder."""
-    folder, files, cores, lock, *command = arguments
+    folder, files, cores, user, endings, lock, *command = arguments
     os.set_inheritable(int(lock), False)  # noqa: FBT003 - positional only
     os.chdir(folder)
     signals = _catch_signals()
-    server = _launch(command, int(files), cores)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    server = _launch(command, int(files), cores, user)
     _say(f"pid {server}")
     if _wait_for_the_end(server, signals):
-        _end(server)
+        _end(server, [signal.Signals[f"SIG{name}"] for name in endings.split(",")])
+    _end_orphans()
+    remove_shared_memory(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -52,17 +66,13 @@ def _catch_signals() -> int:
     return read_end
 
 
-def _launch(command: list[str], files: int, cores: str) -> int:
+def _launch(command: list[str], files: int, cores: str, user: str) -> int:
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     keeper = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
-        if prctl is not None:
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != keeper:  # It died before the call above, which then had nobody to watch.
-                os._exit(1)
         # An ignored signal stays ignored over exec, and Python ignores these two.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
@@ -74,11 +84,24 @@ def _launch(command: list[str], files: int, cores: str) -> int:
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
+        if user != "same":
+            _become(*(int(number) for number in user.split(":")))
+        if prctl is not None:  # After the change of the user, which would undo it.
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != keeper:  # It died before the call above, which then had nobody to watch.
+                os._exit(1)
         os.execv(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]}: {error}\n".encode())
     finally:
         os._exit(127)
+
+
+def _become(user: int, group: int) -> None:
+    os.setgroups([])
+    os.setgid(group)
+    os.setuid(user)
+    os.umask(0o077)
 
 
 def _raise_file_limit(files: int) -> None:
@@ -114,15 +137,62 @@ def _wait_for_the_end(server: int, signals: int) -> bool:
             return running
 
 
-def _end(server: int) -> None:
-    os.kill(server, signal.SIGTERM)
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if os.waitpid(server, os.WNOHANG)[0]:
-            return
-        time.sleep(0.005)
+def _end(server: int, endings: list[signal.Signals]) -> None:
+    for number in endings:
+        os.kill(server, number)
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if os.waitpid(server, os.WNOHANG)[0]:
+                return
+            time.sleep(0.005)
     os.kill(server, signal.SIGKILL)
     os.waitpid(server, 0)
+
+
+def _end_orphans() -> None:
+    """End what the server left: a process of Postgres that is at work does not see at once that the server is gone.
+
+    By SIGTERM first, for then it removes the shared memory that it has made.
+    """
+    begin = time.monotonic()
+    while (passed := time.monotonic() - begin) < 2 * PATIENCE_S:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for pid in _children():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM if passed < PATIENCE_S else signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _children() -> list[int]:
+    """The processes whose parent we are; only Linux makes us the parent of what others leave."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208 - pathlib is slow to import
+        with contextlib.suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
+            if int(stat.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                found.append(int(name))
+    return found
+
+
+def remove_shared_memory(folder: str | os.PathLike[str]) -> None:
+    """Remove the System V segment that a killed Postgres left, when nobody is attached to it.
+
+    Its key and number stand in the file with the server's pid, and the kernel tells which process made it.
+    """
+    try:
+        with open(os.path.join(folder, POSTGRES_DATA, "postmaster.pid"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            lines = file.read().split("\n")
+        creator, (key, number) = int(lines[0]), (int(word) for word in lines[6].split())
+        with open("/proc/sysvipc/shm", encoding="ascii") as table:  # noqa: PTH123
+            segments = [[int(word) for word in line.split()] for line in list(table)[1:]]
+    except (OSError, ValueError, IndexError):
+        return
+    for segment_key, segment, _mode, _size, made_by, _last, attached, *_ in segments:
+        if (segment_key & 0xFFFFFFFF, segment, made_by, attached) == (key & 0xFFFFFFFF, number, creator, 0):
+            ctypes.CDLL(None).shmctl(segment, IPC_RMID, None)
 
 
 def _say(line: str) -> None:

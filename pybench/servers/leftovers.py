@@ -1,17 +1,19 @@
 """What a killed run left behind: servers without an owner, and their folders.
 
 Promises: touches only folders of this user that have our naming and whose lock nobody holds, and ends only
-processes that are proved by pid, start time and working folder to be the ones noted there.
+processes that are proved by pid, start time and working folder to be the ones noted there, or that are those of a
+Postgres at work on the data there.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 from pybench.servers import folder as folders
-from pybench.servers import processes
+from pybench.servers import keeper, processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,21 @@ def clear_leftovers() -> list[Leftover]:
     for folder in folders.all_of_this_user():
         if not folders.is_abandoned(folder):
             continue
-        server = folders.noted_server(folder)
-        ended = server.pid if server is not None and processes.end(server, folder) else None
+        ended = _end_server(folder)
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             cleared.append(Leftover(folder, ended))
     return cleared
+
+
+def _end_server(folder: Path) -> int | None:
+    """End the server of `folder` with all its processes; its pid, when it still ran."""
+    server = folders.noted_server(folder)
+    data = folder / keeper.POSTGRES_DATA
+    # To Postgres SIGTERM says that it may wait for its clients.
+    signals = (signal.SIGINT, signal.SIGQUIT) if data.is_dir() else (signal.SIGTERM,)
+    ended = server.pid if server is not None and processes.end(server, folder, signals=signals) else None
+    for process in processes.working_in(data, "postgres"):
+        processes.end(process, data, signals=())
+    keeper.remove_shared_memory(folder)
+    return ended

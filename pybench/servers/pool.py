@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self, overload
 
 from pydantic import SecretStr
 
@@ -18,7 +18,11 @@ from pybench.servers.config import AppendFsync
 from pybench.servers.endpoint import Endpoint
 from pybench.servers.probe import probe
 from pybench.servers.server import GIVEN, Server
+from pybench.servers.supervised import Supervised
 from pybench.servers.supervisor import SupervisedServer
+
+if TYPE_CHECKING:
+    from pybench.servers.postgres import PostgresServer
 
 REPLICAS_S = 10.0
 """For replicas to be counted on."""
@@ -28,12 +32,36 @@ class RedisBackend(Protocol):
     """What the pool asks of a backend of the matrix."""
 
     @property
+    def kind(self) -> Literal["redis"]:
+        """What tells it from other backends."""
+
+    @property
     def name(self) -> str:
         """Unique in its matrix."""
 
     @property
     def urls(self) -> Sequence[SecretStr]:
         """Given servers; none: start them."""
+
+    @property
+    def source(self) -> binaries.Source:
+        """Where the binary to start is looked for."""
+
+
+class PostgresBackend(Protocol):
+    """What the pool asks of a backend of the matrix that is a Postgres."""
+
+    @property
+    def kind(self) -> Literal["postgres"]:
+        """What tells it from other backends."""
+
+    @property
+    def name(self) -> str:
+        """Unique in its matrix."""
+
+    @property
+    def urls(self) -> Sequence[SecretStr]:
+        """The given server, of which there is one; none: start it."""
 
     @property
     def source(self) -> binaries.Source:
@@ -49,7 +77,8 @@ class ServerPool:
     def __init__(self) -> None:
         self.cores: Sequence[int] = ()
         self._servers: dict[tuple[str, AppendFsync, int], list[Server]] = {}
-        self._supervised: list[SupervisedServer] = []
+        self._postgres: dict[str, list[PostgresServer]] = {}
+        self._supervised: list[Supervised] = []
 
     def __enter__(self) -> Self:
         return self
@@ -59,15 +88,37 @@ class ServerPool:
     ) -> None:
         self.close()
 
+    @overload
     def get(
         self, backend: RedisBackend, appendfsync: AppendFsync = "off", *, servers: int = 1, replicas: int = 0
-    ) -> list[Server]:
+    ) -> list[Server]: ...
+
+    @overload
+    def get(self, backend: PostgresBackend, *, sessions: int = 0) -> PostgresServer: ...
+
+    def get(
+        self,
+        backend: RedisBackend | PostgresBackend,
+        appendfsync: AppendFsync = "off",
+        *,
+        servers: int = 1,
+        replicas: int = 0,
+        sessions: int = 0,
+    ) -> list[Server] | PostgresServer:
         """The first `servers` of the backend's servers, with these settings and so many replicas each.
 
         Whoever asks for more gets the same ones first. Given servers have the replicas that they have.
 
+        Of Postgres the one server. One that pybench starts has room for `sessions` of a trial: ask for the most first,
+        for whoever asks for more later gets another server. A given one has the room that it has, as its facts tell.
+
         Raises ServerError, InputError for a URL.
         """
+        if backend.kind == "postgres":
+            return self._get_postgres(backend, sessions)
+        return self._get_redis(backend, appendfsync, servers, replicas)
+
+    def _get_redis(self, backend: RedisBackend, appendfsync: AppendFsync, servers: int, replicas: int) -> list[Server]:
         given = backend.urls
         assert not given or servers <= len(given), "a plan refuses cells that need more servers than are given"
         known = self._servers.setdefault((backend.name, appendfsync, replicas), [])
@@ -77,6 +128,22 @@ class ServerPool:
             else:
                 known.append(self._start(backend, appendfsync, replicas))
         return known[:servers]
+
+    def _get_postgres(self, backend: PostgresBackend, sessions: int) -> PostgresServer:
+        # Here, for it brings psycopg along, which takes 0.1 s.
+        from pybench.servers import postgres
+
+        known = self._postgres.setdefault(backend.name, [])
+        for server in known:
+            if backend.urls or postgres.room(server) >= sessions:
+                return server
+        if backend.urls:
+            server = postgres.given(backend.urls[0])
+        else:
+            supervised, server = postgres.start(backend.source, sessions=sessions, cores=self.cores)
+            self._supervised.append(supervised)
+        known.append(server)
+        return server
 
     def check(self) -> None:
         """Raise ServerError, with what it logged, if a server that the pool started has ended by itself."""
@@ -97,6 +164,7 @@ class ServerPool:
         while self._supervised:
             self._supervised.pop().stop()
         self._servers.clear()
+        self._postgres.clear()
 
     def _start(self, backend: RedisBackend, appendfsync: AppendFsync, replicas: int) -> Server:
         binary = binaries.find(backend.source)

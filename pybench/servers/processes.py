@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,14 +36,23 @@ class ProcessId:
         return _started(self.pid) == self.started
 
 
-def end(process: ProcessId, folder: Path, *, patience_s: float = 1.0) -> bool:
-    """End `process` if it works in `folder`: SIGTERM, after `patience_s` SIGKILL. True when it was ours and is gone."""
+def end(
+    process: ProcessId,
+    folder: Path,
+    *,
+    patience_s: float = 1.0,
+    signals: Sequence[signal.Signals] = (signal.SIGTERM,),
+) -> bool:
+    """End `process` if it works in `folder`; true when it was ours and is gone.
+
+    By `signals`, each after `patience_s` of the one before, and then by SIGKILL.
+    """
     handle = _open(process.pid)
     try:
         # Asked after the handle is open: from here on the pid cannot change hands under us (Linux).
         if not process.is_alive() or not _works_in(process.pid, folder):
             return False
-        for number, seconds in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 2.0)):
+        for number, seconds in (*((number, patience_s) for number in signals), (signal.SIGKILL, 2.0)):
             if not _signal(process.pid, handle, number):
                 return not process.is_alive()
             deadline = time.monotonic() + seconds
@@ -54,6 +64,23 @@ def end(process: ProcessId, folder: Path, *, patience_s: float = 1.0) -> bool:
     finally:
         if handle is not None:
             os.close(handle)
+
+
+def working_in(folder: Path, program: str) -> list[ProcessId]:
+    """The processes of `program` whose working folder is `folder`; empty where the system does not tell."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink() != folder:
+                continue
+            # The kernel marks a program whose file was replaced meanwhile.
+            name = (entry / "exe").readlink().name.removesuffix(" (deleted)")
+        except OSError:
+            continue  # It ended meanwhile, or belongs to somebody else.
+        process = ProcessId.of(int(entry.name))
+        if name == program and process is not None:
+            found.append(process)
+    return found
 
 
 def _started(pid: int) -> str | None:

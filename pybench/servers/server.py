@@ -56,7 +56,7 @@ class Server:
 
     def is_local(self) -> bool:
         """Whether it is on this machine: a socket, or an address of one of this machine's interfaces."""
-        return self.facts.peer is None or _is_of_this_machine(self.facts.peer)
+        return self.facts.peer is None or is_of_this_machine(self.facts.peer)
 
     def core_spec(self) -> ServerSpec:
         """For the Rust core, which takes numeric addresses only: the one that answered."""
@@ -107,7 +107,8 @@ class Server:
         return f"{error.message}; it was {self.label} when the run began"
 
 
-def _is_of_this_machine(address: str) -> bool:
+def is_of_this_machine(address: str) -> bool:
+    """Whether `address`, a numeric one, is that of one of the interfaces of this machine."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if parsed.is_loopback:
         return True

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import SecretStr
 
@@ -180,6 +180,7 @@ class _Backend:
     name: str = "replicated"
     urls: tuple[SecretStr, ...] = ()
     source: binaries.Source = "auto"
+    kind: Literal["redis"] = "redis"
 
 
 _POOL = ServerPool()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -22,6 +22,7 @@ class Backend:
     name: str = "here"
     urls: tuple[Any, ...] = ()
     source: Source = "auto"
+    kind: Literal["redis"] = "redis"
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ TESTS = Path(__file__).parents[1]
 
 LEAVES = """
 import subprocess, tempfile, threading, time
-from pybench.servers import binaries, supervisor
+from pybench.servers import binaries, supervised, supervisor
 
 def test_that_cleans_nothing_up():
     server, _ = supervisor.start(binaries.find("auto"))
-    supervisor._running.discard(server)
+    supervised.running.discard(server)
     kept.append(server)
     subprocess.Popen(["sleep", "60"], start_new_session=True).returncode = 0
     tempfile.mkdtemp(prefix="thesis-")

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 from pydantic import SecretStr
@@ -20,6 +21,7 @@ class Backend:
     name: str
     urls: tuple[SecretStr, ...] = ()
     source: Source = "auto"
+    kind: Literal["redis"] = "redis"
 
 
 def test_a_server_is_started_once_for_a_backend_and_its_persistence():

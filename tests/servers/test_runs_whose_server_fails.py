@@ -22,7 +22,7 @@ from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
 from pybench.records import load
 from pybench.resume import matrix_of, open_run
-from pybench.servers import binaries, read_figures, supervisor
+from pybench.servers import binaries, read_figures, supervised, supervisor
 from pybench.servers.supervisor import SupervisedServer
 from pybench.watch import Silent, Slot
 from tests.redis_client import connect
@@ -208,10 +208,10 @@ def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_p
     ids=["server", "keeper"],
 )
 def test_a_started_server_that_is_killed_is_told_with_how_it_ended(tmp_path: Path, victim, told: str):
-    others = set(supervisor._running)  # Those of fixtures that serve a whole session.
+    others = set(supervised.running)  # Those of fixtures that serve a whole session.
 
     def kill() -> None:
-        [ours] = supervisor._running - others
+        [ours] = supervised.running - others
         os.kill(victim(ours), signal.SIGKILL)
 
     assert told in failed(carried_out(tmp_path / "run", Meddler(kill), None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 from pydantic import SecretStr
@@ -19,6 +20,7 @@ class Backend:
     name: str
     urls: tuple[SecretStr, ...] = ()
     source: Source = "auto"
+    kind: Literal["redis"] = "redis"
 
 
 def test_whoever_needs_fewer_servers_gets_the_first_of_those_that_are_there():

@@ -229,8 +229,8 @@ def test_a_port_that_is_taken_meanwhile_is_tried_again_with_another(binary: Bina
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         ports = [taken]
-        really_free = supervisor._free_port
-        monkeypatch.setattr(supervisor, "_free_port", lambda: ports.pop() if ports else really_free())
+        really_free = supervisor.free_port
+        monkeypatch.setattr(supervisor, "free_port", lambda: ports.pop() if ports else really_free())
         server, facts = supervisor.start(binary, transport="tcp")
     assert server.endpoint.port != taken
     assert facts.process_id == server.pid

@@ -1,0 +1,88 @@
+"""Postgres: which servers can be started, whether one starts, and what the given ones are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import psycopg
+from pydantic import SecretStr
+
+from pybench.doctor.finding import Finding, Level
+from pybench.errors import PybenchError
+from pybench.servers import postgres
+from pybench.servers.postgres import PostgresServer, binaries, supervisor
+from pybench.servers.postgres.schema import left_schemas
+from pybench.servers.programs import Source
+
+SUBJECT = "postgres"
+
+FEW_SESSIONS = 20
+
+
+def examine_postgres(urls: Sequence[str | SecretStr], source: Source) -> list[Finding]:
+    """Binaries found, the first of `source` tried, every database of `urls` asked."""
+    findings = [*_found(), *_started(source)]
+    for url in urls:
+        findings += _given(url)
+    return findings
+
+
+def _found() -> Iterator[Finding]:
+    found, broken = binaries.find_all()
+    for binary in found:
+        yield Finding(Level.OK, SUBJECT, f"{binary.product} {binary.version}, {binary.source}")
+    for error in broken:
+        yield Finding(Level.WARN, SUBJECT, error.message, error.hint)
+
+
+def _started(source: Source) -> Iterator[Finding]:
+    begin = time.monotonic()
+    try:
+        server, facts = supervisor.start(binaries.find(source))
+    except PybenchError as error:
+        # Not bad: a run that has to do with Redis alone needs none.
+        yield Finding(Level.WARN, SUBJECT, error.message, error.hint)
+        return
+    took_ms = (time.monotonic() - begin) * 1000
+    server.stop()
+    yield Finding(Level.OK, SUBJECT, f"postgres {facts.version} starts in {took_ms:.0f} ms")
+
+
+def _given(url: str | SecretStr) -> Iterator[Finding]:
+    try:
+        server = postgres.given(SecretStr(url) if isinstance(url, str) else url)
+    except PybenchError as error:
+        yield Finding(Level.BAD, SUBJECT, error.message, error.hint)
+        return
+    facts = server.facts
+    where = "on this machine" if server.is_local() else "on another machine: run asks before it sends load there"
+    pooler = ", behind a pooler" if facts.pooled else ""
+    what = f"{server.endpoint} is {server.label}, {where}{pooler}"
+    free = f"{facts.sessions_free:,} of its {facts.max_connections:,} sessions free"
+    few = facts.sessions_free < FEW_SESSIONS
+    hint = "raise its max_connections, or end other clients" if few else None
+    yield Finding(Level.WARN if few else Level.OK, SUBJECT, f"{what}, {free}", hint)
+    if facts.settings.get("fsync") is False:
+        yield Finding(
+            Level.WARN, SUBJECT, f"{server.endpoint} runs with fsync off: it is faster than one that can be relied on"
+        )
+    yield from _left_on(server)
+
+
+def _left_on(server: PostgresServer) -> Iterator[Finding]:
+    try:
+        with server.session() as session:
+            left = left_schemas(session)
+    except (PybenchError, psycopg.Error) as error:
+        yield Finding(Level.WARN, SUBJECT, f"{server.endpoint} does not tell what schemas it has: {error}")
+        return
+    for schema in left:
+        if schema.over is not False:
+            known = "left by a run that is over" if schema.over else "of a run that may be over"
+            yield Finding(
+                Level.OK,
+                SUBJECT,
+                f"{server.endpoint} has schema {schema}: {known}",
+                f"DROP SCHEMA {schema.name} CASCADE",
+            )

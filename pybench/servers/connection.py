@@ -1,0 +1,208 @@
+"""One connection to something that may or may not be the server it should be, or no longer be one, within a deadline.
+
+Promises: ends by its deadline whatever the other side does or sends, and keeps a bounded number of bytes; a byte now
+and then does not put the deadline off. Does not know any protocol: what is built on it does.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import ClassVar, Protocol, Self
+
+from pydantic import SecretStr
+
+from pybench.errors import ServerError
+
+MOST_BYTES = 4_000_000
+"""Of what answers the questions that were asked together; INFO is some thousands."""
+
+
+class Address(Protocol):
+    """Where to connect to. As text it shows no password."""
+
+    @property
+    def unix(self) -> str | None:
+        """The path of a Unix socket; None: a host and a port."""
+
+    @property
+    def host(self) -> str | None:
+        """A name, or a numeric address."""
+
+    @property
+    def port(self) -> int:
+        """Of the host."""
+
+    @property
+    def password(self) -> SecretStr | None:
+        """Never shown."""
+
+
+class Connection:
+    """Every method raises ServerError when there is no sense to be had from the other side."""
+
+    expected: ClassVar[str]
+    """Whose protocol it speaks: `Redis`."""
+
+    socket_hint: ClassVar[str]
+    """What closes a Unix socket to this user."""
+
+    def __init__(self, where: Address, *, seconds: float) -> None:
+        self._where = where
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._received = bytearray()
+        self._bytes = 0
+        self._answered = False
+        self._socket = self._connect()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    @property
+    def peer(self) -> str | None:
+        """The numeric address that answered; None for a Unix socket."""
+        return None if self._where.unix is not None else str(self._socket.getpeername()[0])
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline; never zero, which would mean "do not block" to a socket."""
+        return max(self._deadline - time.monotonic(), 0.001)
+
+    def allow(self, seconds: float) -> None:
+        """Set the deadline anew: `seconds` from now."""
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+
+    def _send(self, data: bytes) -> None:
+        self._bytes = len(self._received)
+        try:
+            self._socket.settimeout(self.left)
+            self._socket.sendall(data)
+        except OSError as error:
+            raise self._silence(error) from None
+
+    def _connect(self) -> socket.socket:
+        where = self._where
+        try:
+            if where.unix is not None:
+                return self._connect_to(socket.AF_UNIX, where.unix)
+            found = self._resolve()
+            for index, (family, address) in enumerate(found):
+                try:
+                    return self._connect_to(family, address, share=len(found) - index)
+                except OSError:
+                    if index == len(found) - 1:
+                        raise
+        except socket.gaierror as error:
+            raise ServerError(f"{where}: no such host ({error.strerror})", hint="check the name in the URL") from None
+        except OSError as error:
+            raise self._unreachable(error) from None
+        raise AssertionError("a name resolves to at least one address")
+
+    def _resolve(self) -> list[tuple[int, object]]:
+        # In a thread because the resolver knows no deadline of ours; a late answer falls on the floor.
+        found: list[tuple[int, object]] = []
+        failed: list[OSError] = []
+
+        def ask() -> None:
+            try:
+                answers = socket.getaddrinfo(self._where.host, self._where.port, type=socket.SOCK_STREAM)
+                found.extend((family, address) for family, _, _, _, address in answers)
+            except OSError as error:
+                failed.append(error)
+
+        resolver = threading.Thread(target=ask, daemon=True)
+        resolver.start()
+        resolver.join(self.left)
+        if failed:
+            raise failed[0]
+        if not found:
+            raise TimeoutError
+        return found
+
+    def _connect_to(self, family: int, address: object, *, share: int = 1) -> socket.socket:
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            # A name may stand for several addresses: the first that hangs must leave time for the next.
+            connection.settimeout(self.left / share)
+            connection.connect(address)  # type: ignore[arg-type]
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _unreachable(self, error: OSError) -> ServerError:
+        where = self._where
+        if isinstance(error, TimeoutError):
+            return ServerError(
+                f"{where} does not answer within {self._seconds:g} s", hint="check host, port and firewalls"
+            )
+        if error.errno == errno.ENOENT:
+            return ServerError(f"{where}: no such socket", hint="start the server, or check the path")
+        if error.errno == errno.ECONNREFUSED:
+            return ServerError(
+                f"{where} refuses connections: nothing listens there", hint="start the server, or check the address"
+            )
+        if error.errno == errno.EACCES:
+            return ServerError(
+                f"{where}: permission denied", hint=f"the socket belongs to another user: see {self.socket_hint}"
+            )
+        return ServerError(f"{where} cannot be reached: {error.strerror or error}", hint="check the address")
+
+    def _silence(self, error: OSError) -> ServerError:
+        where = self._where
+        if isinstance(error, TimeoutError):
+            if self._received:
+                return ServerError(
+                    f"{where} sent only part of a reply within {self._seconds:g} s{self._shown(self._received)}",
+                    hint=f"is this a {self.expected} server, and is it healthy?",
+                )
+            return ServerError(
+                f"{where} accepts connections but does not answer within {self._seconds:g} s",
+                hint=f"is this a {self.expected} server, and is it busy or stopped?",
+            )
+        return ServerError(
+            f"{where} closed the connection" + ("" if self._answered else " without an answer"),
+            hint=f"is this a {self.expected} server? a server that asks for TLS cannot be used yet",
+        )
+
+    def _more(self) -> None:
+        try:
+            if time.monotonic() >= self._deadline:
+                raise TimeoutError
+            self._socket.settimeout(self.left)
+            got = self._socket.recv(65536)
+            if not got:
+                raise ConnectionResetError
+        except OSError as error:
+            raise self._silence(error) from None
+        self._bytes += len(got)
+        if self._bytes > MOST_BYTES:
+            raise self._stranger(self._received)
+        self._received += got
+
+    def _stranger(self, begins: bytes | bytearray) -> ServerError:
+        """What is told of a first answer that is none of the protocol."""
+        where = self._where
+        if begins[:15].lower().startswith((b"http/", b"<!doctype html", b"<html")):
+            return ServerError(f"{where} is a web server, not {self.expected}", hint="check the port")
+        if begins.startswith(b"\x15\x03"):
+            return ServerError(f"{where} asks for TLS, which comes in a later step", hint="give its port without TLS")
+        return ServerError(
+            f"{where} does not speak the {self.expected} protocol{self._shown(begins)}", hint="check the port"
+        )
+
+    def _shown(self, data: bytes | bytearray) -> str:
+        # Something that sends back what it gets, whole or in pieces, would have us print the password.
+        if self._where.password is not None:
+            return ""
+        return f": {bytes(data[:40])!r}".replace("b", "", 1) + (" ..." if len(data) > 40 else "")

@@ -1,0 +1,134 @@
+"""Sessions of the control plane: what pybench itself asks a Postgres, through psycopg.
+
+Promises: errors come out as ServerError; nothing waits beyond its seconds, also when the server hangs; what the
+environment says to libpq (PGHOST, PGPASSWORD, a service file) changes nothing, for the Rust core does not see it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+from pybench.errors import ServerError
+from pybench.servers.endpoint import ANSWER_S
+from pybench.servers.postgres.endpoint import PostgresEndpoint
+from pybench.servers.postgres.refusals import failed
+
+NAME = "pybench"
+"""The `application_name` of the control plane."""
+
+LEAST_TIMEOUT_S = 2
+"""Of libpq, which knows whole seconds only."""
+
+Session = psycopg.Connection[tuple[Any, ...]]
+
+
+def connect(
+    endpoint: PostgresEndpoint, *, peer: str | None = None, name: str = NAME, seconds: float = ANSWER_S
+) -> Session:
+    """A new session, each statement a transaction of its own. Raises ServerError, within `seconds`.
+
+    `peer` is the numeric address to go to, where it is known.
+    """
+    arrived: list[Session] = []
+    failures: list[psycopg.Error] = []
+    late = threading.Event()
+
+    def go() -> None:
+        try:
+            session = psycopg.connect(
+                **_parameters(endpoint, peer, name, seconds), autocommit=True, prepare_threshold=None
+            )
+        except psycopg.Error as error:
+            failures.append(error)
+            return
+        arrived.append(session)
+        if late.is_set():
+            session.close()
+
+    # In a thread because psycopg takes no deadline below two seconds, and resolves names without any.
+    thread = threading.Thread(target=go, name="pybench-postgres-login", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if arrived:
+        return arrived[0]
+    if failures:
+        raise failed(endpoint, failures[0]) from None
+    late.set()
+    for session in arrived:
+        session.close()
+    raise ServerError(
+        f"{endpoint} accepts connections but does not let in within {seconds:g} s",
+        hint="is it busy or stopped? pybench doctor looks at it",
+    )
+
+
+@contextlib.contextmanager
+def within(endpoint: PostgresEndpoint, session: Session, seconds: float) -> Iterator[None]:
+    """Inside, statements of `session` fail with ServerError, and at the latest after `seconds`: then it is cut off."""
+    cut = threading.Event()
+    # A second file descriptor of the same socket: it cannot become another's while we hold it.
+    own = socket.socket(fileno=os.dup(session.fileno()))
+
+    def cut_off() -> None:
+        cut.set()
+        with contextlib.suppress(OSError):
+            own.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut_off)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except psycopg.Error as error:
+        if cut.is_set():
+            raise ServerError(
+                f"{endpoint} does not answer within {seconds:g} s", hint="is it busy or stopped? see its log"
+            ) from None
+        raise failed(endpoint, error) from None
+    finally:
+        timer.cancel()
+        timer.join()
+        own.close()
+
+
+@contextlib.contextmanager
+def session(
+    endpoint: PostgresEndpoint, *, peer: str | None = None, name: str = NAME, seconds: float = ANSWER_S
+) -> Iterator[Session]:
+    """A session that is closed at the end, all inside `within` its seconds."""
+    opened = connect(endpoint, peer=peer, name=name, seconds=seconds)
+    try:
+        with within(endpoint, opened, seconds):
+            yield opened
+    finally:
+        opened.close()
+
+
+def _parameters(endpoint: PostgresEndpoint, peer: str | None, name: str, seconds: float) -> dict[str, Any]:
+    """For libpq: everything that the environment could change otherwise."""
+    return {
+        "host": endpoint.folder or endpoint.host,
+        "hostaddr": peer or "",
+        "port": endpoint.port,
+        "user": endpoint.user,
+        "dbname": endpoint.database,
+        "password": "" if endpoint.password is None else endpoint.password.get_secret_value(),
+        # A path that cannot be: an empty one would be that of the user's own file.
+        "passfile": f"{os.devnull}/none",
+        "sslmode": "disable",
+        "gssencmode": "disable",
+        "channel_binding": "prefer",
+        "target_session_attrs": "any",
+        "client_encoding": "utf8",
+        "options": "",
+        "application_name": name,
+        "connect_timeout": max(LEAST_TIMEOUT_S, math.ceil(seconds)),
+    }

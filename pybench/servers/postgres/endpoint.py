@@ -1,0 +1,133 @@
+"""The address of one Postgres database, with the credentials for it.
+
+Promises: no text made from an endpoint, and no error raised here, contains the password.
+Does not connect; `pybench.servers.postgres.probe` finds out what stands behind it.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import SecretStr
+
+from pybench.errors import InputError
+from pybench.servers.endpoint import without_password
+
+ENVIRONMENT: Final = "PYBENCH_POSTGRES_URL"
+"""The variable that names a server where nothing else does."""
+
+DEFAULT_PORT: Final = 5432
+DEFAULT_FOLDER: Final = "/var/run/postgresql"
+"""Of the socket, where an address names neither host nor folder: that of Debian and its kin."""
+
+_FORMS = "postgresql://[user[:password]@]host[:port]/database or postgresql:///database?host=/socket/folder"
+_SCHEMES = ("postgresql", "postgres")
+_UNDERSTOOD = {"host", "hostaddr", "port", "user", "password", "dbname", "sslmode"}
+_WITHOUT_TLS = {"disable", "allow", "prefer"}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresEndpoint:
+    """Either the folder of a Unix socket, or a host; and a port, which is part of the socket's name, too."""
+
+    user: str
+    database: str
+    folder: str | None = None
+    host: str | None = None
+    port: int = DEFAULT_PORT
+    password: SecretStr | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.folder is None) != (self.host is None), "an endpoint is a folder or a host"
+
+    @classmethod
+    def parse(cls, url: str | SecretStr) -> PostgresEndpoint:
+        """Read a URL. Raises InputError that names it without its password."""
+        text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
+        shown = without_password(text)
+        if text.partition("://")[0].lower() not in _SCHEMES or "://" not in text:
+            raise InputError(f"{shown} is not the URL of a Postgres database", hint=f"give {_FORMS}")
+        reason = _reason_to_refuse(text)
+        try:
+            # libpq knows its schemes in lower case only.
+            parts = {} if reason else conninfo_to_dict(re.sub(r"^\w+", lambda scheme: scheme[0].lower(), text))
+        except ProgrammingError:
+            # Without its cause: the parser quotes pieces of the URL, and a piece of a password may be among them.
+            reason = "it cannot be parsed"
+        if not reason:
+            reason = _reason_to_refuse_parts({name: str(value) for name, value in parts.items()})
+        if reason:
+            raise InputError(
+                f"{shown}: {reason}", hint=f"give {_FORMS}; write special characters of a password as %XX"
+            ) from None
+        return cls._of({name: str(value) for name, value in parts.items()})
+
+    @classmethod
+    def _of(cls, parts: dict[str, str]) -> PostgresEndpoint:
+        place = parts.get("hostaddr") or parts.get("host") or DEFAULT_FOLDER
+        is_folder = place.startswith("/")
+        user = parts.get("user") or getpass.getuser()
+        return cls(
+            user=user,
+            database=parts.get("dbname") or user,
+            folder=place if is_folder else None,
+            host=None if is_folder else place,
+            port=int(parts.get("port") or DEFAULT_PORT),
+            password=SecretStr(parts["password"]) if parts.get("password") else None,
+        )
+
+    @property
+    def unix(self) -> str | None:
+        """The path of the Unix socket; None: it is a host and a port."""
+        return None if self.folder is None else f"{self.folder.rstrip('/')}/.s.PGSQL.{self.port}"
+
+    @property
+    def address(self) -> str:
+        """Where it is, without credentials."""
+        return self._url("")
+
+    def at(self, peer: str | None) -> PostgresEndpoint:
+        """The same at the numeric address that answered: a name may stand for several servers."""
+        return self if peer is None else replace(self, host=peer)
+
+    def __str__(self) -> str:
+        secret = ":***" if self.password is not None else ""
+        return self._url(f"{quote(self.user, safe='')}{secret}@")
+
+    def _url(self, user: str) -> str:
+        database = quote(self.database, safe="")
+        if self.folder is not None:
+            port = f"&port={self.port}" if self.port != DEFAULT_PORT else ""
+            return f"postgresql://{user}/{database}?host={quote(self.folder)}{port}"
+        host = f"[{self.host}]" if self.host is not None and ":" in self.host else self.host
+        return f"postgresql://{user}{host}:{self.port}/{database}"
+
+
+def _reason_to_refuse(url: str) -> str | None:
+    """What the parser would pass over in silence, or take for something else than was meant."""
+    if re.search(r"\s", url):
+        return "it holds white space"
+    if "#" in url:
+        return "it holds an unescaped '#'"
+    if "@" in url.partition("?")[2]:
+        return "it holds an unescaped '?' or '@'"
+    return None
+
+
+def _reason_to_refuse_parts(parts: dict[str, str]) -> str | None:
+    unknown = sorted(set(parts) - _UNDERSTOOD)
+    if unknown:
+        return f"unknown option {unknown[0]!r}"
+    if parts.get("sslmode", "prefer") not in _WITHOUT_TLS:
+        return f"TLS comes in a later step: sslmode={parts['sslmode']} asks for it"
+    if any("," in parts.get(name, "") for name in ("host", "hostaddr", "port")):
+        return "it names several servers"
+    if not parts.get("port", "1").isdecimal() or not 0 < int(parts.get("port", "1")) < 65536:
+        return "the port is no number from 1 to 65535"
+    return None

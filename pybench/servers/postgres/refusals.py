@@ -1,0 +1,75 @@
+"""What an error of Postgres means to its user, and what to do about it; no error made here has the password."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+
+from pybench.errors import ServerError
+from pybench.servers.postgres.endpoint import PostgresEndpoint
+from pybench.servers.refusals import Meaning
+
+_SHOWN = 200
+
+WRONG_PASSWORD = "28P01"
+UNKNOWN_DATABASE = "3D000"
+TOO_MANY = "53300"
+STARTING = "57P03"
+
+BY_CODE = {
+    WRONG_PASSWORD: Meaning("refuses this user and password", "check both; special characters as %XX"),
+    TOO_MANY: Meaning("has no session left", "raise its max_connections, or end other clients"),
+    STARTING: Meaning("is starting up, recovering or shutting down", "wait, and try again"),
+    "57P01": Meaning("ended our session: an administrator said so, or it shuts down", "see its log"),
+    "57P02": Meaning("ended our session: another one of its processes had crashed", "see its log"),
+    "53100": Meaning("has a full disk", "free some space there"),
+    "53200": Meaning("is out of memory", "give it more, or lower its max_connections"),
+    "25006": Meaning("takes no writes", "is it a standby? give its primary"),
+}
+"""By SQLSTATE."""
+
+_UNREACHABLE = (
+    (re.compile("Connection refused"), Meaning("refuses connections: nothing listens there", "start the server")),
+    (re.compile("No such file or directory"), Meaning("is not there: no such socket", "start the server")),
+    (re.compile("server closed the connection|Connection reset|connection is lost"), Meaning("hung up", "see its log")),
+)
+"""What libpq says, in English only, where the server said nothing."""
+
+_BY_WORDS = (
+    (re.compile("password authentication failed|SCRAM"), WRONG_PASSWORD),
+    (re.compile("remaining connection slots|too many (clients|connections)"), TOO_MANY),
+    (re.compile('database ".*" does not exist'), UNKNOWN_DATABASE),
+    (re.compile("the database system is"), STARTING),
+)
+"""What a log-in that failed leaves us of the code: words, in English only."""
+
+
+def refused(endpoint: PostgresEndpoint, code: str | None, text: str) -> ServerError:
+    """The error for the user to whom the server said `text`."""
+    if endpoint.password is not None:
+        text = text.replace(endpoint.password.get_secret_value(), "***")
+    meaning = BY_CODE.get(code or "") or _of_words(endpoint, code, text.strip()[:_SHOWN])
+    return ServerError(f"{endpoint} {meaning.what}", hint=meaning.hint)
+
+
+def failed(endpoint: PostgresEndpoint, error: psycopg.Error) -> ServerError:
+    """The error for the user whose log-in or statement failed."""
+    # A message of libpq tells where it went, and then what the server answered; it may do so for several addresses.
+    text = " ".join(str(error).rpartition("FATAL:")[2].split())
+    if error.sqlstate is None and "FATAL:" not in str(error):
+        for words, meaning in _UNREACHABLE:
+            if words.search(text):
+                return ServerError(f"{endpoint} {meaning.what}", hint=meaning.hint)
+    code = error.sqlstate or next((code for words, code in _BY_WORDS if words.search(text)), None)
+    return refused(endpoint, code, text)
+
+
+def _of_words(endpoint: PostgresEndpoint, code: str | None, text: str) -> Meaning:
+    if code == UNKNOWN_DATABASE:
+        return Meaning(f"has no database {endpoint.database!r}", "create it: createdb")
+    if code == "28000":
+        return Meaning(f"does not let this user in: {text}", "see its pg_hba.conf; TLS comes in a later step")
+    if code == "42501":
+        return Meaning(f"does not let this user do what a run needs: {text}", "GRANT CREATE ON DATABASE ... TO ...")
+    return Meaning(f"answers with an error: {text}", "pybench doctor looks at it")

@@ -1,0 +1,225 @@
+"""A server process of ours under its keeper: watched, and ended for good.
+
+Promises: it is gone, folder and all, after `stop`, at the interpreter's end, and when this process dies in any way (see
+`keeper`). Signals are not caught here: whoever turns SIGTERM into an exception gets a tidy end, everybody else the
+keeper's. Does not know what kind of server it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import SecretStr
+
+from pybench.errors import ServerError
+from pybench.servers import folder as folders
+from pybench.servers import keeper, processes
+from pybench.servers.folder import ServerFolder
+from pybench.servers.processes import ProcessId
+from pybench.servers.programs import Binary
+
+LOOPBACK = "127.0.0.1"
+
+START_S = 15.0
+"""Starting takes 0.1 s; a machine that swaps is given this long."""
+
+Ready = TypeVar("Ready")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a keeper is told."""
+
+    command: Sequence[str]
+    files: int
+    """Open files wanted."""
+    cores: Sequence[int] = ()
+    """The cores to keep to; none: any."""
+    user: tuple[int, int] | None = None
+    """Numbers of the user and group to run it as; None: our own."""
+    endings: Sequence[signal.Signals] = (signal.SIGTERM,)
+    """What ends it, each after the one before did not."""
+
+    def keeper_command(self, folder: ServerFolder) -> list[str]:
+        """The command line of the keeper."""
+        return [
+            *(sys.executable, "-I", "-S", keeper.__file__),
+            *(str(folder.path), str(self.files), ",".join(map(str, self.cores)) or "all"),
+            "same" if self.user is None else f"{self.user[0]}:{self.user[1]}",
+            ",".join(number.name.removeprefix("SIG") for number in self.endings),
+            *(str(folder.lock), *self.command),
+        ]
+
+
+class Supervised:
+    """A server under its keeper, in a folder that is ours and goes with it. `stop` may be called more than once."""
+
+    def __init__(self, binary: Binary, folder: ServerFolder, launch: Launch, secret: SecretStr | None = None) -> None:
+        self.binary = binary
+        self.pid = 0
+        self._secret = secret
+        self._process: ProcessId | None = None
+        self._folder = folder
+        self._patience_s = keeper.PATIENCE_S * (1 + len(launch.endings)) + 3.0
+        self._keeper = subprocess.Popen(
+            launch.keeper_command(folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(folder.lock,),
+            start_new_session=True,
+            env={name: value for name, value in os.environ.items() if not name.startswith(("PYBENCH_", "PG"))},
+        )
+        self._said = b""
+        self._logged_at_start = 0
+        self._stopped = False
+        running.add(self)
+
+    @property
+    def folder(self) -> Path:
+        """The private folder, which is gone after `stop`."""
+        return self._folder.path
+
+    def is_running(self) -> bool:
+        """Whether the server still runs; costs one look at a pipe."""
+        return not self._stopped and self.end() is None
+
+    def end(self) -> str | None:
+        """How the server ended by itself, such as `was killed by SIGKILL`; None while it runs."""
+        words = self._words()
+        if "exit" in words:
+            return _told(int(words["exit"]))
+        status = self._keeper.poll()
+        return None if status is None else f"ended with its keeper, which {_told(status)}"
+
+    def log_tail(self, lines: int = 10) -> str:
+        """The last lines that the server printed, without its password; empty when there are none.
+
+        Of one that was ready, only those that came after that.
+        """
+        try:
+            with (self.folder / folders.LOG).open(encoding="utf-8", errors="replace") as log:
+                log.seek(self._logged_at_start)
+                tail = "".join(deque(log, lines)).strip()
+        except OSError:
+            return ""
+        return tail if self._secret is None else tail.replace(self._secret.get_secret_value(), "***")
+
+    def stop(self) -> None:
+        """End the server and remove its folder. At most some seconds, even when the server hangs."""
+        if self._stopped:
+            return
+        self._stopped = True
+        running.discard(self)
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.close()
+        try:
+            self._keeper.wait(self._patience_s)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()
+            self._keeper.wait()
+        # With a keeper that was killed the kernel ends the server, but only on Linux.
+        if self._process is not None:
+            processes.end(self._process, self.folder)
+        self._keeper.stdout.close()
+        self._folder.remove()
+
+    def forget(self) -> None:
+        """Let go of it without ending it: in a child after a fork, whose parent goes on with the server."""
+        self._stopped = True
+        for pipe in (self._keeper.stdin, self._keeper.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._keeper.returncode = 0  # It is no child of this process, and not to be waited for.
+        os.close(self._folder.lock)
+
+    def await_ready(self, look: Callable[[], Ready | None]) -> Ready:
+        """Until `look` finds it ready: what that returned. Raises ServerError with the end of its log."""
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            words = self._words()
+            if "exit" in words or self._keeper.poll() is not None:
+                raise self._did_not_start("ended at once")
+            if not self.pid and "pid" in words:
+                self._note_pid(int(words["pid"]))
+            found = look()
+            if found is not None and self.pid:
+                self._logged_at_start = (self.folder / folders.LOG).stat().st_size
+                return found
+            time.sleep(0.005)
+        raise self._did_not_start(f"does not answer after {START_S:g} s")
+
+    def await_success(self, seconds: float) -> None:
+        """Until a program that ends by itself has done its work. Raises ServerError with the end of its log."""
+        deadline = time.monotonic() + seconds
+        while (end := self.end()) is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        if self._words().get("exit") != "0":
+            raise self._did_not_start(end or f"does not end within {seconds:g} s")
+
+    def _note_pid(self, pid: int) -> None:
+        self.pid = pid
+        self._process = ProcessId.of(pid)
+        if self._process is not None:
+            self._folder.note_server(self._process)
+
+    def _did_not_start(self, how: str) -> ServerError:
+        tail = self.log_tail()
+        said = f"; it said last:\n{tail}" if tail else ", and said nothing"
+        return ServerError(f"{self.binary.path} {how}{said}", hint="pybench doctor")
+
+    def _words(self) -> dict[str, str]:
+        """What the keeper has said: `pid` and, once the server ended by itself, `exit`."""
+        pipe = self._keeper.stdout
+        assert pipe is not None
+        while select.select([pipe], [], [], 0)[0]:
+            got = os.read(pipe.fileno(), 256)
+            if not got:
+                break
+            self._said += got
+        lines = self._said.decode().split("\n")[:-1]
+        return {word: value for word, _, value in (line.partition(" ") for line in lines)}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listened on a moment ago."""
+    with socket.socket() as probe_socket:
+        probe_socket.bind((LOOPBACK, 0))
+        return int(probe_socket.getsockname()[1])
+
+
+def _told(status: int) -> str:
+    """An exit status in words; a negative one is a signal's number."""
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+running: set[Supervised] = set()
+"""Those of this process."""
+
+
+@atexit.register
+def _stop_all() -> None:
+    for server in list(running):
+        server.stop()
+
+
+def _forget_all() -> None:
+    for server in list(running):
+        server.forget()
+    running.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)
