@@ -25,8 +25,10 @@ pub(crate) struct Shared {
     pub(crate) dies: bool,
     /// The lease in full: how long a key may stay that nobody can take back.
     pub(crate) ttl: Nanos,
-    /// Each client has a connection of its own to the first server, beside the shared ones.
+    /// Each client has a connection of its own to the first server, beside the shared ones, if there are any.
     pub(crate) has_own_connections: bool,
+    /// Clients send over connections that they share.
+    pub(crate) shares_connections: bool,
     poll: Poll,
 }
 
@@ -52,6 +54,7 @@ impl Shared {
             dies: spec.dies,
             ttl: spec.lock.lease.ttl().into(),
             has_own_connections: spec.strategy.owns_connection(),
+            shares_connections: spec.strategy.shares_connections(),
             poll: spec.poll,
         })
     }

@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 use check::ClientId;
 use locks::{Actions, CallId, Keys, Nanos};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use wire::Encoder;
 
 use crate::LoadError;
 use crate::client::{Client, ClientFigures};
 use crate::clock;
-use crate::connection::{Connection, Target};
+use crate::connection::Connection;
 use crate::control::{Control, Stage};
+use crate::dialect::{Encoder, Target};
 use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
 use crate::shared::Shared;
@@ -84,6 +84,7 @@ pub(crate) struct Thread {
     pub(crate) counting: bool,
     /// A connection that fails ends the trial: true until all stood once.
     pub(crate) connecting: bool,
+    pub(crate) connecting_since: Nanos,
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
@@ -157,12 +158,15 @@ impl Thread {
             return Ok(());
         }
         self.control.enter(Stage::Draining, clock::now());
-        self.rest()
+        self.rest()?;
+        self.say_goodbye();
+        Ok(())
     }
 
     /// Opens all connections; each must stand once before the trial begins.
     fn connect(&mut self) -> Result<(), LoadError> {
         let began = clock::now();
+        self.connecting_since = began;
         while let Some(waiting) = self.connections.iter().find(|connection| !connection.is_ready()) {
             if self.control.stopped() {
                 return Ok(());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use locks::Key;
+use locks::{Key, Parameter, Statement};
 use sha2::{Digest, Sha256};
 
 use crate::KeyNames;
@@ -25,11 +25,17 @@ pub struct Hashes {
 const TABLE: u32 = 1 << 16;
 
 impl Hashes {
-    pub fn new(names: &KeyNames) -> Self {
-        let known = (0..names.count().min(TABLE)).map(|key| hash(&names.name(Key(key))));
+    /// For these statements: without one that asks for a number the table stays empty.
+    pub fn new(names: &KeyNames, statements: &[Statement]) -> Self {
+        let asks = |statement: &Statement| statement.parameters().contains(&Parameter::Hash);
+        let count = if statements.iter().any(asks) {
+            names.count().min(TABLE)
+        } else {
+            0
+        };
         Self {
             names: names.clone(),
-            known: known.collect(),
+            known: (0..count).map(|key| hash(&names.name(Key(key)))).collect(),
         }
     }
 

@@ -83,8 +83,8 @@ fn kind_of(code: [u8; 5]) -> ErrorKind {
         b"57014" => ErrorKind::Canceled,
         b"25P02" => ErrorKind::InFailedTransaction,
         b"53300" => ErrorKind::TooManyConnections,
-        // Shut down, crashed, starting up, database dropped, idle for too long without a transaction and within one; and
-        // whatever befell the connection.
+        // Shut down, crashed, starting up, database dropped, idle for too long without a transaction and within one;
+        // and whatever befell the connection.
         b"57P01" | b"57P02" | b"57P03" | b"57P04" | b"57P05" | b"25P03" | [b'0', b'8', ..] => ErrorKind::SessionEnded,
         b"25006" => ErrorKind::ReadOnly,
         b"53200" => ErrorKind::OutOfMemory,

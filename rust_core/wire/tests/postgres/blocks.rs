@@ -27,7 +27,7 @@ pub(crate) fn spec(prepare: Prepare) -> SessionSpec<'static> {
 
 fn encoder(prepare: Prepare) -> Encoder {
     let names = KeyNames::new(b"run:", 100);
-    Encoder::new(&spec(prepare), Arc::new(Hashes::new(&names))).unwrap()
+    Encoder::new(&spec(prepare), Arc::new(Hashes::new(&names, ALL))).unwrap()
 }
 
 fn block(prepare: Prepare, statement: Statement) -> Vec<u8> {
@@ -72,13 +72,13 @@ fn a_lock_is_asked_for_with_the_hash_of_its_name() {
 #[test]
 fn the_hash_is_the_first_half_of_a_quarter_of_sha_256() {
     // `printf abc | sha256sum` begins with ba7816bf8f01cfea.
-    assert_eq!(hash(b"abc"), 0xba78_16bf_8f01_cfea_u64 as i64);
+    assert_eq!(hash(b"abc").cast_unsigned(), 0xba78_16bf_8f01_cfea);
 }
 
 #[test]
 fn keys_beyond_the_table_have_the_same_hashes() {
     let names = KeyNames::new(b"many:", 70_000);
-    let hashes = Hashes::new(&names);
+    let hashes = Hashes::new(&names, ALL);
     for key in [0, 65_535, 65_536, 69_999].map(Key) {
         assert_eq!(hashes.of(key), hash(&names.name(key)), "{key:?}");
     }
@@ -154,7 +154,7 @@ fn a_table_whose_name_would_end_a_text_is_refused() {
             table: "a\0b",
             ..spec(prepare)
         };
-        let hashes = Arc::new(Hashes::new(&KeyNames::new(b"", 1)));
+        let hashes = Arc::new(Hashes::new(&KeyNames::new(b"", 1), ALL));
         let by_plan = wire::postgres::LogInPlan::new(&spec).is_err();
         assert!(by_plan || Encoder::new(&spec, hashes).is_err(), "{prepare:?}");
     }

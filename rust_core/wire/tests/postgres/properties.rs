@@ -86,7 +86,10 @@ fn lengths() -> impl Strategy<Value = Vec<usize>> {
 
 proptest! {
     #[test]
-    fn answers_are_the_same_however_their_bytes_come(all in prop::collection::vec(answers(), 0..6), lengths in lengths()) {
+    fn answers_are_the_same_however_their_bytes_come(
+        all in prop::collection::vec(answers(), 0..6),
+        lengths in lengths(),
+    ) {
         let bytes: Vec<u8> = all.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let expected: Vec<Reply> = all.iter().map(|(_, reply)| *reply).collect();
         prop_assert_eq!(read_in_pieces(&bytes, &lengths), (expected, None));
@@ -98,7 +101,8 @@ proptest! {
         let (pieces, same) = read_in_pieces(&bytes, &lengths);
         prop_assert_eq!(whole, pieces);
         // What is shown of the bytes is what had come by then.
-        prop_assert_eq!(broken.map(|broken| std::mem::discriminant(&broken)), same.map(|same| std::mem::discriminant(&same)));
+        let kind = |broken: Option<Broken>| broken.map(|broken| std::mem::discriminant(&broken));
+        prop_assert_eq!(kind(broken), kind(same));
     }
 
     #[test]
@@ -111,7 +115,10 @@ proptest! {
     }
 
     #[test]
-    fn a_log_in_takes_any_bytes(bytes in nearly_answers(), first in prop::sample::select(vec![0_u32, 3, 5, 10, 11, 12])) {
+    fn a_log_in_takes_any_bytes(
+        bytes in nearly_answers(),
+        first in prop::sample::select(vec![0_u32, 3, 5, 10, 11, 12]),
+    ) {
         let plan = LogInPlan::new(&spec(Prepare::Named)).unwrap();
         let mut log_in = LogIn::default();
         let asked = message(b'R', &[&first.to_be_bytes()[..], b"SCRAM-SHA-256\0\0"].concat());
