@@ -5,18 +5,26 @@ use std::sync::Arc;
 use crate::fair::Fair;
 use crate::fair_queue::FairQueue;
 use crate::fenced::fenced;
+use crate::layered::Layered;
 use crate::leased::Leased;
 use crate::multilock::Multilock;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
 use crate::notify::Notify;
+use crate::optimistic::Optimistic;
+use crate::pg_advisory::PgAdvisory;
+use crate::pg_lease::PgLease;
+use crate::pg_optimistic::PgOptimistic;
+use crate::pg_row::PgRow;
+use crate::pg_serializable::PgSerializable;
 use crate::read_write::ReadWrite;
 use crate::redisson::Redisson;
 use crate::redlock::Redlock;
 use crate::reentrant::Reentrant;
 use crate::replicated::Replicated;
 use crate::semaphore::Semaphore;
+use crate::session::BySession;
 use crate::watchdog::watchdog;
 use crate::{Actions, Chance, Event, LockMachine, Nanos, Spec, Strategy};
 
@@ -86,12 +94,15 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
         Strategy::RedissonRedlock(rules) | Strategy::RedissonMultilock(rules) => {
             Box::new(Redisson::new(rules, spec, chance))
         }
-        Strategy::PgAdvisory { .. }
-        | Strategy::PgRow { .. }
-        | Strategy::PgLease
-        | Strategy::PgOptimistic
-        | Strategy::PgSerializable
-        | Strategy::Layered => unimplemented!("{strategy:?}"),
+        Strategy::PgAdvisory { scope, wait, session } => {
+            let lock = PgAdvisory { scope, wait, session };
+            Box::new(BySession::new(spec, chance, lock))
+        }
+        Strategy::PgRow { wait } => Box::new(BySession::new(spec, chance, PgRow { wait })),
+        Strategy::PgLease => Box::new(Leased::new(spec, chance, PgLease)),
+        Strategy::PgOptimistic => Box::new(Optimistic::<PgOptimistic>::new(spec, chance)),
+        Strategy::PgSerializable => Box::new(Optimistic::<PgSerializable>::new(spec, chance)),
+        Strategy::Layered => Box::new(Layered::new(spec, chance)),
     }
 }
 
@@ -112,5 +123,9 @@ impl LockMachine for AnyLock {
 
     fn split_votes(&self) -> u32 {
         self.machine().split_votes()
+    }
+
+    fn conflicts(&self) -> u32 {
+        self.machine().conflicts()
     }
 }

@@ -184,6 +184,11 @@ impl Backoff {
         self.began.after(retry.max_wait).since(now)
     }
 
+    /// The end of the longest wait. Whether the policy tries again or not: a lock may wait within one attempt, too.
+    pub const fn ends(&self, retry: &Retry) -> Nanos {
+        self.began.after(retry.max_wait)
+    }
+
     /// After an attempt that was granted too late to be believed. Giving up then says so: nobody else had the lock, and
     /// what the attempt met was a slow answer.
     pub fn after_late_grant(&mut self, now: Nanos, retry: &Retry, chance: &mut Chance) -> Next {

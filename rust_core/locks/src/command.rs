@@ -78,11 +78,12 @@ impl Command {
             | Self::CompareAndDelete { token, .. }
             | Self::Run { token, .. }
             | Self::RunAll { token, .. }
-            | Self::Sql { token, .. }
             | Self::AwaitBell { token, .. }
             | Self::AddTicket { token, .. }
             | Self::ReadTicket { token, .. } => Some(token),
-            Self::SetNx { .. }
+            Self::Sql { statement, token, .. } if statement.takes_token() => Some(token),
+            Self::Sql { .. }
+            | Self::SetNx { .. }
             | Self::Expire { .. }
             | Self::Del { .. }
             | Self::Wait { .. }

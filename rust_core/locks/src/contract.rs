@@ -19,6 +19,11 @@ pub struct Token {
     pub low: u64,
 }
 
+impl Token {
+    /// For a command that names no owner.
+    pub const NONE: Self = Self { high: 0, low: 0 };
+}
+
 /// A number that grows with every grant of a key, for a resource that refuses whoever comes with an older one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub NonZeroU64);
@@ -137,12 +142,13 @@ pub enum Outcome {
     Refused(Refusal),
     /// The release found that the lock was no longer ours.
     Expired,
-    /// Of a release that carries the work's effect (`Strategy::commits`): another has changed what the work had read, so
+    /// Of a release that carries the work's effect (`Strategy::writes`): another has changed what the work had read, so
     /// nothing was written. The whole work is to be done again; the next `Acquire` is its next attempt.
     Conflict,
     /// The server answered with an error that another try would meet again.
     Failed(ErrorKind),
-    /// An answer was lost: the lock may have been taken (it then frees itself within one lease), or given back.
+    /// An answer was lost: the lock may have been taken (it then frees itself within one lease, or with its session), or
+    /// given back.
     Unknown,
 }
 

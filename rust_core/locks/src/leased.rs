@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use crate::backoff::{Backoff, Next};
-use crate::calls::{Calls, Effect, SERVER, Wait, wait};
+use crate::calls::{Calls, Effect, Wait, wait};
 use crate::recipe::{Answer, Claim, Recipe, Was};
 use crate::{
     Actions, CallId, Chance, Command, ErrorKind, Event, Fence, Key, Lasts, LockMachine, Mode, Nanos, Outcome, Reply,
@@ -91,32 +91,6 @@ impl<R: Recipe> Leased<R> {
             backoff: Backoff::default(),
             state: State::Idle,
         }
-    }
-
-    /// What is held, for a machine that does more with it than this one.
-    pub(crate) const fn held(&self) -> Option<Grant> {
-        match self.state {
-            State::Held(grant) => Some(grant),
-            State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
-                None
-            }
-        }
-    }
-
-    /// What is held was renewed, or lost.
-    pub(crate) fn prolong(&mut self, until: Nanos) {
-        match &mut self.state {
-            State::Held(grant) => grant.until = until,
-            State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
-                unreachable!("prolonged, but nothing is held")
-            }
-        }
-    }
-
-    pub(crate) fn send(&mut self, command: Command, out: &mut Actions) -> CallId {
-        let call = self.calls.fresh();
-        out.send_over(R::LANE, call, SERVER, command);
-        call
     }
 
     fn acquire(&mut self, now: Nanos, key: Key, mode: Mode, out: &mut Actions) {
@@ -267,6 +241,10 @@ impl<R: Recipe> Leased<R> {
         let source = self.recipe.take(claim, self.spec.lease.ttl().0).as_source();
         match (source.filter(|_| unknown_script), Effect::of(kind)) {
             (Some(source), _) => self.ask(claim, source, now, Step::Take(ScriptForm::Source), out),
+            (None, Effect::Nothing) if self.recipe.refuses_by(kind) => {
+                let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
+                self.go_on(claim, next, out);
+            }
             (None, Effect::Nothing) => self.give_up(claim, Outcome::Failed(kind), out),
             (None, Effect::Unknown) => self.abandon(claim, Outcome::Failed(kind), out),
         }
@@ -368,6 +346,9 @@ impl<R: Recipe> Leased<R> {
         out.settle(outcome);
     }
 }
+
+/// What machines that do more with it ask of it.
+mod around;
 
 impl<R: Recipe> LockMachine for Leased<R> {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {

@@ -1,6 +1,6 @@
 //! What one lock with a lease asks of its server, and what the answers mean. `Leased` does the rest.
 
-use crate::{Command, Fence, Key, Lane, Mode, Reply, ScriptForm, Token};
+use crate::{Command, ErrorKind, Fence, Key, Lane, Mode, Reply, ScriptForm, Token};
 
 /// Scripts are named by their SHA-1 here; after `NOSCRIPT` the machine sends them as source by itself.
 pub(crate) trait Recipe {
@@ -16,6 +16,11 @@ pub(crate) trait Recipe {
 
     /// Of anything but an error.
     fn taken(&self, reply: Reply) -> Answer;
+
+    /// Whether this error, which shows that nothing was taken, says no more than that another was in the way.
+    fn refuses_by(&self, _kind: ErrorKind) -> bool {
+        false
+    }
 
     /// What has to be answered too before the lock counts as granted; nothing for most.
     fn confirm(&self) -> Option<Command> {

@@ -3,6 +3,8 @@
 //! A command is one *block* of the extended protocol, from its first message to its `Sync`: it may open a transaction
 //! before its statement, and end one behind it. Where any part of a block fails, the server skips the rest of it.
 
+use crate::{Command, Key, Token};
+
 macro_rules! statements {
     ($($(#[$about:meta])* $name:ident = $opens:ident, [$($parameter:ident),*], $sql:literal, $ends:literal;)*) => {
         /// A statement about the row, or the advisory lock, of one key.
@@ -34,6 +36,32 @@ macro_rules! statements {
             }
         }
     };
+}
+
+impl Statement {
+    /// Whether it has the token among its parameters.
+    pub const fn takes_token(self) -> bool {
+        matches!(self, Self::LeaseTake | Self::LeaseGiveBack)
+    }
+
+    /// The command that says it about this key. Of those that know no owner: a session is its own.
+    pub(crate) const fn about(self, key: Key, numbers: [u64; 2]) -> Command {
+        Command::Sql {
+            statement: self,
+            key,
+            token: Token::NONE,
+            numbers,
+        }
+    }
+
+    pub(crate) const fn for_owner(self, key: Key, token: Token, numbers: [u64; 2]) -> Command {
+        Command::Sql {
+            statement: self,
+            key,
+            token,
+            numbers,
+        }
+    }
 }
 
 /// What a parameter of a statement stands for.

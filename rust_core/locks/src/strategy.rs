@@ -1,10 +1,10 @@
 //! The catalogue: each strategy by its name, its arguments, and what a driver has to know of it.
 
 use crate::args::{ArgValue, Args};
-use crate::postgres::{self, Scope, Session, Wait};
+use crate::postgres::{Scope, Session, Wait};
 use crate::read_write::Prefer;
 use crate::reentrant::Count;
-use crate::{Lease, Millis, Nanos, QuorumRules, RedissonRules, Script, ServerId, Spec, SpecError, Statement};
+use crate::{Lease, Millis, Nanos, QuorumRules, RedissonRules, ServerId, Spec, SpecError};
 use crate::{redisson_multilock, redisson_redlock};
 
 /// A strategy with its arguments.
@@ -326,6 +326,21 @@ impl Strategy {
                 });
             }
         }
+        if let Self::PgAdvisory {
+            session: Session::Shared,
+            scope,
+            wait,
+        } = self
+            && (scope, wait) != (Scope::Session, Wait::Try)
+        {
+            return Err(SpecError::BadArgument {
+                strategy: self.name(),
+                argument: "session",
+                wanted: "`own` unless it is given `scope=session` and `wait=try`: what waits in a session, or opens a \
+                         transaction there, stops or mixes up all others that use it"
+                    .to_owned(),
+            });
+        }
         // `naive` rounds up to a second, far more than its drift; `redisson-redlock` believes in all of its lease. A lease
         // that outlasts the usual drift outlasts the most that a strategy can be given.
         let takes_drift_off = !matches!(
@@ -347,59 +362,6 @@ impl Strategy {
         }
         Ok(())
     }
-
-    /// The scripts it sends, for a driver that loads them beforehand.
-    pub const fn scripts(self) -> &'static [Script] {
-        match self {
-            Self::None
-            | Self::Naive
-            | Self::PgAdvisory { .. }
-            | Self::PgRow { .. }
-            | Self::PgLease
-            | Self::PgOptimistic
-            | Self::PgSerializable => &[],
-            Self::Mutex
-            | Self::Layered
-            | Self::Reentrant { count: Count::Local }
-            | Self::Fair
-            | Self::Replicated { .. }
-            | Self::Redlock(_) => &[Script::CompareAndDelete],
-            Self::Watchdog { .. } | Self::RedissonRedlock(_) | Self::RedissonMultilock(_) => {
-                &[Script::CompareAndDelete, Script::CompareAndExpire]
-            }
-            Self::Reentrant { count: Count::Server } => {
-                &[Script::ReentrantTake, Script::ReentrantEnter, Script::ReentrantLeave]
-            }
-            Self::ReadWrite { .. } => &[
-                Script::ReadTake,
-                Script::ReadGiveBack,
-                Script::WriteTake,
-                Script::WriteGiveBack,
-            ],
-            Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueLeave],
-            Self::Notify => &[Script::NotifyAcquire, Script::NotifyRelease],
-            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],
-            Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
-            Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
-            Self::Multilock(_) => &[Script::TakeAll, Script::GiveBackAll],
-        }
-    }
-
-    /// The statements that it sends, for a driver that prepares them beforehand.
-    pub const fn statements(self) -> &'static [Statement] {
-        match self {
-            Self::PgAdvisory { scope, wait, .. } => postgres::advisory_statements(scope, wait),
-            Self::PgRow { wait } => postgres::row_statements(wait),
-            Self::PgLease => &[Statement::LeaseTake, Statement::LeaseGiveBack],
-            Self::PgOptimistic => &[Statement::VersionRead, Statement::VersionWrite],
-            Self::PgSerializable => &[
-                Statement::SerializableRead,
-                Statement::SerializableWrite,
-                Statement::Commit,
-                Statement::Rollback,
-            ],
-            Self::Layered => &[Statement::FenceTake, Statement::ValueRead, Statement::FencedWrite],
-            _ => &[],
-        }
-    }
 }
+
+mod sends;

@@ -64,7 +64,10 @@ fn specs() -> impl Strategy<Value = Spec> {
 }
 
 fn locks_over_servers() -> Vec<Lock> {
-    let mut locks: Vec<Lock> = Lock::ALL.into_iter().filter(|lock| lock.nodes().is_some()).collect();
+    let mut locks: Vec<Lock> = Lock::ALL
+        .into_iter()
+        .filter(|lock| lock.nodes().is_some() && lock.database().is_none())
+        .collect();
     let sequential = [("fanout".to_owned(), locks::ArgValue::Text("sequential".to_owned()))];
     locks.push(Lock::named("redlock", &sequential).expect("a way to ask"));
     locks

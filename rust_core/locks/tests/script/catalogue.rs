@@ -1,6 +1,9 @@
 //! The catalogue: names, arguments, and what a driver asks of a strategy.
 
-use locks::{ArgValue, Count, Millis, Nanos, Prefer, Script, SpecError, Strategy};
+use locks::{
+    ArgValue, Count, Millis, Nanos, Parameter, Prefer, Scope, Script, ServerId, Session, SpecError, Statement,
+    Strategy, Wait,
+};
 
 use crate::every_lock::all_but_none;
 use crate::words::{lease, one_attempt};
@@ -14,7 +17,8 @@ fn a_strategy_is_found_by_its_name_and_an_unknown_one_names_those_known() {
     assert_eq!(
         unknown.to_string(),
         "there is no strategy `mutx`; known are none, naive, mutex, watchdog, reentrant, read-write, fair, fair-queue, \
-         notify, semaphore, fenced, replicated, redlock, redisson-redlock, multilock, redisson-multilock"
+         notify, semaphore, fenced, replicated, redlock, redisson-redlock, multilock, redisson-multilock, \
+         pg-advisory, pg-row, pg-lease, pg-optimistic, pg-serializable, layered"
     );
     let nodes = [("nodes".to_owned(), ArgValue::Int(5))];
     let unknown = Strategy::named("mutex", &nodes).expect_err("an argument that does not exist");
@@ -87,11 +91,24 @@ fn arguments_are_taken_within_their_ranges_and_refused_with_them() {
 #[test]
 fn a_strategy_says_what_a_driver_has_to_know() {
     for strategy in Strategy::ALL {
-        assert_eq!(strategy.shares(), strategy.name() == "read-write");
+        let name = strategy.name();
+        assert_eq!(
+            strategy.shares(),
+            ["read-write", "pg-advisory", "pg-row"].contains(&name)
+        );
         assert_eq!(strategy.nests(), strategy.name() == "reentrant");
         assert_eq!(
             strategy.owns_connection(),
-            ["fair", "fair-queue", "notify", "replicated"].contains(&strategy.name())
+            [
+                "fair",
+                "fair-queue",
+                "notify",
+                "replicated",
+                "pg-advisory",
+                "pg-row",
+                "pg-serializable"
+            ]
+            .contains(&name)
         );
         assert_eq!(strategy.permits(), if strategy.name() == "semaphore" { 4 } else { 1 });
     }
@@ -107,8 +124,15 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
         for strategy in all_but_none().filter(|&strategy| strategy != Strategy::Naive) {
             // 3 ms are too short to wait for a replica as well.
             let good = good && (strategy.name() != "replicated" || ms > 100);
-            // Its caller is told of the whole lease, with nothing taken off.
-            let good = good || strategy.name() == "redisson-redlock";
+            // Its caller is told of the whole lease, with nothing taken off; others know no lease.
+            let without = [
+                "redisson-redlock",
+                "pg-advisory",
+                "pg-row",
+                "pg-optimistic",
+                "pg-serializable",
+            ];
+            let good = good || without.contains(&strategy.name());
             let servers = strategy.nodes().unwrap_or(1);
             let spec = locks::Spec { servers, ..spec };
             assert_eq!(strategy.check(&spec).is_ok(), good, "{strategy:?}: {ms} ms");
@@ -147,4 +171,76 @@ fn the_beat_of_a_queue_is_an_argument() {
         refused.to_string(),
         "the `beat_ms` of `fair-queue` must be a whole number from 10 to 60000"
     );
+}
+
+fn advisory(given: &[(&str, &str)]) -> Result<Strategy, SpecError> {
+    let text = |&(name, word): &(&str, &str)| (name.to_owned(), ArgValue::Text(word.to_owned()));
+    Strategy::named("pg-advisory", &given.iter().map(text).collect::<Vec<_>>())
+}
+
+#[test]
+fn the_words_of_the_locks_of_a_database_are_taken() {
+    let given = [("scope", "transaction"), ("wait", "try")];
+    let (scope, wait, session) = (Scope::Transaction, Wait::Try, Session::Own);
+    assert_eq!(advisory(&given), Ok(Strategy::PgAdvisory { scope, wait, session }));
+    let refused = advisory(&[("wait", "skip-locked")]).expect_err("rows are skipped");
+    assert_eq!(
+        refused.to_string(),
+        "the `wait` of `pg-advisory` must be one of block, try"
+    );
+    for (word, wait) in [
+        ("block", Wait::Block),
+        ("nowait", Wait::Try),
+        ("skip-locked", Wait::SkipLocked),
+    ] {
+        let given = [("wait".to_owned(), ArgValue::Text(word.to_owned()))];
+        assert_eq!(Strategy::named("pg-row", &given), Ok(Strategy::PgRow { wait }));
+    }
+}
+
+#[test]
+fn a_session_of_others_is_refused_where_it_would_hold_them_up() {
+    let check = |scope, wait| {
+        let given = [("session", "shared"), ("scope", scope), ("wait", wait)];
+        advisory(&given).expect("known words").check(&one_attempt())
+    };
+    assert_eq!(check("session", "try"), Ok(()));
+    for (scope, wait) in [("session", "block"), ("transaction", "try"), ("transaction", "block")] {
+        let refused = check(scope, wait)
+            .expect_err("it would stop or mix up the others")
+            .to_string();
+        let begins = "the `session` of `pg-advisory` must be `own` unless it is given `scope=session` and `wait=try`";
+        assert!(refused.starts_with(begins), "{refused}");
+    }
+}
+
+#[test]
+fn a_strategy_says_what_it_asks_of_a_database() {
+    for strategy in Strategy::ALL {
+        let statements = strategy.statements();
+        assert_eq!(strategy.database().is_some(), !statements.is_empty(), "{strategy:?}");
+        // All that are optimistic write, and what holds by a session has one of its own.
+        assert!(strategy.writes() || !strategy.is_optimistic());
+        assert!(strategy.owns_connection() || !strategy.holds_by_session());
+    }
+    assert_eq!(Strategy::Layered.database(), Some(ServerId(1)));
+    assert_eq!(Strategy::PgLease.database(), Some(ServerId(0)));
+    let shared = advisory(&[("session", "shared"), ("wait", "try")]).expect("known words");
+    assert!(shared.shares_connections() && !shared.owns_connection());
+}
+
+#[test]
+fn a_statement_has_a_place_for_each_of_its_parameters() {
+    for &statement in Statement::ALL {
+        let parameters = statement.parameters();
+        for number in 1..9 {
+            let has_place = statement.sql().contains(&format!("${number}"));
+            assert_eq!(has_place, number <= parameters.len(), "${number} of {statement:?}");
+        }
+        assert_eq!(
+            statement.takes_token(),
+            parameters.contains(&Parameter::Token),
+            "{statement:?}"
+        );
+    }
 }

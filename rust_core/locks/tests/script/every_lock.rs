@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use locks::{
     Action, Actions, AnyLock, CallId, Chance, ErrorKind, Event, Key, Keys, LockMachine, Millis, Mode, Nanos, Outcome,
-    Reply, Strategy,
+    Reply, Scope, Session, Strategy, Wait,
 };
 
 use crate::words::{KEY, PATIENCE_MS, every_10_ms, one_attempt, script};
@@ -28,25 +28,40 @@ pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
 
 /// All that ask again after a pause, each with the answer that says that somebody else has the lock.
 fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
-    Strategy::ALL.into_iter().filter_map(|strategy| match strategy {
-        // The last two give something back before they pause.
-        Strategy::None
-        | Strategy::Fair
-        | Strategy::FairQueue { .. }
-        | Strategy::Notify
-        | Strategy::Redlock(_)
-        | Strategy::Multilock(_) => None,
-        Strategy::Naive => Some((strategy, Reply::Int(0))),
-        Strategy::Mutex
-        | Strategy::Watchdog { .. }
-        | Strategy::Reentrant { .. }
-        | Strategy::ReadWrite { .. }
-        | Strategy::Semaphore { .. }
-        | Strategy::Fenced { .. }
-        | Strategy::Replicated { .. }
-        | Strategy::RedissonRedlock(_)
-        | Strategy::RedissonMultilock(_) => Some((strategy, Reply::Nil)),
-    })
+    let tries = Strategy::PgAdvisory {
+        scope: Scope::Session,
+        wait: Wait::Try,
+        session: Session::Own,
+    };
+    Strategy::ALL
+        .into_iter()
+        .chain([tries])
+        .filter_map(|strategy| match strategy {
+            // The last four give something back, or end a transaction, before they pause.
+            Strategy::None
+            | Strategy::Fair
+            | Strategy::FairQueue { .. }
+            | Strategy::Notify
+            | Strategy::PgAdvisory { wait: Wait::Block, .. }
+            | Strategy::Redlock(_)
+            | Strategy::Multilock(_)
+            | Strategy::PgRow { .. }
+            | Strategy::PgSerializable => None,
+            Strategy::PgAdvisory { .. } => Some((strategy, Reply::Int(0))),
+            Strategy::PgOptimistic => Some((strategy, Reply::Error(ErrorKind::Serialization))),
+            Strategy::Naive => Some((strategy, Reply::Int(0))),
+            Strategy::Mutex
+            | Strategy::Watchdog { .. }
+            | Strategy::Reentrant { .. }
+            | Strategy::ReadWrite { .. }
+            | Strategy::Semaphore { .. }
+            | Strategy::Fenced { .. }
+            | Strategy::Replicated { .. }
+            | Strategy::RedissonRedlock(_)
+            | Strategy::RedissonMultilock(_)
+            | Strategy::PgLease
+            | Strategy::Layered => Some((strategy, Reply::Nil)),
+        })
 }
 
 #[test]

@@ -327,6 +327,11 @@ impl Script {
         self
     }
 
+    pub(crate) fn expect_conflicts(self, conflicts: u32) -> Self {
+        assert_eq!(self.lock.conflicts(), conflicts);
+        self
+    }
+
     pub(crate) fn expect_split_votes(self, split_votes: u32) -> Self {
         assert_eq!(self.lock.split_votes(), split_votes);
         self

@@ -1,0 +1,229 @@
+//! `layered`: a mutex on Redis outside, which spares the database the herd; inside it the row gives a fence, and takes the
+//! work's write only from whoever has the newest.
+//!
+//! ```text
+//!          Acquire              held           fence and value             Release, Cancel
+//!    Idle ─────────▶ Outside ────────▶ Entering ──────────────▶ Held ───────────────────────▶ Writing
+//!     ▲              (the mutex)  ▲    │ too late, Cancel                                        │ written, or not
+//!     │                           │    ▼                                                         ▼
+//!     │                           └─ Outside ◀── the policy allows another                    Leaving
+//!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is given back
+//! ```
+//! `Outside` is all that the mutex does by itself: asking, pausing, giving back. Not drawn: an error, a loss or silence of
+//! the database gives the mutex back with a last word that nobody waits for, and ends in `Idle` at once.
+//!
+//! Promises what the mutex does; and, also when Redis loses everything, that no write is acknowledged once a later holder
+//! has its fence. `Expired` says that a write was refused for that. The write alone decides how a release settles: where
+//! it was acknowledged and the answer about the mutex is lost, that frees itself within one lease.
+
+use std::sync::Arc;
+
+use crate::calls::{Wait, wait};
+use crate::leased::Leased;
+use crate::mutex::Mutex;
+use crate::{
+    Action, Actions, CallId, Chance, Event, Fence, Key, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement,
+};
+
+#[derive(Debug)]
+pub(crate) struct Layered {
+    spec: Arc<Spec>,
+    mutex: Leased<Mutex>,
+    /// What the mutex wants, before it is passed on. Empty between events; kept for its memory.
+    wishes: Actions,
+    key: Key,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The mutex is at work, or idle; how it settles is how this does.
+    Outside,
+    /// The mutex is held; the fence, or the value, is not answered.
+    Entering(Entering),
+    Held(Fence, u64),
+    /// The write is not answered.
+    Writing(Unanswered),
+    /// The mutex is given back, and however that ends: this is how it settles.
+    Leaving(Outcome),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entering {
+    fence_call: CallId,
+    value_call: CallId,
+    deadline: Nanos,
+    fence: Option<Fence>,
+    value: Option<u64>,
+}
+
+impl Entering {
+    fn awaits(&self, call: CallId) -> bool {
+        (call == self.fence_call && self.fence.is_none()) || (call == self.value_call && self.value.is_none())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    call: CallId,
+    deadline: Nanos,
+}
+
+impl Layered {
+    pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
+        Self {
+            mutex: Leased::new(Arc::clone(&spec), chance, Mutex),
+            spec,
+            wishes: Actions::default(),
+            key: Key(0),
+            state: State::Outside,
+        }
+    }
+
+    fn acquire(&mut self, now: Nanos, event: Event, key: Key, out: &mut Actions) {
+        match self.state {
+            // Where it is not idle, the mutex says so.
+            State::Outside => {
+                self.key = key;
+                self.tell_mutex(now, event, out);
+            }
+            State::Held(..) => panic!("Acquire, but the last grant was not released"),
+            State::Entering(_) | State::Writing(_) | State::Leaving(_) => {
+                panic!("Acquire, but the last request is not settled")
+            }
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Held(fence, value) => {
+                let numbers = [fence.0.get(), value];
+                let call = self.send(Statement::FencedWrite, numbers, out);
+                let deadline = self.guard(now, out);
+                self.state = State::Writing(Unanswered { call, deadline });
+            }
+            State::Outside | State::Entering(_) | State::Writing(_) | State::Leaving(_) => {
+                panic!("Release, but nothing is held")
+            }
+        }
+    }
+
+    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
+        match self.state {
+            State::Outside => self.tell_mutex(now, Event::Cancel, out),
+            // A fence that nobody uses harms nobody.
+            State::Entering(_) => self.leave(now, Outcome::Released, out),
+            State::Held(..) => self.release(now, out),
+            // The one settlement to come answers both requests.
+            State::Writing(_) | State::Leaving(_) => {}
+        }
+    }
+
+    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+        match self.state {
+            State::Entering(entering) if entering.awaits(call) => self.entering(now, entering, call, reply, out),
+            State::Writing(writing) if writing.call == call => self.written(now, reply, out),
+            // One of the mutex, or of an earlier attempt: the mutex knows its own.
+            State::Outside | State::Entering(_) | State::Held(..) | State::Writing(_) | State::Leaving(_) => {
+                self.tell_mutex(now, Event::Replied { call, reply }, out);
+            }
+        }
+    }
+
+    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
+        let lost = match self.state {
+            State::Entering(entering) => call == entering.fence_call || call == entering.value_call,
+            State::Writing(writing) => call == writing.call,
+            State::Outside | State::Held(..) | State::Leaving(_) => false,
+        };
+        if lost {
+            self.abandon(now, Outcome::Unknown, out);
+        } else {
+            self.tell_mutex(now, Event::Lost { call }, out);
+        }
+    }
+
+    fn woke(&mut self, now: Nanos, out: &mut Actions) {
+        let deadline = match self.state {
+            State::Entering(entering) => entering.deadline,
+            State::Writing(writing) => writing.deadline,
+            // The point guarded a call that has been answered since.
+            State::Held(..) => return,
+            State::Outside | State::Leaving(_) => return self.tell_mutex(now, Event::Woke, out),
+        };
+        match wait(now, deadline, out) {
+            Wait::GoesOn => {}
+            Wait::Over => self.abandon(now, Outcome::Unknown, out),
+        }
+    }
+
+    fn tell_mutex(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        self.ask_mutex(now, out, |mutex, wishes| mutex.on(now, event, wishes));
+    }
+
+    /// Passes on what the mutex wants, but for how it settles where that is not the end.
+    fn ask_mutex(&mut self, now: Nanos, out: &mut Actions, ask: impl FnOnce(&mut Leased<Mutex>, &mut Actions)) {
+        let mut wishes = std::mem::take(&mut self.wishes);
+        ask(&mut self.mutex, &mut wishes);
+        self.pass_on(now, &mut wishes, out);
+        self.wishes = wishes;
+    }
+
+    fn pass_on(&mut self, now: Nanos, wishes: &mut Actions, out: &mut Actions) {
+        for wish in wishes.drain() {
+            match wish {
+                Action::Send {
+                    call,
+                    to,
+                    over,
+                    command,
+                } => out.send_over(over, call, to, command),
+                Action::WakeAt(at) => out.wake_at(at),
+                Action::Settle(outcome) => self.mutex_settled(now, outcome, out),
+                Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
+                    unreachable!("a mutex does not want {wish:?}")
+                }
+            }
+        }
+    }
+
+    fn mutex_settled(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
+        match (self.state, outcome) {
+            (State::Outside, Outcome::Held { .. }) => self.enter(now, out),
+            (State::Outside, outcome) => out.settle(outcome),
+            (State::Leaving(decided), _) => {
+                self.state = State::Outside;
+                out.settle(decided);
+            }
+            (State::Entering(_) | State::Held(..) | State::Writing(_), outcome) => {
+                unreachable!("the mutex is held, and settles {outcome:?}")
+            }
+        }
+    }
+}
+
+mod steps;
+
+impl LockMachine for Layered {
+    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        match event {
+            Event::Acquire {
+                keys,
+                mode: Mode::Exclusive,
+            } => self.acquire(now, event, keys.only(), out),
+            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
+            Event::Enter => panic!("Enter, but it does not nest"),
+            // It has no connection of its own.
+            Event::Published | Event::Disconnected => {}
+            Event::Release => self.release(now, out),
+            Event::Cancel => self.cancel(now, out),
+            Event::Replied { call, reply } => self.replied(now, call, reply, out),
+            Event::Lost { call } => self.lost(now, call, out),
+            Event::Woke => self.woke(now, out),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        self.mutex.attempts()
+    }
+}

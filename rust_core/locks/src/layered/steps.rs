@@ -1,0 +1,113 @@
+//! What is asked of the database, and what follows from each answer.
+
+use crate::pg_lease::fence;
+use crate::session::kind_of;
+use crate::{Actions, CallId, ErrorKind, Lasts, Nanos, Outcome, Reply, ServerId, Statement};
+
+use super::{Entering, Layered, State};
+use crate::Event;
+
+/// The first server has the mutex.
+const DATABASE: ServerId = ServerId(1);
+
+impl Layered {
+    /// Takes a fence, which makes all before it stale, and then reads: both in one write.
+    pub(super) fn enter(&mut self, now: Nanos, out: &mut Actions) {
+        let fence_call = self.send(Statement::FenceTake, [0, 0], out);
+        let value_call = self.send(Statement::ValueRead, [0, 0], out);
+        let deadline = self.guard(now, out);
+        let (fence, value) = (None, None);
+        self.state = State::Entering(Entering {
+            fence_call,
+            value_call,
+            deadline,
+            fence,
+            value,
+        });
+    }
+
+    pub(super) fn entering(
+        &mut self,
+        now: Nanos,
+        mut entering: Entering,
+        call: CallId,
+        reply: Reply,
+        out: &mut Actions,
+    ) {
+        let count = match reply {
+            Reply::Int(count) => count,
+            // Without a row, too: the key has none.
+            Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+                return self.abandon(now, Outcome::Failed(kind_of(reply)), out);
+            }
+        };
+        let counts = if call == entering.fence_call {
+            entering.fence = fence(count);
+            entering.fence.is_some()
+        } else {
+            entering.value = u64::try_from(count).ok();
+            entering.value.is_some()
+        };
+        if counts {
+            self.entered(now, entering, out);
+        } else {
+            // Somebody else has written the column.
+            self.abandon(now, Outcome::Failed(ErrorKind::Unexpected), out);
+        }
+    }
+
+    fn entered(&mut self, now: Nanos, entering: Entering, out: &mut Actions) {
+        let (Some(fence), Some(value)) = (entering.fence, entering.value) else {
+            self.state = State::Entering(entering);
+            return;
+        };
+        let until = self.mutex.held().expect("it is held while the database is asked").until;
+        if until > now {
+            self.state = State::Held(fence, value);
+            out.settle(Outcome::Held {
+                lasts: Lasts::Until(until),
+                fence: Some(fence),
+            });
+        } else {
+            self.state = State::Outside;
+            self.ask_mutex(now, out, |mutex, wishes| mutex.reject(now, wishes));
+        }
+    }
+
+    pub(super) fn written(&mut self, now: Nanos, reply: Reply, out: &mut Actions) {
+        let outcome = match reply {
+            // The id of the row, whatever it is.
+            Reply::Int(_) => Outcome::Released,
+            Reply::Nil => Outcome::Expired,
+            Reply::Ok | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+                Outcome::Failed(kind_of(reply))
+            }
+        };
+        self.leave(now, outcome, out);
+    }
+
+    /// Gives the mutex back, and then settles with what is decided.
+    pub(super) fn leave(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Leaving(outcome);
+        self.tell_mutex(now, Event::Release, out);
+    }
+
+    /// Settles now, and gives the mutex back without waiting for the answer.
+    pub(super) fn abandon(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
+        let claim = self.mutex.held().expect("it is held while the database is asked").claim;
+        self.state = State::Outside;
+        self.ask_mutex(now, out, |mutex, wishes| mutex.abandon(claim, outcome, wishes));
+    }
+
+    pub(super) fn send(&mut self, statement: Statement, numbers: [u64; 2], out: &mut Actions) -> CallId {
+        let call = self.mutex.fresh_call();
+        out.send(call, DATABASE, statement.about(self.key, numbers));
+        call
+    }
+
+    pub(super) fn guard(&self, now: Nanos, out: &mut Actions) -> Nanos {
+        let deadline = now.after(self.spec.patience);
+        out.wake_at(deadline);
+        deadline
+    }
+}

@@ -1,0 +1,147 @@
+//! What one attempt asks, and what follows from each answer.
+
+use crate::backoff::Next;
+use crate::calls::SERVER;
+use crate::session::kind_of;
+use crate::{Actions, ErrorKind, Lane, Lasts, Nanos, Outcome, Reply, Statement};
+
+use super::{Effect, Optimistic, State, Then, Unanswered};
+
+impl<E: Effect> Optimistic<E> {
+    pub(super) fn attempt(&mut self, now: Nanos, out: &mut Actions) {
+        self.backoff.attempt();
+        self.state = State::Reading(self.say(now, E::READ, [0, 0], out));
+    }
+
+    pub(super) fn has_read(&mut self, now: Nanos, reply: Reply, out: &mut Actions) {
+        let kind = match reply {
+            Reply::Int(read) => match u64::try_from(read) {
+                Ok(read) => {
+                    self.state = State::Held(read);
+                    return out.settle(Outcome::Held {
+                        lasts: Lasts::Unbounded,
+                        fence: None,
+                    });
+                }
+                // Somebody else has written the column.
+                Err(_) => ErrorKind::Unexpected,
+            },
+            Reply::Error(ErrorKind::SessionEnded) => return self.part(ErrorKind::SessionEnded, out),
+            Reply::Error(kind) if is_conflict(kind) => {
+                self.conflicts = self.conflicts.saturating_add(1);
+                return self.undo(now, Then::Again, out);
+            }
+            // Without a row, too: the key has none.
+            Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => kind_of(reply),
+        };
+        self.undo(now, Then::Settle(Outcome::Failed(kind)), out);
+    }
+
+    pub(super) fn has_written(&mut self, now: Nanos, reply: Reply, out: &mut Actions) {
+        match reply {
+            // The id of the row, whatever it is.
+            Reply::Int(_) => self.settle(Outcome::Released, out),
+            Reply::Nil if E::GUARDED => self.conflicted(now, out),
+            Reply::Error(ErrorKind::SessionEnded) => self.part(ErrorKind::SessionEnded, out),
+            Reply::Error(kind) if is_conflict(kind) => self.conflicted(now, out),
+            Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+                self.undo(now, Then::Settle(Outcome::Failed(kind_of(reply))), out);
+            }
+        }
+    }
+
+    fn conflicted(&mut self, now: Nanos, out: &mut Actions) {
+        self.conflicts = self.conflicts.saturating_add(1);
+        self.undo(now, Then::Conflict, out);
+    }
+
+    /// Goes on behind the end of the transaction, where there is one.
+    pub(super) fn undo(&mut self, now: Nanos, then: Then, out: &mut Actions) {
+        match E::UNDO {
+            Some(undo) => self.state = State::Undoing(self.say(now, undo, [0, 0], out), then),
+            None => self.then(now, then, out),
+        }
+    }
+
+    pub(super) fn undone(&mut self, now: Nanos, then: Then, reply: Reply, out: &mut Actions) {
+        if reply != Reply::Ok {
+            // It ends with the session then.
+            Self::hang_up(out);
+        }
+        self.then(now, then, out);
+    }
+
+    pub(super) fn then(&mut self, now: Nanos, then: Then, out: &mut Actions) {
+        match then {
+            Then::Again => {
+                let next = self.next(now);
+                self.go_on(next, out);
+            }
+            Then::Conflict => {
+                self.state = State::Conflicted(self.next(now));
+                out.settle(Outcome::Conflict);
+            }
+            Then::Settle(outcome) => self.settle(outcome, out),
+        }
+    }
+
+    fn next(&mut self, now: Nanos) -> Next {
+        self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance)
+    }
+
+    pub(super) fn go_on(&mut self, next: Next, out: &mut Actions) {
+        match next {
+            Next::TryAt(until) => {
+                self.state = State::Pausing(until);
+                out.wake_at(until);
+            }
+            Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+        }
+    }
+
+    fn part(&mut self, kind: ErrorKind, out: &mut Actions) {
+        Self::hang_up(out);
+        self.settle(Outcome::Failed(kind), out);
+    }
+
+    /// A session whose answers fail to come is not used again; one of others goes on.
+    pub(super) fn hang_up(out: &mut Actions) {
+        match E::LANE {
+            Lane::Own => out.hang_up(),
+            Lane::Shared => {}
+        }
+    }
+
+    pub(super) fn say(&mut self, now: Nanos, statement: Statement, numbers: [u64; 2], out: &mut Actions) -> Unanswered {
+        let call = self.calls.fresh();
+        out.send_over(E::LANE, call, SERVER, statement.about(self.key, numbers));
+        let deadline = now.after(self.spec.patience);
+        out.wake_at(deadline);
+        Unanswered { call, deadline }
+    }
+
+    pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+/// Whether an error says that the try met others, and that nothing of it is left: the whole work can be done again.
+const fn is_conflict(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::Serialization | ErrorKind::Deadlock | ErrorKind::LockNotAvailable => true,
+        ErrorKind::NoScript
+        | ErrorKind::ReadOnly
+        | ErrorKind::Loading
+        | ErrorKind::Moved
+        | ErrorKind::OutOfMemory
+        | ErrorKind::WrongType
+        | ErrorKind::NoAuth
+        | ErrorKind::Canceled
+        | ErrorKind::InFailedTransaction
+        | ErrorKind::TooManyConnections
+        | ErrorKind::SessionEnded
+        | ErrorKind::Other
+        | ErrorKind::Unexpected => false,
+    }
+}

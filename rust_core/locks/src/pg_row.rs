@@ -1,0 +1,84 @@
+//! `pg-row`: rows locked by a transaction that stays open as long as they are held.
+//!
+//! ```text
+//!    Idle ──▶ Asking ───────────────────────────────▶ Held ──▶ GivingBack ──▶ Idle
+//!             BEGIN; SELECT .. FOR UPDATE | SHARE ..           COMMIT
+//!             └── one of the rows not had ──▶ Undoing: ROLLBACK, before any pause
+//! ```
+//! The states are those of `BySession`, which tells the rest. All rows are asked for in one write, in the order in which
+//! the client named them: two clients that name them crosswise can wait for each other, and the server ends one of both.
+//!
+//! Promises what `BySession` does; that a row that does not exist is an error, for it locks nothing. Where locked rows are
+//! skipped, the two cannot be told apart.
+
+use crate::postgres::Wait;
+use crate::recipe::{Answer, Was};
+use crate::session::InSession;
+use crate::{Mode, Reply, Statement};
+
+#[derive(Debug)]
+pub(crate) struct PgRow {
+    pub(crate) wait: Wait,
+}
+
+impl InSession for PgRow {
+    const MANY_KEYS: bool = true;
+
+    fn blocks(&self) -> bool {
+        self.wait == Wait::Block
+    }
+
+    fn take(&self, mode: Mode) -> Statement {
+        match (self.wait, mode) {
+            (Wait::Block, Mode::Exclusive) => Statement::RowLock,
+            (Wait::Block, Mode::Shared) => Statement::RowLockShared,
+            (Wait::Try, Mode::Exclusive) => Statement::RowNowait,
+            (Wait::Try, Mode::Shared) => Statement::RowNowaitShared,
+            (Wait::SkipLocked, Mode::Exclusive) => Statement::RowSkip,
+            (Wait::SkipLocked, Mode::Shared) => Statement::RowSkipShared,
+        }
+    }
+
+    fn take_also(&self, mode: Mode) -> Statement {
+        match (self.wait, mode) {
+            (Wait::Block, Mode::Exclusive) => Statement::RowLockAlso,
+            (Wait::Block, Mode::Shared) => Statement::RowLockSharedAlso,
+            (Wait::Try, Mode::Exclusive) => Statement::RowNowaitAlso,
+            (Wait::Try, Mode::Shared) => Statement::RowNowaitSharedAlso,
+            (Wait::SkipLocked, Mode::Exclusive) => Statement::RowSkipAlso,
+            (Wait::SkipLocked, Mode::Shared) => Statement::RowSkipSharedAlso,
+        }
+    }
+
+    fn taken(&self, reply: Reply) -> Answer {
+        match (self.wait, reply) {
+            // The id of the row, whatever it is.
+            (_, Reply::Int(_)) => Answer::Granted(None),
+            (Wait::SkipLocked, Reply::Nil) => Answer::Busy,
+            (
+                Wait::Block | Wait::Try | Wait::SkipLocked,
+                Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other,
+            ) => Answer::Odd,
+        }
+    }
+
+    fn undo_refusal(&self) -> Option<Statement> {
+        Some(Statement::Rollback)
+    }
+
+    fn undo(&self, _mode: Mode) -> Statement {
+        Statement::Rollback
+    }
+
+    fn undone(&self, reply: Reply) -> bool {
+        reply == Reply::Ok
+    }
+
+    fn give_back(&self, _mode: Mode) -> Statement {
+        Statement::Commit
+    }
+
+    fn given_back(&self, reply: Reply) -> Option<Was> {
+        Was::of_commit(reply)
+    }
+}

@@ -1,0 +1,187 @@
+//! What one attempt asks, and what follows from each answer.
+
+use crate::backoff::Next;
+use crate::calls::SERVER;
+use crate::recipe::{Answer, Was};
+use crate::{Actions, CallId, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, Statement};
+
+use super::{Asking, BySession, InSession, State, Then, Unanswered};
+
+impl<L: InSession> BySession<L> {
+    pub(super) fn attempt(&mut self, now: Nanos, out: &mut Actions) {
+        self.backoff.attempt();
+        let keys = self.keys;
+        let mut asking = Asking {
+            first: CallId(0),
+            open: 0,
+            deadline: self.patience(now),
+        };
+        for (at, &key) in keys.as_slice().iter().enumerate() {
+            let statement = if at == 0 {
+                self.lock.take(self.mode)
+            } else {
+                self.lock.take_also(self.mode)
+            };
+            let call = self.send(statement, key, out);
+            if at == 0 {
+                asking.first = call;
+            }
+            asking.open |= 1 << at;
+        }
+        out.wake_at(asking.deadline);
+        self.state = State::Asking(asking);
+    }
+
+    /// Until when the calls that take may stay unanswered. The server ends a wait in its queue, and says so.
+    fn patience(&self, now: Nanos) -> Nanos {
+        let queued = if self.lock.blocks() {
+            now.max(self.backoff.ends(&self.spec.retry))
+        } else {
+            now
+        };
+        queued.after(self.spec.patience)
+    }
+
+    pub(super) fn asked(&mut self, now: Nanos, asking: Asking, bit: u8, reply: Reply, out: &mut Actions) {
+        let answer = match reply {
+            Reply::Error(kind) => return self.failed(now, kind, out),
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+                self.lock.taken(reply)
+            }
+        };
+        match answer {
+            Answer::Granted(fence) => {
+                let open = asking.open & !bit;
+                if open > 0 {
+                    self.state = State::Asking(Asking { open, ..asking });
+                    return;
+                }
+                self.state = State::Held;
+                let lasts = Lasts::Session;
+                out.settle(Outcome::Held { lasts, fence });
+            }
+            Answer::Busy => match self.lock.undo_refusal() {
+                Some(undo) => self.undo(now, undo, Then::Again, out),
+                None => self.go_on(now, out),
+            },
+            Answer::Odd => self.undo_and_settle(now, Outcome::Failed(ErrorKind::Unexpected), out),
+        }
+    }
+
+    /// A session that was given up as it waited, or was sent an error, may hold what it waited for all the same: the
+    /// point at which it was to give up and the grant can fall together.
+    fn failed(&mut self, now: Nanos, kind: ErrorKind, out: &mut Actions) {
+        match kind {
+            ErrorKind::LockNotAvailable if self.lock.blocks() => {
+                self.undo_and_settle(now, Outcome::Refused(Refusal::TimedOut), out);
+            }
+            ErrorKind::LockNotAvailable => self.undo(now, self.lock.undo(self.mode), Then::Again, out),
+            ErrorKind::Deadlock | ErrorKind::Serialization => {
+                self.conflicts = self.conflicts.saturating_add(1);
+                self.undo(now, self.lock.undo(self.mode), Then::Again, out);
+            }
+            ErrorKind::SessionEnded => self.part(Outcome::Failed(kind), out),
+            ErrorKind::NoScript
+            | ErrorKind::ReadOnly
+            | ErrorKind::Loading
+            | ErrorKind::Moved
+            | ErrorKind::OutOfMemory
+            | ErrorKind::WrongType
+            | ErrorKind::NoAuth
+            | ErrorKind::Canceled
+            | ErrorKind::InFailedTransaction
+            | ErrorKind::TooManyConnections
+            | ErrorKind::Other
+            | ErrorKind::Unexpected => self.undo_and_settle(now, Outcome::Failed(kind), out),
+        }
+    }
+
+    fn undo_and_settle(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
+        self.undo(now, self.lock.undo(self.mode), Then::Settle(outcome), out);
+    }
+
+    pub(super) fn undo(&mut self, now: Nanos, undo: Statement, then: Then, out: &mut Actions) {
+        self.state = State::Undoing(self.say(now, undo, out), then);
+    }
+
+    pub(super) fn undone(&mut self, now: Nanos, then: Then, reply: Reply, out: &mut Actions) {
+        if !self.lock.undone(reply) {
+            return self.part(Outcome::Failed(kind_of(reply)), out);
+        }
+        match then {
+            Then::Again => self.go_on(now, out),
+            Then::Settle(outcome) => self.settle(outcome, out),
+        }
+    }
+
+    fn go_on(&mut self, now: Nanos, out: &mut Actions) {
+        match self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance) {
+            Next::TryAt(until) => {
+                self.state = State::Pausing(until);
+                out.wake_at(until);
+            }
+            Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+        }
+    }
+
+    pub(super) fn give_back(&mut self, now: Nanos, out: &mut Actions) {
+        self.state = State::GivingBack(self.say(now, self.lock.give_back(self.mode), out));
+    }
+
+    pub(super) fn given_back(&mut self, reply: Reply, out: &mut Actions) {
+        match self.lock.given_back(reply) {
+            Some(Was::Ours) => self.settle(Outcome::Released, out),
+            Some(Was::NotOurs) => self.settle(Outcome::Expired, out),
+            None => self.part(Outcome::Failed(kind_of(reply)), out),
+        }
+    }
+
+    /// A statement about all keys, or the only one.
+    fn say(&mut self, now: Nanos, statement: Statement, out: &mut Actions) -> Unanswered {
+        let call = self.send(statement, self.keys.as_slice()[0], out);
+        let deadline = now.after(self.spec.patience);
+        out.wake_at(deadline);
+        Unanswered { call, deadline }
+    }
+
+    fn send(&mut self, statement: Statement, key: Key, out: &mut Actions) -> CallId {
+        let call = self.calls.fresh();
+        out.send_over(self.lock.lane(), call, SERVER, statement.about(key, [0, 0]));
+        call
+    }
+
+    /// Settles, and ends the session: what it holds, or may be granted yet, ends with it. A session of others goes on; of
+    /// that nothing better can be said than that the attempt, if there is one, is not wanted.
+    pub(super) fn part(&mut self, outcome: Outcome, out: &mut Actions) {
+        match (self.lock.lane(), self.state) {
+            (Lane::Own, _) => out.hang_up(),
+            (Lane::Shared, State::Asking(_)) => {
+                let (undo, key) = (self.lock.undo(self.mode), self.keys.as_slice()[0]);
+                self.send(undo, key, out);
+            }
+            (
+                Lane::Shared,
+                State::Idle
+                | State::Undoing(..)
+                | State::Pausing(_)
+                | State::Held
+                | State::Lapsed
+                | State::GivingBack(_),
+            ) => {}
+        }
+        self.settle(outcome, out);
+    }
+
+    pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
+        self.state = State::Idle;
+        out.settle(outcome);
+    }
+}
+
+/// Of an answer that says nothing of what was asked.
+pub(crate) const fn kind_of(reply: Reply) -> ErrorKind {
+    match reply {
+        Reply::Error(kind) => kind,
+        Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => ErrorKind::Unexpected,
+    }
+}

@@ -1,0 +1,63 @@
+//! What each strategy sends, for a driver that loads or prepares it beforehand.
+
+use crate::reentrant::Count;
+use crate::{Script, Statement, postgres};
+
+use super::Strategy;
+
+impl Strategy {
+    /// The scripts it sends, for a driver that loads them beforehand.
+    pub const fn scripts(self) -> &'static [Script] {
+        match self {
+            Self::None
+            | Self::Naive
+            | Self::PgAdvisory { .. }
+            | Self::PgRow { .. }
+            | Self::PgLease
+            | Self::PgOptimistic
+            | Self::PgSerializable => &[],
+            Self::Mutex
+            | Self::Layered
+            | Self::Reentrant { count: Count::Local }
+            | Self::Fair
+            | Self::Replicated { .. }
+            | Self::Redlock(_) => &[Script::CompareAndDelete],
+            Self::Watchdog { .. } | Self::RedissonRedlock(_) | Self::RedissonMultilock(_) => {
+                &[Script::CompareAndDelete, Script::CompareAndExpire]
+            }
+            Self::Reentrant { count: Count::Server } => {
+                &[Script::ReentrantTake, Script::ReentrantEnter, Script::ReentrantLeave]
+            }
+            Self::ReadWrite { .. } => &[
+                Script::ReadTake,
+                Script::ReadGiveBack,
+                Script::WriteTake,
+                Script::WriteGiveBack,
+            ],
+            Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueLeave],
+            Self::Notify => &[Script::NotifyAcquire, Script::NotifyRelease],
+            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],
+            Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
+            Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
+            Self::Multilock(_) => &[Script::TakeAll, Script::GiveBackAll],
+        }
+    }
+
+    /// The statements that it sends, for a driver that prepares them beforehand.
+    pub const fn statements(self) -> &'static [Statement] {
+        match self {
+            Self::PgAdvisory { scope, wait, .. } => postgres::advisory_statements(scope, wait),
+            Self::PgRow { wait } => postgres::row_statements(wait),
+            Self::PgLease => &[Statement::LeaseTake, Statement::LeaseGiveBack],
+            Self::PgOptimistic => &[Statement::VersionRead, Statement::VersionWrite],
+            Self::PgSerializable => &[
+                Statement::SerializableRead,
+                Statement::SerializableWrite,
+                Statement::Commit,
+                Statement::Rollback,
+            ],
+            Self::Layered => &[Statement::FenceTake, Statement::ValueRead, Statement::FencedWrite],
+            _ => &[],
+        }
+    }
+}

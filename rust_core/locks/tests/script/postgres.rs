@@ -1,0 +1,76 @@
+//! Words for the locks of a database.
+
+use locks::{Command, ErrorKind, Key, Keys, Lane, Lasts, Outcome, Reply, ServerId, Statement, Token};
+
+use crate::words::{KEY, Script};
+
+/// Of a row.
+pub(crate) const ROW: Reply = Reply::Int(0);
+
+/// All kinds of error but those that say that others were in the way, or that the session has ended.
+pub(crate) const OTHER_ERRORS: [ErrorKind; 12] = [
+    ErrorKind::NoScript,
+    ErrorKind::ReadOnly,
+    ErrorKind::Loading,
+    ErrorKind::Moved,
+    ErrorKind::OutOfMemory,
+    ErrorKind::WrongType,
+    ErrorKind::NoAuth,
+    ErrorKind::Canceled,
+    ErrorKind::InFailedTransaction,
+    ErrorKind::TooManyConnections,
+    ErrorKind::Other,
+    ErrorKind::Unexpected,
+];
+
+pub(crate) const fn sql(statement: Statement, key: Key, numbers: [u64; 2]) -> Command {
+    Command::Sql {
+        statement,
+        key,
+        token: Token::NONE,
+        numbers,
+    }
+}
+
+pub(crate) fn keys(all: &[u32]) -> Keys {
+    let all: Vec<Key> = all.iter().map(|&key| Key(key)).collect();
+    Keys::new(&all).expect("few keys")
+}
+
+impl Script {
+    /// A statement in the client's own session, guarded by the patience.
+    pub(crate) fn expect_own_sql(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
+        self.expect_own(label, sql(statement, KEY, numbers)).expect_guard()
+    }
+
+    /// A statement in a session of others, guarded by the patience.
+    pub(crate) fn expect_sql(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
+        self.expect_command(label, sql(statement, KEY, numbers))
+    }
+
+    /// A statement to the second server, guarded or not.
+    pub(crate) fn expect_database(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
+        let (script, command) = self.expect_send_to(label, ServerId(1), Lane::Shared);
+        assert_eq!(command, sql(statement, KEY, numbers), "{label}");
+        script
+    }
+
+    pub(crate) fn expect_held_by_session(self) -> Self {
+        self.expect(Outcome::Held {
+            lasts: Lasts::Session,
+            fence: None,
+        })
+    }
+
+    /// Held, as far as work goes that excludes nobody.
+    pub(crate) fn expect_begun(self) -> Self {
+        self.expect(Outcome::Held {
+            lasts: Lasts::Unbounded,
+            fence: None,
+        })
+    }
+
+    pub(crate) fn error(self, label: &str, kind: ErrorKind) -> Self {
+        self.reply(label, Reply::Error(kind))
+    }
+}
