@@ -285,7 +285,7 @@ impl Thread {
                 let target = &self.targets[usize::from(connection.server)];
                 let is_session = target.welcome.is_database();
                 let attempt = match connection.state {
-                    State::Down { .. } if is_session && room == 0 => {
+                    State::Down { .. } if is_session && (room == 0 || self.ending) => {
                         connection.put_off(now);
                         Ok(())
                     }

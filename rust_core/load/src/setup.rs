@@ -153,6 +153,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             counting: false,
             connecting: true,
             connecting_since: Nanos::ZERO,
+            ending: false,
             counters: Counters::default(),
             histograms: Histograms::new(),
             timeline: Timeline::new(spec.duration),

@@ -85,6 +85,8 @@ pub(crate) struct Thread {
     /// A connection that fails ends the trial: true until all stood once.
     pub(crate) connecting: bool,
     pub(crate) connecting_since: Nanos,
+    /// The window is over: what clients hang up from now on stays closed.
+    pub(crate) ending: bool,
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
@@ -143,6 +145,7 @@ impl Thread {
             self.control.enter(Stage::Warmup, start);
             self.period(start, start.after(self.shared.warmup))?;
             self.rest()?;
+            self.stand_again()?;
         }
         let Some(start) = self.control.pass_gate() else {
             return Ok(());
@@ -158,6 +161,7 @@ impl Thread {
             return Ok(());
         }
         self.control.enter(Stage::Draining, clock::now());
+        self.ending = true;
         self.rest()?;
         self.say_goodbye();
         Ok(())
@@ -235,7 +239,7 @@ impl Thread {
     }
 
     /// One turn of the loop, waiting at most until `limit`.
-    fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
+    pub(crate) fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
         let is_waited_for = [
             !self.starting.is_empty(),
             !self.unsendable.is_empty() || !self.disconnected.is_empty(),
