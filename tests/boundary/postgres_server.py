@@ -34,7 +34,7 @@ class Postgres:
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8")
 
-    def core_spec(self, *, tcp: bool = False, **fields: Any) -> dict[str, Any]:
+    def core_spec(self, *, tcp: bool = False, **fields: object) -> dict[str, Any]:
         """As the core takes it; any field can be said anew."""
         spec: dict[str, Any] = {
             "kind": "postgres",

@@ -16,7 +16,7 @@ use crate::thread::Thread;
 /// Sessions that one thread opens at a time.
 const AT_ONCE: usize = 16;
 /// How long a server that has no room for a session yet is asked again before a period begins.
-const ROOM_WITHIN: Nanos = Nanos::from_secs(3);
+const ROOM_WITHIN: Nanos = Nanos::from_secs(2);
 
 impl Thread {
     /// Reads one message of a log-in; how long it was, or `None` as long as it is not whole.

@@ -280,12 +280,13 @@ impl Thread {
     pub(crate) fn upkeep(&mut self, now: Nanos) -> Result<(), LoadError> {
         let mut room = self.room_for_sessions();
         for index in 0..self.connections.len() as u32 {
+            let stays_closed = self.ending && self.owner_of(index).is_some();
             let connection = &mut self.connections[index as usize];
             if connection.deadline() <= now {
                 let target = &self.targets[usize::from(connection.server)];
                 let is_session = target.welcome.is_database();
                 let attempt = match connection.state {
-                    State::Down { .. } if is_session && (room == 0 || self.ending) => {
+                    State::Down { .. } if is_session && (room == 0 || stays_closed) => {
                         connection.put_off(now);
                         Ok(())
                     }
