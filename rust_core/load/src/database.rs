@@ -90,15 +90,6 @@ impl Thread {
         self.targets[usize::from(connection.server)].welcome.is_database()
     }
 
-    /// Whether the trial may wait for the server to take this session after all.
-    pub(crate) fn may_wait_for_room(&self, broken: &Broken, now: Nanos) -> bool {
-        let Broken::LogIn(LogInError::Refused(refusal)) = broken else {
-            return false;
-        };
-        let passes = matches!(refusal.kind(), ErrorKind::TooManyConnections | ErrorKind::SessionEnded);
-        passes && now.since(self.connecting_since) < ROOM_WITHIN
-    }
-
     /// Ends all sessions as the protocol has it. What the server does not take at once is left: the sockets are closed.
     pub(crate) fn say_goodbye(&mut self) {
         for index in 0..self.connections.len() as u32 {
@@ -109,4 +100,13 @@ impl Thread {
             }
         }
     }
+}
+
+/// Whether a server that has refused a session for so long may still take it, so that a trial need not end for it.
+pub(crate) fn may_pass(broken: &Broken, asked_for: Nanos) -> bool {
+    let Broken::LogIn(LogInError::Refused(refusal)) = broken else {
+        return false;
+    };
+    let passes = matches!(refusal.kind(), ErrorKind::TooManyConnections | ErrorKind::SessionEnded);
+    passes && asked_for < ROOM_WITHIN
 }

@@ -8,6 +8,7 @@ use crate::LoadError;
 use crate::client::{Counted, Doing};
 use crate::clock;
 use crate::connection::{Awaited, Broken, Connection, State};
+use crate::database::may_pass;
 use crate::deep::AHEAD;
 use crate::dialect::Welcome;
 use crate::poller::Ready;
@@ -260,7 +261,7 @@ impl Thread {
         let stood = connection.state == State::Ready;
         let server = connection.server;
         let awaited = connection.close(now);
-        if self.connecting && !self.may_wait_for_room(broken, now) {
+        if self.connecting.is_some_and(|since| !may_pass(broken, now.since(since))) {
             let address = self.targets[usize::from(server)].address.to_string();
             return Err(LoadError::Connect {
                 address,

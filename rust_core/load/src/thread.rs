@@ -82,9 +82,8 @@ pub(crate) struct Thread {
     pub(crate) running: bool,
     /// The window is open.
     pub(crate) counting: bool,
-    /// A connection that fails ends the trial: true until all stood once.
-    pub(crate) connecting: bool,
-    pub(crate) connecting_since: Nanos,
+    /// Since when; a connection that fails then ends the trial. `None` once all stood.
+    pub(crate) connecting: Option<Nanos>,
     /// The window is over: what clients hang up from now on stays closed.
     pub(crate) ending: bool,
     pub(crate) counters: Counters,
@@ -170,7 +169,7 @@ impl Thread {
     /// Opens all connections; each must stand once before the trial begins.
     fn connect(&mut self) -> Result<(), LoadError> {
         let began = clock::now();
-        self.connecting_since = began;
+        self.connecting = Some(began);
         while let Some(waiting) = self.connections.iter().find(|connection| !connection.is_ready()) {
             if self.control.stopped() {
                 return Ok(());
@@ -186,7 +185,7 @@ impl Thread {
             }
             self.round(now, self.next_upkeep)?;
         }
-        self.connecting = false;
+        self.connecting = None;
         Ok(())
     }
 

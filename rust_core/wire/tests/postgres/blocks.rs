@@ -76,11 +76,13 @@ fn the_hash_is_the_first_half_of_a_quarter_of_sha_256() {
 }
 
 #[test]
-fn keys_beyond_the_table_have_the_same_hashes() {
-    let names = KeyNames::new(b"many:", 70_000);
-    let hashes = Hashes::new(&names, ALL);
-    for key in [0, 65_535, 65_536, 69_999].map(Key) {
-        assert_eq!(hashes.of(key), hash(&names.name(key)), "{key:?}");
+fn every_key_has_the_hash_of_its_name_whenever_it_is_asked_for() {
+    let names = KeyNames::new(b"many:", 1_100_000);
+    for statements in [ALL, &[Statement::RowLock]] {
+        let hashes = Hashes::new(&names, statements);
+        for key in [0, 1, 1_048_575, 1_048_576, 1_099_999, 1, 0].map(Key) {
+            assert_eq!(hashes.of(key), hash(&names.name(key)), "{key:?}");
+        }
     }
 }
 
