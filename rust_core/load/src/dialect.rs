@@ -103,9 +103,18 @@ pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
     })
 }
 
-/// What all threads of a trial have in common for one server: where it is, what it is told first, and how to write
-/// commands to it.
-pub(crate) fn target(server: &ServerSpec, spec: &TrialSpec) -> Result<Target, TrialError> {
+/// Where each server is, and what it is told first.
+pub(crate) fn targets(spec: &TrialSpec) -> Result<Vec<Target>, TrialError> {
+    spec.servers.iter().map(|server| target(server, spec)).collect()
+}
+
+/// How commands to each server are written.
+pub(crate) fn encoders(spec: &TrialSpec, names: &KeyNames, hashes: &Arc<Hashes>) -> Result<Vec<Encoder>, TrialError> {
+    let servers = spec.servers.iter();
+    servers.map(|server| encoder(server, spec, names, hashes)).collect()
+}
+
+fn target(server: &ServerSpec, spec: &TrialSpec) -> Result<Target, TrialError> {
     Ok(Target {
         address: server.address.clone(),
         welcome: match &server.speaks {
@@ -119,7 +128,7 @@ pub(crate) fn target(server: &ServerSpec, spec: &TrialSpec) -> Result<Target, Tr
     })
 }
 
-pub(crate) fn encoder(
+fn encoder(
     server: &ServerSpec,
     spec: &TrialSpec,
     names: &KeyNames,

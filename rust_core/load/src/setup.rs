@@ -124,16 +124,8 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             key_sets: key_sets(spec.keys_per_grant, count),
             connections,
             per_server,
-            targets: spec
-                .servers
-                .iter()
-                .map(|server| dialect::target(server, spec))
-                .collect::<Result<_, _>>()?,
-            encoders: spec
-                .servers
-                .iter()
-                .map(|server| dialect::encoder(server, spec, &names, &hashes))
-                .collect::<Result<_, _>>()?,
+            targets: dialect::targets(spec)?,
+            encoders: dialect::encoders(spec, &names, &hashes)?,
             poller: Poller::new().map_err(|error| TrialError::Load(LoadError::Poll(error)))?,
             arrivals: arrivals(spec, index)?,
             idle: std::collections::VecDeque::new(),
