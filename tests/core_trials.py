@@ -11,7 +11,7 @@ MS = 1_000_000
 
 def trial_spec(server: Server, **fields: object) -> dict[str, Any]:
     """Eight clients of `mutex` on one key without a hold, released by script, for a tenth of a second."""
-    return trial_spec_of([{**server.core_spec(), "compare_and_delete": "script"}], **fields)
+    return trial_spec_of([{**server.core_spec(), "compare_and_delete": "script"}]) | fields
 
 
 def trial_spec_of(servers: list[dict[str, Any]], **fields: object) -> dict[str, Any]:
