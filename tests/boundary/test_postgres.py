@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -169,6 +170,24 @@ def test_too_many_sessions_are_refused_with_the_reason(make_spec):
     words = refused(make_spec(strategy="pg-advisory", concurrency=60))
     assert "too many clients" in words
     assert "53300" in words
+
+
+def test_a_session_that_finds_no_room_waits_a_moment_for_it(postgres):
+    refused_before = postgres.log.count("too many clients")
+    with contextlib.ExitStack() as others:
+        for _ in range(36):
+            others.enter_context(postgres.connect())
+        # Not `Watched`, which asks the server itself.
+        trial = _core.Trial(trial_spec_of([postgres.core_spec()], strategy="pg-advisory", keys=4))
+        totals: list[Any] = []
+        thread = threading.Thread(target=lambda: totals.append(trial.run().totals))
+        thread.start()
+        deadline = time.monotonic() + 20
+        while postgres.log.count("too many clients") == refused_before:
+            assert time.monotonic() < deadline, "all sessions found room"
+            time.sleep(0.005)
+    thread.join()
+    assert totals[0]["all_grants"] > 0
 
 
 def test_a_hundred_sessions_come_to_stand_also_with_passwords():
