@@ -25,9 +25,10 @@ version: str
 build_profile: Literal["release", "debug"]
 
 @type_check_only
-class ServerSpec(TypedDict):
+class RedisServerSpec(TypedDict):
     """One server. Either `unix` (a socket's path) or `host` (a numeric address) and `port`."""
 
+    kind: Literal["redis"]
     unix: str | None
     host: str | None
     port: int
@@ -36,6 +37,24 @@ class ServerSpec(TypedDict):
     db: int
     protocol: Literal[2, 3]
     compare_and_delete: Literal["script", "delifeq", "delex"]
+
+@type_check_only
+class PostgresServerSpec(TypedDict):
+    """One server. Either `unix` (the path of the socket itself) or `host` (a numeric address) and `port`."""
+
+    kind: Literal["postgres"]
+    unix: str | None
+    host: str | None
+    port: int
+    user: str
+    password: str | None
+    database: str
+    table: str
+    """The table of locks, its name quoted and qualified as SQL has it."""
+    settings: dict[str, str]
+    """What is set for each session, such as `lock_timeout`; `application_name` is `client_name` otherwise."""
+    prepare: Literal["named", "unnamed"]
+    """Each statement once in each session; or with every call, for a pooler that lends sessions."""
 
 @type_check_only
 class DistributionSpec(TypedDict):
@@ -89,7 +108,7 @@ class TrialSpec(TypedDict):
 
     strategy: str
     args: dict[str, int | float | str | bool]
-    servers: list[ServerSpec]
+    servers: list[RedisServerSpec | PostgresServerSpec]
     connections: ConnectionsSpec
     client_name: str
     key_prefix: str

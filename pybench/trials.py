@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pybench._core import ServerSpec, TrialSpec
+    from pybench._core import PostgresServerSpec, RedisServerSpec, TrialSpec
     from pybench.cells import Cell
 
 PATIENCE_NS = 1_000_000_000
@@ -19,7 +19,7 @@ REST_NS = 2_000_000_000
 
 def trial_spec(
     cell: Cell,
-    servers: Sequence[ServerSpec],
+    servers: Sequence[RedisServerSpec | PostgresServerSpec],
     *,
     cores: Sequence[int],
     key_prefix: str,

@@ -11,10 +11,15 @@ MS = 1_000_000
 
 def trial_spec(server: Server, **fields: object) -> dict[str, Any]:
     """Eight clients of `mutex` on one key without a hold, released by script, for a tenth of a second."""
+    return trial_spec_of([{**server.core_spec(), "compare_and_delete": "script"}]) | fields
+
+
+def trial_spec_of(servers: list[dict[str, Any]], **fields: object) -> dict[str, Any]:
+    """The same on `servers` as the core takes them."""
     spec = {
         "strategy": "mutex",
         "args": {},
-        "servers": [{**server.core_spec(), "compare_and_delete": "script"}],
+        "servers": servers,
         "connections": {"kind": "shared", "count": 2},
         "client_name": "pybench-test",
         "key_prefix": "test:",

@@ -16,7 +16,7 @@ from pybench.servers.probe import Facts
 from pybench.servers.refusals import refused
 
 if TYPE_CHECKING:
-    from pybench._core import ServerSpec
+    from pybench._core import RedisServerSpec
 
 GIVEN = "given"
 
@@ -58,10 +58,11 @@ class Server:
         """Whether it is on this machine: a socket, or an address of one of this machine's interfaces."""
         return self.facts.peer is None or is_of_this_machine(self.facts.peer)
 
-    def core_spec(self) -> ServerSpec:
+    def core_spec(self) -> RedisServerSpec:
         """For the Rust core, which takes numeric addresses only: the one that answered."""
         password = self.endpoint.password
         return {
+            "kind": "redis",
             "unix": self.endpoint.unix,
             "host": self.facts.peer,
             "port": self.endpoint.port,

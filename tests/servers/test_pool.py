@@ -78,6 +78,7 @@ def test_a_given_server_is_used_and_not_ended():
         assert not server.started_by_us
         assert server.source == "given"
         assert server.core_spec() == {
+            "kind": "redis",
             "unix": None,
             "host": "127.0.0.1",
             "port": given.endpoint.port,

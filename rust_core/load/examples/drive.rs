@@ -9,7 +9,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use load::{
-    Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, ServerSpec, Trial, TrialSpec,
+    Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, RedisServer, ServerSpec, Speaks,
+    Trial, TrialSpec,
 };
 use locks::{Lease, Nanos, Retry, RetryKind, Strategy};
 use wire::{CompareAndDelete, Protocol};
@@ -80,14 +81,16 @@ fn server(address: &str, release: &str) -> Result<ServerSpec, Box<dyn Error>> {
         } else {
             Address::Tcp(address.parse()?)
         },
-        username: None,
-        password: None,
-        db: 0,
-        protocol: Protocol::Resp3,
-        compare_and_delete: match release {
-            "script" => CompareAndDelete::Script,
-            "delifeq" => CompareAndDelete::DelIfEq,
-            other => return Err(format!("no release {other}").into()),
-        },
+        speaks: Speaks::Redis(RedisServer {
+            username: None,
+            password: None,
+            db: 0,
+            protocol: Protocol::Resp3,
+            compare_and_delete: match release {
+                "script" => CompareAndDelete::Script,
+                "delifeq" => CompareAndDelete::DelIfEq,
+                other => return Err(format!("no release {other}").into()),
+            },
+        }),
     })
 }

@@ -14,8 +14,10 @@ use std::os::fd::OwnedFd;
 
 use locks::{CallId, Nanos};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
-use wire::{Greeting, Malformed};
+use wire::Malformed;
+use wire::postgres::{self, Block, LogInError};
 
+use crate::dialect::{Session, Target};
 use crate::poller::{Interest, Poller};
 use crate::spec::Address;
 
@@ -27,18 +29,11 @@ const BACKLOG_PAUSE: Nanos = Nanos::from_millis(2);
 /// How long opening a connection and logging in may take.
 const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
 
-/// Where a connection leads and what it says first.
-#[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) address: Address,
-    pub(crate) greeting: Greeting,
-    pub(crate) greeting_bytes: Vec<u8>,
-}
-
 /// A command that was sent and not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
     pub(crate) client: u32,
+    pub(crate) block: Block,
     pub(crate) call: CallId,
 }
 
@@ -63,6 +58,10 @@ pub(crate) enum Broken {
     Malformed(#[from] Malformed),
     #[error("the server refused the log-in: {0}")]
     Refused(String),
+    #[error("{0}")]
+    LogIn(#[from] LogInError),
+    #[error("{0}")]
+    Session(#[from] postgres::Broken),
     #[error("an answer came that nothing had asked for")]
     Unasked,
 }
@@ -71,6 +70,8 @@ pub(crate) enum Broken {
 pub(crate) struct Connection {
     pub(crate) server: u16,
     pub(crate) state: State,
+    /// To a database, from the moment it is connected.
+    pub(crate) session: Option<Box<Session>>,
     socket: Option<OwnedFd>,
     /// The beginning of a reply whose end has not come.
     pub(crate) partial: Vec<u8>,
@@ -91,6 +92,7 @@ impl Connection {
         Self {
             server,
             state: State::Down { retry_at: Nanos::ZERO },
+            session: None,
             socket: None,
             partial: Vec::new(),
             out: Vec::new(),
@@ -153,9 +155,7 @@ impl Connection {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
             // A Unix socket whose backlog is full says so at once: the server has more to accept than it could yet.
             Err(rustix::io::Errno::AGAIN) => {
-                self.state = State::Down {
-                    retry_at: now.after(BACKLOG_PAUSE),
-                };
+                self.put_off(now);
                 return Ok(());
             }
             Err(error) => return Err(io::Error::from(error).into()),
@@ -169,13 +169,21 @@ impl Connection {
         Ok(())
     }
 
+    /// It is opened a little later: others come first.
+    pub(crate) fn put_off(&mut self, now: Nanos) {
+        self.state = State::Down {
+            retry_at: now.after(BACKLOG_PAUSE),
+        };
+    }
+
     /// The socket became writable for the first time: learn whether it is connected and say the greeting.
     pub(crate) fn connected(&mut self, target: &Target, now: Nanos) -> Result<(), Broken> {
         let socket = self.socket.as_ref().expect("a connecting connection has a socket");
         sockopt::socket_error(socket)
             .map_err(io::Error::from)?
             .map_err(io::Error::from)?;
-        self.out.extend_from_slice(&target.greeting_bytes);
+        self.out.extend_from_slice(target.welcome.bytes());
+        self.session = target.welcome.is_database().then(Box::default);
         self.state = State::Greeting {
             answered: 0,
             until: now.after(OPEN_WITHIN),
@@ -237,6 +245,7 @@ impl Connection {
     /// Closes the socket and hands over the calls that stay unanswered.
     pub(crate) fn close(&mut self, now: Nanos) -> VecDeque<Awaited> {
         self.socket = None;
+        self.session = None;
         self.partial.clear();
         self.out.clear();
         self.sent = 0;

@@ -8,7 +8,9 @@ use crate::LoadError;
 use crate::client::{Counted, Doing};
 use crate::clock;
 use crate::connection::{Awaited, Broken, Connection, State};
+use crate::database::may_pass;
 use crate::deep::AHEAD;
+use crate::dialect::Welcome;
 use crate::poller::Ready;
 use crate::thread::Thread;
 
@@ -55,8 +57,8 @@ impl Thread {
             return;
         }
         let before = connection.out.len();
-        self.encoders[usize::from(to.0)].encode(command, &mut connection.out);
-        if connection.await_answer(Awaited { client, call }) {
+        let block = self.encoders[usize::from(to.0)].encode(command, &mut connection.out);
+        if connection.await_answer(Awaited { client, block, call }) {
             self.dirty.push(index);
         }
         self.outstanding += 1;
@@ -148,7 +150,11 @@ impl Thread {
         // A hold that ended while other answers were handled must not wait for these, too.
         self.fire_timers(now);
         if self.connections[index as usize].is_ready() {
-            used += self.answers(index, now, &bytes[used..])?;
+            used += if self.connections[index as usize].session.is_some() {
+                self.session_answers(index, now, &bytes[used..])?
+            } else {
+                self.answers(index, now, &bytes[used..])?
+            };
         }
         let connection = &mut self.connections[index as usize];
         connection.partial.clear();
@@ -200,7 +206,9 @@ impl Thread {
         let State::Greeting { answered, until } = connection.state else {
             return Ok(None);
         };
-        let greeting = &self.targets[usize::from(connection.server)].greeting;
+        let Welcome::Redis { greeting, .. } = &self.targets[usize::from(connection.server)].welcome else {
+            return self.log_in(index, bytes);
+        };
         let Some((frame, used)) = parse_frame(bytes)? else {
             return Ok(None);
         };
@@ -237,7 +245,8 @@ impl Thread {
         connection.releasing = releasing;
         self.counters.writes += u64::from(self.counting);
         connection.write(&self.poller, index)?;
-        if connection.state == State::Ready || !self.targets[usize::from(connection.server)].greeting.is_empty() {
+        let welcome = &self.targets[usize::from(connection.server)].welcome;
+        if connection.state == State::Ready || welcome.is_answered() {
             return Ok(());
         }
         // Nothing to log in with: the connection stands as soon as it is connected.
@@ -252,7 +261,7 @@ impl Thread {
         let stood = connection.state == State::Ready;
         let server = connection.server;
         let awaited = connection.close(now);
-        if self.connecting {
+        if self.connecting.is_some_and(|since| !may_pass(broken, now.since(since))) {
             let address = self.targets[usize::from(server)].address.to_string();
             return Err(LoadError::Connect {
                 address,
@@ -270,12 +279,22 @@ impl Thread {
 
     /// Opens connections whose pause is over and gives up those whose log-in takes too long.
     pub(crate) fn upkeep(&mut self, now: Nanos) -> Result<(), LoadError> {
+        let mut room = self.room_for_sessions();
         for index in 0..self.connections.len() as u32 {
+            let stays_closed = self.ending && self.owner_of(index).is_some();
             let connection = &mut self.connections[index as usize];
             if connection.deadline() <= now {
                 let target = &self.targets[usize::from(connection.server)];
+                let is_session = target.welcome.is_database();
                 let attempt = match connection.state {
-                    State::Down { .. } => connection.open(target, &self.poller, index, now),
+                    State::Down { .. } if is_session && (room == 0 || stays_closed) => {
+                        connection.put_off(now);
+                        Ok(())
+                    }
+                    State::Down { .. } => {
+                        room -= usize::from(is_session);
+                        connection.open(target, &self.poller, index, now)
+                    }
                     State::Connecting { .. } | State::Greeting { .. } => Err(Broken::Silent),
                     State::Ready => Ok(()),
                 };

@@ -37,9 +37,10 @@ impl Thread {
     pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
         let owns_one =
             !self.shared.has_own_connections || self.connections[self.own_connection(client) as usize].is_ready();
-        owns_one
-            && (0..self.targets.len() as u16)
-                .any(|server| self.connections[self.shared_connection(client, server) as usize].is_ready())
+        let shares_one = !self.shared.shares_connections
+            || (0..self.targets.len() as u16)
+                .any(|server| self.connections[self.shared_connection(client, server) as usize].is_ready());
+        owns_one && shares_one
     }
 
     /// Closes a client's own connection, as its lock wishes, and opens it again at once.
@@ -51,10 +52,15 @@ impl Thread {
         self.lose(awaited);
     }
 
-    /// All that clients sent over shared connections is answered. What blocks on a client's own is cut off with it.
+    /// All that clients sent is answered, but for what blocks: on a client's own connection to Redis it is cut off with
+    /// it, and in a session of its own a lock hangs up by itself.
     pub(crate) fn has_nothing_to_say(&self) -> bool {
         let shared = &self.connections[..self.first_own() as usize];
-        self.unsendable.is_empty() && shared.iter().all(|connection| connection.awaited.is_empty())
+        let own = self.connections[shared.len()..].iter();
+        let mut sessions = own.filter(|connection| self.leads_to_a_database(connection));
+        self.unsendable.is_empty()
+            && shared.iter().all(|connection| connection.awaited.is_empty())
+            && sessions.all(|connection| connection.awaited.is_empty())
     }
 
     /// The clients of these calls hear that no answers will come.

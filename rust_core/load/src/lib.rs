@@ -15,7 +15,9 @@ mod clock;
 mod connection;
 mod control;
 mod counting;
+mod database;
 mod deep;
+mod dialect;
 mod effects;
 mod error;
 mod io;
@@ -38,7 +40,8 @@ mod workload;
 pub use control::{Progress, Stage};
 pub use error::{LoadError, TrialError};
 pub use spec::{
-    Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, ServerSpec, TrialSpec,
+    Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
+    RedisServer, ServerSpec, Speaks, TrialSpec,
 };
 pub use stats::{Counters, Ended, Histograms, Phase};
 pub use timeline::Columns;

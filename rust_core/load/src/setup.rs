@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos, Script};
+use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos};
 use rustix::thread::CpuSet;
-use wire::{CompareAndDelete, Encoder, KeyNames, Login, greeting};
+use wire::KeyNames;
+use wire::postgres::Hashes;
 
 use crate::client::{Client, ClientFigures};
-use crate::connection::{Connection, Target};
+use crate::connection::Connection;
 use crate::control::Control;
+use crate::dialect;
 use crate::judge::Judge;
 use crate::poller::Poller;
 use crate::shared::Shared;
-use crate::spec::{Connections, KeyChoice, Pace, ServerSpec, TrialSpec};
+use crate::spec::{Connections, KeyChoice, Pace, TrialSpec};
 use crate::stats::{Counters, Histograms};
 use crate::thread::Thread;
 use crate::timeline::Timeline;
@@ -36,7 +38,9 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
         ("duration_ns", spec.duration > Nanos::ZERO),
         (
             "servers",
-            !spec.servers.is_empty() && u16::try_from(spec.servers.len()).is_ok(),
+            !spec.servers.is_empty()
+                && u16::try_from(spec.servers.len()).is_ok()
+                && dialect::fits(spec.strategy, &spec.servers),
         ),
         ("connections", !matches!(spec.connections, Connections::Shared(0))),
         ("keys_per_grant", keys_per_grant_is_sound(spec)),
@@ -86,6 +90,7 @@ fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
 pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judge>) -> Result<Vec<Thread>, TrialError> {
     let shared = Arc::new(Shared::new(spec)?);
     let names = KeyNames::new(&spec.key_prefix, spec.keys);
+    let hashes = Arc::new(Hashes::new(&names, spec.strategy.statements()));
     let mut chances = Chance::streams(spec.seed);
     let lock_spec = Arc::new(spec.lock);
     let mut threads = Vec::new();
@@ -97,6 +102,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             .map(|(stream, chance)| Client::new(AnyLock::new(spec.strategy, Arc::clone(&lock_spec), chance), stream))
             .collect();
         let per_server = match spec.connections {
+            _ if !shared.shares_connections => 0,
             Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
@@ -118,12 +124,8 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             key_sets: key_sets(spec.keys_per_grant, count),
             connections,
             per_server,
-            targets: spec.servers.iter().map(|server| target(server, spec)).collect(),
-            encoders: spec
-                .servers
-                .iter()
-                .map(|s| Encoder::new(&names, s.compare_and_delete))
-                .collect(),
+            targets: dialect::targets(spec)?,
+            encoders: dialect::encoders(spec, &names, &hashes)?,
             poller: Poller::new().map_err(|error| TrialError::Load(LoadError::Poll(error)))?,
             arrivals: arrivals(spec, index)?,
             idle: std::collections::VecDeque::new(),
@@ -141,7 +143,8 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             next_upkeep: Nanos::ZERO,
             running: false,
             counting: false,
-            connecting: true,
+            connecting: Some(Nanos::ZERO),
+            ending: false,
             counters: Counters::default(),
             histograms: Histograms::new(),
             timeline: Timeline::new(spec.duration),
@@ -155,27 +158,6 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
 fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<Keys> {
     let room = if keys_per_grant == 1 { 0 } else { clients };
     vec![Keys::one(Key(0)); room as usize]
-}
-
-fn target(server: &ServerSpec, spec: &TrialSpec) -> Target {
-    let deletes_by_script = server.compare_and_delete == CompareAndDelete::Script;
-    let is_sent = |script: &Script| deletes_by_script || *script != Script::CompareAndDelete;
-    let scripts: Vec<Script> = spec.strategy.scripts().iter().copied().filter(is_sent).collect();
-    let login = Login {
-        protocol: server.protocol,
-        username: server.username.as_deref(),
-        password: server.password.as_deref(),
-        db: server.db,
-        client_name: &spec.client_name,
-        scripts: &scripts,
-    };
-    let mut greeting_bytes = Vec::new();
-    let greeting = greeting(&login, &mut greeting_bytes);
-    Target {
-        address: server.address.clone(),
-        greeting,
-        greeting_bytes,
-    }
 }
 
 fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialError> {

@@ -24,10 +24,12 @@ pub(crate) struct Shared {
     pub(crate) duration: Nanos,
     pub(crate) drain: Nanos,
     pub(crate) dies: bool,
-    /// The lease in full: how long a key may stay that nobody can take back.
+    /// How long a key may stay that nobody can take back: the lease in full, or not at all where there is none.
     pub(crate) ttl: Nanos,
-    /// Each client has a connection of its own to the first server, beside the shared ones.
+    /// Each client has a connection of its own to the first server, beside the shared ones, if there are any.
     pub(crate) has_own_connections: bool,
+    /// Clients send over connections that they share.
+    pub(crate) shares_connections: bool,
     poll: Poll,
 }
 
@@ -52,8 +54,13 @@ impl Shared {
             duration: spec.duration,
             drain: spec.drain,
             dies: spec.dies,
-            ttl: spec.lock.lease.ttl().into(),
+            ttl: if spec.strategy.holds_by_session() || spec.strategy.is_optimistic() {
+                Nanos::ZERO
+            } else {
+                spec.lock.lease.ttl().into()
+            },
             has_own_connections: spec.strategy.owns_connection(),
+            shares_connections: spec.strategy.shares_connections(),
             poll: spec.poll,
         })
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use locks::{Nanos, Spec as LockSpec, Strategy};
+use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
 #[derive(Clone, Debug)]
@@ -42,14 +43,37 @@ pub struct TrialSpec {
     pub poll: Poll,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ServerSpec {
     pub address: Address,
+    pub speaks: Speaks,
+}
+
+#[derive(Clone, Debug)]
+pub enum Speaks {
+    Redis(RedisServer),
+    Postgres(PostgresServer),
+}
+
+#[derive(Clone)]
+pub struct RedisServer {
     pub username: Option<String>,
     pub password: Option<String>,
     pub db: u32,
     pub protocol: Protocol,
     pub compare_and_delete: CompareAndDelete,
+}
+
+#[derive(Clone)]
+pub struct PostgresServer {
+    pub user: String,
+    pub password: Option<String>,
+    pub database: String,
+    /// The table of locks, its name quoted as SQL has it.
+    pub table: String,
+    /// What is set for each session, such as `lock_timeout`.
+    pub settings: Vec<(String, String)>,
+    pub prepare: Prepare,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,13 +149,24 @@ pub enum Poll {
     Spin,
 }
 
-impl std::fmt::Debug for ServerSpec {
+impl std::fmt::Debug for RedisServer {
     // By hand: the password must not appear.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerSpec")
-            .field("address", &self.address)
+        f.debug_struct("RedisServer")
             .field("db", &self.db)
             .field("protocol", &self.protocol)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for PostgresServer {
+    // By hand, as above.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresServer")
+            .field("database", &self.database)
+            .field("table", &self.table)
+            .field("settings", &self.settings)
+            .field("prepare", &self.prepare)
             .finish_non_exhaustive()
     }
 }

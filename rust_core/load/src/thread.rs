@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 use check::ClientId;
 use locks::{Actions, CallId, Keys, Nanos};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use wire::Encoder;
 
 use crate::LoadError;
 use crate::client::{Client, ClientFigures};
 use crate::clock;
-use crate::connection::{Connection, Target};
+use crate::connection::Connection;
 use crate::control::{Control, Stage};
+use crate::dialect::{Encoder, Target};
 use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
 use crate::shared::Shared;
@@ -82,8 +82,10 @@ pub(crate) struct Thread {
     pub(crate) running: bool,
     /// The window is open.
     pub(crate) counting: bool,
-    /// A connection that fails ends the trial: true until all stood once.
-    pub(crate) connecting: bool,
+    /// Since when; a connection that fails then ends the trial. `None` once all stood.
+    pub(crate) connecting: Option<Nanos>,
+    /// The window is over: what clients hang up from now on stays closed.
+    pub(crate) ending: bool,
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
@@ -143,6 +145,7 @@ impl Thread {
             self.control.enter(Stage::Warmup, start);
             self.period(start, start.after(self.shared.warmup))?;
             self.rest()?;
+            self.stand_again()?;
         }
         let Some(start) = self.control.pass_gate() else {
             return Ok(());
@@ -158,12 +161,16 @@ impl Thread {
             return Ok(());
         }
         self.control.enter(Stage::Draining, clock::now());
-        self.rest()
+        self.ending = true;
+        self.rest()?;
+        self.say_goodbye();
+        Ok(())
     }
 
     /// Opens all connections; each must stand once before the trial begins.
     fn connect(&mut self) -> Result<(), LoadError> {
         let began = clock::now();
+        self.connecting = Some(began);
         while let Some(waiting) = self.connections.iter().find(|connection| !connection.is_ready()) {
             if self.control.stopped() {
                 return Ok(());
@@ -179,7 +186,7 @@ impl Thread {
             }
             self.round(now, self.next_upkeep)?;
         }
-        self.connecting = false;
+        self.connecting = None;
         Ok(())
     }
 
@@ -232,7 +239,7 @@ impl Thread {
     }
 
     /// One turn of the loop, waiting at most until `limit`.
-    fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
+    pub(crate) fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
         let is_waited_for = [
             !self.starting.is_empty(),
             !self.unsendable.is_empty() || !self.disconnected.is_empty(),

@@ -4,10 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll};
+use load::{PostgresServer, RedisServer, Speaks};
 use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
 /// The field `name` of `dict`, or a `ValueError` that says which field is missing or of what type it was.
@@ -129,9 +131,37 @@ fn server_spec(server: &Bound<'_, PyDict>) -> PyResult<load::ServerSpec> {
             .map_err(|_| PyValueError::new_err("`host` must be a numeric address: names are resolved by Python"))?;
         Address::Tcp(SocketAddr::new(host, field(server, "port")?))
     };
+    let speaks = match field::<String>(server, "kind")?.as_str() {
+        "redis" => Speaks::Redis(redis_server(server)?),
+        "postgres" => Speaks::Postgres(postgres_server(server)?),
+        _ => return Err(PyValueError::new_err("a server must be of kind redis or postgres")),
+    };
+    Ok(load::ServerSpec { address, speaks })
+}
+
+fn postgres_server(server: &Bound<'_, PyDict>) -> PyResult<PostgresServer> {
+    let settings = dict(server, "settings")?;
+    Ok(PostgresServer {
+        user: field(server, "user")?,
+        password: field(server, "password")?,
+        database: field(server, "database")?,
+        table: field(server, "table")?,
+        settings: settings
+            .iter()
+            .map(|(name, value)| Ok((name.extract()?, value.extract()?)))
+            .collect::<PyResult<_>>()
+            .map_err(|_| PyValueError::new_err("`settings` must hold texts under their names"))?,
+        prepare: choice(
+            server,
+            "prepare",
+            &[("named", Prepare::Named), ("unnamed", Prepare::Unnamed)],
+        )?,
+    })
+}
+
+fn redis_server(server: &Bound<'_, PyDict>) -> PyResult<RedisServer> {
     let protocol: u8 = field(server, "protocol")?;
-    Ok(load::ServerSpec {
-        address,
+    Ok(RedisServer {
         username: field(server, "username")?,
         password: field(server, "password")?,
         db: field(server, "db")?,

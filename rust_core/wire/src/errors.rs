@@ -40,20 +40,23 @@ pub fn error_text(frame: &Frame<'_>) -> Option<String> {
     let (Frame::Error(line) | Frame::BulkError(line)) = frame else {
         return None;
     };
+    Some(printable(line))
+}
+
+/// At most 200 characters of a text, control characters and broken UTF-8 replaced.
+pub(crate) fn printable(text: &[u8]) -> String {
     // A character has at most four bytes: the rest of a long error is not even looked at.
-    let line = &line[..line.len().min(MAX_TEXT * 4)];
-    let printable = |char: char| {
+    let text = &text[..text.len().min(MAX_TEXT * 4)];
+    let shown = |char: char| {
         if char.is_control() {
             char::REPLACEMENT_CHARACTER
         } else {
             char
         }
     };
-    Some(
-        String::from_utf8_lossy(line)
-            .chars()
-            .take(MAX_TEXT)
-            .map(printable)
-            .collect(),
-    )
+    String::from_utf8_lossy(text)
+        .chars()
+        .take(MAX_TEXT)
+        .map(shown)
+        .collect()
 }

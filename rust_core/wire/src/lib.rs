@@ -1,4 +1,4 @@
-//! Redis and Valkey commands to bytes, and bytes to replies, without a socket.
+//! Redis and Valkey commands to bytes, and bytes to replies, without a socket; in [`postgres`] the same for Postgres.
 //!
 //! Outwards: [`Encoder`] writes a `locks::Command` about a key of [`KeyNames`]; [`greeting`] writes what a new
 //! connection says first. Inwards: [`parse`] takes one reply from the front of a buffer and reduces it to what locks
@@ -17,6 +17,7 @@ mod frame;
 mod login;
 mod malformed;
 mod names;
+pub mod postgres;
 mod reply;
 mod request;
 mod scan;

@@ -46,11 +46,12 @@ impl Excerpt {
     }
 
     /// Who talks like this, for the wrong ports that people really give.
-    fn speaker(&self) -> &'static str {
-        const SPEAKERS: [(&[u8], &str); 6] = [
+    pub(crate) fn speaker(&self) -> &'static str {
+        const SPEAKERS: [(&[u8], &str); 7] = [
             (b"HTTP/", ", which is how an HTTP server answers"),
             (b"<", ", which is how an HTTP server answers"),
             (b"\x15\x03", ", which is how a TLS server answers"),
+            (b"-ERR", ", which is how a Redis server answers"),
             (b"SSH-", ", which is how an SSH server answers"),
             (b"ERROR\r\n", ", which is how a memcached server answers"),
             (b"220", ", which is how an FTP or a mail server answers"),

@@ -51,6 +51,22 @@ impl KeyNames {
         name
     }
 
+    /// How many keys have a name.
+    pub(crate) const fn count(&self) -> u32 {
+        self.index.count
+    }
+
+    /// The longest name, in bytes: the prefix, the braces, and the digits of an index.
+    pub(crate) const LONGEST: usize = Self::MAX_PREFIX + 2 + 10;
+
+    /// The name of `key`, written to the front of `room`.
+    pub(crate) fn write<'a>(&self, key: Key, room: &'a mut [u8; Self::LONGEST]) -> &'a [u8] {
+        let name = &mut room[..self.first.len()];
+        name.copy_from_slice(&self.first);
+        self.index.write(key, name);
+        name
+    }
+
     /// A name to make the others of: `index` writes what differs.
     pub(crate) fn first(&self) -> &[u8] {
         &self.first

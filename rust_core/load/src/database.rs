@@ -1,0 +1,112 @@
+//! Sessions with a database: how they begin, and how their answers are read.
+//!
+//! The server starts a process for each session, and takes milliseconds for it. So only a few are opened at a time, and
+//! one that finds no room or a server that is not up yet may try again for a while, also before the trial begins: those
+//! of the trial before may not have ended yet.
+
+use locks::{ErrorKind, Event, Nanos};
+use wire::postgres::{GOODBYE, LogInError, Progress};
+
+use crate::LoadError;
+use crate::clock;
+use crate::connection::{Broken, Connection, State};
+use crate::dialect::{self, Welcome};
+use crate::thread::Thread;
+
+/// Sessions that one thread opens at a time.
+const AT_ONCE: usize = 16;
+/// How long a server that has no room for a session yet is asked again before a period begins.
+const ROOM_WITHIN: Nanos = Nanos::from_secs(2);
+
+impl Thread {
+    /// Reads one message of a log-in; how long it was, or `None` as long as it is not whole.
+    pub(crate) fn log_in(&mut self, index: u32, bytes: &[u8]) -> Result<Option<usize>, Broken> {
+        let connection = &mut self.connections[index as usize];
+        let Welcome::Postgres(plan) = &self.targets[usize::from(connection.server)].welcome else {
+            unreachable!("a session leads to a database")
+        };
+        let session = connection
+            .session
+            .as_mut()
+            .expect("it was made when the socket was connected");
+        match session.log_in.on(plan, bytes, &mut connection.out, dialect::scram)? {
+            Progress::NeedMore => Ok(None),
+            Progress::Heard { used } => {
+                connection.write(&self.poller, index)?;
+                Ok(Some(used))
+            }
+            Progress::Done { used } => {
+                connection.greeted();
+                Ok(Some(used))
+            }
+        }
+    }
+
+    /// Hands each whole answer of a session to the client that awaits it; how many bytes were used.
+    pub(crate) fn session_answers(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
+        let mut used = 0;
+        loop {
+            let connection = &mut self.connections[index as usize];
+            let Some(session) = &mut connection.session else {
+                return Ok(bytes.len()); // Its lock hung up: what else came over it concerns nobody.
+            };
+            let asked = connection.awaited.front().map(|awaited| awaited.block);
+            let (length, reply) = session.answers.parse(&bytes[used..], asked)?;
+            used += length;
+            let Some(reply) = reply else { break };
+            let awaited = connection.awaited.pop_front().ok_or(Broken::Unasked)?;
+            self.outstanding -= 1;
+            let call = awaited.call;
+            self.tell(awaited.client, now, Event::Replied { call, reply });
+        }
+        self.start_waiting(now);
+        Ok(used)
+    }
+
+    /// Waits until the sessions stand again that clients hung up at the end of the warm-up: to open them in the window
+    /// would be measured. One that the server does not take within a bound is left to the window.
+    pub(crate) fn stand_again(&mut self) -> Result<(), LoadError> {
+        let began = clock::now();
+        loop {
+            let now = clock::now();
+            let is_down = |connection: &Connection| !connection.is_ready() && self.leads_to_a_database(connection);
+            if !self.connections.iter().any(is_down) || now.since(began) >= ROOM_WITHIN || self.control.stopped() {
+                return Ok(());
+            }
+            self.round(now, self.next_upkeep)?;
+        }
+    }
+
+    /// How many more sessions may be opened now.
+    pub(crate) fn room_for_sessions(&self) -> usize {
+        let is_opening = |connection: &&Connection| {
+            self.leads_to_a_database(connection)
+                && matches!(connection.state, State::Connecting { .. } | State::Greeting { .. })
+        };
+        AT_ONCE.saturating_sub(self.connections.iter().filter(is_opening).count())
+    }
+
+    pub(crate) fn leads_to_a_database(&self, connection: &Connection) -> bool {
+        self.targets[usize::from(connection.server)].welcome.is_database()
+    }
+
+    /// Ends all sessions as the protocol has it. What the server does not take at once is left: the sockets are closed.
+    pub(crate) fn say_goodbye(&mut self) {
+        for index in 0..self.connections.len() as u32 {
+            let connection = &mut self.connections[index as usize];
+            if connection.session.is_some() && connection.is_ready() {
+                connection.out.extend_from_slice(GOODBYE);
+                let _ = connection.write(&self.poller, index);
+            }
+        }
+    }
+}
+
+/// Whether a server that has refused a session for so long may still take it, so that a trial need not end for it.
+pub(crate) fn may_pass(broken: &Broken, asked_for: Nanos) -> bool {
+    let Broken::LogIn(LogInError::Refused(refusal)) = broken else {
+        return false;
+    };
+    let passes = matches!(refusal.kind(), ErrorKind::TooManyConnections | ErrorKind::SessionEnded);
+    passes && asked_for < ROOM_WITHIN
+}

@@ -1,0 +1,183 @@
+//! What differs between servers of the two kinds: the greeting, how a command is written, and what a session keeps.
+
+use std::sync::Arc;
+
+use locks::{Command, Script, ServerId, Strategy};
+use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
+use wire::postgres::{Answers, Block, Hashes, LogIn, LogInPlan, SessionSpec};
+use wire::{CompareAndDelete, Greeting, KeyNames, Login, greeting, postgres};
+
+use crate::TrialError;
+use crate::spec::{Address, PostgresServer, RedisServer, ServerSpec, Speaks, TrialSpec};
+
+/// Where a connection leads and what it says first.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) address: Address,
+    pub(crate) welcome: Welcome,
+}
+
+/// What a new connection says, and what must be answered before it stands.
+#[derive(Debug)]
+pub(crate) enum Welcome {
+    /// All at once, each answered in turn. May be nothing.
+    Redis { bytes: Vec<u8>, greeting: Greeting },
+    /// A conversation.
+    Postgres(LogInPlan),
+}
+
+impl Welcome {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Redis { bytes, .. } => bytes,
+            Self::Postgres(plan) => plan.startup(),
+        }
+    }
+
+    /// Whether the server answers at all before the connection stands.
+    pub(crate) fn is_answered(&self) -> bool {
+        match self {
+            Self::Redis { greeting, .. } => !greeting.is_empty(),
+            Self::Postgres(_) => true,
+        }
+    }
+
+    pub(crate) const fn is_database(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+}
+
+/// What a connection to a database keeps besides its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    pub(crate) log_in: LogIn,
+    pub(crate) answers: Answers,
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a thread has one for each server, and boxed it would be one more hop for each command"
+)]
+pub(crate) enum Encoder {
+    Redis(wire::Encoder),
+    Postgres(postgres::Encoder),
+}
+
+impl Encoder {
+    /// Appends the command, and says what its answer has to tell; of Redis each answer tells all by itself.
+    ///
+    /// # Panics
+    /// When the command is one of the other kind of server.
+    #[inline]
+    pub(crate) fn encode(&self, command: &Command, out: &mut Vec<u8>) -> Block {
+        match (self, command) {
+            (Self::Redis(encoder), _) => {
+                encoder.encode(command, out);
+                Block::Other
+            }
+            (
+                Self::Postgres(encoder),
+                &Command::Sql {
+                    statement,
+                    key,
+                    token,
+                    numbers,
+                },
+            ) => encoder.encode(statement, key, token, numbers, out),
+            (Self::Postgres(_), _) => panic!("{command:?} for a server that speaks Postgres"),
+        }
+    }
+}
+
+/// The nonce is drawn here: `wire` has no chance of its own.
+pub(crate) fn scram(password: &[u8]) -> ScramSha256 {
+    ScramSha256::new(password, ChannelBinding::unsupported())
+}
+
+/// Whether each server speaks what the strategy says to it.
+pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
+    (0..).zip(servers).all(|(id, server)| {
+        let is_database = strategy.database() == Some(ServerId(id));
+        is_database == matches!(server.speaks, Speaks::Postgres(_))
+    })
+}
+
+/// Where each server is, and what it is told first.
+pub(crate) fn targets(spec: &TrialSpec) -> Result<Vec<Target>, TrialError> {
+    spec.servers.iter().map(|server| target(server, spec)).collect()
+}
+
+/// How commands to each server are written.
+pub(crate) fn encoders(spec: &TrialSpec, names: &KeyNames, hashes: &Arc<Hashes>) -> Result<Vec<Encoder>, TrialError> {
+    let servers = spec.servers.iter();
+    servers.map(|server| encoder(server, spec, names, hashes)).collect()
+}
+
+fn target(server: &ServerSpec, spec: &TrialSpec) -> Result<Target, TrialError> {
+    Ok(Target {
+        address: server.address.clone(),
+        welcome: match &server.speaks {
+            Speaks::Redis(redis) => redis_welcome(redis, spec),
+            Speaks::Postgres(database) => {
+                let settings = settings(database, spec);
+                let plan = LogInPlan::new(&session(database, &settings, spec));
+                Welcome::Postgres(plan.map_err(|_| TrialError::Field("servers"))?)
+            }
+        },
+    })
+}
+
+fn encoder(
+    server: &ServerSpec,
+    spec: &TrialSpec,
+    names: &KeyNames,
+    hashes: &Arc<Hashes>,
+) -> Result<Encoder, TrialError> {
+    Ok(match &server.speaks {
+        Speaks::Redis(redis) => Encoder::Redis(wire::Encoder::new(names, redis.compare_and_delete)),
+        Speaks::Postgres(database) => {
+            let encoder = postgres::Encoder::new(&session(database, &[], spec), Arc::clone(hashes));
+            Encoder::Postgres(encoder.map_err(|_| TrialError::Field("servers"))?)
+        }
+    })
+}
+
+fn redis_welcome(server: &RedisServer, spec: &TrialSpec) -> Welcome {
+    let deletes_by_script = server.compare_and_delete == CompareAndDelete::Script;
+    let is_sent = |script: &Script| deletes_by_script || *script != Script::CompareAndDelete;
+    let scripts: Vec<Script> = spec.strategy.scripts().iter().copied().filter(is_sent).collect();
+    let login = Login {
+        protocol: server.protocol,
+        username: server.username.as_deref(),
+        password: server.password.as_deref(),
+        db: server.db,
+        client_name: &spec.client_name,
+        scripts: &scripts,
+    };
+    let mut bytes = Vec::new();
+    let greeting = greeting(&login, &mut bytes);
+    Welcome::Redis { bytes, greeting }
+}
+
+/// Those of the server's description; a session that is given no name is shown under that of the trial's clients.
+fn settings(server: &PostgresServer, spec: &TrialSpec) -> Vec<(String, String)> {
+    const NAME: &str = "application_name";
+    let mut settings = server.settings.clone();
+    if !spec.client_name.is_empty() && settings.iter().all(|(name, _)| name != NAME) {
+        settings.push((NAME.to_owned(), spec.client_name.clone()));
+    }
+    settings
+}
+
+fn session<'a>(server: &'a PostgresServer, settings: &'a [(String, String)], spec: &TrialSpec) -> SessionSpec<'a> {
+    SessionSpec {
+        user: &server.user,
+        password: server.password.as_deref(),
+        database: &server.database,
+        settings,
+        statements: spec.strategy.statements(),
+        prepare: server.prepare,
+        table: &server.table,
+    }
+}

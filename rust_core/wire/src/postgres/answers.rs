@@ -1,0 +1,175 @@
+//! All that answers one block, reduced to one reply.
+//!
+//! What of a block has been answered is kept, so that a message is looked at once, however the bytes of the block come.
+
+use locks::{ErrorKind, Reply, Statement};
+use postgres_protocol::message::backend as tags;
+use thiserror::Error;
+
+use super::messages::{self, Message};
+use super::refusal::Fields;
+use super::{Malformed, Refusal};
+use crate::Excerpt;
+
+/// What of a block its answer does not tell by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// It ends with `COMMIT`, and a `ROLLBACK` for an answer is none that was asked for.
+    Commits,
+    Other,
+}
+
+impl Block {
+    #[inline]
+    pub(crate) const fn of(statement: Statement) -> Self {
+        if statement.commits() {
+            Self::Commits
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The session is over.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Broken {
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+    #[error("the server ended the session: {0}")]
+    Ended(Refusal),
+}
+
+/// The answer that is under way in one session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answers {
+    /// What the statement has answered so far.
+    result: Option<Reply>,
+    error: Option<ErrorKind>,
+}
+
+impl Answers {
+    /// Reads from the front of `buf` up to the end of the answer to `block`, the oldest that has none yet: how many
+    /// bytes were used, and the reply, or `None` when more bytes must come. `block` is `None` when nothing was asked.
+    ///
+    /// # Errors
+    /// When the server ended the session, or no further bytes can make an answer.
+    #[inline]
+    pub fn parse(&mut self, buf: &[u8], block: Option<Block>) -> Result<(usize, Option<Reply>), Broken> {
+        let mut used = 0;
+        while let Some(message) = messages::next(&buf[used..])? {
+            let here = &buf[used..];
+            used += message.used;
+            if messages::is_unasked(message.tag) {
+                continue;
+            }
+            if let Some(reply) = self.hear(message, here, block)? {
+                return Ok((used, Some(reply)));
+            }
+        }
+        Ok((used, None))
+    }
+
+    #[inline]
+    fn hear(&mut self, message: Message<'_>, here: &[u8], block: Option<Block>) -> Result<Option<Reply>, Broken> {
+        let Some(block) = block else {
+            return Err(unasked(message, here));
+        };
+        match message.tag {
+            tags::BIND_COMPLETE_TAG | tags::PARSE_COMPLETE_TAG | tags::CLOSE_COMPLETE_TAG | tags::NO_DATA_TAG => {}
+            tags::DATA_ROW_TAG => {
+                let row = row(message.body).ok_or_else(|| bad("a row", here))?;
+                // Locks ask for one row.
+                self.result = Some(if self.result.is_none() { row } else { Reply::Other });
+            }
+            tags::COMMAND_COMPLETE_TAG => self.completed(message.body, block),
+            tags::ERROR_RESPONSE_TAG => {
+                let fields = Fields::of(message.body);
+                if fields.is_fatal {
+                    return Err(Broken::Ended(fields.in_words()));
+                }
+                self.error.get_or_insert(fields.kind());
+            }
+            tags::READY_FOR_QUERY_TAG if matches!(message.body, [b'I' | b'T' | b'E']) => {
+                let Self { result, error } = std::mem::take(self);
+                return Ok(Some(error.map_or(result.unwrap_or(Reply::Ok), Reply::Error)));
+            }
+            tags::READY_FOR_QUERY_TAG => return Err(bad("the state of a session", here).into()),
+            _ => return Err(out_of_place(here).into()),
+        }
+        Ok(None)
+    }
+
+    /// A statement of the block was carried out.
+    #[inline]
+    fn completed(&mut self, tag: &[u8], block: Block) {
+        match tag {
+            b"BEGIN\0" | b"COMMIT\0" => {}
+            b"ROLLBACK\0" => {
+                // The transaction had failed before, and its end was carried out all the same.
+                if block == Block::Commits {
+                    self.error.get_or_insert(ErrorKind::InFailedTransaction);
+                }
+            }
+            _ => {
+                self.result.get_or_insert(Reply::Nil);
+            }
+        }
+    }
+}
+
+/// What a row holds: one column, in binary. `None` when it is no row.
+#[inline]
+fn row(body: &[u8]) -> Option<Reply> {
+    let (columns, values) = body.split_first_chunk()?;
+    if u16::from_be_bytes(*columns) != 1 {
+        return Some(Reply::Other);
+    }
+    let (length, value) = values.split_first_chunk()?;
+    let length = i32::from_be_bytes(*length);
+    if length == -1 && value.is_empty() {
+        return Some(Reply::Ok);
+    }
+    if usize::try_from(length) != Ok(value.len()) {
+        return None;
+    }
+    // `void` has no bytes; other types of the same length would be read as numbers, too, but no lock asks for any.
+    Some(match value.len() {
+        0 => Reply::Ok,
+        1 | 4 | 8 => Reply::Int(big_endian(value)),
+        _ => Reply::Other,
+    })
+}
+
+/// A number of at most 8 bytes; one of a single byte is a boolean.
+#[inline]
+fn big_endian(bytes: &[u8]) -> i64 {
+    let fill = if bytes[0] & 0x80 == 0 { 0 } else { u8::MAX };
+    let mut number = [fill; 8];
+    number[8 - bytes.len()..].copy_from_slice(bytes);
+    i64::from_be_bytes(number)
+}
+
+#[cold]
+fn unasked(message: Message<'_>, here: &[u8]) -> Broken {
+    if message.tag == tags::ERROR_RESPONSE_TAG {
+        // Such as that it shuts down, which it says to idle sessions too.
+        Broken::Ended(Fields::of(message.body).in_words())
+    } else {
+        out_of_place(here).into()
+    }
+}
+
+#[cold]
+fn out_of_place(here: &[u8]) -> Malformed {
+    Malformed::OutOfPlace {
+        found: Excerpt::of(here),
+    }
+}
+
+#[cold]
+fn bad(what: &'static str, here: &[u8]) -> Malformed {
+    Malformed::BadValue {
+        what,
+        found: Excerpt::of(here),
+    }
+}

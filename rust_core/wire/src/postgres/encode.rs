@@ -1,0 +1,66 @@
+//! `locks::Command::Sql` to bytes.
+
+use std::io;
+use std::sync::Arc;
+
+use locks::{Key, Parameter, Statement, Token};
+
+use super::block::Template;
+use super::{Block, Hashes, SessionSpec};
+
+/// How the server learns the texts of statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Prepare {
+    /// Once in each session, when it logs in.
+    Named,
+    /// With every call: a pooler may carry out each in another session.
+    Unnamed,
+}
+
+/// Writes blocks about the keys of one set of names.
+#[derive(Debug)]
+pub struct Encoder {
+    /// By the number of their statement; `None` for those that the strategy does not send.
+    templates: Box<[Option<Template>]>,
+    hashes: Arc<Hashes>,
+}
+
+impl Encoder {
+    /// For the statements of such a session.
+    ///
+    /// # Errors
+    /// When the table's name has a zero byte.
+    pub fn new(spec: &SessionSpec<'_>, hashes: Arc<Hashes>) -> io::Result<Self> {
+        let template = |&statement: &Statement| {
+            let is_sent = spec.statements.contains(&statement);
+            is_sent
+                .then(|| Template::new(statement, spec.prepare, spec.table))
+                .transpose()
+        };
+        let templates = Statement::ALL.iter().map(template).collect::<io::Result<_>>()?;
+        Ok(Self { templates, hashes })
+    }
+
+    /// Appends the block of a statement, and says what its answer has to tell; allocates nothing but the growth of
+    /// `out`. Of `numbers` only the lower 63 bits can be told.
+    ///
+    /// # Panics
+    /// When it was made without this statement, or the key has no name.
+    #[inline]
+    pub fn encode(&self, statement: Statement, key: Key, token: Token, numbers: [u64; 2], out: &mut Vec<u8>) -> Block {
+        let template = self.templates[statement as usize]
+            .as_ref()
+            .unwrap_or_else(|| panic!("{statement:?} is not one of the strategy's statements"));
+        template.push(out, |parameter, room| match parameter {
+            Parameter::Hash => room.copy_from_slice(&self.hashes.of(key).to_be_bytes()),
+            Parameter::Row => room.copy_from_slice(&key.0.to_be_bytes()),
+            Parameter::Token => {
+                room[..8].copy_from_slice(&token.high.to_be_bytes());
+                room[8..].copy_from_slice(&token.low.to_be_bytes());
+            }
+            Parameter::First => room.copy_from_slice(&numbers[0].to_be_bytes()),
+            Parameter::Second => room.copy_from_slice(&numbers[1].to_be_bytes()),
+        });
+        Block::of(statement)
+    }
+}

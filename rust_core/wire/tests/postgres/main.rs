@@ -1,0 +1,7 @@
+//! The Postgres side: blocks, answers, log-ins, and what holds for all bytes.
+
+mod answers;
+mod blocks;
+mod logins;
+mod properties;
+mod words;
