@@ -99,7 +99,7 @@ impl Run {
         }
         for effect in self.server(from).take_effects() {
             match effect {
-                Effect::Pops(waiter, left) => self.reply(waiter, Reply::Int(left.cast_signed())),
+                Effect::Pops(waiter, says) => self.reply(waiter, Reply::Int(says.cast_signed())),
                 Effect::Publishes(listener) => {
                     let at = self.way_back(listener);
                     let Sender { client, connection, .. } = listener;
