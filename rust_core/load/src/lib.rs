@@ -8,6 +8,7 @@
 //! answer; a stop is heeded within 100 ms and keeps what was measured.
 //! Does not promise: that the clients are not the limit. The record says what CPU they took.
 
+mod channels;
 mod client;
 mod clock;
 mod connection;
@@ -25,6 +26,7 @@ mod spec;
 mod starts;
 mod stats;
 mod steps;
+mod subscriptions;
 mod tenure;
 mod thread;
 mod timeline;

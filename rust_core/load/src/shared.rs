@@ -4,7 +4,7 @@ use locks::{Key, Keys as Names, Mode, Nanos};
 use rand_distr::{Distribution as Draw, StandardUniform};
 
 use crate::TrialError;
-use crate::spec::{AfterLease, KeyOrder, Pace, Poll, TrialSpec};
+use crate::spec::{AfterLease, Connections, KeyOrder, Pace, Poll, TrialSpec};
 use crate::workload::{Keys, Length, Stream};
 
 #[derive(Debug)]
@@ -27,6 +27,10 @@ pub(crate) struct Shared {
     pub(crate) ttl: Nanos,
     /// Each client has a connection of its own to the first server, beside the shared ones.
     pub(crate) has_own_connections: bool,
+    /// There are as many connections to the first server again as clients share, to subscribe over.
+    pub(crate) subscribes: bool,
+    /// Each client shares its connections with nobody.
+    pub(crate) per_client: bool,
     poll: Poll,
 }
 
@@ -52,6 +56,8 @@ impl Shared {
             dies: spec.dies,
             ttl: spec.lock.lease.ttl().into(),
             has_own_connections: spec.strategy.owns_connection(),
+            subscribes: spec.strategy.subscribes(),
+            per_client: spec.connections == Connections::PerClient,
             poll: spec.poll,
         })
     }

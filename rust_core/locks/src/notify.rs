@@ -15,7 +15,9 @@
 //! pausing).
 //!
 //! No wake-up is lost: what is waited for is a message after an attempt that was *sent* when the subscription stood, and
-//! a message that overtakes the answer to that attempt is remembered. A holder that dies publishes nothing: each waiter
+//! a message that overtakes the answer to that attempt is remembered. An attempt is a plain
+//! `SET NX PX`, but for the one before a wait, which is a script that says how long the holder's lease still lasts; who is
+//! refused after a message need not ask, for whoever was quicker has nearly all of the lease before him. A holder that dies publishes nothing: each waiter
 //! also tries when the holder's lease ends, a random part of the policy's `base` later, so that they do not come at once.
 //! The subscription stays when the lock is taken, and is given up only when another lock has to be waited for: a client
 //! that comes back to the same lock spends one command less on each wait, and a message that nobody waits for is no
@@ -77,11 +79,22 @@ struct Asking {
     claim: Claim,
     call: CallId,
     sent: Nanos,
-    form: ScriptForm,
+    how: How,
     /// The subscription stood when this was sent: no release after it goes unheard.
     heard: bool,
     /// A message came since it was sent.
     told: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// The first of a request, by plain `SET NX PX`, which costs the server less than the script.
+    First,
+    /// After a message, in the same way. Whoever was quicker has it since that message, so that nearly all of the lease is
+    /// left.
+    Told,
+    /// Before a wait, by script, which says for how long the holder's lease still lasts.
+    Looking(ScriptForm),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +138,8 @@ enum Why {
     TooLate,
 }
 
+const LOOKING: How = How::Looking(ScriptForm::Sha);
+
 impl Notify {
     pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
         Self {
@@ -141,7 +156,7 @@ impl Notify {
         match self.state {
             State::Idle => {
                 self.backoff = Backoff::begin(now);
-                self.attempt(now, key, out);
+                self.attempt(now, key, How::First, out);
             }
             State::Held(_) => panic!("Acquire, but the last grant was not released"),
             State::Asking(_)
@@ -238,7 +253,7 @@ impl Notify {
             State::Asking(asking) => asking.told = true,
             State::Listening(listening) => {
                 let key = listening.key;
-                self.attempt(now, key, out);
+                self.attempt(now, key, How::Told, out);
             }
             // Nobody waits; or the next attempt comes anyway, at the confirmation or after the pause.
             State::Subscribing(_) | State::Pausing(_) | State::Idle | State::Held(_) | State::GivingBack(_) => {}
@@ -278,11 +293,11 @@ impl Notify {
             State::Listening(listening) => match wait(now, listening.until, out) {
                 Wait::GoesOn => {}
                 Wait::Over if now >= listening.end => self.settle(Outcome::Refused(Refusal::TimedOut), out),
-                Wait::Over => self.attempt(now, listening.key, out),
+                Wait::Over => self.attempt(now, listening.key, LOOKING, out),
             },
             State::Pausing(pausing) => match wait(now, pausing.until, out) {
                 Wait::GoesOn => {}
-                Wait::Over => self.attempt(now, pausing.key, out),
+                Wait::Over => self.attempt(now, pausing.key, How::First, out),
             },
             State::GivingBack(back) => match wait(now, back.sent.after(self.spec.patience), out) {
                 Wait::GoesOn => {}

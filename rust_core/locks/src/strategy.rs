@@ -160,10 +160,12 @@ impl Strategy {
 
     /// Whether each client needs a connection of its own to the first server, beside the shared ones.
     pub const fn owns_connection(self) -> bool {
-        matches!(
-            self,
-            Self::Fair | Self::FairQueue { .. } | Self::Notify | Self::Replicated { .. }
-        )
+        matches!(self, Self::Fair | Self::FairQueue { .. } | Self::Replicated { .. })
+    }
+
+    /// Whether its clients subscribe to channels, over connections to the first server beside the shared ones.
+    pub const fn subscribes(self) -> bool {
+        matches!(self, Self::Notify)
     }
 
     /// Whether each grant carries a fence that grows.

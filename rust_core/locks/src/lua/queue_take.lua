@@ -16,14 +16,15 @@ end
 local answer = -1
 if alive > 0 then
     answer = 1
-    if redis.call('PEXPIRE', place, alive) == 0 then
-        -- No place, or it lapsed, maybe with a lock that had been handed to me.
+    if redis.call('EXISTS', place) == 0 then
+        -- No place, or it lapsed, maybe with a lock that had been handed to me. To join writes first what may be refused
+        -- for want of memory.
         local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
         redis.call('ZADD', queue, (last or 0) + 1, me)
         redis.call('RPUSH', place, 1)
-        redis.call('PEXPIRE', place, alive)
         answer = 2
     end
+    redis.call('PEXPIRE', place, alive)
     -- It ends by itself when nobody in it is alive any more.
     if redis.call('PTTL', queue) < alive then
         redis.call('PEXPIRE', queue, alive)
