@@ -3,6 +3,7 @@
 use locks::{Command, Event, Key, Nanos, Reply};
 
 use crate::LoadError;
+use crate::clock;
 use crate::connection::Awaited;
 use crate::poller::Ready;
 use crate::subscriptions::Joined;
@@ -100,15 +101,18 @@ impl Thread {
     pub(crate) fn deliver(&mut self) -> Result<(), LoadError> {
         let mut messages = std::mem::take(&mut self.messages);
         for Message { connection, key, read } in messages.drain(..) {
-            let mut has_sent = false;
+            let mut now = read;
+            let mut first = true;
             for place in 0.. {
                 let Some(client) = self.subscriptions.listener(connection, key, place) else {
                     break;
                 };
-                self.tell(client, read, Event::Published);
-                if !has_sent && self.has_unsent() {
-                    self.flush_all(read)?;
-                    has_sent = true;
+                let before = self.counters.all_commands;
+                self.tell(client, now, Event::Published { first });
+                if first && self.counters.all_commands > before {
+                    self.flush_all(now)?;
+                    now = clock::now();
+                    first = false;
                 }
             }
             self.subscriptions.take_turns(connection, key);

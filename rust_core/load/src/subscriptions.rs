@@ -161,3 +161,98 @@ impl Subscriptions {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: Key = Key(3);
+
+    fn client(client: u32) -> Awaited {
+        Awaited {
+            client,
+            call: CallId(u64::from(client) * 10),
+        }
+    }
+
+    /// Clients 1, 2 and 3 listen over connection 7, for which 1 has asked.
+    fn three() -> Subscriptions {
+        let mut known = Subscriptions::default();
+        assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
+        assert_eq!(known.join(7, KEY, client(2)), Joined::Waits);
+        assert!(!known.stands(7, KEY));
+        assert_eq!(known.answered(7, true), Some(KEY));
+        assert_eq!(known.joined(7, KEY).map(|who| who.client), Some(2));
+        assert!(known.joined(7, KEY).is_none());
+        assert_eq!(known.join(7, KEY, client(3)), Joined::Listens);
+        known
+    }
+
+    fn listeners(known: &Subscriptions, connection: u32) -> Vec<u32> {
+        (0..)
+            .map_while(|place| known.listener(connection, KEY, place))
+            .collect()
+    }
+
+    #[test]
+    fn all_hear_a_message_and_take_turns_at_being_first() {
+        let mut known = three();
+        assert_eq!(listeners(&known, 7), [1, 2, 3]);
+        known.take_turns(7, KEY);
+        assert_eq!(listeners(&known, 7), [2, 3, 1]);
+        assert_eq!(listeners(&known, 8), [0; 0]);
+        // Who listens already is not told twice.
+        assert_eq!(known.join(7, KEY, client(2)), Joined::Listens);
+        assert_eq!(listeners(&known, 7), [2, 3, 1]);
+    }
+
+    #[test]
+    fn only_the_last_who_leaves_ends_the_subscription() {
+        let mut known = three();
+        assert!(!known.leave(7, KEY, 2));
+        assert!(!known.leave(7, KEY, 1));
+        assert!(known.stands(7, KEY));
+        assert!(known.leave(7, KEY, 3));
+        assert!(!known.stands(7, KEY));
+        assert!(!known.leave(7, KEY, 3));
+        assert_eq!(known.answered(7, true), None);
+    }
+
+    #[test]
+    fn the_confirmation_of_a_subscription_that_was_left_is_not_taken_for_that_of_the_next() {
+        let mut known = Subscriptions::default();
+        known.join(7, KEY, client(1));
+        assert!(known.leave(7, KEY, 1));
+        assert_eq!(known.join(7, KEY, client(2)), Joined::AsFirst);
+        assert_eq!(known.answered(7, true), None, "of the first subscribe");
+        assert_eq!(known.answered(7, true), None, "of the unsubscribe");
+        assert!(!known.stands(7, KEY));
+        assert_eq!(known.answered(7, true), Some(KEY));
+        assert!(known.stands(7, KEY));
+    }
+
+    #[test]
+    fn a_refused_subscription_does_not_stand_and_has_no_listeners() {
+        let mut known = Subscriptions::default();
+        known.join(7, KEY, client(1));
+        known.join(7, KEY, client(2));
+        assert_eq!(known.answered(7, false), Some(KEY));
+        assert_eq!(known.joined(7, KEY).map(|who| who.client), Some(2));
+        assert!(!known.stands(7, KEY));
+        assert_eq!(listeners(&known, 7), [0; 0]);
+        assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
+    }
+
+    #[test]
+    fn a_connection_that_closes_tells_its_listeners_and_those_who_waited_for_another_ones_answer() {
+        let mut known = three();
+        known.join(8, KEY, client(4));
+        known.join(8, KEY, client(5));
+        let (mut cut_off, mut lost) = (Vec::new(), Vec::new());
+        known.close(8, &mut cut_off, &mut lost);
+        assert_eq!((cut_off, lost), (vec![4, 5], vec![(5, CallId(50))]));
+        assert!(known.stands(7, KEY), "another connection's");
+        assert_eq!(known.join(8, KEY, client(4)), Joined::AsFirst);
+        assert_eq!(known.answered(8, true), Some(KEY));
+        assert!(known.stands(8, KEY));
+    }
+}

@@ -87,8 +87,9 @@ pub enum Event {
     Replied { call: CallId, reply: Reply },
     /// No answer to `call` will come: its connection closed. The command may or may not have been carried out.
     Lost { call: CallId },
-    /// A message came from a channel that this client had subscribed to.
-    Published,
+    /// A message came from a channel that this client had subscribed to. `first`: nobody who heard it before, over the
+    /// same subscription, has sent anything for it.
+    Published { first: bool },
     /// This client's own connection, or the one that it subscribes over, closed, and is being opened again: what it had
     /// subscribed to is forgotten. Comes besides the `Lost` of its unanswered calls.
     Disconnected,

@@ -342,7 +342,7 @@ impl LockMachine for FairQueue {
             Event::Replied { call, reply } => self.replied(now, call, reply, out),
             Event::Lost { call } => self.lost(now, call, out),
             // It subscribes to nothing; and what matters of its connection is the pop, whose loss is told by itself.
-            Event::Published | Event::Disconnected => {}
+            Event::Published { .. } | Event::Disconnected => {}
             Event::Woke => self.woke(now, out),
         }
     }

@@ -223,7 +223,11 @@ impl FairQueue {
     }
 
     fn leaving(&self, claim: Claim, form: ScriptForm, listens: bool) -> Command {
-        claim.run(Script::QueueLeave, form, [self.handed_over_for().ttl().0, u64::from(listens)])
+        claim.run(
+            Script::QueueLeave,
+            form,
+            [self.handed_over_for().ttl().0, u64::from(listens)],
+        )
     }
 
     pub(super) fn left(&mut self, now: Nanos, leaving: Leaving, reply: Reply, out: &mut Actions) {

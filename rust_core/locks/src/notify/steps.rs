@@ -37,7 +37,9 @@ impl Notify {
         match (asking.how, reply) {
             (How::Looking(_), Reply::Int(0)) | (How::First | How::Told, Reply::Ok) => self.taken(now, asking, out),
             (How::Looking(_), Reply::Int(left @ 1..)) => self.refused(now, asking, Some(left.cast_unsigned()), out),
-            (How::Looking(_), Reply::Int(-1)) | (How::First | How::Told, Reply::Nil) => self.refused(now, asking, None, out),
+            (How::Looking(_), Reply::Int(-1)) | (How::First | How::Told, Reply::Nil) => {
+                self.refused(now, asking, None, out)
+            }
             (How::Looking(ScriptForm::Sha), Reply::Error(ErrorKind::NoScript)) => {
                 self.ask(now, asking.claim, How::Looking(ScriptForm::Source), out);
             }
@@ -104,6 +106,11 @@ impl Notify {
         let left = left.unwrap_or(self.spec.lease.ttl().0);
         let spread = self.chance.below(self.spec.retry.base.0.saturating_add(1));
         Nanos::from_millis(left).after(Nanos(spread))
+    }
+
+    /// How much later than the first to be told.
+    pub(super) fn courtesy(&self) -> Nanos {
+        Nanos(self.spec.retry.base.0 / 10)
     }
 
     pub(super) fn subscribe(&mut self, now: Nanos, key: Key, out: &mut Actions) {

@@ -180,7 +180,7 @@ impl Run {
             let call = Some(call);
             self.later(now, Happening::Loses { client, call });
         }
-        if lane == Lane::Own {
+        if lane != Lane::Shared {
             self.later(now, Happening::Loses { client, call: None });
         }
     }

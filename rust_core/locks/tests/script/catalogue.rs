@@ -91,8 +91,9 @@ fn a_strategy_says_what_a_driver_has_to_know() {
         assert_eq!(strategy.nests(), strategy.name() == "reentrant");
         assert_eq!(
             strategy.owns_connection(),
-            ["fair", "fair-queue", "notify", "replicated"].contains(&strategy.name())
+            ["fair", "fair-queue", "replicated"].contains(&strategy.name())
         );
+        assert_eq!(strategy.subscribes(), strategy.name() == "notify");
         assert_eq!(strategy.permits(), if strategy.name() == "semaphore" { 4 } else { 1 });
     }
 }
