@@ -101,11 +101,10 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
-        let own = if shared.has_own_connections { count } else { 0 };
-        let subscribing = if shared.subscribes { per_server } else { 0 };
+        let beside = shared.connections_beside(count, per_server);
         let connections = (0..spec.servers.len() as u16)
             .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
-            .chain((0..own + subscribing).map(|_| Connection::new(FIRST_SERVER)))
+            .chain((0..beside).map(|_| Connection::new(FIRST_SERVER)))
             .collect();
         threads.push(Thread {
             index: index as usize,

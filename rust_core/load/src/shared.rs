@@ -67,6 +67,15 @@ impl Shared {
         !(self.hold.is_zero() && self.think.is_zero())
     }
 
+    /// How many connections a thread of so many clients has to the first server besides those that they share.
+    pub(crate) const fn connections_beside(&self, clients: u32, shared: u32) -> u32 {
+        match (self.has_own_connections, self.subscribes) {
+            (true, _) => clients,
+            (false, true) => shared,
+            (false, false) => 0,
+        }
+    }
+
     pub(crate) fn spins(&self) -> bool {
         self.poll == Poll::Spin
     }
