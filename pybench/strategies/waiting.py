@@ -55,8 +55,8 @@ NOTIFY = Strategy(
     commands=(SET, "script: delete it and PUBLISH"),
     promise="One holder at a time, no wake-up is lost; a dead holder's lock is free within one ttl.",
     holds_under=(
-        "What mutex survives. A loser subscribes, tries once more and asks for what is left of the lease, then waits for "
-        "the message or for its end. One message wakes everybody, and all but one try in vain: the herd is shown."
+        "What mutex survives. A loser subscribes, tries once more, then waits for the message or for the end of the "
+        "lease. One message wakes everybody, and all but one try in vain: the herd is shown."
     ),
     when_to_use="Few waiters and long holds: they sleep, and the next one starts at once.",
     when_not="Many waiters on one lock: each release wakes all of them. fair-queue wakes one.",

@@ -187,7 +187,7 @@ impl Thread {
                             reply,
                         },
                     );
-                    if self.shared.subscribes {
+                    if self.shared.subscribes() {
                         self.answer_joined(index, now, reply);
                     }
                 }

@@ -1,11 +1,30 @@
 //! What all threads of a trial read and none changes: what clients do with their locks, and for how long.
 
-use locks::{Key, Keys as Names, Mode, Nanos};
+use locks::{Key, Keys as Names, Mode, Nanos, Strategy};
 use rand_distr::{Distribution as Draw, StandardUniform};
 
 use crate::TrialError;
 use crate::spec::{AfterLease, Connections, KeyOrder, Pace, Poll, TrialSpec};
 use crate::workload::{Keys, Length, Stream};
+
+/// The connections to the first server besides those that clients share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    EachClients,
+    /// As many again as clients share, to subscribe over.
+    Subscribing,
+}
+
+impl Beside {
+    const fn of(strategy: Strategy) -> Self {
+        match (strategy.owns_connection(), strategy.subscribes()) {
+            (true, _) => Self::EachClients,
+            (false, true) => Self::Subscribing,
+            (false, false) => Self::Nothing,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -25,10 +44,7 @@ pub(crate) struct Shared {
     pub(crate) dies: bool,
     /// The lease in full: how long a key may stay that nobody can take back.
     pub(crate) ttl: Nanos,
-    /// Each client has a connection of its own to the first server, beside the shared ones.
-    pub(crate) has_own_connections: bool,
-    /// There are as many connections to the first server again as clients share, to subscribe over.
-    pub(crate) subscribes: bool,
+    beside: Beside,
     /// Each client shares its connections with nobody.
     pub(crate) per_client: bool,
     poll: Poll,
@@ -55,8 +71,7 @@ impl Shared {
             drain: spec.drain,
             dies: spec.dies,
             ttl: spec.lock.lease.ttl().into(),
-            has_own_connections: spec.strategy.owns_connection(),
-            subscribes: spec.strategy.subscribes(),
+            beside: Beside::of(spec.strategy),
             per_client: spec.connections == Connections::PerClient,
             poll: spec.poll,
         })
@@ -67,12 +82,21 @@ impl Shared {
         !(self.hold.is_zero() && self.think.is_zero())
     }
 
+    /// Each client has a connection of its own.
+    pub(crate) fn has_own_connections(&self) -> bool {
+        self.beside == Beside::EachClients
+    }
+
+    pub(crate) fn subscribes(&self) -> bool {
+        self.beside == Beside::Subscribing
+    }
+
     /// How many connections a thread of so many clients has to the first server besides those that they share.
     pub(crate) const fn connections_beside(&self, clients: u32, shared: u32) -> u32 {
-        match (self.has_own_connections, self.subscribes) {
-            (true, _) => clients,
-            (false, true) => shared,
-            (false, false) => 0,
+        match self.beside {
+            Beside::Nothing => 0,
+            Beside::EachClients => clients,
+            Beside::Subscribing => shared,
         }
     }
 

@@ -192,7 +192,7 @@ impl Notify {
         match self.state {
             // Nothing is taken. A subscription that is on its way is welcome later.
             State::Idle | State::Subscribing(_) | State::Listening(_) | State::Yielding(_) | State::Pausing(_) => {
-                self.settle(Outcome::Released, out)
+                self.settle(Outcome::Released, out);
             }
             // At once: it travels behind the attempt on the same connection, and undoes what that has done.
             State::Asking(asking) => self.give_back(now, asking.claim, ScriptForm::Sha, Why::Cancel, out),
@@ -272,10 +272,13 @@ impl Notify {
                 }
             }
             &mut State::Yielding(Pausing { key, .. }) if first => self.attempt(now, key, How::Told, out),
-            // It tries soon anyway.
-            State::Yielding(_) => {}
-            // Nobody waits; or the next attempt comes anyway, at the confirmation or after the pause.
-            State::Subscribing(_) | State::Pausing(_) | State::Idle | State::Held(_) | State::GivingBack(_) => {}
+            // Nobody waits; or the next attempt comes anyway, soon, at the confirmation or after the pause.
+            State::Subscribing(_)
+            | State::Yielding(_)
+            | State::Pausing(_)
+            | State::Idle
+            | State::Held(_)
+            | State::GivingBack(_) => {}
         }
     }
 

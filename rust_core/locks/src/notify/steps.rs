@@ -38,7 +38,7 @@ impl Notify {
             (How::Looking(_), Reply::Int(0)) | (How::First | How::Told, Reply::Ok) => self.taken(now, asking, out),
             (How::Looking(_), Reply::Int(left @ 1..)) => self.refused(now, asking, Some(left.cast_unsigned()), out),
             (How::Looking(_), Reply::Int(-1)) | (How::First | How::Told, Reply::Nil) => {
-                self.refused(now, asking, None, out)
+                self.refused(now, asking, None, out);
             }
             (How::Looking(ScriptForm::Sha), Reply::Error(ErrorKind::NoScript)) => {
                 self.ask(now, asking.claim, How::Looking(ScriptForm::Source), out);
