@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pybench.cells import Cell
 from pybench.durations import MS, US, format_duration, format_lease
 from pybench.matrix import Matrix
-from pybench.needs import own_connections, servers_of
+from pybench.needs import own_connections, servers_of, subscribing_connections
 from pybench.numbers import plural
 from pybench.strategies import CATALOGUE, strategy_text
 from pybench.trials import PATIENCE_NS
@@ -103,7 +103,8 @@ def _idle_threads(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     shared, own, servers = cell.connections.used_by(cell.concurrency), own_connections(cell), servers_of(cell)
-    to_one, to_all = shared + own, shared * servers + own
+    further = own + subscribing_connections(cell)
+    to_one, to_all = shared + further, shared * servers + further
     fewer = "lower concurrency" if own else "lower concurrency or say shared(4)"
     allowed = [(MOST_CONNECTIONS, to_all, "a run opens at most", fewer)]
     if cell.backend in limits.maxclients:
@@ -115,7 +116,11 @@ def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     if not beyond:
         return None
     most, wanted, whose, remedy = min(beyond)
-    how = f"{cell.connections.text} with one more for each client of {cell.strategy}" if own else cell.connections.text
+    how = cell.connections.text
+    if own:
+        how += f" with one more for each client of {cell.strategy}"
+    elif further:
+        how += f" with as many again for {cell.strategy} to subscribe over"
     where = f" to {servers} servers" if servers > 1 and wanted == to_all else ""
     return f"{how} opens {wanted:,} connections{where}, {whose} {most:,}; {remedy}"
 

@@ -57,6 +57,11 @@ def own_connections(cell: Cell) -> int:
     return cell.concurrency if CATALOGUE[cell.strategy].owns_connection else 0
 
 
+def subscribing_connections(cell: Cell) -> int:
+    """Connections to subscribe over, to the first server: as many as clients share."""
+    return shared_connections(cell) if CATALOGUE[cell.strategy].subscribes else 0
+
+
 def shared_connections(cell: Cell) -> int:
     """Connections that clients share, to each server; each thread has one at least, however few are to be shared."""
     return max(cell.connections.used_by(cell.concurrency), cell.threads)

@@ -17,7 +17,7 @@ from pybench.durations import MS, S
 from pybench.errors import InputError
 from pybench.impossible import NO_LIMITS, Limits, why_impossible
 from pybench.matrix import Matrix, expand, idle_excludes
-from pybench.needs import Group, group_of, largest, own_connections, shared_connections
+from pybench.needs import Group, group_of, largest, own_connections, shared_connections, subscribing_connections
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
 
@@ -180,7 +180,9 @@ def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
             servers=servers,
             replicas=group.replicas,
             given=list(backend.shown_urls[:servers]) if backend.is_given else None,
-            connections=max(shared_connections(cell) + own_connections(cell) for cell in members),
+            connections=max(
+                shared_connections(cell) + own_connections(cell) + subscribing_connections(cell) for cell in members
+            ),
         )
 
     return [need(group, servers) for group, servers in largest(cells).items()]

@@ -73,9 +73,7 @@ def _in_full(strategy: Strategy) -> str:
         "holds under": strategy.holds_under,
         "when to use": strategy.when_to_use,
         "when not": strategy.when_not,
-        "connections": "Each client has one of its own to the first server, beside the shared ones."
-        if strategy.owns_connection
-        else "",
+        "connections": _connections(strategy),
         "axes": ", ".join(f"--{axis.replace('_', '-')}" for axis in axes_of(strategy)),
     }
     for word, text in entries.items():
@@ -85,6 +83,14 @@ def _in_full(strategy: Strategy) -> str:
         text = f"{parameter.name}={_default(parameter)} ({parameter.allowed.text}): {parameter.meaning}"
         lines += _wrapped(text, f"{word:<{len(_INDENT)}}", f"{_INDENT}  ")
     return "\n".join(lines)
+
+
+def _connections(strategy: Strategy) -> str:
+    if strategy.owns_connection:
+        return "Each client has one of its own to the first server, beside the shared ones."
+    if strategy.subscribes:
+        return "As many as clients share lead to the first server once more, to subscribe over."
+    return ""
 
 
 def _commands(strategy: Strategy) -> str:
@@ -121,6 +127,7 @@ def _row(strategy: Strategy) -> dict[str, Any]:
         "when_not": strategy.when_not,
         "axes": axes_of(strategy),
         "owns_connection": strategy.owns_connection,
+        "subscribes": strategy.subscribes,
         "parameters": [
             {
                 "name": parameter.name,

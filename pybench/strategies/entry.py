@@ -158,6 +158,8 @@ class Strategy:
     """Whether one grant may be of several keys: `keys_per_grant`."""
     owns_connection: bool = False
     """Whether each client has a connection of its own to the first server, beside the shared ones."""
+    subscribes: bool = False
+    """Whether there are as many connections to the first server as clients share once more, to subscribe over."""
     parameters: tuple[Parameter, ...] = ()
 
     @property

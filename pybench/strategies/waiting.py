@@ -52,7 +52,7 @@ FAIR_QUEUE = Strategy(
 NOTIFY = Strategy(
     name="notify",
     summary="A mutex whose release publishes a message that wakes all who wait.",
-    commands=("script: SET key token NX PX ttl, or the time that is left", "script: delete it and PUBLISH"),
+    commands=(SET, "script: delete it and PUBLISH"),
     promise="One holder at a time, no wake-up is lost; a dead holder's lock is free within one ttl.",
     holds_under=(
         "What mutex survives. A loser subscribes, tries once more, then waits for the message or for the end of the "
@@ -62,5 +62,5 @@ NOTIFY = Strategy(
     when_not="Many waiters on one lock: each release wakes all of them. fair-queue wakes one.",
     exclusion=Exclusion.ALWAYS,
     lease=Lease.MILLISECONDS,
-    owns_connection=True,
+    subscribes=True,
 )

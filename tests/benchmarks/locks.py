@@ -58,6 +58,9 @@ def redlock(server: Server) -> Iterator[Sample]:
 def hot_queue(server: Server) -> Iterator[Sample]:
     """Hand-off and fairness of the locks that wait on the server, on one hot key, beside polling."""
     idle = ref.quantile_us(ref.run(server, **ONE_EACH), "response", 0.5)
+    rested = ref.quantile_us(ref.run(server, **{**ONE_EACH, "think": fixed(1)}), "response", 0.5)
+    # A hand-off comes after a hold, in which the server slept: no command that comes then is answered sooner than this.
+    yield Sample("a round trip after 1 ms of rest / idle round trip", rested, idle, None, "us")
     polled = ref.quantile_us(ref.run(server, **HOT), "handoff", 0.5)
     yield Sample("mutex, one hot key, hold 1 ms, hand-off p50", polled, None, None, "us")
     for name in ("fair-queue", "fair", "notify"):

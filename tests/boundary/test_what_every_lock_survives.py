@@ -58,7 +58,7 @@ LEAKS_WHEN_CUT_OFF = {
     "naive",
 }
 
-COMPANIONS = ["queue", "deadlines", "bell", "channel", "fence", "readers", "writers"]
+COMPANIONS = ["queue", "place", "bell", "channel", "fence", "readers", "writers"]
 USES_COMPANIONS = {"read-write", "fair", "fair-queue", "fenced"}
 
 WRITE_FIRST = {

@@ -255,6 +255,13 @@ def test_connections_are_counted_over_all_servers_and_with_those_of_each_clients
         "shared(4) with one more for each client of fair-queue opens 10,001 connections, a run opens at most 10,000; "
         "lower concurrency"
     )
+    # Those that subscribe share what they subscribe over as they share the others.
+    assert reasons(strategy="notify", concurrency="9997") == {}
+    (reason,) = reasons(strategy="notify", concurrency="5000,5001", connections="per-client").values()
+    assert reason == (
+        "per-client with as many again for notify to subscribe over opens 10,002 connections, a run opens at most "
+        "10,000; lower concurrency or say shared(4)"
+    )
 
 
 def test_a_hold_that_renewals_cover_is_planned():

@@ -76,7 +76,8 @@ def test_each_strategy_takes_what_the_axes_offer_only_where_its_row_says():
     assert those("shares") == ["read-write"]
     assert those("nests") == ["reentrant"]
     assert those("takes_many_keys") == ["multilock", "redisson-multilock"]
-    assert those("owns_connection") == ["fair", "fair-queue", "notify", "replicated"]
+    assert those("owns_connection") == ["fair", "fair-queue", "replicated"]
+    assert those("subscribes") == ["notify"]
     assert those("extends_lease") == ["watchdog", "fenced"]
 
 

@@ -29,6 +29,13 @@ const BACKLOG_PAUSE: Nanos = Nanos::from_millis(2);
 /// How long opening a connection and logging in may take.
 const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
 
+/// A client, and which of its calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) client: u32,
+    pub(crate) call: CallId,
+}
+
 /// A command that was sent and not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locks::{Command, Script, ServerId, Strategy};
+use locks::{Command, Key, Script, ServerId, Strategy};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 use wire::postgres::{Answers, Block, Hashes, LogIn, LogInPlan, SessionSpec};
 use wire::{CompareAndDelete, Greeting, KeyNames, Login, greeting, postgres};
@@ -86,6 +86,14 @@ impl Encoder {
                 },
             ) => encoder.encode(statement, key, token, numbers, out),
             (Self::Postgres(_), _) => panic!("{command:?} for a server that speaks Postgres"),
+        }
+    }
+
+    /// The lock that a channel belongs to; a database has none.
+    pub(crate) fn key_of(&self, channel: &[u8]) -> Option<Key> {
+        match self {
+            Self::Redis(encoder) => encoder.key_of(channel),
+            Self::Postgres(_) => None,
         }
     }
 }

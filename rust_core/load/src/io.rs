@@ -7,7 +7,7 @@ use wire::{Frame, Parsed, error_text, parse, parse_frame};
 use crate::LoadError;
 use crate::client::{Counted, Doing};
 use crate::clock;
-use crate::connection::{Awaited, Broken, Connection, State};
+use crate::connection::{Awaited, Broken, Caller, Connection, State};
 use crate::database::may_pass;
 use crate::deep::AHEAD;
 use crate::dialect::Welcome;
@@ -47,17 +47,23 @@ impl Thread {
     }
 
     fn send(&mut self, client: u32, call: CallId, to: ServerId, over: Lane, command: &Command) {
-        let index = match over {
-            Lane::Shared => self.shared_connection(client, to.0),
-            Lane::Own => self.own_connection(client),
-        };
+        let who = Caller { client, call };
+        match over {
+            Lane::Shared => self.send_over(self.shared_connection(client, to.0), who, command),
+            Lane::Own => self.send_over(self.own_connection(client), who, command),
+            Lane::Subscribing => self.subscribe(who, command),
+        }
+    }
+
+    pub(crate) fn send_over(&mut self, index: u32, who: Caller, command: &Command) {
+        let Caller { client, call } = who;
         let connection = &mut self.connections[index as usize];
         if !connection.is_ready() {
             self.unsendable.push((client, call));
             return;
         }
         let before = connection.out.len();
-        let block = self.encoders[usize::from(to.0)].encode(command, &mut connection.out);
+        let block = self.encoders[usize::from(connection.server)].encode(command, &mut connection.out);
         if connection.await_answer(Awaited { client, block, call }) {
             self.dirty.push(index);
         }
@@ -75,8 +81,9 @@ impl Thread {
 
     /// Calls that met a closed connection are lost; the locks learn it here, not in the midst of what they asked.
     pub(crate) fn report_unsendable(&mut self) {
-        let mut unsendable = std::mem::take(&mut self.unsendable);
         let now = clock::now();
+        self.report_confirmed(now);
+        let mut unsendable = std::mem::take(&mut self.unsendable);
         for (client, call) in unsendable.drain(..) {
             self.tell(client, now, Event::Lost { call });
         }
@@ -105,9 +112,10 @@ impl Thread {
             }
         };
         match outcome {
-            Ok(()) => Ok(()),
-            Err(broken) => self.broken(index, &broken),
+            Ok(()) => {}
+            Err(broken) => self.broken(index, &broken)?,
         }
+        self.deliver()
     }
 
     /// Reads what has come, lets the clients act on it, and writes what they answered.
@@ -185,12 +193,13 @@ impl Thread {
                             reply,
                         },
                     );
-                }
-                Parsed::Published { used: length } => {
-                    used += length;
-                    if let Some(client) = self.owner_of(index) {
-                        self.tell(client, now, Event::Published);
+                    if self.shared.subscribes() {
+                        self.answer_joined(index, now, reply);
                     }
+                }
+                Parsed::Published { channel, used: length } => {
+                    used += length;
+                    self.published(index, channel, now);
                 }
                 Parsed::Push { used: length } => used += length,
                 Parsed::NeedMore => break,
@@ -272,7 +281,7 @@ impl Thread {
         self.counters.reconnects += u64::from(stood);
         self.counters.lost_calls += awaited.len() as u64;
         self.count_orphans(&awaited);
-        self.disconnected.extend(self.owner_of(index));
+        self.cut_off(index);
         self.lose(awaited);
         Ok(())
     }

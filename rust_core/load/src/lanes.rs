@@ -1,9 +1,9 @@
-//! Which connection a client's commands go over: one that it shares with others, or its own, and what becomes of the
-//! calls on a connection that is closed.
+//! Which connection a client's commands go over: one that it shares with others, its own, or one to subscribe over; and
+//! what becomes of the calls on a connection that is closed.
 
 use std::collections::VecDeque;
 
-use locks::Nanos;
+use locks::{Key, Nanos};
 
 use crate::client::Doing;
 use crate::connection::Awaited;
@@ -15,14 +15,14 @@ impl Thread {
         u32::from(server) * self.per_server + client % self.per_server
     }
 
-    /// Where the clients' own connections begin.
+    /// Where the clients' own connections begin, or those that subscribe.
     fn first_own(&self) -> u32 {
         self.targets.len() as u32 * self.per_server
     }
 
     pub(crate) fn own_connection(&self, client: u32) -> u32 {
         assert!(
-            self.shared.has_own_connections,
+            self.shared.has_own_connections(),
             "client {client} has no connection of its own"
         );
         self.first_own() + client
@@ -30,25 +30,50 @@ impl Thread {
 
     /// The client that a connection belongs to.
     pub(crate) fn owner_of(&self, connection: u32) -> Option<u32> {
-        connection.checked_sub(self.first_own())
+        let own = connection.checked_sub(self.first_own());
+        own.filter(|_| self.shared.has_own_connections())
+    }
+
+    /// The connection over which a client listens to the channel of a lock: all that share connections listen to one
+    /// channel over the same one.
+    pub(crate) fn subscribing_connection(&self, client: u32, key: Key) -> u32 {
+        assert!(self.shared.subscribes(), "client {client} does not subscribe");
+        let which = if self.shared.per_client { client } else { key.0 };
+        self.first_own() + which % self.per_server
+    }
+
+    pub(crate) fn subscribes_over(&self, connection: u32) -> bool {
+        self.shared.subscribes() && connection >= self.first_own()
+    }
+
+    /// Those who have something on this connection that ends with it, besides their calls, will hear that it closed.
+    pub(crate) fn cut_off(&mut self, connection: u32) {
+        self.disconnected.extend(self.owner_of(connection));
+        self.subscriptions
+            .close(connection, &mut self.disconnected, &mut self.unsendable);
     }
 
     /// Whether it makes sense for a client to start.
     pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
         let owns_one =
-            !self.shared.has_own_connections || self.connections[self.own_connection(client) as usize].is_ready();
+            !self.shared.has_own_connections() || self.connections[self.own_connection(client) as usize].is_ready();
         let shares_one = !self.shared.shares_connections
             || (0..self.targets.len() as u16)
                 .any(|server| self.connections[self.shared_connection(client, server) as usize].is_ready());
         owns_one && shares_one
     }
 
-    /// Closes a client's own connection, as its lock wishes, and opens it again at once.
+    /// Closes a client's own connection, or the one over which it waits to subscribe, as its lock wishes, and opens it
+    /// again at once.
     pub(crate) fn hang_up(&mut self, client: u32, now: Nanos) {
-        let index = self.own_connection(client);
+        let index = if self.shared.subscribes() {
+            self.subscribing_connection(client, self.clients[client as usize].key)
+        } else {
+            self.own_connection(client)
+        };
         let awaited = self.connections[index as usize].hang_up(now);
         self.next_upkeep = Nanos::ZERO;
-        self.disconnected.push(client);
+        self.cut_off(index);
         self.lose(awaited);
     }
 

@@ -10,6 +10,7 @@
 
 #[cfg(test)]
 mod by_hand;
+mod channels;
 mod client;
 mod clock;
 mod connection;
@@ -30,6 +31,7 @@ mod spec;
 mod starts;
 mod stats;
 mod steps;
+mod subscriptions;
 mod tenure;
 mod thread;
 mod timeline;

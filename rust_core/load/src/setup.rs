@@ -16,6 +16,7 @@ use crate::poller::Poller;
 use crate::shared::Shared;
 use crate::spec::{Connections, KeyChoice, Pace, TrialSpec};
 use crate::stats::{Counters, Histograms};
+use crate::subscriptions::Subscriptions;
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
@@ -25,7 +26,7 @@ use crate::{LoadError, TrialError};
 /// Read at once from a connection; a pipelined batch of 1,000 answers takes 5 kB.
 const SCRATCH: usize = 256 * 1024;
 
-/// Where the connections lead that clients have for themselves.
+/// Where the connections lead that clients have for themselves, or subscribe over.
 const FIRST_SERVER: u16 = 0;
 
 /// Refuses what no trial can be made of.
@@ -106,10 +107,10 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
-        let own = if shared.has_own_connections { count } else { 0 };
+        let beside = shared.connections_beside(count, per_server);
         let connections = (0..spec.servers.len() as u16)
             .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
-            .chain((0..own).map(|_| Connection::new(FIRST_SERVER)))
+            .chain((0..beside).map(|_| Connection::new(FIRST_SERVER)))
             .collect();
         threads.push(Thread {
             index: index as usize,
@@ -133,6 +134,9 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             starting: Vec::new(),
             unsendable: Vec::new(),
             disconnected: Vec::new(),
+            subscriptions: Subscriptions::default(),
+            confirmed: Vec::new(),
+            messages: Vec::new(),
             dirty: Vec::new(),
             kept: Vec::new(),
             held_back: Nanos::NEVER,

@@ -4,8 +4,27 @@ use locks::{Key, Keys as Names, Mode, Nanos, Strategy};
 use rand_distr::{Distribution as Draw, StandardUniform};
 
 use crate::TrialError;
-use crate::spec::{AfterLease, KeyOrder, Pace, Poll, TrialSpec};
+use crate::spec::{AfterLease, Connections, KeyOrder, Pace, Poll, TrialSpec};
 use crate::workload::{Keys, Length, Stream};
+
+/// The connections to the first server besides those that clients share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    EachClients,
+    /// As many again as clients share, to subscribe over.
+    Subscribing,
+}
+
+impl Beside {
+    const fn of(strategy: Strategy) -> Self {
+        match (strategy.owns_connection(), strategy.subscribes()) {
+            (true, _) => Self::EachClients,
+            (false, true) => Self::Subscribing,
+            (false, false) => Self::Nothing,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -26,10 +45,11 @@ pub(crate) struct Shared {
     pub(crate) dies: bool,
     /// How long a key may stay that nobody can take back: the lease in full, or not at all where there is none.
     pub(crate) ttl: Nanos,
-    /// Each client has a connection of its own to the first server, beside the shared ones, if there are any.
-    pub(crate) has_own_connections: bool,
     /// Clients send over connections that they share.
     pub(crate) shares_connections: bool,
+    beside: Beside,
+    /// Each client shares its connections with nobody.
+    pub(crate) per_client: bool,
     poll: Poll,
 }
 
@@ -59,8 +79,9 @@ impl Shared {
             } else {
                 spec.lock.lease.ttl().into()
             },
-            has_own_connections: spec.strategy.owns_connection(),
             shares_connections: spec.strategy.shares_connections(),
+            beside: Beside::of(spec.strategy),
+            per_client: spec.connections == Connections::PerClient,
             poll: spec.poll,
         })
     }
@@ -68,6 +89,24 @@ impl Shared {
     /// Clients hold or think for a while: there are other timers than those of retries.
     pub(crate) fn has_pauses(&self) -> bool {
         !(self.hold.is_zero() && self.think.is_zero())
+    }
+
+    /// Each client has a connection of its own.
+    pub(crate) fn has_own_connections(&self) -> bool {
+        self.beside == Beside::EachClients
+    }
+
+    pub(crate) fn subscribes(&self) -> bool {
+        self.beside == Beside::Subscribing
+    }
+
+    /// How many connections a thread of so many clients has to the first server besides those that they share.
+    pub(crate) const fn connections_beside(&self, clients: u32, shared: u32) -> u32 {
+        match self.beside {
+            Beside::Nothing => 0,
+            Beside::EachClients => clients,
+            Beside::Subscribing => shared,
+        }
     }
 
     pub(crate) fn spins(&self) -> bool {

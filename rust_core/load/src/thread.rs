@@ -12,6 +12,7 @@ use locks::{Actions, CallId, Keys, Nanos};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::LoadError;
+use crate::channels::{Confirmed, Message};
 use crate::client::{Client, ClientFigures};
 use crate::clock;
 use crate::connection::Connection;
@@ -21,6 +22,7 @@ use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
 use crate::shared::Shared;
 use crate::stats::{Counters, Histograms};
+use crate::subscriptions::Subscriptions;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
 use crate::workload::Arrivals;
@@ -49,7 +51,8 @@ pub(crate) struct Thread {
     pub(crate) figures: Vec<ClientFigures>,
     /// The keys that each client names; empty where they name only one.
     pub(crate) key_sets: Vec<Keys>,
-    /// Those to server 0, then those to server 1, and so on; behind them each client's own, where they have one.
+    /// Those to server 0, then those to server 1, and so on; behind them each client's own, or those that subscribe,
+    /// where there are any.
     pub(crate) connections: Vec<Connection>,
     pub(crate) per_server: u32,
     pub(crate) targets: Vec<Target>,
@@ -64,8 +67,13 @@ pub(crate) struct Thread {
     pub(crate) starting: Vec<u32>,
     /// Calls that could not be sent: their clients hear of it in this round.
     pub(crate) unsendable: Vec<(u32, CallId)>,
-    /// Clients whose own connection closed: they hear of it in this round, too.
+    /// Clients whose own connection, or subscription, closed: they hear of it in this round, too.
     pub(crate) disconnected: Vec<u32>,
+    pub(crate) subscriptions: Subscriptions,
+    /// Calls about a channel that this thread answers by itself, in this round.
+    pub(crate) confirmed: Vec<Confirmed>,
+    /// Messages that were read and nobody has heard yet.
+    pub(crate) messages: Vec<Message>,
     pub(crate) dirty: Vec<u32>,
     /// Spare memory for `dirty`.
     pub(crate) kept: Vec<u32>,
@@ -242,7 +250,7 @@ impl Thread {
     pub(crate) fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
         let is_waited_for = [
             !self.starting.is_empty(),
-            !self.unsendable.is_empty() || !self.disconnected.is_empty(),
+            !self.unsendable.is_empty() || !self.disconnected.is_empty() || !self.confirmed.is_empty(),
             self.has_unsent(),
         ];
         let timeout = if self.shared.spins() || is_waited_for.contains(&true) {
@@ -261,6 +269,7 @@ impl Thread {
         }
         self.take_arrivals(now);
         self.start_waiting(now);
+        self.messages_first(&mut ready);
         for &event in &ready {
             self.on_ready(event)?;
         }

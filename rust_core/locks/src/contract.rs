@@ -51,8 +51,11 @@ pub enum Mode {
 pub enum Lane {
     /// Any that leads to the server; other clients' commands go over it too.
     Shared,
-    /// This client's own, for what blocks on the server or subscribes; only where `Strategy::owns_connection`.
+    /// This client's own, for what blocks on the server; only where `Strategy::owns_connection`.
     Own,
+    /// One to subscribe and unsubscribe over, to the first server; only where `Strategy::subscribes`. Other clients may
+    /// subscribe over it too, and one that comes to a channel for which a subscription stands may be told so at once.
+    Subscribing,
 }
 
 /// One attempt of one client to take, keep and give back one lock.
@@ -95,10 +98,11 @@ pub enum Event {
     Replied { call: CallId, reply: Reply },
     /// No answer to `call` will come: its connection closed. The command may or may not have been carried out.
     Lost { call: CallId },
-    /// A message came over this client's own connection, from a channel it subscribed to.
-    Published,
-    /// This client's own connection closed, and is being opened again: what it had subscribed to is forgotten. Comes
-    /// besides the `Lost` of its unanswered calls.
+    /// A message came from a channel that this client had subscribed to. `first`: nobody who heard it before, over the
+    /// same subscription, has sent anything for it.
+    Published { first: bool },
+    /// This client's own connection, or the one that it subscribes over, closed, and is being opened again: what it had
+    /// subscribed to is forgotten. Comes besides the `Lost` of its unanswered calls.
     Disconnected,
     /// A point asked for with `WakeAt` has come; early or twice is harmless.
     Woke,
@@ -115,7 +119,8 @@ pub enum Action {
     },
     /// Say `Woke` at this point. It takes the place of the point asked for before.
     WakeAt(Nanos),
-    /// Close this client's own connection and open it again: what blocks there must not hold up what follows.
+    /// Close this client's own connection, or the one over which it wants the present key's channel, and open it again:
+    /// what blocks there must not hold up what follows.
     HangUp,
     /// The server has acknowledged our place in its queue: whoever asks from now on comes after us. Only while an
     /// `Acquire` is under way.

@@ -295,7 +295,7 @@ impl LockMachine for Fair {
             Event::Replied { call, reply } => self.replied(now, call, reply, out),
             Event::Lost { call } => self.lost(call, out),
             // It subscribes to nothing; and what matters of its connection is the read, whose loss is told by itself.
-            Event::Published | Event::Disconnected => {}
+            Event::Published { .. } | Event::Disconnected => {}
             Event::Woke => self.woke(now, out),
         }
     }

@@ -15,15 +15,16 @@
 //! when it is its turn. Between beats the waiter blocks at its doorbell over its own connection. Beats go over the shared
 //! one, so that the pop may block for longer than a beat: a waiter sends a beat each 2 s, and a pop each 6 s.
 //!
-//! The lease of a lock that was handed over began at the release of the holder before, by the server's clock. The ring
-//! says what was left then of the time for which the waiter counts as alive, and that time began when its last beat was
-//! carried out: so the waiter knows how long after that beat's send the lock became its own at the earliest, and holds
-//! it as soon as it hears the ring. Until the script is answered once more, which sets the whole lease, it believes no
-//! longer than the server has promised. A hand-off takes one round trip.
+//! A lock that was handed over is the waiter's from the release of the holder before. When that was the waiter cannot
+//! know; but it was after its last beat. So it holds the lock as soon as it hears the ring, for its lease or `ALIVE` beats,
+//! whichever is shorter, from the send of that beat; and for the whole lease once the script is answered once more. A
+//! hand-off takes one round trip; where a lease is shorter than a beat it may be over by that count, and then the script
+//! is asked first.
 //!
 //! Bounds: a waiter that died is out of the queue `ALIVE` beats after its last one, and a lock that was handed to it is
-//! free by then too; a lock that expired is taken by the next beat of any waiter, for whoever is first. So the lock of a
-//! dead holder goes on within its lease and a beat (and a quarter, for beats are spread).
+//! free after a lease, or `ALIVE` beats where those are shorter; a lock that expired is taken by the next beat of any
+//! waiter, for whoever is first. So the lock of a dead holder goes on within its lease and a beat (and a quarter, for
+//! beats are spread).
 //!
 //! Promises: order of arrival among those whose beats reach the server; never held past the lease, nor by a reply to an
 //! earlier attempt; hands on no lock but its own. Of the policy, `max_wait` bounds the wait, kind `none` does not queue,
@@ -229,7 +230,7 @@ impl FairQueue {
             &mut State::Waiting(waiting) if waiting.claim.token == token => {
                 let claim = waiting.claim;
                 match reply {
-                    Reply::Int(left) if left > 0 && !may_be_stale => self.handed_over(now, waiting, left as u64, out),
+                    Reply::Int(1..) if !may_be_stale => self.handed_over(now, waiting, out),
                     Reply::Int(0..) | Reply::Items => self.ask(now, claim, ScriptForm::Sha, true, out),
                     Reply::Nil => self.listen(claim, out),
                     Reply::Error(kind) => self.leave(now, claim, Why::Failed(kind), out),
@@ -341,7 +342,7 @@ impl LockMachine for FairQueue {
             Event::Replied { call, reply } => self.replied(now, call, reply, out),
             Event::Lost { call } => self.lost(now, call, out),
             // It subscribes to nothing; and what matters of its connection is the pop, whose loss is told by itself.
-            Event::Published | Event::Disconnected => {}
+            Event::Published { .. } | Event::Disconnected => {}
             Event::Woke => self.woke(now, out),
         }
     }

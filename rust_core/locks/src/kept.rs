@@ -186,7 +186,7 @@ impl<R: Recipe> LockMachine for Kept<R> {
                 Some(grant) => self.woke(now, grant, out),
                 None => self.lock.on(now, event, out),
             },
-            Event::Acquire { .. } | Event::Enter | Event::Published | Event::Disconnected => {
+            Event::Acquire { .. } | Event::Enter | Event::Published { .. } | Event::Disconnected => {
                 self.lock.on(now, event, out);
             }
         }

@@ -359,7 +359,7 @@ impl<R: Recipe> LockMachine for Leased<R> {
             Event::Acquire { keys, mode } => self.acquire(now, keys.only(), mode, out),
             Event::Enter => panic!("Enter, but it does not nest"),
             // It subscribes to nothing, and hears of its calls by `Lost`.
-            Event::Published | Event::Disconnected => {}
+            Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),
             Event::Replied { call, reply } => self.replied(now, call, reply, out),

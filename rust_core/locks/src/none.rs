@@ -46,7 +46,11 @@ impl LockMachine for NoLock {
             // Nothing was sent and no point asked for, so this is about somebody else.
             (
                 State::Idle | State::Held,
-                Event::Replied { .. } | Event::Lost { .. } | Event::Published | Event::Disconnected | Event::Woke,
+                Event::Replied { .. }
+                | Event::Lost { .. }
+                | Event::Published { .. }
+                | Event::Disconnected
+                | Event::Woke,
             ) => {}
             (State::Idle | State::Held, Event::Enter) => panic!("Enter, but it does not nest"),
         }

@@ -10,16 +10,23 @@
 //!                   │ │ └─│── stands ────┘    │ disconnected    │ Woke
 //!                   │ └───│───────────────────│─────────────────┘
 //!                Listening ◀── stood when asked
+//!                     └── told, but not first ──▶ Yielding ── Woke, or told as first ──▶ Asking
 //! ```
-//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening or
-//! pausing).
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening, yielding
+//! or pausing).
 //!
 //! No wake-up is lost: what is waited for is a message after an attempt that was *sent* when the subscription stood, and
-//! a message that overtakes the answer to that attempt is remembered. A holder that dies publishes nothing: each waiter
+//! a message that overtakes the answer to that attempt is remembered. An attempt is a plain
+//! `SET NX PX`, but for the one before a wait, which is a script that says how long the holder's lease still lasts; who is
+//! refused after a message need not ask, for whoever was quicker has nearly all of the lease before him. A holder that dies publishes nothing: each waiter
 //! also tries when the holder's lease ends, a random part of the policy's `base` later, so that they do not come at once.
 //! The subscription stays when the lock is taken, and is given up only when another lock has to be waited for: a client
 //! that comes back to the same lock spends one command less on each wait, and a message that nobody waits for is no
 //! command. Where no subscription can be had, the policy's pauses are used instead.
+//!
+//! A message that several hear over one subscription, in one process, wakes all of them; but whoever is not the first to
+//! be told tries a tenth of the policy's `base` later. The first one has its answer by then: it would otherwise come only
+//! after those to all the others, who try in vain.
 //!
 //! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own. Of the
 //! policy, `max_wait` bounds the wait and kind `none` fails fast. Does not promise order: a release wakes all waiters,
@@ -65,6 +72,8 @@ enum State {
     Subscribing(Subscribing),
     /// For a message, or for the end of the holder's lease.
     Listening(Listening),
+    /// Told of a release, but somebody else was told first.
+    Yielding(Pausing),
     /// Without a subscription.
     Pausing(Pausing),
     Held(Claim),
@@ -77,11 +86,22 @@ struct Asking {
     claim: Claim,
     call: CallId,
     sent: Nanos,
-    form: ScriptForm,
+    how: How,
     /// The subscription stood when this was sent: no release after it goes unheard.
     heard: bool,
     /// A message came since it was sent.
     told: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// The first of a request, by plain `SET NX PX`, which costs the server less than the script.
+    First,
+    /// After a message, in the same way. Whoever was quicker has it since that message, so that nearly all of the lease is
+    /// left.
+    Told,
+    /// Before a wait, by script, which says for how long the holder's lease still lasts.
+    Looking(ScriptForm),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +145,8 @@ enum Why {
     TooLate,
 }
 
+const LOOKING: How = How::Looking(ScriptForm::Sha);
+
 impl Notify {
     pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
         Self {
@@ -141,12 +163,13 @@ impl Notify {
         match self.state {
             State::Idle => {
                 self.backoff = Backoff::begin(now);
-                self.attempt(now, key, out);
+                self.attempt(now, key, How::First, out);
             }
             State::Held(_) => panic!("Acquire, but the last grant was not released"),
             State::Asking(_)
             | State::Subscribing(_)
             | State::Listening(_)
+            | State::Yielding(_)
             | State::Pausing(_)
             | State::GivingBack(_) => panic!("Acquire, but the last request is not settled"),
         }
@@ -159,6 +182,7 @@ impl Notify {
             | State::Asking(_)
             | State::Subscribing(_)
             | State::Listening(_)
+            | State::Yielding(_)
             | State::Pausing(_)
             | State::GivingBack(_) => panic!("Release, but nothing is held"),
         }
@@ -167,7 +191,7 @@ impl Notify {
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             // Nothing is taken. A subscription that is on its way is welcome later.
-            State::Idle | State::Subscribing(_) | State::Listening(_) | State::Pausing(_) => {
+            State::Idle | State::Subscribing(_) | State::Listening(_) | State::Yielding(_) | State::Pausing(_) => {
                 self.settle(Outcome::Released, out);
             }
             // At once: it travels behind the attempt on the same connection, and undoes what that has done.
@@ -207,6 +231,7 @@ impl Notify {
             | State::Asking(_)
             | State::Subscribing(_)
             | State::Listening(_)
+            | State::Yielding(_)
             | State::Pausing(_)
             | State::Held(_)
             | State::GivingBack(_) => {}
@@ -227,21 +252,33 @@ impl Notify {
             | State::Asking(_)
             | State::Subscribing(_)
             | State::Listening(_)
+            | State::Yielding(_)
             | State::Pausing(_)
             | State::Held(_)
             | State::GivingBack(_) => {}
         }
     }
 
-    fn published(&mut self, now: Nanos, out: &mut Actions) {
+    fn published(&mut self, now: Nanos, first: bool, out: &mut Actions) {
         match &mut self.state {
             State::Asking(asking) => asking.told = true,
-            State::Listening(listening) => {
-                let key = listening.key;
-                self.attempt(now, key, out);
+            &mut State::Listening(Listening { key, end, .. }) => {
+                if first {
+                    self.attempt(now, key, How::Told, out);
+                } else {
+                    let until = now.after(self.courtesy()).min(end);
+                    self.state = State::Yielding(Pausing { key, until });
+                    out.wake_at(until);
+                }
             }
-            // Nobody waits; or the next attempt comes anyway, at the confirmation or after the pause.
-            State::Subscribing(_) | State::Pausing(_) | State::Idle | State::Held(_) | State::GivingBack(_) => {}
+            &mut State::Yielding(Pausing { key, .. }) if first => self.attempt(now, key, How::Told, out),
+            // Nobody waits; or the next attempt comes anyway, soon, at the confirmation or after the pause.
+            State::Subscribing(_)
+            | State::Yielding(_)
+            | State::Pausing(_)
+            | State::Idle
+            | State::Held(_)
+            | State::GivingBack(_) => {}
         }
     }
 
@@ -249,9 +286,10 @@ impl Notify {
         self.subscription = Subscription::None;
         match self.state {
             State::Listening(listening) => self.subscribe(now, listening.key, out),
-            // Nobody listens; the answer to the question finds that nothing stands, and subscribes; for a subscription
-            // that was on its way comes a `Lost`.
+            // Nobody listens; the answer to the question, or to the one that is about to come, finds that nothing stands,
+            // and subscribes; for a subscription that was on its way comes a `Lost`.
             State::Asking(_)
+            | State::Yielding(_)
             | State::Subscribing(_)
             | State::Idle
             | State::Pausing(_)
@@ -278,11 +316,15 @@ impl Notify {
             State::Listening(listening) => match wait(now, listening.until, out) {
                 Wait::GoesOn => {}
                 Wait::Over if now >= listening.end => self.settle(Outcome::Refused(Refusal::TimedOut), out),
-                Wait::Over => self.attempt(now, listening.key, out),
+                Wait::Over => self.attempt(now, listening.key, LOOKING, out),
+            },
+            State::Yielding(yielding) => match wait(now, yielding.until, out) {
+                Wait::GoesOn => {}
+                Wait::Over => self.attempt(now, yielding.key, How::Told, out),
             },
             State::Pausing(pausing) => match wait(now, pausing.until, out) {
                 Wait::GoesOn => {}
-                Wait::Over => self.attempt(now, pausing.key, out),
+                Wait::Over => self.attempt(now, pausing.key, How::First, out),
             },
             State::GivingBack(back) => match wait(now, back.sent.after(self.spec.patience), out) {
                 Wait::GoesOn => {}
@@ -309,7 +351,7 @@ impl LockMachine for Notify {
             Event::Cancel => self.cancel(now, out),
             Event::Replied { call, reply } => self.replied(now, call, reply, out),
             Event::Lost { call } => self.lost(now, call, out),
-            Event::Published => self.published(now, out),
+            Event::Published { first } => self.published(now, first, out),
             Event::Disconnected => self.disconnected(now, out),
             Event::Woke => self.woke(now, out),
         }

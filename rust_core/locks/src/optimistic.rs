@@ -226,7 +226,7 @@ impl<E: Effect> LockMachine for Optimistic<E> {
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it is for those who write"),
             Event::Enter => panic!("Enter, but it does not nest"),
             // It subscribes to nothing.
-            Event::Published => {}
+            Event::Published { .. } => {}
             Event::Disconnected => self.disconnected(),
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

@@ -361,7 +361,7 @@ impl LockMachine for Redisson {
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
             Event::Enter => panic!("Enter, but it does not nest"),
             // It has no connection of its own.
-            Event::Published | Event::Disconnected => {}
+            Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),
             Event::Replied { call, reply } => self.replied(now, call, reply, out),

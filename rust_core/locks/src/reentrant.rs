@@ -314,7 +314,7 @@ impl LockMachine for Reentrant {
                 }
                 Step::Resting => self.lock.on(now, event, out),
             },
-            Event::Published | Event::Disconnected => self.lock.on(now, event, out),
+            Event::Published { .. } | Event::Disconnected => self.lock.on(now, event, out),
         }
     }
 

@@ -36,8 +36,8 @@ scripts! {
     GiveBackAll = "give_back_all", [], 0;
     NotifyAcquire = "notify_acquire", [], 1;
     NotifyRelease = "notify_release", [Channel], 0;
-    QueueLeave = "queue_leave", [Queue, Deadlines, Bell], 2;
-    QueueTake = "queue_take", [Queue, Deadlines, Bell], 2;
+    QueueLeave = "queue_leave", [Queue, Place, Bell], 2;
+    QueueTake = "queue_take", [Queue, Place, Bell], 2;
     ReadGiveBack = "read_give_back", [Readers], 0;
     ReadTake = "read_take", [Readers, Writers], 1;
     ReentrantEnter = "reentrant_enter", [], 1;
@@ -56,8 +56,8 @@ scripts! {
 pub enum Companion {
     /// Who waits, in order.
     Queue,
-    /// Until when each waiter counts as alive.
-    Deadlines,
+    /// What the names of places begin with; a waiter's token follows.
+    Place,
     /// What the names of doorbells begin with; a waiter's token follows.
     Bell,
     /// Where releases are published.
@@ -74,7 +74,7 @@ impl Companion {
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Queue => "queue",
-            Self::Deadlines => "deadlines",
+            Self::Place => "place",
             Self::Bell => "bell",
             Self::Channel => "channel",
             Self::Fence => "fence",

@@ -257,7 +257,7 @@ impl<L: InSession> LockMachine for BySession<L> {
             }
             Event::Enter => panic!("Enter, but it does not nest"),
             // It subscribes to nothing.
-            Event::Published => {}
+            Event::Published { .. } => {}
             Event::Disconnected => self.disconnected(out),
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

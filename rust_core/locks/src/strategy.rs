@@ -225,7 +225,6 @@ impl Strategy {
             self,
             Self::Fair
                 | Self::FairQueue { .. }
-                | Self::Notify
                 | Self::Replicated { .. }
                 | Self::PgRow { .. }
                 | Self::PgSerializable
@@ -234,6 +233,11 @@ impl Strategy {
                     ..
                 }
         )
+    }
+
+    /// Whether its clients subscribe to channels, over connections to the first server beside the shared ones.
+    pub const fn subscribes(self) -> bool {
+        matches!(self, Self::Notify)
     }
 
     /// Whether it sends anything over connections that clients share: a session is dear where it is never used.

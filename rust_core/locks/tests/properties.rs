@@ -26,7 +26,7 @@ enum Step {
     /// The reply that is the most likely to lead on, to the newest call.
     AnswerWell,
     Lose(Index),
-    Publish,
+    Publish(bool),
     Disconnect,
     Wake,
     /// On to the point asked for, and wake.
@@ -48,7 +48,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
         6 => Just(Step::AnswerWell),
         1 => any::<Index>().prop_map(Step::Lose),
-        1 => Just(Step::Publish),
+        1 => any::<bool>().prop_map(Step::Publish),
         1 => Just(Step::Disconnect),
         1 => Just(Step::Wake),
         3 => Just(Step::Sleep),
@@ -135,7 +135,7 @@ impl Watcher {
                     self.tell(Event::Lost { call });
                 }
             }
-            Step::Publish => self.tell(Event::Published),
+            &Step::Publish(first) => self.tell(Event::Published { first }),
             Step::Disconnect => self.tell(Event::Disconnected),
             Step::Wake => self.tell(Event::Woke),
             Step::Sleep => self.sleep(),
@@ -171,6 +171,14 @@ impl Watcher {
         self.tell(Event::Replied { call, reply });
     }
 
+    fn may_send(&self, over: Lane) -> bool {
+        match over {
+            Lane::Shared => true,
+            Lane::Own => self.strategy.owns_connection(),
+            Lane::Subscribing => self.strategy.subscribes(),
+        }
+    }
+
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
@@ -195,12 +203,16 @@ impl Watcher {
                 Action::Send {
                     call, command, over, ..
                 } => {
-                    assert!(over == Lane::Shared || self.strategy.owns_connection(), "{command:?}");
+                    assert!(self.may_send(over), "{command:?}");
                     self.sent(call, command);
                 }
                 Action::WakeAt(point) => self.wake = Some(point),
                 Action::Settle(outcome) => self.settled(event, outcome),
-                Action::HangUp => assert!(self.strategy.owns_connection(), "{:?} hangs up", self.strategy),
+                Action::HangUp => assert!(
+                    self.strategy.owns_connection() || self.strategy.subscribes(),
+                    "{:?} hangs up",
+                    self.strategy
+                ),
                 Action::Queued => {
                     assert!(
                         matches!(self.strategy, Lock::FairQueue { .. }),
@@ -266,7 +278,7 @@ impl Watcher {
                     "held with an end in the past: {end:?} at {:?}",
                     self.now
                 );
-                let &(last, _) = self.calls[self.present..]
+                let &(last, command) = self.calls[self.present..]
                     .last()
                     .expect("a grant follows a call of its request");
                 let Event::Replied { call, reply } = event else {
@@ -275,7 +287,8 @@ impl Watcher {
                 assert_eq!(call, last, "held by an answer to an earlier attempt");
                 let granted = match self.strategy {
                     Lock::Naive => matches!(reply, Reply::Int(0 | 1)),
-                    Lock::FairQueue { .. } | Lock::Notify => reply == Reply::Int(0),
+                    Lock::FairQueue { .. } => reply == Reply::Int(0),
+                    Lock::Notify => Some(reply) == good(command),
                     Lock::None | Lock::Mutex | Lock::Fair => reply == Reply::Ok,
                     other => panic!("{other:?} is not plain"),
                 };

@@ -93,6 +93,11 @@ impl Encoder {
         }
     }
 
+    /// The lock that a channel belongs to.
+    pub fn key_of(&self, channel: &[u8]) -> Option<locks::Key> {
+        self.index.read(channel)
+    }
+
     /// Appends `command` to `out`; allocates nothing but the growth of `out`.
     ///
     /// # Panics

@@ -92,6 +92,14 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// The key whose name `name` starts with.
+    pub(crate) fn read(self, name: &[u8]) -> Option<Key> {
+        let digits = name.get(self.at..self.at + self.digits)?;
+        let is_digits = digits.iter().all(u8::is_ascii_digit);
+        let index = std::str::from_utf8(digits).ok().filter(|_| is_digits)?.parse().ok()?;
+        (index < self.count).then_some(Key(index))
+    }
+
     /// Makes the name that `name` starts with that of `key`.
     #[inline]
     pub(crate) fn write(self, key: Key, name: &mut [u8]) {

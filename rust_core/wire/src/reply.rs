@@ -6,13 +6,13 @@ use crate::{Children, Frame, Malformed, error_kind, parse_frame};
 
 /// What stands at the front of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parsed {
+pub enum Parsed<'a> {
     /// The answer to the oldest command that has none yet, `used` bytes long.
     Reply { reply: Reply, used: usize },
     /// Something the server said unasked, `used` bytes long. It answers no command.
     Push { used: usize },
     /// A message of a channel, `used` bytes long. It answers no command either.
-    Published { used: usize },
+    Published { channel: &'a [u8], used: usize },
     /// No whole reply yet: ask again with more bytes behind these.
     NeedMore,
 }
@@ -22,7 +22,7 @@ pub enum Parsed {
 /// # Errors
 /// When no further bytes can make a reply of at most [`crate::MAX_REPLY`] bytes out of `buf`.
 #[inline]
-pub fn parse(buf: &[u8]) -> Result<Parsed, Malformed> {
+pub fn parse(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
     // Nearly all that a lock is ever answered; the reader of frames gives the same, more slowly.
     let (reply, used) = match *buf {
         [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Ok, 5),
@@ -35,7 +35,7 @@ pub fn parse(buf: &[u8]) -> Result<Parsed, Malformed> {
 }
 
 #[inline(never)] // so that what is inlined into a driver's loop stays small
-fn parse_any(buf: &[u8]) -> Result<Parsed, Malformed> {
+fn parse_any(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
     let Some((frame, used)) = parse_frame(buf)? else {
         return Ok(Parsed::NeedMore);
     };
@@ -49,7 +49,7 @@ fn parse_any(buf: &[u8]) -> Result<Parsed, Malformed> {
         // RESP2 has no pushes: there, what concerns channels comes as an array.
         Frame::Push(items) | Frame::Array(items) => match (about_channel(items), frame) {
             (Some(AboutChannel::Confirmation), _) => Reply::Ok,
-            (Some(AboutChannel::Message), _) => return Ok(Parsed::Published { used }),
+            (Some(AboutChannel::Message(channel)), _) => return Ok(Parsed::Published { channel, used }),
             (None, Frame::Push(_)) => return Ok(Parsed::Push { used }),
             (None, _) => list(items),
         },
@@ -63,22 +63,22 @@ fn parse_any(buf: &[u8]) -> Result<Parsed, Malformed> {
     Ok(Parsed::Reply { reply, used })
 }
 
-enum AboutChannel {
+enum AboutChannel<'a> {
     /// Of a `SUBSCRIBE` or `UNSUBSCRIBE`: it is the only answer to that command.
     Confirmation,
-    Message,
+    Message(&'a [u8]),
 }
 
 /// It has three elements, and the first is a word of the server's, never a name. No answer to a command of ours looks like
 /// that, whatever a lock is called: a blocking pop found two elements, its list's name first; what was read from a stream
 /// is one element, which holds the name.
-fn about_channel(items: Children<'_>) -> Option<AboutChannel> {
+fn about_channel(items: Children<'_>) -> Option<AboutChannel<'_>> {
     if items.len() != 3 {
         return None;
     }
     let mut items = items.iter();
     match (items.next()?, items.next()?, items.next()?) {
-        (Frame::Bulk(b"message"), Frame::Bulk(_), Frame::Bulk(_)) => Some(AboutChannel::Message),
+        (Frame::Bulk(b"message"), Frame::Bulk(channel), Frame::Bulk(_)) => Some(AboutChannel::Message(channel)),
         (Frame::Bulk(b"subscribe" | b"unsubscribe"), Frame::Bulk(_), Frame::Integer(_)) => {
             Some(AboutChannel::Confirmation)
         }

@@ -1,7 +1,7 @@
 //! The names of locks.
 
 use locks::Key;
-use wire::KeyNames;
+use wire::{CompareAndDelete, Encoder, KeyNames};
 
 #[test]
 fn a_name_is_the_prefix_and_the_index_in_braces() {
@@ -70,4 +70,19 @@ fn a_set_is_shown_by_its_first_name() {
         format!("{:?}", KeyNames::new(b"p\n:", 1_000)),
         "KeyNames(1000 from p\\n:{000})"
     );
+}
+
+#[test]
+fn the_lock_of_a_channel_is_read_from_its_name() {
+    let names = KeyNames::new(b"{p}7:", 1_000);
+    let encoder = Encoder::new(&names, CompareAndDelete::Script);
+    for key in [0, 7, 70, 999].map(Key) {
+        let channel = [&names.name(key)[..], b":channel"].concat();
+        assert_eq!(encoder.key_of(&channel), Some(key));
+    }
+    for other in [&b""[..], b"{p}7:{12", b"{p}7:{+12}:channel", b"{p}7:{1 2}:channel"] {
+        assert_eq!(encoder.key_of(other), None, "{}", other.escape_ascii());
+    }
+    let fewer = Encoder::new(&KeyNames::new(b"{p}7:", 900), CompareAndDelete::Script);
+    assert_eq!(fewer.key_of(b"{p}7:{900}:channel"), None);
 }

@@ -57,7 +57,7 @@ proptest! {
             prop_assert!(used > 0 && used <= rest.len());
             walk(&frame);
             let same = match parse(rest) {
-                Ok(Parsed::Reply { used, .. } | Parsed::Push { used } | Parsed::Published { used }) => used,
+                Ok(Parsed::Reply { used, .. } | Parsed::Push { used } | Parsed::Published { used, .. }) => used,
                 Ok(Parsed::NeedMore) | Err(_) => return Err(TestCaseError::fail("a frame that is no reply")),
             };
             prop_assert_eq!(same, used);

@@ -5,7 +5,7 @@ use crate::backoff::Next;
 use crate::calls::{Effect, SERVER};
 use crate::claim::Claim;
 use crate::{
-    Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, Script, ScriptForm,
+    Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Lease, Nanos, Outcome, Refusal, Reply, Script, ScriptForm,
 };
 
 impl FairQueue {
@@ -36,6 +36,13 @@ impl FairQueue {
 
     const fn alive_ms(&self) -> u64 {
         self.beat.0 * ALIVE
+    }
+
+    /// For how long a lock is handed over. If its waiter died, it is free again no later than any holder's, and when its
+    /// place would have been; and all clients of a lock have the same lease and beat, so that the waiter can know.
+    fn handed_over_for(&self) -> Lease {
+        let alive = Lease::new(self.alive_ms().cast_signed()).expect("a beat is short");
+        self.spec.lease.min(alive)
     }
 
     pub(super) fn asked(&mut self, now: Nanos, asking: Asking, reply: Reply, out: &mut Actions) {
@@ -91,17 +98,10 @@ impl FairQueue {
         });
     }
 
-    /// The bell rang: the lock is ours since `left` ms before the end of the time that our last beat gave us.
-    pub(super) fn handed_over(&mut self, now: Nanos, waiting: Waiting, left: u64, out: &mut Actions) {
+    /// The bell rang: the lock became ours after our last beat was carried out, and so no earlier than that was sent.
+    pub(super) fn handed_over(&mut self, now: Nanos, waiting: Waiting, out: &mut Actions) {
         let Waiting { claim, beat_sent, .. } = waiting;
-        let Some(since_beat) = self.alive_ms().checked_sub(left) else {
-            // A beat that we have no answer to was carried out: only another one can tell.
-            return self.ask(now, claim, ScriptForm::Sha, true, out);
-        };
-        let lasts = left.min(self.spec.lease.ttl().0);
-        // Both points are whole milliseconds of the server's clock; and that clock may run faster than ours.
-        let less = (since_beat + lasts) / 100 + 3;
-        let until = beat_sent.after(Nanos::from_millis((since_beat + lasts).saturating_sub(less)));
+        let until = self.handed_over_for().until(beat_sent);
         if until <= now {
             return self.ask(now, claim, ScriptForm::Sha, true, out);
         }
@@ -223,7 +223,11 @@ impl FairQueue {
     }
 
     fn leaving(&self, claim: Claim, form: ScriptForm, listens: bool) -> Command {
-        claim.run(Script::QueueLeave, form, [self.spec.lease.ttl().0, u64::from(listens)])
+        claim.run(
+            Script::QueueLeave,
+            form,
+            [self.handed_over_for().ttl().0, u64::from(listens)],
+        )
     }
 
     pub(super) fn left(&mut self, now: Nanos, leaving: Leaving, reply: Reply, out: &mut Actions) {

@@ -1,76 +1,94 @@
 //! What `notify` does about an answer, and what it sends.
 
-use super::{Asking, GivingBack, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
+use super::{Asking, GivingBack, How, LOOKING, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
 use crate::backoff::Next;
 use crate::calls::{Effect, SERVER};
 use crate::claim::Claim;
 use crate::{Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Reply, Script, ScriptForm};
 
 impl Notify {
-    pub(super) fn attempt(&mut self, now: Nanos, key: Key, out: &mut Actions) {
+    pub(super) fn attempt(&mut self, now: Nanos, key: Key, how: How, out: &mut Actions) {
         self.backoff.attempt();
         let token = self.chance.token();
-        self.ask(now, Claim { key, token }, ScriptForm::Sha, out);
+        self.ask(now, Claim { key, token }, how, out);
     }
 
-    fn ask(&mut self, now: Nanos, claim: Claim, form: ScriptForm, out: &mut Actions) {
+    fn ask(&mut self, now: Nanos, claim: Claim, how: How, out: &mut Actions) {
         let call = self.calls.fresh();
-        let lease = self.spec.lease.ttl().0;
-        out.send(call, SERVER, claim.run(Script::NotifyAcquire, form, [lease, 0]));
+        let lease_ms = self.spec.lease.ttl().0;
+        let Claim { key, token } = claim;
+        let command = match how {
+            How::Looking(form) => claim.run(Script::NotifyAcquire, form, [lease_ms, 0]),
+            How::First | How::Told => Command::SetNxPx { key, token, lease_ms },
+        };
+        out.send(call, SERVER, command);
         out.wake_at(now.after(self.spec.patience));
         self.state = State::Asking(Asking {
             claim,
             call,
             sent: now,
-            form,
+            how,
             heard: self.subscription == Subscription::Stands { key: claim.key },
             told: false,
         });
     }
 
     pub(super) fn asked(&mut self, now: Nanos, asking: Asking, reply: Reply, out: &mut Actions) {
-        match reply {
-            Reply::Int(0) => {
-                let until = self.spec.lease.until(asking.sent);
-                if until > now {
-                    self.state = State::Held(asking.claim);
-                    out.settle(Outcome::Held {
-                        lasts: Lasts::Until(until),
-                        fence: None,
-                    });
-                } else {
-                    self.give_back(now, asking.claim, ScriptForm::Sha, Why::TooLate, out);
-                }
+        match (asking.how, reply) {
+            (How::Looking(_), Reply::Int(0)) | (How::First | How::Told, Reply::Ok) => self.taken(now, asking, out),
+            (How::Looking(_), Reply::Int(left @ 1..)) => self.refused(now, asking, Some(left.cast_unsigned()), out),
+            (How::Looking(_), Reply::Int(-1)) | (How::First | How::Told, Reply::Nil) => {
+                self.refused(now, asking, None, out);
             }
-            Reply::Int(left @ (-1 | 1..)) => match self.backoff.wait_to_be_told(now, &self.spec.retry) {
-                Next::TryAt(end) => self.wait(now, asking, left, end, out),
-                Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
-            },
-            Reply::Error(ErrorKind::NoScript) if asking.form == ScriptForm::Sha => {
-                self.ask(now, asking.claim, ScriptForm::Source, out);
+            (How::Looking(ScriptForm::Sha), Reply::Error(ErrorKind::NoScript)) => {
+                self.ask(now, asking.claim, How::Looking(ScriptForm::Source), out);
             }
-            Reply::Error(kind) => match Effect::of(kind) {
+            (How::First | How::Told | How::Looking(_), Reply::Error(kind)) => match Effect::of(kind) {
                 Effect::Nothing => self.settle(Outcome::Failed(kind), out),
                 Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
             },
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
-                self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out);
-            }
+            (
+                How::First | How::Told | How::Looking(_),
+                Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other,
+            ) => self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out),
         }
     }
 
-    /// Another has it, for `left` ms yet. `end` is the end of the longest wait.
-    fn wait(&mut self, now: Nanos, asking: Asking, left: i64, end: Nanos, out: &mut Actions) {
+    fn taken(&mut self, now: Nanos, asking: Asking, out: &mut Actions) {
+        let until = self.spec.lease.until(asking.sent);
+        if until > now {
+            self.state = State::Held(asking.claim);
+            out.settle(Outcome::Held {
+                lasts: Lasts::Until(until),
+                fence: None,
+            });
+        } else {
+            self.give_back(now, asking.claim, ScriptForm::Sha, Why::TooLate, out);
+        }
+    }
+
+    /// Another has it, for `left` ms yet, or for as long as a lease can last.
+    fn refused(&mut self, now: Nanos, asking: Asking, left: Option<u64>, out: &mut Actions) {
+        match self.backoff.wait_to_be_told(now, &self.spec.retry) {
+            Next::TryAt(end) => self.wait(now, asking, left, end, out),
+            Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
+        }
+    }
+
+    /// `end` is the end of the longest wait.
+    fn wait(&mut self, now: Nanos, asking: Asking, left: Option<u64>, end: Nanos, out: &mut Actions) {
         let key = asking.claim.key;
         match self.subscription {
             Subscription::Stands { key: known } if known == key => {
-                if asking.heard && !asking.told {
-                    let until = now.after(self.rest(left)).min(end);
-                    self.state = State::Listening(Listening { key, until, end });
-                    out.wake_at(until);
-                } else {
+                match asking.how {
                     // It may have been given back since.
-                    self.attempt(now, key, out);
+                    _ if asking.told => self.attempt(now, key, How::Told, out),
+                    How::Told | How::Looking(_) if asking.heard => {
+                        let until = now.after(self.rest(left)).min(end);
+                        self.state = State::Listening(Listening { key, until, end });
+                        out.wake_at(until);
+                    }
+                    How::First | How::Told | How::Looking(_) => self.attempt(now, key, LOOKING, out),
                 }
             }
             // Left on its way by an earlier request.
@@ -82,11 +100,17 @@ impl Notify {
     }
 
     /// How long to wait for a message: until the lease of the holder has ended, and a random part of the policy's base.
-    /// What has no end is no lock of ours, and nobody will publish its release.
-    fn rest(&mut self, left: i64) -> Nanos {
-        let left = u64::try_from(left).unwrap_or(self.spec.lease.ttl().0);
+    /// A holder that was quicker after a message has a whole lease. What has no end is no lock of ours, and nobody will
+    /// publish its release: it is looked at after one lease, too.
+    fn rest(&mut self, left: Option<u64>) -> Nanos {
+        let left = left.unwrap_or(self.spec.lease.ttl().0);
         let spread = self.chance.below(self.spec.retry.base.0.saturating_add(1));
         Nanos::from_millis(left).after(Nanos(spread))
+    }
+
+    /// How much later than the first to be told.
+    pub(super) fn courtesy(&self) -> Nanos {
+        Nanos(self.spec.retry.base.0 / 10)
     }
 
     pub(super) fn subscribe(&mut self, now: Nanos, key: Key, out: &mut Actions) {
@@ -94,12 +118,12 @@ impl Notify {
             Subscription::Asked { key: old, .. } | Subscription::Stands { key: old } => {
                 // A message does not say of which lock it is. Nothing hangs on the answer.
                 let call = self.calls.fresh();
-                out.send_over(Lane::Own, call, SERVER, Command::Unsubscribe { key: old });
+                out.send_over(Lane::Subscribing, call, SERVER, Command::Unsubscribe { key: old });
             }
             Subscription::None => {}
         }
         let call = self.calls.fresh();
-        out.send_over(Lane::Own, call, SERVER, Command::Subscribe { key });
+        out.send_over(Lane::Subscribing, call, SERVER, Command::Subscribe { key });
         self.subscription = Subscription::Asked { key, call };
         self.expect_subscription(now, key, call, out);
     }
@@ -112,7 +136,7 @@ impl Notify {
     pub(super) fn subscribed(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
             Reply::Ok => match self.backoff.wait_to_be_told(now, &self.spec.retry) {
-                Next::TryAt(_) => self.attempt(now, key, out),
+                Next::TryAt(_) => self.attempt(now, key, LOOKING, out),
                 Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
             },
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),

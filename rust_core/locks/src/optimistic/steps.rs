@@ -108,7 +108,7 @@ impl<E: Effect> Optimistic<E> {
     pub(super) fn hang_up(out: &mut Actions) {
         match E::LANE {
             Lane::Own => out.hang_up(),
-            Lane::Shared => {}
+            Lane::Shared | Lane::Subscribing => {}
         }
     }
 

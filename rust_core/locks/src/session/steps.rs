@@ -155,12 +155,12 @@ impl<L: InSession> BySession<L> {
     pub(super) fn part(&mut self, outcome: Outcome, out: &mut Actions) {
         match (self.lock.lane(), self.state) {
             (Lane::Own, _) => out.hang_up(),
-            (Lane::Shared, State::Asking(_)) => {
+            (Lane::Shared | Lane::Subscribing, State::Asking(_)) => {
                 let (undo, key) = (self.lock.undo(self.mode), self.keys.as_slice()[0]);
                 self.send(undo, key, out);
             }
             (
-                Lane::Shared,
+                Lane::Shared | Lane::Subscribing,
                 State::Idle
                 | State::Undoing(..)
                 | State::Pausing(_)

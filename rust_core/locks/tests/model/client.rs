@@ -60,7 +60,7 @@ impl Client {
     }
 
     pub(crate) fn link(&mut self, server: ServerId, lane: Lane) -> &mut Link {
-        self.links.entry((server, IsOwn(lane == Lane::Own))).or_default()
+        self.links.entry((server, IsOwn(lane != Lane::Shared))).or_default()
     }
 }
 

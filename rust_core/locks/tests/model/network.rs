@@ -103,7 +103,7 @@ impl Run {
         }
         for effect in self.server(from).take_effects() {
             match effect {
-                Effect::Pops(waiter, left) => self.reply(waiter, Reply::Int(left.cast_signed())),
+                Effect::Pops(waiter, says) => self.reply(waiter, Reply::Int(says.cast_signed())),
                 Effect::Publishes(listener) => {
                     let at = self.way_back(listener);
                     let Sender { client, connection, .. } = listener;
@@ -197,8 +197,8 @@ impl Run {
             let call = Some(call);
             self.later(now, Happening::Loses { client, call });
         }
-        if lane == Lane::Own {
-            if self.is_database(server) {
+        if lane != Lane::Shared {
+            if lane == Lane::Own && self.is_database(server) {
                 self.leave_backend(client, connection, last_arrival);
             }
             self.later(now, Happening::Loses { client, call: None });

@@ -23,6 +23,7 @@ impl Run {
         match lane {
             Lane::Own => Backend::Own { client, connection },
             Lane::Shared => Backend::Shared,
+            Lane::Subscribing => unreachable!("nobody subscribes to a database"),
         }
     }
 

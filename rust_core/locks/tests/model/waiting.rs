@@ -55,10 +55,12 @@ impl Redis {
         let mut answer = -1;
         if alive > 0 {
             let deadline_ms = now.0 / 1_000_000 + alive;
-            if let Some(place) = queue.iter_mut().find(|place| place.token == me) {
+            let is_alive = |place: &&mut Place| place.token == me && place.deadline_ms > now.0 / 1_000_000;
+            if let Some(place) = queue.iter_mut().find(is_alive) {
                 place.deadline_ms = deadline_ms;
                 answer = 1;
             } else {
+                queue.retain(|place| place.token != me);
                 queue.push(Place { token: me, deadline_ms });
                 answer = 2;
             }
@@ -68,7 +70,8 @@ impl Redis {
         }
         match self.first_alive(now, key, Some(me)) {
             Some(first) if first.token != me => {
-                self.hand_over(now, key, &first, lease);
+                let left = first.deadline_ms - now.0 / 1_000_000;
+                self.hand_over(now, key, &first, lease.min(left));
                 answer
             }
             Some(_) | None => {
@@ -78,7 +81,7 @@ impl Redis {
         }
     }
 
-    fn queue_leave(&mut self, now: Nanos, key: Key, me: Token, lease: u64, listens: bool) -> i64 {
+    fn queue_leave(&mut self, now: Nanos, key: Key, me: Token, lasts: u64, listens: bool) -> i64 {
         self.queues.entry(key).or_default().retain(|place| place.token != me);
         if listens {
             self.ring(me, 0, now.after(Nanos::from_millis(1_000)));
@@ -88,7 +91,7 @@ impl Redis {
         }
         self.delete(key);
         if let Some(first) = self.first_alive(now, key, None) {
-            self.hand_over(now, key, &first, lease);
+            self.hand_over(now, key, &first, lasts);
         }
         1
     }
@@ -106,28 +109,26 @@ impl Redis {
         None
     }
 
-    fn hand_over(&mut self, now: Nanos, key: Key, to: &Place, lease: u64) {
-        let lasts = lease.min(to.deadline_ms - now.0 / 1_000_000);
+    fn hand_over(&mut self, now: Nanos, key: Key, to: &Place, lasts: u64) {
         self.set(now, key, to.token, lasts);
-        let left = to.deadline_ms - now.0 / 1_000_000;
-        self.ring(to.token, left, now.after(Nanos::from_millis(lasts)));
+        self.ring(to.token, 1, Nanos::from_millis(to.deadline_ms));
     }
 
-    fn ring(&mut self, token: Token, left: u64, expires: Nanos) {
+    fn ring(&mut self, token: Token, says: u64, expires: Nanos) {
         match self.blocked.iter().position(|&(waits_for, _)| waits_for == token) {
             Some(at) => {
                 let (_, waiter) = self.blocked.remove(at);
-                self.effects.push(Effect::Pops(waiter, left));
+                self.effects.push(Effect::Pops(waiter, says));
             }
             None => {
-                self.bells.insert(token, (left, expires));
+                self.bells.insert(token, (says, expires));
             }
         }
     }
 
     pub(crate) fn await_bell(&mut self, token: Token, from: Sender) -> Option<Reply> {
-        if let Some((left, _)) = self.bells.remove(&token) {
-            return Some(Reply::Int(left.cast_signed()));
+        if let Some((says, _)) = self.bells.remove(&token) {
+            return Some(Reply::Int(says.cast_signed()));
         }
         self.blocked.push((token, from));
         None

@@ -230,7 +230,8 @@ impl Run {
             }
             Happening::Publishes { connection, .. } if connection == state.link(FIRST, Lane::Own).connection => {
                 self.count("told");
-                self.tell(client, Event::Published);
+                let first = self.up_to(Nanos(1)) == Nanos::ZERO;
+                self.tell(client, Event::Published { first });
             }
             Happening::Closes {
                 server,

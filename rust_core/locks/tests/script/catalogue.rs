@@ -102,7 +102,6 @@ fn a_strategy_says_what_a_driver_has_to_know() {
             [
                 "fair",
                 "fair-queue",
-                "notify",
                 "replicated",
                 "pg-advisory",
                 "pg-row",
@@ -110,6 +109,7 @@ fn a_strategy_says_what_a_driver_has_to_know() {
             ]
             .contains(&name)
         );
+        assert_eq!(strategy.subscribes(), strategy.name() == "notify");
         assert_eq!(strategy.permits(), if strategy.name() == "semaphore" { 4 } else { 1 });
     }
 }

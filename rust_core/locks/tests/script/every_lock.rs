@@ -196,7 +196,7 @@ fn two_waiters_told_the_same_do_not_stay_in_step() {
     let beat = Millis(2_000);
     for (strategy, replies) in [
         (Strategy::FairQueue { beat }, &[Reply::Int(2)][..]),
-        (Strategy::Notify, &[Reply::Int(900), Reply::Ok, Reply::Int(900)]),
+        (Strategy::Notify, &[Reply::Nil, Reply::Ok, Reply::Int(900)]),
     ] {
         let points = Chance::streams(3).take(20).map(|chance| {
             let mut lock = AnyLock::new(strategy, Arc::new(every_10_ms()), chance);

@@ -24,13 +24,13 @@ impl Script {
         self.expect_run(label, Lua::QueueTake, Some(of), SHA, [LEASE_MS, ALIVE_MS])
     }
 
-    /// `listens`: the own bell is rung.
+    /// `listens`: the own bell is rung. Hands a lock over for no longer than its waiter counts as alive.
     pub(crate) fn expect_leave(self, label: &'static str, of: &str, form: ScriptForm, listens: u64) -> Self {
-        self.expect_run(label, Lua::QueueLeave, Some(of), form, [LEASE_MS, listens])
+        self.expect_run(label, Lua::QueueLeave, Some(of), form, [ALIVE_MS, listens])
     }
 
     pub(crate) fn expect_leave_word(self, label: &'static str, of: &str, listens: u64) -> Self {
-        self.expect_unguarded_run(label, Lua::QueueLeave, Some(of), SOURCE, [LEASE_MS, listens])
+        self.expect_unguarded_run(label, Lua::QueueLeave, Some(of), SOURCE, [ALIVE_MS, listens])
     }
 
     pub(crate) fn expect_bell(self, label: &'static str, of: &str) -> Self {

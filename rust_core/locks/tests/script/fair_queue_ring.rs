@@ -1,14 +1,15 @@
-//! `fair-queue` when the bell rings: the lock is held at once, for as long as the server promised with the ring, and for
-//! its whole lease once the script has been answered.
+//! `fair-queue` when the bell rings: the lock is held at once, for as long as a lock is handed over, counted from the last
+//! beat, and for its whole lease once the script has been answered.
 
-use locks::{ErrorKind, Outcome, Reply, Script as Lua};
+use locks::{ErrorKind, Outcome, Reply, Script as Lua, Spec};
 
-use crate::fair_queue::{ALIVE_MS, waiting};
+use crate::fair_queue::{ALIVE_MS, script, waiting};
 use crate::waiting::{SHA, SOURCE};
-use crate::words::{BELIEF_MS, LEASE_MS, Script};
+use crate::words::{BELIEF_MS, LEASE_MS, Script, every_10_ms, lease};
 
-/// The time for which a waiter counts as alive, from the send of its last beat at 0 ms, less 1 % and 3 ms.
-const PROMISED_MS: u64 = ALIVE_MS - ALIVE_MS / 100 - 3;
+/// The time for which a waiter counts as alive, from the send of its last beat at 0 ms, less 1 % and 2 ms: here it is
+/// shorter than the lease.
+const PROMISED_MS: u64 = ALIVE_MS - ALIVE_MS / 100 - 2;
 
 impl Script {
     fn expect_confirmation(self, label: &'static str, form: locks::ScriptForm) -> Self {
@@ -16,11 +17,11 @@ impl Script {
     }
 }
 
-/// The lock was handed over 799 ms after the last beat, and the ring was heard at 800 ms.
+/// The ring was heard 800 ms after the last beat.
 fn rung() -> Script {
     waiting()
         .at(800)
-        .reply("bell", Reply::Int(5_201))
+        .reply("bell", Reply::Int(1))
         .expect_confirmation("confirm", SHA)
         .expect_held_until(PROMISED_MS)
 }
@@ -42,7 +43,7 @@ fn a_lock_handed_over_is_held_with_the_ring_and_has_its_whole_lease_with_the_ans
 fn a_ring_heard_late_promises_no_more_than_one_heard_at_once() {
     waiting()
         .at(1_700)
-        .reply("bell", Reply::Int(5_201))
+        .reply("bell", Reply::Int(1))
         .expect_confirmation("confirm", SHA)
         .expect_held_until(PROMISED_MS);
 }
@@ -52,16 +53,37 @@ fn a_ring_heard_when_its_promise_is_over_is_only_a_question() {
     // By then it has had no answer to later beats: the place may be gone as well.
     waiting()
         .at(PROMISED_MS)
-        .reply("bell", Reply::Int(5_201))
+        .reply("bell", Reply::Int(1))
         .expect_beat("mine", "join");
 }
 
 #[test]
-fn a_ring_that_knows_of_a_later_beat_is_only_a_question() {
-    waiting()
-        .at(800)
-        .reply("bell", Reply::Int(i64::try_from(ALIVE_MS).expect("short") + 1))
-        .expect_beat("mine", "join");
+fn a_lock_whose_lease_is_shorter_than_a_beat_is_held_with_the_ring_only_for_that_long_since_the_beat() {
+    let short = || {
+        script(Spec {
+            lease: lease(1_000),
+            ..every_10_ms()
+        })
+        .acquire()
+        .expect_run("join", Lua::QueueTake, None, SHA, [1_000, ALIVE_MS])
+        .reply("join", Reply::Int(2))
+        .expect_queued()
+        .expect_bell("bell", "join")
+        .expect_time_to_beat()
+    };
+    short()
+        .at(987)
+        .reply("bell", Reply::Int(1))
+        .expect_unguarded_run("confirm", Lua::QueueTake, Some("join"), SHA, [1_000, 0])
+        .expect_held_until(988)
+        .release()
+        .expect_run("leave", Lua::QueueLeave, Some("join"), SHA, [1_000, 0]);
+    short()
+        .at(988)
+        .reply("bell", Reply::Int(1))
+        .expect_run("mine", Lua::QueueTake, Some("join"), SHA, [1_000, ALIVE_MS])
+        .reply("mine", Reply::Int(0))
+        .expect_held_until(988 + 988);
 }
 
 #[test]
@@ -72,7 +94,7 @@ fn a_ring_of_a_place_that_lapsed_is_not_taken_for_one_of_the_next() {
         .reply("beat", Reply::Int(2))
         .expect_queued()
         .expect_time_to_beat()
-        .reply("bell", Reply::Int(5_201))
+        .reply("bell", Reply::Int(1))
         .expect_beat("mine", "join");
 }
 

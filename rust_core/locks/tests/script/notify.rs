@@ -12,8 +12,23 @@ pub(crate) fn script(spec: Spec) -> Script {
 }
 
 impl Script {
-    /// An attempt with a fresh token.
+    /// A plain attempt with a fresh token: the first one, or one after a message.
     pub(crate) fn expect_try(self, label: &'static str) -> Self {
+        self.expect_try_for(label, LEASE_MS)
+    }
+
+    fn expect_try_for(self, label: &'static str, lease_ms: u64) -> Self {
+        let seen = self.tokens();
+        let (script, command) = self.expect_send(label);
+        let token = script.token(label);
+        assert!(!seen.contains(&token), "a token used twice: {token:?}");
+        let key = KEY;
+        assert_eq!(command, Command::SetNxPx { key, token, lease_ms }, "{label}");
+        script.expect_guard()
+    }
+
+    /// An attempt with a fresh token, which asks what is left of the lease.
+    pub(crate) fn expect_look(self, label: &'static str) -> Self {
         self.expect_run(label, Lua::NotifyAcquire, None, SHA, [LEASE_MS, 0])
     }
 
@@ -30,9 +45,19 @@ fn asking() -> Script {
     script(every_10_ms()).at(0).acquire().expect_try("try")
 }
 
-/// Held since 5 ms by a script labelled `try`, sent at 0.
+/// Held since 5 ms by an attempt labelled `try`, sent at 0.
 fn held() -> Script {
-    asking().at(5).reply("try", Reply::Int(0)).expect_held_until(BELIEF_MS)
+    asking().at(5).reply("try", Reply::Ok).expect_held_until(BELIEF_MS)
+}
+
+/// Refused, subscribed, and asking by a script labelled `look`.
+fn looking() -> Script {
+    asking()
+        .reply("try", Reply::Nil)
+        .expect_subscribing("sub", SUBSCRIBE)
+        .expect_guard()
+        .reply("sub", Reply::Ok)
+        .expect_look("look")
 }
 
 #[test]
@@ -57,38 +82,36 @@ fn a_release_after_expiry_says_so() {
 
 #[test]
 fn without_retry_it_fails_fast_and_does_not_subscribe() {
-    for busy in [1, 9_000, -1] {
-        script(one_attempt())
-            .acquire()
-            .expect_try("try")
-            .reply("try", Reply::Int(busy))
-            .expect(Outcome::Refused(Refusal::Busy));
-    }
+    script(one_attempt())
+        .acquire()
+        .expect_try("try")
+        .reply("try", Reply::Nil)
+        .expect(Outcome::Refused(Refusal::Busy));
 }
 
 #[test]
 fn a_script_that_the_server_does_not_know_is_sent_again_as_source_and_counts_from_there() {
-    asking()
+    looking()
         .at(3)
-        .reply("try", Reply::Error(ErrorKind::NoScript))
-        .expect_run("again", Lua::NotifyAcquire, Some("try"), SOURCE, [LEASE_MS, 0])
-        .reply("try", Reply::Int(0))
+        .reply("look", Reply::Error(ErrorKind::NoScript))
+        .expect_run("again", Lua::NotifyAcquire, Some("look"), SOURCE, [LEASE_MS, 0])
+        .reply("look", Reply::Int(0))
         .expect_nothing()
         .at(4)
         .reply("again", Reply::Int(0))
         .expect_held_until(3 + BELIEF_MS)
-        .expect_attempts(1)
+        .expect_attempts(2)
         .release()
-        .expect_back("back", "try", SHA)
+        .expect_back("back", "look", SHA)
         .reply("back", Reply::Error(ErrorKind::NoScript))
-        .expect_back("back again", "try", SOURCE)
+        .expect_back("back again", "look", SOURCE)
         .reply("back again", Reply::Int(1))
         .expect(Outcome::Released);
-    asking()
-        .reply("try", Reply::Error(ErrorKind::NoScript))
-        .expect_run("again", Lua::NotifyAcquire, Some("try"), SOURCE, [LEASE_MS, 0])
+    looking()
+        .reply("look", Reply::Error(ErrorKind::NoScript))
+        .expect_run("again", Lua::NotifyAcquire, Some("look"), SOURCE, [LEASE_MS, 0])
         .reply("again", Reply::Error(ErrorKind::NoScript))
-        .expect_word("word", "try")
+        .expect_word("word", "look")
         .expect(Outcome::Failed(ErrorKind::NoScript));
 }
 
@@ -116,9 +139,9 @@ fn a_late_answer_to_an_earlier_request_grants_nothing() {
         .expect(Outcome::Unknown)
         .acquire()
         .expect_try("second")
-        .reply("try", Reply::Int(0))
+        .reply("try", Reply::Ok)
         .expect_nothing()
-        .reply("second", Reply::Int(0))
+        .reply("second", Reply::Ok)
         .expect_held_until(PATIENCE_MS + BELIEF_MS)
         .lose("try")
         .expect_nothing();
@@ -135,16 +158,24 @@ fn an_error_is_an_outcome() {
             .reply("back", Reply::Error(kind))
             .expect(Outcome::Failed(kind));
     }
-    for reply in [Reply::Error(Other), Reply::Ok, Reply::Nil, Reply::Int(-2), Reply::Other] {
-        let kind = if reply == Reply::Error(Other) {
+    let kind = |reply| {
+        if reply == Reply::Error(Other) {
             Other
         } else {
             Unexpected
-        };
+        }
+    };
+    for reply in [Reply::Error(Other), Reply::Int(0), Reply::Other] {
         asking()
             .reply("try", reply)
             .expect_word("word", "try")
-            .expect(Outcome::Failed(kind));
+            .expect(Outcome::Failed(kind(reply)));
+    }
+    for reply in [Reply::Error(Other), Reply::Ok, Reply::Nil, Reply::Int(-2), Reply::Other] {
+        looking()
+            .reply("look", reply)
+            .expect_word("word", "look")
+            .expect(Outcome::Failed(kind(reply)));
     }
     held()
         .release()
@@ -162,9 +193,9 @@ fn a_grant_that_came_too_late_is_given_back_and_tried_again_where_the_policy_all
     let late = |spec: Spec| {
         script(short(spec))
             .acquire()
-            .expect_run("try", Lua::NotifyAcquire, None, SHA, [100, 0])
+            .expect_try_for("try", 100)
             .at(97)
-            .reply("try", Reply::Int(0))
+            .reply("try", Reply::Ok)
             .expect_back("back", "try", SHA)
     };
     late(one_attempt())
@@ -174,11 +205,11 @@ fn a_grant_that_came_too_late_is_given_back_and_tried_again_where_the_policy_all
         .reply("back", Reply::Int(0))
         .expect_pause(0..=10)
         .sleep()
-        .expect_run("second", Lua::NotifyAcquire, None, SHA, [100, 0])
+        .expect_try_for("second", 100)
         .expect_attempts(2)
         .cancel()
         .expect_back("second back", "second", SHA)
-        .reply("second", Reply::Int(0))
+        .reply("second", Reply::Ok)
         .expect_nothing()
         .reply("second back", Reply::Int(1))
         .expect(Outcome::Released);
@@ -197,7 +228,7 @@ fn a_cancel_undoes_what_there_is() {
             .expect_back("back", "try", SHA)
             .cancel()
             .expect_nothing()
-            .reply("try", Reply::Int(0))
+            .reply("try", Reply::Ok)
             .expect_nothing()
             .reply("back", Reply::Int(granted))
             .expect(Outcome::Released);
@@ -208,8 +239,8 @@ fn a_cancel_undoes_what_there_is() {
         .reply("back", Reply::Int(0))
         .expect(Outcome::Expired);
     asking()
-        .reply("try", Reply::Int(500))
-        .expect_own("sub", SUBSCRIBE)
+        .reply("try", Reply::Nil)
+        .expect_subscribing("sub", SUBSCRIBE)
         .expect_guard()
         .cancel()
         .expect(Outcome::Released);

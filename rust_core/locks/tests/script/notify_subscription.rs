@@ -3,7 +3,7 @@
 use locks::{Chance, Command, ErrorKind, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, Strategy};
 
 use crate::notify::{SUBSCRIBE, script};
-use crate::words::{BELIEF_MS, KEY, PATIENCE_MS, Script, every_10_ms};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms};
 
 /// Refused at 1 ms with 4,000 ms to go; the subscription labelled `sub` is on its way.
 fn subscribing() -> Script {
@@ -12,8 +12,8 @@ fn subscribing() -> Script {
         .acquire()
         .expect_try("first")
         .at(1)
-        .reply("first", Reply::Int(4_000))
-        .expect_own("sub", SUBSCRIBE)
+        .reply("first", Reply::Nil)
+        .expect_subscribing("sub", SUBSCRIBE)
         .expect_guard()
 }
 
@@ -22,10 +22,62 @@ fn listening() -> Script {
     subscribing()
         .at(2)
         .reply("sub", Reply::Ok)
-        .expect_try("second")
+        .expect_look("second")
         .at(3)
         .reply("second", Reply::Int(3_000))
         .expect_wake_in(3_000..=3_010)
+}
+
+/// Told at 900 ms, when another was quicker, and waiting since 901 ms for a lease that begins about then.
+fn listening_again() -> Script {
+    let mut spec = every_10_ms();
+    spec.retry.max_wait = Nanos::NEVER;
+    script(spec)
+        .at(0)
+        .acquire()
+        .expect_try("first")
+        .reply("first", Reply::Nil)
+        .expect_subscribing("sub", SUBSCRIBE)
+        .expect_guard()
+        .reply("sub", Reply::Ok)
+        .expect_look("second")
+        .reply("second", Reply::Int(3_000))
+        .expect_wake_in(3_000..=3_010)
+        .at(900)
+        .publish()
+        .expect_try("third")
+        .at(901)
+        .reply("third", Reply::Nil)
+        .expect_wake_in(LEASE_MS..=LEASE_MS + 10)
+}
+
+#[test]
+fn who_is_not_the_first_to_be_told_gives_the_first_a_millisecond_and_then_tries_all_the_same() {
+    let yielding = || {
+        listening()
+            .at(900)
+            .publish_to_others_first()
+            .expect_wake_at_ms(901)
+            .expect_attempts(2)
+    };
+    yielding()
+        .publish_to_others_first()
+        .expect_nothing()
+        .sleep()
+        .expect_try("third")
+        .at(902)
+        .reply("third", Reply::Ok)
+        .expect_held_until(901 + BELIEF_MS);
+    yielding().publish().expect_try("third");
+    yielding().cancel().expect(Outcome::Released);
+    yielding()
+        .disconnect()
+        .expect_nothing()
+        .sleep()
+        .expect_try("third")
+        .reply("third", Reply::Nil)
+        .expect_subscribing("new", SUBSCRIBE)
+        .expect_guard();
 }
 
 #[test]
@@ -36,13 +88,15 @@ fn it_tries_once_more_when_the_subscription_stands_and_then_waits_for_the_messag
         .expect_try("third")
         .expect_attempts(3)
         .at(901)
-        .reply("third", Reply::Int(0))
+        .reply("third", Reply::Ok)
         .expect_held_until(900 + BELIEF_MS);
 }
 
 #[test]
 fn a_holder_that_dies_is_outlived_without_a_message() {
-    listening().sleep().expect_try("third");
+    listening().sleep().expect_look("third");
+    // One that was quicker after a message has a whole lease.
+    listening_again().sleep().expect_look("fourth");
 }
 
 #[test]
@@ -56,7 +110,7 @@ fn a_message_that_overtakes_the_refusal_is_remembered() {
     subscribing()
         .at(2)
         .reply("sub", Reply::Ok)
-        .expect_try("second")
+        .expect_look("second")
         .publish()
         .expect_nothing()
         .at(3)
@@ -70,7 +124,7 @@ fn the_longest_wait_ends_the_wait() {
         .at(900)
         .publish()
         .expect_try("third")
-        .reply("third", Reply::Int(9_000))
+        .reply("third", Reply::Nil)
         .expect_wake_at_ms(5_000)
         .sleep()
         .expect(Outcome::Refused(Refusal::TimedOut));
@@ -87,11 +141,11 @@ fn the_attempts_of_the_policy_are_counted() {
     script(spec)
         .acquire()
         .expect_try("first")
-        .reply("first", Reply::Int(4_000))
-        .expect_own("sub", SUBSCRIBE)
+        .reply("first", Reply::Nil)
+        .expect_subscribing("sub", SUBSCRIBE)
         .expect_guard()
         .reply("sub", Reply::Ok)
-        .expect_try("second")
+        .expect_look("second")
         .reply("second", Reply::Int(4_000))
         .expect(Outcome::Refused(Refusal::Busy))
         .expect_attempts(2);
@@ -104,11 +158,11 @@ fn a_lock_that_has_no_end_is_looked_at_again_after_one_lease() {
     script(spec)
         .acquire()
         .expect_try("first")
-        .reply("first", Reply::Int(-1))
-        .expect_own("sub", SUBSCRIBE)
+        .reply("first", Reply::Nil)
+        .expect_subscribing("sub", SUBSCRIBE)
         .expect_guard()
         .reply("sub", Reply::Ok)
-        .expect_try("second")
+        .expect_look("second")
         .reply("second", Reply::Int(-1))
         .expect_wake_in(10_000..=10_010);
 }
@@ -123,7 +177,9 @@ fn a_subscription_stands_for_the_next_requests_too() {
         .at(10)
         .acquire()
         .expect_try("again")
-        .reply("again", Reply::Int(2_000))
+        .reply("again", Reply::Nil)
+        .expect_look("look")
+        .reply("look", Reply::Int(2_000))
         .expect_wake_in(2_000..=2_010);
 }
 
@@ -139,19 +195,19 @@ fn a_subscription_left_on_its_way_is_waited_for_and_the_attempt_before_it_not_tr
     left()
         .reply("sub", Reply::Ok)
         .expect_nothing()
-        .reply("again", Reply::Int(2_000))
-        .expect_try("heard")
+        .reply("again", Reply::Nil)
+        .expect_look("heard")
         .reply("heard", Reply::Int(2_000))
         .expect_wake_in(2_000..=2_010);
     left()
-        .reply("again", Reply::Int(2_000))
+        .reply("again", Reply::Nil)
         .expect_guard()
         .reply("sub", Reply::Ok)
-        .expect_try("heard");
+        .expect_look("heard");
     left()
         .lose("sub")
-        .reply("again", Reply::Int(2_000))
-        .expect_own("new", SUBSCRIBE)
+        .reply("again", Reply::Nil)
+        .expect_subscribing("new", SUBSCRIBE)
         .expect_guard();
 }
 
@@ -160,17 +216,17 @@ fn a_subscription_that_is_gone_is_made_anew() {
     listening()
         .at(50)
         .disconnect()
-        .expect_own("new", SUBSCRIBE)
+        .expect_subscribing("new", SUBSCRIBE)
         .expect_guard()
         .reply("new", Reply::Ok)
-        .expect_try("third");
+        .expect_look("third");
     // While an attempt is under way: its refusal was not heard.
     subscribing()
         .reply("sub", Reply::Ok)
-        .expect_try("second")
+        .expect_look("second")
         .disconnect()
         .reply("second", Reply::Int(3_000))
-        .expect_own("new", SUBSCRIBE)
+        .expect_subscribing("new", SUBSCRIBE)
         .expect_guard();
     // While nobody waits.
     listening()
@@ -180,8 +236,8 @@ fn a_subscription_that_is_gone_is_made_anew() {
         .expect_nothing()
         .acquire()
         .expect_try("again")
-        .reply("again", Reply::Int(3_000))
-        .expect_own("new", SUBSCRIBE)
+        .reply("again", Reply::Nil)
+        .expect_subscribing("new", SUBSCRIBE)
         .expect_guard();
 }
 
@@ -197,8 +253,8 @@ fn where_no_subscription_can_be_had_it_polls_as_the_policy_says() {
         .expect_nothing()
         .sleep()
         .expect_try("second")
-        .reply("second", Reply::Int(1_000))
-        .expect_own("new", SUBSCRIBE)
+        .reply("second", Reply::Nil)
+        .expect_subscribing("new", SUBSCRIBE)
         .expect_guard();
     subscribing()
         .reply("sub", Reply::Error(ErrorKind::NoAuth))
@@ -225,14 +281,18 @@ fn another_lock_takes_the_place_of_the_one_that_was_listened_to() {
         call,
         reply: Reply::Int(4_000),
     };
+    let refused = |call| Event::Replied {
+        call,
+        reply: Reply::Nil,
+    };
     let first = wants(acquire(KEY))[0].0;
-    let subscribe = wants(busy(first))[0].0;
+    let subscribe = wants(refused(first))[0].0;
     let reply = Reply::Ok;
     let second = wants(Event::Replied { call: subscribe, reply })[0].0;
     assert_eq!(wants(busy(second)), []);
     wants(Event::Cancel);
     let third = wants(acquire(other))[0].0;
-    let commands: Vec<Command> = wants(busy(third)).into_iter().map(|(_, command)| command).collect();
+    let commands: Vec<Command> = wants(refused(third)).into_iter().map(|(_, command)| command).collect();
     assert_eq!(
         commands,
         [Command::Unsubscribe { key: KEY }, Command::Subscribe { key: other }]
@@ -253,6 +313,6 @@ fn five_seconds_of_waiting_cost_four_commands() {
         .at(3_000)
         .publish()
         .expect_try("third")
-        .reply("third", Reply::Int(0))
+        .reply("third", Reply::Ok)
         .expect_held_until(3_000 + BELIEF_MS);
 }

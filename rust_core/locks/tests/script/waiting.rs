@@ -58,6 +58,13 @@ impl Script {
         script
     }
 
+    /// A command about a channel, guarded or not.
+    pub(crate) fn expect_subscribing(self, label: &'static str, expected: Command) -> Self {
+        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Subscribing);
+        assert_eq!(command, expected, "{label}");
+        script
+    }
+
     /// A wake-up between these milliseconds from now.
     pub(crate) fn expect_wake_in(self, ms: std::ops::RangeInclusive<u64>) -> Self {
         self.expect_pause(ms)

@@ -121,7 +121,12 @@ impl Script {
     }
 
     pub(crate) fn publish(self) -> Self {
-        self.tell(Event::Published)
+        self.tell(Event::Published { first: true })
+    }
+
+    /// A message that another client has acted on already.
+    pub(crate) fn publish_to_others_first(self) -> Self {
+        self.tell(Event::Published { first: false })
     }
 
     pub(crate) fn disconnect(self) -> Self {

@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     loop {
         match (parse(rest), parse_frame(rest)) {
             (
-                Ok(Parsed::Reply { used, .. } | Parsed::Push { used } | Parsed::Published { used }),
+                Ok(Parsed::Reply { used, .. } | Parsed::Push { used } | Parsed::Published { used, .. }),
                 Ok(Some((frame, same))),
             ) => {
                 assert_eq!(used, same);

@@ -1,0 +1,123 @@
+//! Channels: what of a client's subscribing is sent, and what is answered here; who hears a message, and in what order.
+
+use locks::{Command, Event, Key, Nanos, Reply};
+
+use crate::LoadError;
+use crate::clock;
+use crate::connection::Caller;
+use crate::poller::Ready;
+use crate::subscriptions::Joined;
+use crate::thread::Thread;
+
+/// A call that needs no answer of the server's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Confirmed {
+    who: Caller,
+    /// The channel that was joined, and the connection. Should its subscription end before this is said, it is not true.
+    joined: Option<(u32, Key)>,
+}
+
+/// A message that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    connection: u32,
+    key: Key,
+    read: Nanos,
+}
+
+impl Thread {
+    /// Sends a command about a channel, or answers it here.
+    pub(crate) fn subscribe(&mut self, who: Caller, command: &Command) {
+        match *command {
+            Command::Subscribe { key } => {
+                let connection = self.subscribing_connection(who.client, key);
+                if !self.connections[connection as usize].is_ready() {
+                    self.unsendable.push((who.client, who.call));
+                    return;
+                }
+                match self.subscriptions.join(connection, key, who) {
+                    Joined::AsFirst => self.send_over(connection, who, command),
+                    Joined::Waits => {}
+                    Joined::Listens => self.confirmed.push(Confirmed {
+                        who,
+                        joined: Some((connection, key)),
+                    }),
+                }
+            }
+            Command::Unsubscribe { key } => {
+                let connection = self.subscribing_connection(who.client, key);
+                if self.subscriptions.leave(connection, key, who.client) {
+                    self.send_over(connection, who, command);
+                } else {
+                    self.confirmed.push(Confirmed { who, joined: None });
+                }
+            }
+            _ => unreachable!("{command:?} is not about a channel"),
+        }
+    }
+
+    /// The oldest call of a connection was answered: where it was about a channel, others may have waited for that, too.
+    pub(crate) fn answer_joined(&mut self, connection: u32, now: Nanos, reply: Reply) {
+        let Some(key) = self.subscriptions.answered(connection, reply == Reply::Ok) else {
+            return;
+        };
+        while let Some(Caller { client, call }) = self.subscriptions.joined(connection, key) {
+            self.tell(client, now, Event::Replied { call, reply });
+        }
+    }
+
+    /// Answers the calls that needed nobody else.
+    pub(crate) fn report_confirmed(&mut self, now: Nanos) {
+        while let Some(Confirmed { who, joined }) = self.confirmed.pop() {
+            let Caller { client, call } = who;
+            let holds = joined.is_none_or(|(connection, key)| self.subscriptions.stands(connection, key));
+            let reply = Reply::Ok;
+            let event = if holds {
+                Event::Replied { call, reply }
+            } else {
+                Event::Lost { call }
+            };
+            self.tell(client, now, event);
+        }
+    }
+
+    /// A message came; `deliver` hands it out when all that was read with it has been handled.
+    pub(crate) fn published(&mut self, connection: u32, channel: &[u8], read: Nanos) {
+        let server = self.connections[connection as usize].server;
+        let key = self.encoders[usize::from(server)].key_of(channel);
+        self.messages.extend(key.map(|key| Message { connection, key, read }));
+    }
+
+    /// A release is published before it is answered, but the answer may be the first to arrive. Who has just given a lock
+    /// back would then come before all who wait to hear of it, again and again.
+    pub(crate) fn messages_first(&self, ready: &mut [Ready]) {
+        if self.shared.subscribes() {
+            ready.sort_unstable_by_key(|event| !self.subscribes_over(event.connection));
+        }
+    }
+
+    /// Hands out the messages that were read, each to all who listen. What the first one wants sent leaves at once, so
+    /// that the server is at work while the others hear it.
+    pub(crate) fn deliver(&mut self) -> Result<(), LoadError> {
+        let mut messages = std::mem::take(&mut self.messages);
+        for Message { connection, key, read } in messages.drain(..) {
+            let mut now = read;
+            let mut first = true;
+            for place in 0.. {
+                let Some(client) = self.subscriptions.listener(connection, key, place) else {
+                    break;
+                };
+                let before = self.counters.all_commands;
+                self.tell(client, now, Event::Published { first });
+                if first && self.counters.all_commands > before {
+                    self.flush_all(now)?;
+                    now = clock::now();
+                    first = false;
+                }
+            }
+            self.subscriptions.take_turns(connection, key);
+        }
+        self.messages = messages;
+        Ok(())
+    }
+}

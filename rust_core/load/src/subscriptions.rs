@@ -1,0 +1,258 @@
+//! Who listens to which channel: the clients of a thread that listen to a channel over the same connection have one
+//! subscription there, as the clients of a process have in the libraries that locks are used from. It costs the server
+//! one message, and is handed to all of them here.
+//!
+//! ```text
+//!               first joins                 confirmed
+//!     Forgotten ───────────▶ Asked ───────────────────▶ Stands
+//!         ▲                    │                          │
+//!         └── refused, closed, the last one has left ─────┘
+//! ```
+//! Promises: a client that joins is answered by a confirmation that the server gave for a subscription that still stands;
+//! what a connection forgets when it closes is forgotten here. What is remembered of a channel that nobody listens to any
+//! more is kept, so that the next one finds its memory.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use locks::{CallId, Key};
+
+use crate::connection::Caller;
+
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    /// By connection and lock.
+    channels: BTreeMap<(u32, Key), Channel>,
+    /// What the answers that a connection still owes are about, in order.
+    asked: BTreeMap<u32, VecDeque<Asked>>,
+}
+
+#[derive(Debug, Default)]
+struct Channel {
+    state: State,
+    /// `SUBSCRIBE`s that are not answered; only the last one's answer is about the subscription to be.
+    unanswered: u32,
+    /// In the order in which they hear the next message.
+    listeners: VecDeque<u32>,
+    /// They came while it was asked for, and are answered with it.
+    joining: Vec<Caller>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Forgotten,
+    Asked,
+    Stands,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked {
+    Subscribe(Key),
+    Unsubscribe,
+}
+
+/// What becomes of a client that wants to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// The first: a `SUBSCRIBE` is to be sent for it.
+    AsFirst,
+    /// It is answered with the one that is on its way.
+    Waits,
+    /// There is nothing to wait for.
+    Listens,
+}
+
+impl Subscriptions {
+    pub(crate) fn join(&mut self, connection: u32, key: Key, who: Caller) -> Joined {
+        let channel = self.channels.entry((connection, key)).or_default();
+        if !channel.listeners.contains(&who.client) {
+            channel.listeners.push_back(who.client);
+        }
+        match channel.state {
+            State::Forgotten => {
+                channel.state = State::Asked;
+                channel.unanswered += 1;
+                self.asked
+                    .entry(connection)
+                    .or_default()
+                    .push_back(Asked::Subscribe(key));
+                Joined::AsFirst
+            }
+            State::Asked => {
+                channel.joining.push(who);
+                Joined::Waits
+            }
+            State::Stands => Joined::Listens,
+        }
+    }
+
+    /// Whether an `UNSUBSCRIBE` is to be sent: nobody listens any more.
+    pub(crate) fn leave(&mut self, connection: u32, key: Key, client: u32) -> bool {
+        let Some(channel) = self.channels.get_mut(&(connection, key)) else {
+            return false;
+        };
+        channel.listeners.retain(|listener| *listener != client);
+        channel.joining.retain(|who| who.client != client);
+        let was_last = channel.listeners.is_empty() && channel.state != State::Forgotten;
+        if was_last {
+            channel.state = State::Forgotten;
+            self.asked.entry(connection).or_default().push_back(Asked::Unsubscribe);
+        }
+        was_last
+    }
+
+    /// The oldest call of a connection was answered. Whom else this answers: `joined` has them one by one.
+    pub(crate) fn answered(&mut self, connection: u32, stands: bool) -> Option<Key> {
+        let Some(Asked::Subscribe(key)) = self.asked.get_mut(&connection)?.pop_front() else {
+            return None;
+        };
+        let channel = self.channels.get_mut(&(connection, key))?;
+        channel.unanswered -= 1;
+        if channel.unanswered > 0 || channel.state != State::Asked {
+            return None; // It was left meanwhile, and maybe asked for again.
+        }
+        if stands {
+            channel.state = State::Stands;
+        } else {
+            channel.state = State::Forgotten;
+            channel.listeners.clear();
+        }
+        Some(key)
+    }
+
+    /// One of those who waited for the answer about a channel.
+    pub(crate) fn joined(&mut self, connection: u32, key: Key) -> Option<Caller> {
+        self.channels.get_mut(&(connection, key))?.joining.pop()
+    }
+
+    pub(crate) fn stands(&self, connection: u32, key: Key) -> bool {
+        self.channels
+            .get(&(connection, key))
+            .is_some_and(|channel| channel.state == State::Stands)
+    }
+
+    /// Who hears a message as the `place`th.
+    pub(crate) fn listener(&self, connection: u32, key: Key, place: usize) -> Option<u32> {
+        self.channels.get(&(connection, key))?.listeners.get(place).copied()
+    }
+
+    /// The next message is heard by another one first: whoever is first has the best chance of the lock.
+    pub(crate) fn take_turns(&mut self, connection: u32, key: Key) {
+        if let Some(channel) = self.channels.get_mut(&(connection, key))
+            && let Some(first) = channel.listeners.pop_front()
+        {
+            channel.listeners.push_back(first);
+        }
+    }
+
+    /// A connection is closed. Appends its listeners to `cut_off`, and to `lost` the calls of those that waited for the
+    /// answer to another one's.
+    pub(crate) fn close(&mut self, connection: u32, cut_off: &mut Vec<u32>, lost: &mut Vec<(u32, CallId)>) {
+        if let Some(asked) = self.asked.get_mut(&connection) {
+            asked.clear();
+        }
+        let all = (connection, Key(0))..=(connection, Key(u32::MAX));
+        for channel in self.channels.range_mut(all).map(|(_, channel)| channel) {
+            channel.state = State::Forgotten;
+            channel.unanswered = 0;
+            cut_off.extend(channel.listeners.drain(..));
+            lost.extend(channel.joining.drain(..).map(|who| (who.client, who.call)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: Key = Key(3);
+
+    fn client(client: u32) -> Caller {
+        Caller {
+            client,
+            call: CallId(u64::from(client) * 10),
+        }
+    }
+
+    /// Clients 1, 2 and 3 listen over connection 7, for which 1 has asked.
+    fn three() -> Subscriptions {
+        let mut known = Subscriptions::default();
+        assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
+        assert_eq!(known.join(7, KEY, client(2)), Joined::Waits);
+        assert!(!known.stands(7, KEY));
+        assert_eq!(known.answered(7, true), Some(KEY));
+        assert_eq!(known.joined(7, KEY).map(|who| who.client), Some(2));
+        assert!(known.joined(7, KEY).is_none());
+        assert_eq!(known.join(7, KEY, client(3)), Joined::Listens);
+        known
+    }
+
+    fn listeners(known: &Subscriptions, connection: u32) -> Vec<u32> {
+        (0..)
+            .map_while(|place| known.listener(connection, KEY, place))
+            .collect()
+    }
+
+    #[test]
+    fn all_hear_a_message_and_take_turns_at_being_first() {
+        let mut known = three();
+        assert_eq!(listeners(&known, 7), [1, 2, 3]);
+        known.take_turns(7, KEY);
+        assert_eq!(listeners(&known, 7), [2, 3, 1]);
+        assert_eq!(listeners(&known, 8), [0; 0]);
+        // Who listens already is not told twice.
+        assert_eq!(known.join(7, KEY, client(2)), Joined::Listens);
+        assert_eq!(listeners(&known, 7), [2, 3, 1]);
+    }
+
+    #[test]
+    fn only_the_last_who_leaves_ends_the_subscription() {
+        let mut known = three();
+        assert!(!known.leave(7, KEY, 2));
+        assert!(!known.leave(7, KEY, 1));
+        assert!(known.stands(7, KEY));
+        assert!(known.leave(7, KEY, 3));
+        assert!(!known.stands(7, KEY));
+        assert!(!known.leave(7, KEY, 3));
+        assert_eq!(known.answered(7, true), None);
+    }
+
+    #[test]
+    fn the_confirmation_of_a_subscription_that_was_left_is_not_taken_for_that_of_the_next() {
+        let mut known = Subscriptions::default();
+        known.join(7, KEY, client(1));
+        assert!(known.leave(7, KEY, 1));
+        assert_eq!(known.join(7, KEY, client(2)), Joined::AsFirst);
+        assert_eq!(known.answered(7, true), None, "of the first subscribe");
+        assert_eq!(known.answered(7, true), None, "of the unsubscribe");
+        assert!(!known.stands(7, KEY));
+        assert_eq!(known.answered(7, true), Some(KEY));
+        assert!(known.stands(7, KEY));
+    }
+
+    #[test]
+    fn a_refused_subscription_does_not_stand_and_has_no_listeners() {
+        let mut known = Subscriptions::default();
+        known.join(7, KEY, client(1));
+        known.join(7, KEY, client(2));
+        assert_eq!(known.answered(7, false), Some(KEY));
+        assert_eq!(known.joined(7, KEY).map(|who| who.client), Some(2));
+        assert!(!known.stands(7, KEY));
+        assert_eq!(listeners(&known, 7), [0; 0]);
+        assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
+    }
+
+    #[test]
+    fn a_connection_that_closes_tells_its_listeners_and_those_who_waited_for_another_ones_answer() {
+        let mut known = three();
+        known.join(8, KEY, client(4));
+        known.join(8, KEY, client(5));
+        let (mut cut_off, mut lost) = (Vec::new(), Vec::new());
+        known.close(8, &mut cut_off, &mut lost);
+        assert_eq!((cut_off, lost), (vec![4, 5], vec![(5, CallId(50))]));
+        assert!(known.stands(7, KEY), "another connection's");
+        assert_eq!(known.join(8, KEY, client(4)), Joined::AsFirst);
+        assert_eq!(known.answered(8, true), Some(KEY));
+        assert!(known.stands(8, KEY));
+    }
+}
