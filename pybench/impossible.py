@@ -7,21 +7,35 @@ the cell. Does not ask servers or the machine: what they allow comes in as `Limi
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pybench.cells import Cell
 from pybench.durations import MS, US, format_duration, format_lease
 from pybench.matrix import Matrix
-from pybench.needs import own_connections, servers_of
+from pybench.matrix.places import parts_of_place
+from pybench.needs import own_connections, servers_of, sessions_of, shared_connections
 from pybench.numbers import plural
-from pybench.strategies import CATALOGUE, strategy_text
-from pybench.trials import PATIENCE_NS
+from pybench.strategies import CATALOGUE, ServerKind, strategy_text
+from pybench.trials import PATIENCE_NS, session_arguments
 from pybench.values import OpenLoop
 
 MOST_CONNECTIONS = 10_000
 OWN_FILES = 64
 """Open files that a run needs beside its connections."""
+
+MOST_SESSIONS = 1_000
+"""Of a Postgres that pybench starts: each is a process there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """What a given Postgres has left for us."""
+
+    free: int
+    """Without those that are in use, and those that it keeps for superusers."""
+    most: int
+    """Its `max_connections`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +46,18 @@ class Limits:
     """Backend -> the connections that each of its servers takes."""
     replicas: Mapping[str, int] = field(default_factory=dict)
     """Given backend -> the replicas that its first server has."""
+    sessions: Mapping[str, Sessions] = field(default_factory=dict)
+    """Given backend -> the sessions that its database has left."""
+    pooled: Collection[str] = ()
+    """Given backends before whose database a pooler stands."""
     open_files: int | None = None
     """Files that this process may open."""
 
     @classmethod
-    def of_this_machine(
-        cls, maxclients: Mapping[str, int] | None = None, replicas: Mapping[str, int] | None = None
-    ) -> Limits:
-        """With the hard limit of open files, up to which a process may raise its own."""
+    def of_this_machine(cls) -> Limits:
+        """The hard limit of open files, up to which a process may raise its own; of servers nothing is known."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        open_files = None if hard == resource.RLIM_INFINITY else hard
-        return cls(maxclients or {}, replicas or {}, open_files)
+        return cls(open_files=None if hard == resource.RLIM_INFINITY else hard)
 
 
 NO_LIMITS = Limits()
@@ -102,12 +117,15 @@ def _idle_threads(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 
 def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
-    shared, own, servers = cell.connections.used_by(cell.concurrency), own_connections(cell), servers_of(cell)
+    shared, own, servers = shared_connections(cell), own_connections(cell), servers_of(cell)
     to_one, to_all = shared + own, shared * servers + own
-    fewer = "lower concurrency" if own else "lower concurrency or say shared(4)"
+    fewer = _fewer(cell)
     allowed = [(MOST_CONNECTIONS, to_all, "a run opens at most", fewer)]
-    if cell.backend in limits.maxclients:
-        allowed.append((limits.maxclients[cell.backend], to_one, "maxclients of its server is", fewer))
+    allowed += [
+        (limits.maxclients[backend], to_one, "maxclients of its server is", fewer)
+        for backend in parts_of_place(cell.backend)
+        if backend in limits.maxclients
+    ]
     if limits.open_files is not None:
         left = max(0, limits.open_files - OWN_FILES)
         allowed.append((left, to_all, "open files on this machine leave", f"raise them (ulimit -n), {fewer}"))
@@ -115,9 +133,36 @@ def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     if not beyond:
         return None
     most, wanted, whose, remedy = min(beyond)
-    how = f"{cell.connections.text} with one more for each client of {cell.strategy}" if own else cell.connections.text
     where = f" to {servers} servers" if servers > 1 and wanted == to_all else ""
-    return f"{how} opens {wanted:,} connections{where}, {whose} {most:,}; {remedy}"
+    return f"{_how_connected(cell)} opens {wanted:,} connections{where}, {whose} {most:,}; {remedy}"
+
+
+def _how_connected(cell: Cell) -> str:
+    if not own_connections(cell):
+        return cell.connections.text
+    if not shared_connections(cell):
+        return f"one for each client of {cell.strategy}"
+    return f"{cell.connections.text} with one more for each client of {cell.strategy}"
+
+
+def _fewer(cell: Cell) -> str:
+    return "lower concurrency" if own_connections(cell) else "lower concurrency or say shared(4)"
+
+
+def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
+    for name in parts_of_place(cell.backend):
+        backend = matrix.backends[name]
+        if backend.kind is not ServerKind.POSTGRES:
+            continue
+        wanted = sessions_of(cell, name)
+        needs = f"{_how_connected(cell)}, and those that watch, are {wanted:,} sessions"
+        if not backend.is_given and wanted > MOST_SESSIONS:
+            return f"{needs}, and a Postgres that pybench starts takes {MOST_SESSIONS:,}; {_fewer(cell)}"
+        room = limits.sessions.get(name)
+        if room is not None and wanted > room.free:
+            has = f"the server of {name} has {room.free:,} left of its max_connections of {room.most:,}"
+            return f"{needs}, and {has}; raise max_connections, or {_fewer(cell)}"
+    return None
 
 
 def _keys_nobody_chooses(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
@@ -191,6 +236,41 @@ def _wait_for_replicas(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | No
     return f"{whose} is over before replicas have had timeout_ms={wait_ms}; say less than {most_ms}"
 
 
+def _one_session_of_several(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    argument = CATALOGUE[cell.strategy].argument
+    if argument("session", cell.args) != "shared":
+        return None
+    if argument("wait", cell.args) == "block":
+        return "a client that waits in a session of several makes all of them wait; say wait=try, or session=own"
+    if argument("scope", cell.args) == "transaction":
+        return "a session has one transaction, which cannot be of several clients; say scope=session, or session=own"
+    return None
+
+
+def _lock_timeout(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    strategy = CATALOGUE[cell.strategy]
+    timeout_ms = strategy.argument("lock_timeout_ms", cell.args)
+    if not timeout_ms:
+        return None
+    if strategy.argument("wait", cell.args) != "block":
+        return f"{strategy_text(cell.strategy, cell.args)} waits for no lock; say wait=block, or drop lock_timeout_ms"
+    if int(timeout_ms) * MS > cell.retry.max_wait_ns:
+        wait = format_duration(cell.retry.max_wait_ns)
+        return f"a client gives up after max_wait, {wait}, before lock_timeout_ms={timeout_ms} is over; lengthen max_wait"
+    return None
+
+
+def _settings_behind_a_pooler(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
+    asked = session_arguments(CATALOGUE[cell.strategy], cell.args)
+    for name in parts_of_place(cell.backend):
+        if asked and (name in limits.pooled or matrix.backends[name].prepare == "unnamed"):
+            return (
+                f"a pooler lends the sessions of {name}, and takes no {' or '.join(asked)} for them; drop it, or give "
+                "the address of the server itself"
+            )
+    return None
+
+
 def _those(fact: str) -> str:
     """The strategies of which `fact` is true, for a hint."""
     return " or ".join(strategy.name for strategy in CATALOGUE.values() if getattr(strategy, fact))
@@ -203,10 +283,14 @@ _RULES: tuple[Rule, ...] = (
     _too_few_servers,
     _too_few_replicas,
     _wait_for_replicas,
+    _one_session_of_several,
+    _lock_timeout,
+    _settings_behind_a_pooler,
     _lease_within_drift,
     _hold_beyond_ttl,
     _idle_threads,
     _connections,
+    _sessions,
     _keys_nobody_chooses,
     _open_loop,
 )

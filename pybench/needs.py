@@ -1,4 +1,4 @@
-"""What a cell needs of its backend: how many servers, replicas, connections.
+"""What a cell needs of its backends: how many servers, replicas, connections.
 
 Promises: a function of the cell alone. Cells with the same `Group` share servers: one that needs three takes the first
 three of those that another takes five of.
@@ -10,12 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pybench.strategies import CATALOGUE
+from pybench.matrix.places import parts_of_place
+from pybench.strategies import CATALOGUE, ServerKind
 
 if TYPE_CHECKING:
     from pybench.cells import Cell
     from pybench.matrix import Matrix
     from pybench.servers import Server, ServerPool
+
+WATCHING_SESSIONS = 3
+"""Sessions of a database that a trial needs beside those of its clients: tables, figures, and who samples waits."""
+
+
+Setting = tuple[str, str, str]
+"""Backend, `appendfsync` and `poll`: what an idle call depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +31,53 @@ class Group:
     """Servers that are alike. A server with replicas is another one than that without: it has more to do."""
 
     backend: str
-    appendfsync: Literal["off", "everysec", "always"]
+    appendfsync: Literal["off", "everysec", "always", "none"]
     replicas: int
 
 
-def group_of(cell: Cell) -> Group:
-    """The group whose first servers `cell` is measured on."""
-    return Group(cell.backend, cell.appendfsync, CATALOGUE[cell.strategy].replicas(cell.args))
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The servers of one group that a cell is measured on: its first ones."""
+
+    group: Group
+    servers: int
+
+
+def parts_of(cell: Cell) -> list[Part]:
+    """What `cell` is measured on, in the order in which its lock counts servers."""
+    strategy, backends = CATALOGUE[cell.strategy], parts_of_place(cell.backend)
+    if not strategy.server_kinds:
+        return [Part(Group(backends[0], cell.appendfsync, 0), 1)]
+    return [
+        Part(Group(backend, cell.appendfsync, strategy.replicas(cell.args)), strategy.servers_of_kind(kind, cell.args))
+        if kind is ServerKind.REDIS
+        else Part(Group(backend, "none", 0), 1)
+        for backend, kind in zip(backends, strategy.server_kinds, strict=True)
+    ]
+
+
+def settings_of(cell: Cell) -> list[Setting]:
+    """What an idle call of `cell` depends on, for each of its backends."""
+    return [(part.group.backend, part.group.appendfsync, cell.poll) for part in parts_of(cell)]
 
 
 def servers_of(cell: Cell) -> int:
     """How many servers, independent of each other, `cell` is measured on."""
-    return CATALOGUE[cell.strategy].servers(cell.args)
+    return sum(part.servers for part in parts_of(cell))
 
 
 def largest(cells: Iterable[Cell]) -> dict[Group, int]:
     """The servers that each group of `cells` has to have."""
     most: dict[Group, int] = {}
     for cell in cells:
-        group = group_of(cell)
-        most[group] = max(most.get(group, 0), servers_of(cell))
+        for part in parts_of(cell):
+            most[part.group] = max(most.get(part.group, 0), part.servers)
     return most
+
+
+def on_backend(cell: Cell, backend: str) -> bool:
+    """Whether `cell` has a server of `backend`."""
+    return backend in parts_of_place(cell.backend)
 
 
 def servers_in(pool: ServerPool, matrix: Matrix, group: Group, count: int) -> list[Server]:
@@ -54,9 +88,17 @@ def servers_in(pool: ServerPool, matrix: Matrix, group: Group, count: int) -> li
 
 def own_connections(cell: Cell) -> int:
     """Connections that are each one client's own, to the first server."""
-    return cell.concurrency if CATALOGUE[cell.strategy].owns_connection else 0
+    return cell.concurrency if CATALOGUE[cell.strategy].opens_own_connections(cell.args) else 0
 
 
 def shared_connections(cell: Cell) -> int:
     """Connections that clients share, to each server; each thread has one at least, however few are to be shared."""
+    if not CATALOGUE[cell.strategy].opens_shared_connections(cell.args):
+        return 0
     return max(cell.connections.used_by(cell.concurrency), cell.threads)
+
+
+def sessions_of(cell: Cell, backend: str) -> int:
+    """Sessions that a trial of `cell` has with the database of `backend`, all counted."""
+    is_first = parts_of_place(cell.backend)[0] == backend
+    return shared_connections(cell) + (own_connections(cell) if is_first else 0) + WATCHING_SESSIONS

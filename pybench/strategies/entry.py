@@ -60,6 +60,20 @@ class Family(StrEnum):
     CONTROL = "the control"
     ONE_SERVER = "one Redis or Valkey server"
     SEVERAL_SERVERS = "several Redis or Valkey servers"
+    DATABASE = "one Postgres server"
+    BOTH = "a Redis or Valkey server and a Postgres server"
+
+
+class ServerKind(StrEnum):
+    """What a server speaks."""
+
+    REDIS = "redis"
+    POSTGRES = "postgres"
+
+    @property
+    def title(self) -> str:
+        """As people write it."""
+        return self.value.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +134,22 @@ class Parameter:
     allowed: Choice | Count | Number
     default: Scalar
     meaning: str
+    of_session: bool = False
+    """Whether it is a setting of the database's sessions, of which the lock itself knows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """One entry of the catalogue; its texts are whole sentences for people.
 
-    Where its parameters are called `nodes`, `replicas`, `permits`, `drift_factor`, `renew` or `max_hold_ms`, they mean
-    what the functions below make of them.
+    Where its parameters are called `nodes`, `replicas`, `permits`, `drift_factor`, `renew`, `max_hold_ms`, `session`,
+    `wait`, `lock_timeout_ms` or `synchronous_commit`, they mean what is made of them here and in `pybench.trials`.
     """
 
     name: str
     summary: str
     commands: tuple[str, ...]
-    """What one uncontended grant of one key sends, in order; to each server unless `spreads_keys`."""
+    """What one uncontended grant of one key sends, in order; to each of its `nodes` unless `spreads_keys`."""
     promise: str
     holds_under: str
     """The faults under which the promise holds, and those under which it does not."""
@@ -142,6 +158,8 @@ class Strategy:
     exclusion: Exclusion
     lease: Lease
     family: Family = Family.ONE_SERVER
+    server_kinds: tuple[ServerKind, ...] = (ServerKind.REDIS,)
+    """Of its servers, in the order in which the core counts them; none for what asks no server and is at home on any."""
     judged_by: Judge = Judge.BELIEF
     promises: frozenset[Promise] = frozenset()
     extends_lease: bool = False
@@ -157,7 +175,9 @@ class Strategy:
     takes_many_keys: bool = False
     """Whether one grant may be of several keys: `keys_per_grant`."""
     owns_connection: bool = False
-    """Whether each client has a connection of its own to the first server, beside the shared ones."""
+    """Whether each client has a connection of its own to the first server."""
+    shares_connections: bool = True
+    """Whether anything goes over connections that clients share."""
     parameters: tuple[Parameter, ...] = ()
 
     @property
@@ -167,7 +187,7 @@ class Strategy:
 
     def commands_of_a_grant(self, arguments: Arguments) -> int:
         """Commands that one uncontended grant of one key sends, to all servers together."""
-        return len(self.commands) * (1 if self.spreads_keys else self.servers(arguments))
+        return len(self.commands) * (1 if self.spreads_keys else self._count("nodes", arguments, otherwise=1))
 
     def argument(self, name: str, arguments: Arguments) -> Scalar | None:
         """The value of the argument `name`, given or by default; None for a strategy that has no such argument."""
@@ -176,11 +196,30 @@ class Strategy:
 
     def servers(self, arguments: Arguments) -> int:
         """How many servers, independent of each other, a cell needs."""
-        return self._count("nodes", arguments, otherwise=1)
+        return sum(self.servers_of_kind(kind, arguments) for kind in self.server_kinds) or 1
+
+    def servers_of_kind(self, kind: ServerKind, arguments: Arguments) -> int:
+        """How many of them are of `kind`."""
+        if kind not in self.server_kinds:
+            return 0
+        return self._count("nodes", arguments, otherwise=1) if kind is ServerKind.REDIS else 1
 
     def replicas(self, arguments: Arguments) -> int:
         """How many replicas its server needs."""
         return self._count("replicas", arguments, otherwise=0)
+
+    def opens_own_connections(self, arguments: Arguments) -> bool:
+        """Whether each client of a cell has a connection of its own to the first server."""
+        return self.owns_connection and self.argument("session", arguments) != "shared"
+
+    def opens_shared_connections(self, arguments: Arguments) -> bool:
+        """Whether a cell opens connections that clients share."""
+        return self.shares_connections or self.argument("session", arguments) == "shared"
+
+    def arguments_of_lock(self, arguments: Arguments) -> Arguments:
+        """Those of `arguments` that the lock itself knows."""
+        of_session = {parameter.name for parameter in self.parameters if parameter.of_session}
+        return tuple((name, value) for name, value in arguments if name not in of_session)
 
     def permits(self, arguments: Arguments) -> int:
         """How many may hold one key at a time."""

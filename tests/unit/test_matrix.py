@@ -247,6 +247,88 @@ def test_an_option_that_no_matrix_has_is_our_own_fault():
         matrix_from_options(strategy="mutex", colour="red")
 
 
+@pytest.mark.parametrize(
+    ("strategies", "backends", "cells"),
+    [
+        ("mutex", ["redis"], ["mutex"]),
+        ("none", ["redis"], ["none"]),
+        ("pg-row", ["postgres"], ["pg-row"]),
+        ("layered", ["redis", "postgres"], ["layered"]),
+        ("pg-row,mutex", ["redis", "postgres"], ["pg-row", "mutex"]),
+        # What asks no server is where the others are.
+        ("none,pg-row", ["postgres"], ["none backend=postgres", "pg-row"]),
+        ("none,pg-row,mutex", ["redis", "postgres"], ["none", "pg-row", "mutex"]),
+    ],
+)
+def test_where_nothing_is_said_of_servers_there_are_those_that_the_strategies_need(strategies, backends, cells):
+    matrix = matrix_from_options(strategy=strategies)
+    assert (list(matrix.backends), ids(matrix)) == (backends, cells)
+    assert list(matrix.to_dict()["backends"]) == backends
+
+
+def test_a_strategy_is_measured_on_the_backends_of_its_kind_and_on_no_others():
+    mapping = {
+        "axes": {"strategy": ["none", "mutex", "pg-row", "layered"]},
+        "backends": {"a": {}, "b": {"url": "redis://b.example"}, "c": {"kind": "postgres"}, "pg": {}},
+    }
+    assert ids(matrix_from_mapping(mapping)) == [
+        *("none backend=a", "none backend=b", "mutex backend=a", "mutex backend=b"),
+        # The first of each kind, for nothing else is said.
+        *("pg-row backend=c", "pg-row backend=pg", "layered backend=a+c"),
+    ]
+    said = {**mapping, "fixed": {"backend": "b + pg"}}
+    assert ids(matrix_from_mapping(said)) == [
+        *("none backend=b", "mutex backend=b", "pg-row backend=pg", "layered backend=b+pg")
+    ]
+
+
+def test_the_persistence_of_redis_is_no_axis_of_a_database():
+    matrix = matrix_from_options(strategy="mutex,pg-lease,layered", appendfsync="off,always")
+    assert [(cell.id, cell.appendfsync) for cell in expand(matrix)] == [
+        ("mutex", "off"),
+        ("mutex appendfsync=always", "always"),
+        ("pg-lease", "none"),
+        ("layered", "off"),
+        ("layered appendfsync=always", "always"),
+    ]
+    assert [dict(cell.axes)["appendfsync"] for cell in expand(matrix)] == ["off", "always", "none", "off", "always"]
+
+
+def test_an_address_replaces_the_backends_of_its_kind_and_no_others(tmp_path):
+    text = "axes: {strategy: [mutex, pg-row]}\nbackends: {a: , b: , c: {kind: postgres}}\n"
+    path = written(tmp_path, text)
+    by_redis = load_matrix(path, redis="redis://h")
+    assert [(name, backend.is_given) for name, backend in by_redis.backends.items()] == [("redis", True), ("c", False)]
+    by_postgres = load_matrix(path, postgres="postgresql://h/d")
+    assert [(name, backend.is_given) for name, backend in by_postgres.backends.items()] == [
+        ("a", False),
+        ("b", False),
+        ("postgres", True),
+    ]
+
+
+def test_one_address_leaves_the_other_kind_to_be_started_where_it_is_needed():
+    matrix = matrix_from_options(strategy="mutex,pg-row", postgres="postgresql://me:hunter2@h/d")
+    told = matrix.to_dict()["backends"]
+    assert told == {
+        "redis": {"kind": "redis", "source": "auto"},
+        "postgres": {"kind": "postgres", "url": "postgresql://me:***@h/d"},
+    }
+    assert list(matrix_from_options(strategy="mutex", redis="redis://h").backends) == ["redis"]
+    started = matrix_from_options(strategy="mutex,pg-row", redis="redis://h", servers="path").backends
+    assert [(backend.kind, backend.source) for backend in started.values()] == [("redis", "auto"), ("postgres", "path")]
+
+
+def test_the_kind_of_a_backend_is_said_by_its_address_or_its_name():
+    mapping = {
+        "axes": {"strategy": ["mutex", "pg-row"]},
+        "backends": {"a": {"url": "postgres://h"}, "postgresql": {}, "b": {}, "c": {"url": "unix:///s"}},
+    }
+    matrix = matrix_from_mapping(mapping)
+    assert [backend.kind for backend in matrix.backends.values()] == ["postgres", "postgres", "redis", "redis"]
+    assert matrix_from_mapping(matrix.to_dict()).backends == matrix.backends
+
+
 def test_a_backend_may_name_several_servers_by_their_addresses():
     urls = ["redis://me:hunter2@a.example", "redis://b.example", "unix:///run/c.sock"]
     matrix = matrix_from_mapping({"axes": {"strategy": "redlock(nodes=3)"}, "backends": {"redis": {"urls": urls}}})
