@@ -6,15 +6,14 @@ the cell. Does not ask servers or the machine: what they allow comes in as `Limi
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from pybench.cells import Cell
 from pybench.durations import MS, US, format_duration, format_lease
+from pybench.limits import Limits
 from pybench.matrix import Matrix
 from pybench.matrix.places import parts_of_place
-from pybench.needs import own_connections, servers_of, sessions_of, shared_connections
+from pybench.needs import WATCHING_SESSIONS, own_connections, servers_of, sessions_of, shared_connections
 from pybench.numbers import plural
 from pybench.strategies import CATALOGUE, ServerKind, strategy_text
 from pybench.trials import PATIENCE_NS, session_arguments
@@ -27,40 +26,6 @@ OWN_FILES = 64
 MOST_SESSIONS = 1_000
 """Of a Postgres that pybench starts: each is a process there."""
 
-
-@dataclass(frozen=True, slots=True)
-class Sessions:
-    """What a given Postgres has left for us."""
-
-    free: int
-    """Without those that are in use, and those that it keeps for superusers."""
-    most: int
-    """Its `max_connections`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the servers and this machine allow; what is not known limits nothing."""
-
-    maxclients: Mapping[str, int] = field(default_factory=dict)
-    """Backend -> the connections that each of its servers takes."""
-    replicas: Mapping[str, int] = field(default_factory=dict)
-    """Given backend -> the replicas that its first server has."""
-    sessions: Mapping[str, Sessions] = field(default_factory=dict)
-    """Given backend -> the sessions that its database has left."""
-    pooled: Collection[str] = ()
-    """Given backends before whose database a pooler stands."""
-    open_files: int | None = None
-    """Files that this process may open."""
-
-    @classmethod
-    def of_this_machine(cls) -> Limits:
-        """The hard limit of open files, up to which a process may raise its own; of servers nothing is known."""
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls(open_files=None if hard == resource.RLIM_INFINITY else hard)
-
-
-NO_LIMITS = Limits()
 
 Rule = Callable[[Cell, Matrix, Limits], str | None]
 
@@ -155,13 +120,14 @@ def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
         if backend.kind is not ServerKind.POSTGRES:
             continue
         wanted = sessions_of(cell, name)
-        needs = f"{_how_connected(cell)}, and those that watch, are {wanted:,} sessions"
         if not backend.is_given and wanted > MOST_SESSIONS:
-            return f"{needs}, and a Postgres that pybench starts takes {MOST_SESSIONS:,}; {_fewer(cell)}"
+            most = f"a Postgres that pybench starts takes {MOST_SESSIONS:,}"
+            return f"{_how_connected(cell)} opens {wanted:,} sessions, {most}; {_fewer(cell)}"
         room = limits.sessions.get(name)
-        if room is not None and wanted > room.free:
+        if room is not None and wanted + WATCHING_SESSIONS > room.free:
+            opens = f"{_how_connected(cell)} opens {wanted:,} sessions, with {WATCHING_SESSIONS} that watch"
             has = f"the server of {name} has {room.free:,} left of its max_connections of {room.most:,}"
-            return f"{needs}, and {has}; raise max_connections, or {_fewer(cell)}"
+            return f"{opens}, {has}; raise max_connections, or {_fewer(cell)}"
     return None
 
 

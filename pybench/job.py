@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import Run, RunFolder
-    from pybench.servers import Server, ServerPool
+    from pybench.needs import AnyServer
+    from pybench.servers import ServerPool
     from pybench.thresholds import ThresholdResult
     from pybench.watch import Watch
 
 RESULTS = Path("results")
 
-Consent = Callable[["Plan", "Sequence[Server]"], None]
+Consent = Callable[["Plan", "Sequence[AnyServer]"], None]
 """Asked before load goes to `servers` that were given; raises InputError to refuse."""
 
 
@@ -211,12 +212,12 @@ def require_core() -> None:
         raise CoreBuildError("the core was built without optimisation, and must not measure", hint="make build")
 
 
-def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[Server]]:
+def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[AnyServer]]:
     """The plan, made again when the servers are there: they say how many connections they take.
 
     Where things run is decided before that, once: the servers keep to their cores from their start.
     """
-    from pybench.impossible import Limits
+    from pybench.limits import Limits, limits_of
     from pybench.needs import largest, servers_in
     from pybench.placement import placement_of
     from pybench.plan import make_plan
@@ -226,19 +227,11 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[Se
     first.require_cells()
     placement = placement_of(matrix, first.cells)
     pool.cores = placement.servers
-    servers = {group: servers_in(pool, matrix, group, count) for group, count in largest(first.cells).items()}
-    maxclients: dict[str, int] = {}
-    replicas: dict[str, int] = {}
-    for group, found in servers.items():
-        for server in found:
-            if server.facts.maxclients is not None:
-                fewest = min(server.facts.maxclients, maxclients.get(group.backend, server.facts.maxclients))
-                maxclients[group.backend] = fewest
-        if matrix.backends[group.backend].is_given and found[0].facts.replicas is not None:
-            replicas[group.backend] = found[0].facts.replicas
-    plan = make_plan(matrix, Limits.of_this_machine(maxclients, replicas))
+    servers = {group: servers_in(pool, matrix, group, demand) for group, demand in largest(first.cells).items()}
+    by_backend = [(group.backend, server) for group, found in servers.items() for server in found]
+    plan = make_plan(matrix, limits_of(matrix, by_backend))
     plan.require_cells()
-    return plan, placement, [server for found in servers.values() for server in found]
+    return plan, placement, [server for _, server in by_backend]
 
 
 def _raise_file_limit() -> None:
@@ -250,7 +243,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _folder(job: Job, plan: Plan, placement: Placement, servers: Sequence[Server], begun: list[RunFolder]) -> RunFolder:
+def _folder(job: Job, plan: Plan, placement: Placement, servers: Sequence[AnyServer], begun: list[RunFolder]) -> RunFolder:
     """The folder of the run, claimed by this process."""
     from pybench.records import RunFolder, build_manifest
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pybench.matrix.places import parts_of_place
 from pybench.strategies import CATALOGUE, ServerKind
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pybench.cells import Cell
     from pybench.matrix import Matrix
     from pybench.servers import Server, ServerPool
+    from pybench.servers.postgres import PostgresServer
+
+    AnyServer = Server | PostgresServer
 
 WATCHING_SESSIONS = 3
 """Sessions of a database that a trial needs beside those of its clients: tables, figures, and who samples waits."""
@@ -43,6 +46,15 @@ class Part:
     servers: int
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What cells need of one group."""
+
+    servers: int
+    sessions: int
+    """The most that clients have with one of them at a time."""
+
+
 def parts_of(cell: Cell) -> list[Part]:
     """What `cell` is measured on, in the order in which its lock counts servers."""
     strategy, backends = CATALOGUE[cell.strategy], parts_of_place(cell.backend)
@@ -66,12 +78,14 @@ def servers_of(cell: Cell) -> int:
     return sum(part.servers for part in parts_of(cell))
 
 
-def largest(cells: Iterable[Cell]) -> dict[Group, int]:
-    """The servers that each group of `cells` has to have."""
-    most: dict[Group, int] = {}
+def largest(cells: Iterable[Cell]) -> dict[Group, Demand]:
+    """What each group of `cells` has to have for the one that needs most."""
+    most: dict[Group, Demand] = {}
     for cell in cells:
         for part in parts_of(cell):
-            most[part.group] = max(most.get(part.group, 0), part.servers)
+            before = most.get(part.group, Demand(0, 0))
+            sessions = max(before.sessions, sessions_of(cell, part.group.backend))
+            most[part.group] = Demand(max(before.servers, part.servers), sessions)
     return most
 
 
@@ -80,10 +94,13 @@ def on_backend(cell: Cell, backend: str) -> bool:
     return backend in parts_of_place(cell.backend)
 
 
-def servers_in(pool: ServerPool, matrix: Matrix, group: Group, count: int) -> list[Server]:
-    """The first `count` servers of `group`. Raises ServerError, InputError for an address."""
-    backend = matrix.backends[group.backend]
-    return pool.get(backend, group.appendfsync, servers=count, replicas=group.replicas)
+def servers_in(pool: ServerPool, matrix: Matrix, group: Group, demand: Demand) -> list[AnyServer]:
+    """The first servers of `group`, as many as `demand` says. Raises ServerError, InputError for an address."""
+    # What is asked of a backend is the same for both kinds; what the pool gives is not.
+    backend = cast("Any", matrix.backends[group.backend])
+    if backend.kind is ServerKind.POSTGRES:
+        return [pool.get(backend, sessions=demand.sessions)]
+    return list(pool.get(backend, group.appendfsync, servers=demand.servers, replicas=group.replicas))
 
 
 def own_connections(cell: Cell) -> int:
@@ -99,6 +116,6 @@ def shared_connections(cell: Cell) -> int:
 
 
 def sessions_of(cell: Cell, backend: str) -> int:
-    """Sessions that a trial of `cell` has with the database of `backend`, all counted."""
+    """Connections that the clients of a trial of `cell` have with one server of `backend`."""
     is_first = parts_of_place(cell.backend)[0] == backend
-    return shared_connections(cell) + (own_connections(cell) if is_first else 0) + WATCHING_SESSIONS
+    return shared_connections(cell) + (own_connections(cell) if is_first else 0)

@@ -15,11 +15,12 @@ from pybench import control
 from pybench.cells import Cell
 from pybench.durations import MS, S
 from pybench.errors import InputError
-from pybench.impossible import NO_LIMITS, Limits, why_impossible
+from pybench.impossible import why_impossible
+from pybench.limits import NO_LIMITS, Limits
 from pybench.matrix import Matrix, expand, idle_excludes
 from pybench.matrix.places import parts_of_place
-from pybench.needs import Group, largest, own_connections, parts_of, sessions_of, settings_of, shared_connections
-from pybench.strategies import ServerKind
+from pybench.needs import Demand, Group, largest, settings_of
+from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
 
@@ -61,7 +62,7 @@ class ServerNeed:
     given: list[str] | None
     """The addresses of servers that are there already, passwords masked; None: pybench starts them."""
     connections: int
-    """The most that any cell opens to one of them; of a database all its sessions."""
+    """The most that clients of any cell open to one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +173,15 @@ def _backends(cell: Cell) -> list[str]:
     return parts_of_place(cell.backend)
 
 
-def _table_ns(cell: Cell, matrix: Matrix) -> int:
-    """What the table of a trial of `cell` takes; 0 where no server of it is a database."""
-    has_table = any(matrix.backends[name].kind is ServerKind.POSTGRES for name in _backends(cell))
-    return SCHEMA_NS + cell.keys * ROW_NS if has_table else 0
+def _table_ns(cell: Cell) -> int:
+    """What the table of a trial of `cell` takes, where its lock has one."""
+    return SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
 
 
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     servers = _servers(matrix, cells)
     per_trial = matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS
-    block = per_trial * len(cells) + sum(_table_ns(cell, matrix) for cell in cells)
+    block = per_trial * len(cells) + sum(_table_ns(cell) for cell in cells)
     total = block * matrix.trials + _surroundings_ns(cells, servers)
     return Plan(
         matrix=matrix,
@@ -195,27 +195,19 @@ def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
 
 
 def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
-    def need(group: Group, servers: int) -> ServerNeed:
-        members = [cell for cell in cells if group in [part.group for part in parts_of(cell)]]
+    def need(group: Group, demand: Demand) -> ServerNeed:
         backend = matrix.backends[group.backend]
         return ServerNeed(
             backend=group.backend,
             kind=backend.kind,
             appendfsync=group.appendfsync,
-            servers=servers,
+            servers=demand.servers,
             replicas=group.replicas,
-            given=list(backend.shown_urls[:servers]) if backend.is_given else None,
-            connections=max(_connections(cell, group.backend, backend.kind) for cell in members),
+            given=list(backend.shown_urls[: demand.servers]) if backend.is_given else None,
+            connections=demand.sessions,
         )
 
-    return [need(group, servers) for group, servers in largest(cells).items()]
-
-
-def _connections(cell: Cell, backend: str, kind: ServerKind) -> int:
-    """The most that a trial of `cell` opens to one server of `backend`."""
-    if kind is ServerKind.POSTGRES:
-        return sessions_of(cell, backend)
-    return shared_connections(cell) + own_connections(cell)
+    return [need(group, demand) for group, demand in largest(cells).items()]
 
 
 def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:

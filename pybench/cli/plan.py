@@ -17,7 +17,7 @@ def plan(*, asked: Asked, as_json: AsJson = False) -> int:
 
     It takes the arguments of `run`, tells which cells are refused and why, runs nothing and connects to nothing.
     """
-    from pybench.impossible import Limits
+    from pybench.limits import Limits
     from pybench.plan import make_plan
 
     matrix, _ = asked.read()

@@ -161,6 +161,8 @@ class Strategy:
     server_kinds: tuple[ServerKind, ...] = (ServerKind.REDIS,)
     """Of its servers, in the order in which the core counts them; none for what asks no server and is at home on any."""
     judged_by: Judge = Judge.BELIEF
+    uses_rows: bool = False
+    """Whether each key is a row of a table of the database."""
     promises: frozenset[Promise] = frozenset()
     extends_lease: bool = False
     """Whether a watchdog renews the lease while the lock is held."""

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from pybench import _core
-from pybench.impossible import NO_LIMITS, why_impossible
+from pybench.impossible import why_impossible
+from pybench.limits import NO_LIMITS
 from pybench.matrix import expand, matrix_from_options
 from pybench.servers import Server, ServerPool
 from pybench.servers.binaries import Source

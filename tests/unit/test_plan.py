@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybench.errors import InputError
-from pybench.impossible import Limits, drift_ns
+from pybench.impossible import drift_ns
+from pybench.limits import Limits
 from pybench.matrix import expand, load_matrix, matrix_from_mapping, matrix_from_options
 from pybench.plan import Plan, block_order, make_plan, quickened
 
