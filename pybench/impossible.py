@@ -13,7 +13,14 @@ from pybench.durations import MS, US, format_duration, format_lease
 from pybench.limits import Limits
 from pybench.matrix import Matrix
 from pybench.matrix.places import parts_of_place
-from pybench.needs import WATCHING_SESSIONS, own_connections, servers_of, sessions_of, shared_connections
+from pybench.needs import (
+    WATCHING_SESSIONS,
+    own_connections,
+    parts_of,
+    servers_of,
+    sessions_of,
+    shared_connections,
+)
 from pybench.numbers import plural
 from pybench.strategies import CATALOGUE, ServerKind, strategy_text
 from pybench.trials import PATIENCE_NS, session_arguments
@@ -175,14 +182,15 @@ def _sets_of_keys(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 
 def _too_few_servers(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
-    backend, wanted = matrix.backends[cell.backend], servers_of(cell)
-    if not backend.is_given or len(backend.urls) >= wanted:
-        return None
-    there = len(backend.urls)
-    return (
-        f"{strategy_text(cell.strategy, cell.args)} needs {wanted} servers, and {cell.backend} names {there}; "
-        f"give {wanted} addresses under urls (or --redis as often), or say nodes={there}"
-    )
+    for part in parts_of(cell):
+        name, wanted = part.group.backend, part.servers
+        given = matrix.backends[name].urls
+        if given and len(given) < wanted:
+            return (
+                f"{strategy_text(cell.strategy, cell.args)} needs {wanted} servers, and {name} names {len(given)}; "
+                f"give {wanted} addresses under urls (or --redis as often), or say nodes={len(given)}"
+            )
+    return None
 
 
 def _too_few_replicas(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
@@ -222,7 +230,9 @@ def _lock_timeout(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
         return f"{strategy_text(cell.strategy, cell.args)} waits for no lock; say wait=block, or drop lock_timeout_ms"
     if int(timeout_ms) * MS > cell.retry.max_wait_ns:
         wait = format_duration(cell.retry.max_wait_ns)
-        return f"a client gives up after max_wait, {wait}, before lock_timeout_ms={timeout_ms} is over; lengthen max_wait"
+        return (
+            f"a client gives up after max_wait, {wait}, before lock_timeout_ms={timeout_ms} is over; lengthen max_wait"
+        )
     return None
 
 

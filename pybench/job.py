@@ -20,15 +20,18 @@ from pybench.watch import Silent
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
+    from pybench.needs import AnyServer
     from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import Run, RunFolder
-    from pybench.needs import AnyServer
     from pybench.servers import ServerPool
     from pybench.thresholds import ThresholdResult
     from pybench.watch import Watch
 
 RESULTS = Path("results")
+
+ENVIRONMENT = {"redis": "PYBENCH_REDIS_URL", "postgres": "PYBENCH_POSTGRES_URL"}
+"""The variables that name servers where nothing else does, by the options that take their place."""
 
 Consent = Callable[["Plan", "Sequence[AnyServer]"], None]
 """Asked before load goes to `servers` that were given; raises InputError to refuse."""
@@ -133,21 +136,27 @@ def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -
 def read_matrix(path: Path | None, text: str | None = None, /, **options: object) -> Matrix:
     """The matrix of a file, of options, or of a file with options over it. `text` is what the file holds, if known.
 
-    The server that PYBENCH_REDIS_URL names is used where neither says anything of servers. Raises InputError.
+    The servers that the environment names are used where neither says anything of those of their kind. Raises
+    InputError.
     """
     import os
 
     from pybench.matrix import load_matrix, matrix_from_options
-    from pybench.servers.endpoint import ENVIRONMENT
 
     def read(**options: object) -> Matrix:
         return matrix_from_options(**options) if path is None else load_matrix(path, text, **options)
 
-    matrix = read(**options)
-    address = os.environ.get(ENVIRONMENT)
-    if address and "backends" not in matrix.model_fields_set and options.get("servers") in (None, "auto"):
-        return read(**{**options, "redis": address})
-    return matrix
+    # Without the addresses among the options: whether the file names backends is what counts.
+    without = read(**{name: value for name, value in options.items() if name not in ENVIRONMENT})
+    needed = {backend.kind.value for backend in without.backends.values()}
+    found = {
+        kind: os.environ[variable]
+        for kind, variable in ENVIRONMENT.items()
+        if os.environ.get(variable) and not options.get(kind) and kind in needed
+    }
+    if "backends" in without.model_fields_set or options.get("servers") not in (None, "auto"):
+        found = {}
+    return read(**options, **found) if found or any(options.get(kind) for kind in ENVIRONMENT) else without
 
 
 def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:
@@ -243,7 +252,9 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _folder(job: Job, plan: Plan, placement: Placement, servers: Sequence[AnyServer], begun: list[RunFolder]) -> RunFolder:
+def _folder(
+    job: Job, plan: Plan, placement: Placement, servers: Sequence[AnyServer], begun: list[RunFolder]
+) -> RunFolder:
     """The folder of the run, claimed by this process."""
     from pybench.records import RunFolder, build_manifest
 

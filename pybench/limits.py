@@ -67,6 +67,4 @@ def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limit
             pooled.add(name)
         elif is_given:
             sessions[name] = Sessions(server.facts.sessions_free, server.facts.max_connections)
-    return replace(
-        Limits.of_this_machine(), maxclients=maxclients, replicas=replicas, sessions=sessions, pooled=pooled
-    )
+    return replace(Limits.of_this_machine(), maxclients=maxclients, replicas=replicas, sessions=sessions, pooled=pooled)

@@ -100,6 +100,7 @@ def servers_in(pool: ServerPool, matrix: Matrix, group: Group, demand: Demand) -
     backend = cast("Any", matrix.backends[group.backend])
     if backend.kind is ServerKind.POSTGRES:
         return [pool.get(backend, sessions=demand.sessions)]
+    assert group.appendfsync != "none", "a Redis server keeps its data in some way"
     return list(pool.get(backend, group.appendfsync, servers=demand.servers, replicas=group.replicas))
 
 

@@ -20,7 +20,7 @@ from pybench.strategies import CATALOGUE
 from pybench.trials import session_settings
 
 if TYPE_CHECKING:
-    from pybench._core import PostgresSpec, RedisSpec, ServerSpec
+    from pybench._core import ServerSpec
     from pybench.cells import Cell
     from pybench.matrix.backends import Backend
     from pybench.needs import AnyServer
@@ -116,7 +116,7 @@ class RedisSide:
     def prepare(self) -> None:
         """Nothing: a key is made when it is needed."""
 
-    def spec(self) -> RedisSpec:
+    def spec(self) -> ServerSpec:
         """The server, as the core wants it."""
         return self.server.core_spec()
 
@@ -183,7 +183,7 @@ class PostgresSide:
             with self.server.session(seconds=self._table_s) as session:
                 self._postgres.prepare_schema(session, self.schema, self.cell.keys)
 
-    def spec(self) -> PostgresSpec:
+    def spec(self) -> ServerSpec:
         """The server, as the core wants it. The sessions of a trial are named like its schema."""
         facts = self.server.facts
         pooled = facts.pooled or self.prepares == "unnamed"

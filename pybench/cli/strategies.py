@@ -73,9 +73,7 @@ def _in_full(strategy: Strategy) -> str:
         "holds under": strategy.holds_under,
         "when to use": strategy.when_to_use,
         "when not": strategy.when_not,
-        "connections": "Each client has one of its own to the first server, beside the shared ones."
-        if strategy.owns_connection
-        else "",
+        "connections": _connections(strategy),
         "axes": ", ".join(f"--{axis.replace('_', '-')}" for axis in axes_of(strategy)),
     }
     for word, text in entries.items():
@@ -95,6 +93,14 @@ def _commands(strategy: Strategy) -> str:
     return f"{listed}{where}"
 
 
+def _connections(strategy: Strategy) -> str:
+    if not strategy.owns_connection:
+        return ""
+    if not strategy.shares_connections:
+        return "Each client has a session of its own with the database, and shares none."
+    return "Each client has one of its own to the first server, beside the shared ones."
+
+
 def _default(parameter: Parameter) -> str:
     value = parameter.default
     return format_number(value) if isinstance(value, float) else str(value)
@@ -112,15 +118,18 @@ def _row(strategy: Strategy) -> dict[str, Any]:
         "commands": list(strategy.commands),
         "commands_per_grant": strategy.commands_per_grant,
         "servers": strategy.servers(()),
+        "server_kinds": [kind.value for kind in strategy.server_kinds],
         "replicas": strategy.replicas(()),
         "promise": strategy.promise,
         "exclusion": strategy.exclusion.value,
         "promises": sorted(strategy.promises),
+        "judged_by": strategy.judged_by.value,
         "holds_under": strategy.holds_under,
         "when_to_use": strategy.when_to_use,
         "when_not": strategy.when_not,
         "axes": axes_of(strategy),
         "owns_connection": strategy.owns_connection,
+        "shares_connections": strategy.shares_connections,
         "parameters": [
             {
                 "name": parameter.name,

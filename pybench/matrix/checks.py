@@ -133,7 +133,7 @@ def _backend(path: Path, backend: Backend) -> Iterator[Problem]:
         message = "a source is for servers that pybench starts, this one has an address"
         yield Problem((*path, "source"), message, "leave one of them out", of_key=True)
     if backend.kind_of_address not in (None, backend.kind):
-        message = f"its address is not that of a {backend.kind.title} server"
+        message = f"its address is not that of a {backend.kind.label} server"
         yield Problem((*path, "kind"), message, "leave kind out: the address says it", of_key=True)
     if backend.prepare != "auto" and backend.kind is not ServerKind.POSTGRES:
         message = "only statements of a Postgres server are prepared"
@@ -153,10 +153,10 @@ def _unknown_backends(matrix: Matrix) -> Iterator[Problem]:
 
 def _nowhere(path: Path, strategy: str, matrix: Matrix) -> Problem:
     kinds = CATALOGUE[strategy].server_kinds
-    needed = " and ".join(f"a {kind.title} server" for kind in kinds)
+    needed = " and ".join(f"a {kind.label} server" for kind in kinds)
     missing = [kind for kind in kinds if kind not in {backend.kind for backend in matrix.backends.values()}]
     if missing:
-        message = f"{strategy} needs {needed}, and backends has none of {missing[0].title}"
+        message = f"{strategy} needs {needed}, and backends has none of {missing[0].label}"
         hint = f"add {missing[0]}: {{}} there, and pybench starts one, or give an address with --{missing[0]}"
     else:
         message = f"{strategy} needs {needed}, and that is not what backend names"

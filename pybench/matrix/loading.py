@@ -148,7 +148,7 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> tuple[Flags, Sp
 
 def _overlay_addresses(raw: dict[str, Any], kind: str, urls: list[str]) -> None:
     """Put the servers at `urls` in the place of all backends of `kind`, the first of them for whoever names it."""
-    others = raw.get("backends") or dict.fromkeys(_KINDS, {})
+    others = raw.get("backends") or {known: {} for known in _KINDS}
     if isinstance(others, Mapping):
         kept = {name: backend for name, backend in others.items() if _kind_of(name, backend) != kind}
         given = {kind: {"kind": kind, **({"url": urls[0]} if len(urls) == 1 else {"urls": urls})}}
@@ -184,7 +184,7 @@ def _overlay_axis(raw: dict[str, Any], name: str, value: str | Sequence[str], fl
 
 def _overlay_source(raw: dict[str, Any], source: str, flags: Flags) -> None:
     """Say where the servers to start come from; `auto` is the default and leaves what a file says."""
-    backends = raw.get("backends") or dict.fromkeys(_KINDS, {})
+    backends = raw.get("backends") or {kind: {} for kind in _KINDS}
     if source == "auto" or not isinstance(backends, Mapping):
         return
     raw["backends"] = dict(backends)

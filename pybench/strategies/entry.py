@@ -71,7 +71,7 @@ class ServerKind(StrEnum):
     POSTGRES = "postgres"
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
         """As people write it."""
         return self.value.capitalize()
 
@@ -159,7 +159,7 @@ class Strategy:
     lease: Lease
     family: Family = Family.ONE_SERVER
     server_kinds: tuple[ServerKind, ...] = (ServerKind.REDIS,)
-    """Of its servers, in the order in which the core counts them; none for what asks no server and is at home on any."""
+    """Of its servers, in the order in which the core counts them; none for what asks no server, and is on any."""
     judged_by: Judge = Judge.BELIEF
     uses_rows: bool = False
     """Whether each key is a row of a table of the database."""

@@ -182,7 +182,10 @@ def test_cells_share_the_first_of_the_servers_that_the_largest_needs_and_one_wit
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"strategy": "mutex", "read_share": "0.5"}, "mutex knows no readers; say read_share: 0, or read-write or pg-advisory or pg-row"),
+        (
+            {"strategy": "mutex", "read_share": "0.5"},
+            "mutex knows no readers; say read_share: 0, or read-write or pg-advisory or pg-row",
+        ),
         (
             {"strategy": "mutex", "nesting": "2"},
             "a holder of mutex that enters again waits for itself; say nesting: 1, or reentrant",
@@ -297,7 +300,14 @@ def test_a_plan_can_be_said_in_json():
     assert told["order"] == [[0], [0]]
     (need,) = told["servers"]
     assert need.pop("connections") == 1
-    assert need == {"backend": "redis", "kind": "redis", "appendfsync": "off", "servers": 1, "replicas": 0, "given": None}
+    assert need == {
+        "backend": "redis",
+        "kind": "redis",
+        "appendfsync": "off",
+        "servers": 1,
+        "replicas": 0,
+        "given": None,
+    }
 
 
 def test_what_speaks_of_no_cell_is_noted():
