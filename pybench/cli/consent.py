@@ -33,9 +33,8 @@ def asking(*, yes: bool) -> Consent:
             raise InputError("nobody is here to agree to load on another machine", hint="--yes agrees beforehand")
         print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise InputError(
-                "not agreed to: nothing was sent", hint="--redis or --postgres names another server, none starts one"
-            )
+            hint = "--redis and --postgres name other servers, without them pybench starts its own"
+            raise InputError("not agreed to: nothing was sent", hint=hint)
 
     return consent
 
