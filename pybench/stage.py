@@ -20,7 +20,7 @@ from pybench.strategies import CATALOGUE
 from pybench.trials import session_settings
 
 if TYPE_CHECKING:
-    from pybench._core import ServerSpec
+    from pybench._core import PostgresServerSpec, RedisServerSpec
     from pybench.cells import Cell
     from pybench.matrix.backends import Backend
     from pybench.needs import AnyServer
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 ROWS_A_SECOND = 50_000
 """That any database makes, reads or drops, for a bound on how long a table of many keys may take."""
-
-CHECKS_CONNECTIONS_SINCE = 14
-"""The version of Postgres that can look for clients that have gone while they wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ class Side(Protocol):
     def prepare(self) -> None:
         """Make on it what the trial needs. Raises ServerError."""
 
-    def spec(self) -> ServerSpec:
+    def spec(self) -> RedisServerSpec | PostgresServerSpec:
         """The server, as the core wants it."""
 
     def begin(self) -> None:
@@ -116,7 +113,7 @@ class RedisSide:
     def prepare(self) -> None:
         """Nothing: a key is made when it is needed."""
 
-    def spec(self) -> ServerSpec:
+    def spec(self) -> RedisServerSpec:
         """The server, as the core wants it."""
         return self.server.core_spec()
 
@@ -183,24 +180,25 @@ class PostgresSide:
             with self.server.session(seconds=self._table_s) as session:
                 self._postgres.prepare_schema(session, self.schema, self.cell.keys)
 
-    def spec(self) -> ServerSpec:
+    def spec(self) -> PostgresServerSpec:
         """The server, as the core wants it. The sessions of a trial are named like its schema."""
         facts = self.server.facts
         pooled = facts.pooled or self.prepares == "unnamed"
         named = self.prepares == "named" or (self.prepares == "auto" and not facts.pooled)
-        since = int(facts.version.partition(".")[0])
-        return {
+        settings = session_settings(
+            self.cell,
+            client_name=self.schema,
+            pooled=pooled,
+            checks_connections="client_connection_check_interval_ms" in facts.settings,
+        )
+        spec = {
+            **self.server.core_spec(),
             "kind": "postgres",
-            **cast("PostgresSpec", self.server.core_spec()),
             "table": f'"{self.schema}"."locks"',
-            "settings": session_settings(
-                self.cell,
-                client_name=self.schema,
-                pooled=pooled,
-                checks_connections=since >= CHECKS_CONNECTIONS_SINCE,
-            ),
+            "settings": settings,
             "prepare": "named" if named else "unnamed",
         }
+        return cast("PostgresServerSpec", spec)
 
     def begin(self) -> None:
         """Read what it has spent so far, and begin to look at what sessions wait for. Raises ServerError."""
