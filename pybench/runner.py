@@ -243,7 +243,7 @@ class Runner:
             server_calls=spent_calls(measured.spent),
             database_figures=None if database is None else database.record(),
             final_value=None if database is None else database.final_value,
-            strategy=CATALOGUE[cell.strategy],
+            strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
             wall_s=measured.wall_s,
             round_trip_us=self._idle_calls_us(cell),
         )

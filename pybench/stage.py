@@ -38,8 +38,8 @@ class Spent:
 
     cpu_us: float | None
     """None where it cannot be known."""
-    calls: Mapping[str, int]
-    """Commands by name, as the server counts them."""
+    calls: Mapping[str, int] | None
+    """Commands by name, as the server counts them; None of one that does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class PostgresSide:
             self._end_sessions(session)
             effects = self._postgres.read_effects(session, self.schema) if self._uses_rows else None
         spent = self._postgres.difference(self._before, self._postgres.read_figures(self.server))
-        return DatabaseSpent(spent.cpu_us, {}, spent, self._sampler.samples, effects)
+        return DatabaseSpent(spent.cpu_us, None, spent, self._sampler.samples, effects)
 
     def clear(self, *, seconds: float | None = None) -> None:
         """Drop the schema. Raises ServerError."""
@@ -258,6 +258,7 @@ def spent_cpu_us(spent: Sequence[Spent]) -> float | None:
     return sum(known) if len(known) == len(spent) else None
 
 
-def spent_calls(spent: Sequence[Spent]) -> Counter[str]:
-    """Commands by name, of all servers together."""
-    return sum((Counter(one.calls) for one in spent), Counter())
+def spent_calls(spent: Sequence[Spent]) -> Counter[str] | None:
+    """Commands by name, of all servers that count them; None where none does."""
+    counted = [Counter(one.calls) for one in spent if one.calls is not None]
+    return sum(counted, Counter()) if counted else None

@@ -5,7 +5,7 @@ Promises: plain data, and functions of an entry and its arguments alone. Does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
 from pybench.notation import format_number, parse_choice, parse_count, parse_number
@@ -210,13 +210,17 @@ class Strategy:
         """How many replicas its server needs."""
         return self._count("replicas", arguments, otherwise=0)
 
+    def with_arguments(self, arguments: Arguments) -> Strategy:
+        """The same entry as it is with `arguments`: clients that share a session are promised nothing."""
+        return replace(self, exclusion=Exclusion.NOTHING) if self._shares_session(arguments) else self
+
     def opens_own_connections(self, arguments: Arguments) -> bool:
         """Whether each client of a cell has a connection of its own to the first server."""
-        return self.owns_connection and self.argument("session", arguments) != "shared"
+        return self.owns_connection and not self._shares_session(arguments)
 
     def opens_shared_connections(self, arguments: Arguments) -> bool:
         """Whether a cell opens connections that clients share."""
-        return self.shares_connections or self.argument("session", arguments) == "shared"
+        return self.shares_connections or self._shares_session(arguments)
 
     def arguments_of_lock(self, arguments: Arguments) -> Arguments:
         """Those of `arguments` that the lock itself knows."""
@@ -249,6 +253,9 @@ class Strategy:
             return lease_ms
         most_ms = self._count("max_hold_ms", arguments, otherwise=0)
         return max(lease_ms, most_ms) if most_ms else None
+
+    def _shares_session(self, arguments: Arguments) -> bool:
+        return self.argument("session", arguments) == "shared"
 
     def _count(self, name: str, arguments: Arguments, *, otherwise: int) -> int:
         value = self.argument(name, arguments)
