@@ -337,6 +337,8 @@ def test_what_speaks_of_no_cell_is_noted():
         ("waiting", 18, 90),
         ("read-mostly", 9, 60),
         ("transfer", 8, 75),
+        ("redis-vs-postgres", 20, 120),
+        ("postgres-locks", 27, 150),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -356,5 +358,7 @@ def test_every_example_is_planned_by_a_test():
         "waiting",
         "read-mostly",
         "transfer",
+        "redis-vs-postgres",
+        "postgres-locks",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known
