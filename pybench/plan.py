@@ -29,7 +29,7 @@ TRIAL_OVERHEAD_NS = 70 * MS
 
 SCHEMA_NS = 50 * MS
 """A schema with its table, made before each trial of a database and dropped after it; its rows come on top."""
-ROW_NS = 10_000
+ROW_NS = 7_000
 """One row of that table, made and dropped."""
 
 SERVER_START_NS = 300 * MS

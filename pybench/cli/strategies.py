@@ -88,7 +88,7 @@ def _in_full(strategy: Strategy) -> str:
 def _commands(strategy: Strategy) -> str:
     listed = "; ".join(strategy.commands) or "none"
     servers = strategy.servers(())
-    each = servers > 1 and not strategy.spreads_keys
+    each = strategy.commands_per_grant > len(strategy.commands)
     where = f", to each of {servers} servers: {strategy.commands_per_grant} a grant" if each else ""
     return f"{listed}{where}"
 

@@ -42,9 +42,9 @@ def parse_kind(value: object) -> ServerKind:
     return ServerKind(parse_choice(value, tuple(ServerKind)))
 
 
-def kind_of(url: str) -> ServerKind:
-    """What the scheme of an address says; Redis of one that says nothing known, for its parser to refuse."""
-    return _SCHEMES.get(url.partition("://")[0].strip().lower(), ServerKind.REDIS)
+def kind_of(url: str) -> ServerKind | None:
+    """What the scheme of an address says; None of one that says nothing known."""
+    return _SCHEMES.get(url.partition("://")[0].strip().lower())
 
 
 def parse_url(value: object) -> SecretStr:
@@ -79,7 +79,7 @@ def parse_urls(value: object) -> tuple[SecretStr, ...]:
     urls = tuple(parse_url(one) for one in values)
     for index, url in enumerate(urls):
         if url in urls[:index]:
-            told = shown(_masked(url.get_secret_value()))
+            told = shown(shown_address(url.get_secret_value()))
             raise BadValue(f"{told} is given twice", hint="locks of several servers need each on its own")
     if len(urls) > 1 and any(kind_of(_filled(url.get_secret_value())) is ServerKind.POSTGRES for url in urls):
         hint = "no lock takes several databases, and none mixes kinds: name each under backends"
@@ -167,7 +167,7 @@ class Backend(BaseModel):
     @property
     def kind_of_address(self) -> ServerKind | None:
         """What the scheme of its address says; None where pybench starts its servers."""
-        return kind_of(_filled(self._written[0].get_secret_value())) if self.is_given else None
+        return kind_of(self.urls[0].get_secret_value()) if self.is_given else None
 
     @property
     def is_given(self) -> bool:
@@ -187,7 +187,7 @@ class Backend(BaseModel):
     @property
     def shown_urls(self) -> tuple[str, ...]:
         """The addresses as written, their passwords masked: fit for screens and records."""
-        return tuple(_masked(url.get_secret_value()) for url in self._written)
+        return tuple(shown_address(url.get_secret_value()) for url in self._written)
 
     @property
     def _written(self) -> tuple[SecretStr, ...]:
@@ -221,7 +221,7 @@ def _filled(text: str) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def _masked(url: str) -> str:
+def shown_address(url: str) -> str:
     """The address as written: a password that is one `${NAME}` is no secret and stays."""
     from pybench.servers.endpoint import without_password
 

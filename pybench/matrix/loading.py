@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from pybench.errors import InputError
 from pybench.matrix.axes import AXES
-from pybench.matrix.backends import Backend, named
+from pybench.matrix.backends import Backend, kind_of, named, shown_address
 from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
@@ -136,7 +136,7 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> tuple[Flags, Sp
                 raw[block] = [*before, *added]
                 flags |= {(block, len(before) + index): flag for index in range(len(added))}
         elif name in _KINDS:
-            _overlay_addresses(raw, name, [value] if isinstance(value, str) else list(value))
+            _overlay_addresses(raw, ServerKind(name), [value] if isinstance(value, str) else list(value))
             flags[("backends", name)] = flag
             spare.discard(name)
         elif name != "servers":
@@ -146,13 +146,19 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> tuple[Flags, Sp
     return flags, spare
 
 
-def _overlay_addresses(raw: dict[str, Any], kind: str, urls: list[str]) -> None:
-    """Put the servers at `urls` in the place of all backends of `kind`, the first of them for whoever names it."""
+def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[str]) -> None:
+    """Put the servers at `urls` in the place of all backends of `kind`, under its name. Raises InputError."""
+    for url in urls:
+        if isinstance(url, str) and kind_of(url) not in (None, kind):
+            raise InputError(
+                f"--{kind}: {shown_address(url)} is not the address of a {kind.label} server",
+                hint=f"--{kind_of(url)} takes it",
+            )
     others = raw.get("backends") or {known: {} for known in _KINDS}
     if isinstance(others, Mapping):
         kept = {name: backend for name, backend in others.items() if _kind_of(name, backend) != kind}
-        given = {kind: {"kind": kind, **({"url": urls[0]} if len(urls) == 1 else {"urls": urls})}}
-        raw["backends"] = {**given, **kept} if kind == _KINDS[0] else {**kept, **given}
+        given = {kind.value: {"kind": kind.value, **({"url": urls[0]} if len(urls) == 1 else {"urls": urls})}}
+        raw["backends"] = {**given, **kept} if kind is ServerKind.REDIS else {**kept, **given}
 
 
 def _kind_of(name: str, backend: object) -> ServerKind | None:

@@ -57,7 +57,7 @@ ADVISORY = Strategy(
     shares_connections=False,
     parameters=(
         Parameter(
-            "scope", Choice(("session", "transaction")), "session", "What ends it beside its release: see the manual."
+            "scope", Choice(("session", "transaction")), "session", "It is held until unlocked, or until COMMIT."
         ),
         Parameter("wait", Choice(("block", "try")), "block", "In the server's queue, or by the retry policy."),
         Parameter(

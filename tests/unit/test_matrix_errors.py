@@ -227,49 +227,6 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
             "m.yaml:2:22: backends.a.kind: Sentinel comes in a later version; say redis or postgres",
         ),
         (
-            "axes: {strategy: [pg-row, mutex]}\nbackends: {a: {kind: postgres}}\n",
-            "m.yaml:1:27: axes.strategy: mutex needs a Redis server, and backends has none of Redis; "
-            "add redis: {} there, and pybench starts one, or give an address with --redis",
-        ),
-        (
-            "axes: {strategy: [mutex, layered]}\nfixed: {backend: redis}\n",
-            "m.yaml:1:26: axes.strategy: layered needs a Redis server and a Postgres server, and that is not what "
-            "backend names; name one, or leave backend out",
-        ),
-        (
-            "include: [{strategy: pg-row, backend: redis}]\n",
-            "m.yaml:1:11: include: pg-row needs a Postgres server, and that is not what backend names; "
-            "name one, or leave backend out",
-        ),
-        (
-            "axes: {strategy: layered}\nfixed: {backend: postgres+redis}\n",
-            "m.yaml:2:18: fixed.backend: postgres+redis is not a Redis backend and a Postgres one; "
-            "say them in this order, as in redis+postgres",
-        ),
-        (
-            "axes: {strategy: layered}\nfixed: {backend: redis+pg}\n",
-            'm.yaml:2:18: fixed.backend: there is no backend "pg"; known: redis, postgres',
-        ),
-        (
-            "axes: {strategy: pg-row}\nbackends: {a: {kind: postgres, url: 'redis://h'}}\n",
-            "m.yaml:2:16: its address is not that of a Postgres server; leave kind out: the address says it",
-        ),
-        (
-            "axes: {strategy: mutex}\nbackends: {a: {prepare: unnamed}}\n",
-            "m.yaml:2:16: only statements of a Postgres server are prepared; leave it out",
-        ),
-        (
-            "axes: {strategy: pg-row}\nbackends: {a: {url: 'postgresql://me:hunter2@h/d?sslmode=require'}}\n",
-            "m.yaml:2:21: backends.a.url: postgresql://me:***@h/d?sslmode=require: TLS comes in a later step: "
-            "sslmode=require asks for it; give postgresql://[user[:password]@]host[:port]/database or "
-            "postgresql:///database?host=/socket/folder; write special characters of a password as %XX",
-        ),
-        (
-            "axes: {strategy: pg-row}\nbackends: {a: {urls: ['postgresql://h/d', 'postgresql://i/d']}}\n",
-            "m.yaml:2:22: backends.a.urls: a Postgres server is one of several addresses; no lock takes several "
-            "databases, and none mixes kinds: name each under backends",
-        ),
-        (
             "axes: {strategy: mutex}\nbackends: {A: {}}\n",
             'm.yaml:2:11: backends: "A" cannot name a backend; lower-case letters, digits, - and _',
         ),
