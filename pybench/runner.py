@@ -22,7 +22,7 @@ from pybench.errors import ServerError
 from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
-from pybench.stage import DatabaseSpent, Side, Spent, clear_run, sides_of, spent_calls, spent_cpu_us
+from pybench.stage import DatabaseSpent, Side, Spent, clear_killed_runs, clear_run, sides_of, spent_calls, spent_cpu_us
 from pybench.stats import quantile
 from pybench.strategies import CATALOGUE
 from pybench.trials import trial_seed, trial_spec
@@ -156,12 +156,17 @@ class Runner:
         return Ending.COMPLETE
 
     def _take_over(self) -> None:
-        """Remove what an earlier part of the run left when it was killed, and say what the keys of now begin with."""
+        """Remove what an earlier part of the run left when it was killed, and say what the keys of now begin with.
+
+        Of a database that was given also what other runs left that were killed.
+        """
         earlier = self.folder.manifest.get("key_prefix")
-        if earlier is not None:
-            for group, demand in self.demands.items():
-                for server in servers_in(self.pool, self.plan.matrix, group, demand):
+        for group, demand in self.demands.items():
+            for server in servers_in(self.pool, self.plan.matrix, group, demand):
+                if earlier is not None:
                     clear_run(server, earlier)
+                for left in clear_killed_runs(server):
+                    self.watch.note(left)
         self.folder.update_manifest(key_prefix=f"pybench:{self.run_id}:")
 
     def _run_controls(self, backends: Iterable[str]) -> None:

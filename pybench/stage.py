@@ -252,6 +252,24 @@ def clear_run(server: AnyServer, prefix: str) -> None:
                 drop_schema(session, left.name)
 
 
+def clear_killed_runs(server: AnyServer) -> list[str]:
+    """Drop the schemas of runs that are certainly over from a database that was given.
+
+    A sentence for each, and for those that may be of a run that goes on. Keys of Redis end with their leases, and do
+    not say whose they are. Raises ServerError.
+    """
+    if isinstance(server, Server) or server.started_by_us:
+        return []
+    from pybench.servers.postgres import clear_schemas
+
+    with server.session(seconds=CLEANUP_S) as session:
+        dropped, unknown = clear_schemas(session)
+    return [
+        *(f"left by a run that was killed: schema {schema}" for schema in dropped),
+        *(f"of another run, and to be dropped if that is over: schema {schema}" for schema in unknown),
+    ]
+
+
 def spent_cpu_us(spent: Sequence[Spent]) -> float | None:
     """Of all servers together; None where that of one is not known."""
     known = [one.cpu_us for one in spent if one.cpu_us is not None]

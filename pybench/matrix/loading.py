@@ -149,7 +149,7 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> tuple[Flags, Sp
 def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[str]) -> None:
     """Put the servers at `urls` in the place of all backends of `kind`, under its name. Raises InputError."""
     for url in urls:
-        if isinstance(url, str) and kind_of(url) not in (None, kind):
+        if kind_of(url) not in (None, kind):
             raise InputError(
                 f"--{kind}: {shown_address(url)} is not the address of a {kind.label} server",
                 hint=f"--{kind_of(url)} takes it",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import QUICK, Pybench
+from command_line import COMMAND, QUICK, Pybench, environment
 
 from pybench.records import load
 from pybench.servers import ServerPool
@@ -30,6 +32,12 @@ def url_of(database: SupervisedPostgres) -> str:
     endpoint = database.endpoint
     assert endpoint.password is not None
     return f"postgresql://{endpoint.user}:{endpoint.password.get_secret_value()}@127.0.0.1:{endpoint.port}/postgres"
+
+
+def schemas_of(database: SupervisedPostgres) -> list[str]:
+    """Those that runs made there."""
+    with ServerPool() as pool, pool.get(Given(url_of(database))).session() as session:
+        return [name for (name,) in session.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'")]
 
 
 def test_each_lock_is_measured_on_its_kind_of_server_and_both_are_started(pybench: Pybench, tmp_path: Path):
@@ -67,12 +75,9 @@ def test_a_database_that_was_given_keeps_nothing_of_the_run_nor_its_password(
     answer = pybench("run", "-s", "pg-lease", "-s", "pg-advisory", *QUICK, "--postgres", url, "--out", "folder")
     assert answer.code == 0, answer.err
     assert ProcessId.of(database.pid) is not None
-    with ServerPool() as pool:
-        server = pool.get(Given(url))
-        with server.session() as session:
-            left = session.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'").fetchall()
-            locks = session.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
-    assert (left, locks) == ([], (0,))
+    with ServerPool() as pool, pool.get(Given(url)).session() as session:
+        locks = session.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+    assert (schemas_of(database), locks) == ([], (0,))
     assert database.endpoint.password is not None
     secret = database.endpoint.password.get_secret_value()
     for file in (tmp_path / "folder").iterdir():
@@ -90,9 +95,25 @@ def test_a_run_on_a_given_database_goes_on_where_its_address_is_given_again(
     refused = pybench("run", "--resume", "folder")
     assert refused.code == 40
     assert "--postgres postgresql://pybench:PASSWORD@127.0.0.1" in refused.err
-    assert pybench("run", "--resume", "folder", "--postgres", url).code == 0
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
     assert pybench("run", "--resume", "folder", PYBENCH_POSTGRES_URL=url).code == 0
+
+
+def test_the_schema_of_a_run_that_was_killed_is_dropped_by_the_next(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    options = ["--postgres", url_of(database), "--warmup", "0", "--trials", "1"]
+    long = [*COMMAND, "run", "-s", "pg-row", "--concurrency", "4", "--duration", "60s", *options]
+    with subprocess.Popen(long, cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL) as killed:
+        left = schemas_of(database)
+        while not left and killed.poll() is None:
+            time.sleep(0.05)
+            left = schemas_of(database)
+        killed.kill()
+    assert len(left) == 1, "it was killed in the middle of its trial"
+    answer = pybench("run", "-s", "pg-row", "--duration", "100ms", *options)
+    assert answer.code == 0, answer.err
+    assert f"left by a run that was killed: schema {left[0]}" in answer.err.replace("\n", " ")
+    assert schemas_of(database) == []
 
 
 def test_clients_that_share_a_session_are_unsafe_and_break_no_promise(pybench: Pybench, tmp_path: Path):
