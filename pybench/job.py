@@ -156,7 +156,7 @@ def read_matrix(path: Path | None, text: str | None = None, /, **options: object
     }
     if "backends" in without.model_fields_set or options.get("servers") not in (None, "auto"):
         found = {}
-    return read(**options, **found) if found or any(options.get(kind) for kind in ENVIRONMENT) else without
+    return read(**{**options, **found}) if found or any(options.get(kind) for kind in ENVIRONMENT) else without
 
 
 def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:

@@ -181,7 +181,7 @@ def test_the_environment_names_servers_where_nothing_else_names_any_of_their_kin
 ):
     monkeypatch.setenv("PYBENCH_REDIS_URL", "redis://env")
     monkeypatch.setenv("PYBENCH_POSTGRES_URL", "postgresql://env/d")
-    backends = read_matrix(None, strategy=strategies, **options).backends
+    backends = read_matrix(None, **{"strategy": strategies, "redis": None, "postgres": None, **options}).backends
     assert {name: url and url.get_secret_value() for name, url in ((n, b.url) for n, b in backends.items())} == given
 
 
