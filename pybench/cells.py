@@ -18,7 +18,7 @@ class Cell:
     strategy: str
     args: Arguments
     backend: str
-    """The name of one of the matrix's backends."""
+    """The name of one of the matrix's backends, or of a Redis and a Postgres one: `redis+postgres`."""
     concurrency: int
     keys: int
     key_choice: KeyChoice
@@ -35,7 +35,8 @@ class Cell:
     poll: Literal["block", "spin"]
     loop: ClosedLoop | OpenLoop
     after_lease: Literal["continue", "stop"]
-    appendfsync: Literal["off", "everysec", "always"]
+    appendfsync: Literal["off", "everysec", "always", "none"]
+    """`none` where no server is one of Redis."""
     axes: tuple[tuple[str, str], ...]
     """The further axes that the matrix names (neither concurrency, keys, hold nor retry), as canonical text."""
 

@@ -6,46 +6,34 @@ the cell. Does not ask servers or the machine: what they allow comes in as `Limi
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from pybench.cells import Cell
 from pybench.durations import MS, US, format_duration, format_lease
+from pybench.limits import Limits
 from pybench.matrix import Matrix
-from pybench.needs import own_connections, servers_of, subscribing_connections
+from pybench.matrix.places import parts_of_place
+from pybench.needs import (
+    WATCHING_SESSIONS,
+    further_connections,
+    own_connections,
+    parts_of,
+    servers_of,
+    sessions_of,
+    shared_connections,
+)
 from pybench.numbers import plural
-from pybench.strategies import CATALOGUE, strategy_text
-from pybench.trials import PATIENCE_NS
+from pybench.strategies import CATALOGUE, ServerKind, strategy_text
+from pybench.trials import PATIENCE_NS, session_arguments
 from pybench.values import OpenLoop
 
 MOST_CONNECTIONS = 10_000
 OWN_FILES = 64
 """Open files that a run needs beside its connections."""
 
+MOST_SESSIONS = 1_000
+"""Of a Postgres that pybench starts: each is a process there."""
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the servers and this machine allow; what is not known limits nothing."""
-
-    maxclients: Mapping[str, int] = field(default_factory=dict)
-    """Backend -> the connections that each of its servers takes."""
-    replicas: Mapping[str, int] = field(default_factory=dict)
-    """Given backend -> the replicas that its first server has."""
-    open_files: int | None = None
-    """Files that this process may open."""
-
-    @classmethod
-    def of_this_machine(
-        cls, maxclients: Mapping[str, int] | None = None, replicas: Mapping[str, int] | None = None
-    ) -> Limits:
-        """With the hard limit of open files, up to which a process may raise its own."""
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        open_files = None if hard == resource.RLIM_INFINITY else hard
-        return cls(maxclients or {}, replicas or {}, open_files)
-
-
-NO_LIMITS = Limits()
 
 Rule = Callable[[Cell, Matrix, Limits], str | None]
 
@@ -102,13 +90,15 @@ def _idle_threads(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 
 def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
-    shared, own, servers = cell.connections.used_by(cell.concurrency), own_connections(cell), servers_of(cell)
-    further = own + subscribing_connections(cell)
+    shared, further, servers = shared_connections(cell), further_connections(cell), servers_of(cell)
     to_one, to_all = shared + further, shared * servers + further
-    fewer = "lower concurrency" if own else "lower concurrency or say shared(4)"
+    fewer = _fewer(cell)
     allowed = [(MOST_CONNECTIONS, to_all, "a run opens at most", fewer)]
-    if cell.backend in limits.maxclients:
-        allowed.append((limits.maxclients[cell.backend], to_one, "maxclients of its server is", fewer))
+    allowed += [
+        (limits.maxclients[backend], to_one, "maxclients of its server is", fewer)
+        for backend in parts_of_place(cell.backend)
+        if backend in limits.maxclients
+    ]
     if limits.open_files is not None:
         left = max(0, limits.open_files - OWN_FILES)
         allowed.append((left, to_all, "open files on this machine leave", f"raise them (ulimit -n), {fewer}"))
@@ -116,13 +106,38 @@ def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     if not beyond:
         return None
     most, wanted, whose, remedy = min(beyond)
-    how = cell.connections.text
-    if own:
-        how += f" with one more for each client of {cell.strategy}"
-    elif further:
-        how += f" with as many again for {cell.strategy} to subscribe over"
     where = f" to {servers} servers" if servers > 1 and wanted == to_all else ""
-    return f"{how} opens {wanted:,} connections{where}, {whose} {most:,}; {remedy}"
+    return f"{_how_connected(cell)} opens {wanted:,} connections{where}, {whose} {most:,}; {remedy}"
+
+
+def _how_connected(cell: Cell) -> str:
+    if not further_connections(cell):
+        return cell.connections.text
+    if not shared_connections(cell):
+        return f"one for each client of {cell.strategy}"
+    more = "one more for each client of {}" if own_connections(cell) else "as many again for {} to subscribe over"
+    return f"{cell.connections.text} with {more.format(cell.strategy)}"
+
+
+def _fewer(cell: Cell) -> str:
+    return "lower concurrency" if own_connections(cell) else "lower concurrency or say shared(4)"
+
+
+def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
+    for name in parts_of_place(cell.backend):
+        backend = matrix.backends[name]
+        if backend.kind is not ServerKind.POSTGRES:
+            continue
+        wanted = sessions_of(cell, name)
+        if not backend.is_given and wanted > MOST_SESSIONS:
+            most = f"a Postgres that pybench starts takes {MOST_SESSIONS:,}"
+            return f"{_how_connected(cell)} opens {wanted:,} sessions, {most}; {_fewer(cell)}"
+        room = limits.sessions.get(name)
+        if room is not None and wanted + WATCHING_SESSIONS > room.free:
+            opens = f"{_how_connected(cell)} opens {wanted:,} sessions, with {WATCHING_SESSIONS} that watch"
+            has = f"the server of {name} has {room.free:,} left of its max_connections of {room.most:,}"
+            return f"{opens}, {has}; raise max_connections, or {_fewer(cell)}"
+    return None
 
 
 def _keys_nobody_chooses(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
@@ -169,14 +184,15 @@ def _sets_of_keys(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 
 def _too_few_servers(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
-    backend, wanted = matrix.backends[cell.backend], servers_of(cell)
-    if not backend.is_given or len(backend.urls) >= wanted:
-        return None
-    there = len(backend.urls)
-    return (
-        f"{strategy_text(cell.strategy, cell.args)} needs {wanted} servers, and {cell.backend} names {there}; "
-        f"give {wanted} addresses under urls (or --redis as often), or say nodes={there}"
-    )
+    for part in parts_of(cell):
+        name, wanted = part.group.backend, part.servers
+        given = matrix.backends[name].urls
+        if given and len(given) < wanted:
+            return (
+                f"{strategy_text(cell.strategy, cell.args)} needs {wanted} servers, and {name} names {len(given)}; "
+                f"give {wanted} addresses under urls (or --redis as often), or say nodes={len(given)}"
+            )
+    return None
 
 
 def _too_few_replicas(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
@@ -196,6 +212,43 @@ def _wait_for_replicas(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | No
     return f"{whose} is over before replicas have had timeout_ms={wait_ms}; say less than {most_ms}"
 
 
+def _one_session_of_several(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    argument = CATALOGUE[cell.strategy].argument
+    if argument("session", cell.args) != "shared":
+        return None
+    if argument("wait", cell.args) == "block":
+        return "a client that waits in a session of several makes all of them wait; say wait=try, or session=own"
+    if argument("scope", cell.args) == "transaction":
+        return "a session has one transaction, which cannot be of several clients; say scope=session, or session=own"
+    return None
+
+
+def _lock_timeout(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    strategy = CATALOGUE[cell.strategy]
+    timeout_ms = strategy.argument("lock_timeout_ms", cell.args)
+    if not timeout_ms:
+        return None
+    if strategy.argument("wait", cell.args) != "block":
+        return f"{strategy_text(cell.strategy, cell.args)} waits for no lock; say wait=block, or drop lock_timeout_ms"
+    if int(timeout_ms) * MS > cell.retry.max_wait_ns:
+        wait = format_duration(cell.retry.max_wait_ns)
+        return (
+            f"a client gives up after max_wait, {wait}, before lock_timeout_ms={timeout_ms} is over; lengthen max_wait"
+        )
+    return None
+
+
+def _settings_behind_a_pooler(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
+    asked = session_arguments(CATALOGUE[cell.strategy], cell.args)
+    for name in parts_of_place(cell.backend):
+        if asked and (name in limits.pooled or matrix.backends[name].prepare == "unnamed"):
+            return (
+                f"a pooler lends the sessions of {name}, and takes no {' or '.join(asked)} for them; drop it, or give "
+                "the address of the server itself"
+            )
+    return None
+
+
 def _those(fact: str) -> str:
     """The strategies of which `fact` is true, for a hint."""
     return " or ".join(strategy.name for strategy in CATALOGUE.values() if getattr(strategy, fact))
@@ -208,10 +261,14 @@ _RULES: tuple[Rule, ...] = (
     _too_few_servers,
     _too_few_replicas,
     _wait_for_replicas,
+    _one_session_of_several,
+    _lock_timeout,
+    _settings_behind_a_pooler,
     _lease_within_drift,
     _hold_beyond_ttl,
     _idle_threads,
     _connections,
+    _sessions,
     _keys_nobody_chooses,
     _open_loop,
 )

@@ -20,16 +20,20 @@ from pybench.watch import Silent
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
+    from pybench.needs import AnyServer
     from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import Run, RunFolder
-    from pybench.servers import Server, ServerPool
+    from pybench.servers import ServerPool
     from pybench.thresholds import ThresholdResult
     from pybench.watch import Watch
 
 RESULTS = Path("results")
 
-Consent = Callable[["Plan", "Sequence[Server]"], None]
+ENVIRONMENT = {"redis": "PYBENCH_REDIS_URL", "postgres": "PYBENCH_POSTGRES_URL"}
+"""The variables that name servers where nothing else does, by the options that take their place."""
+
+Consent = Callable[["Plan", "Sequence[AnyServer]"], None]
 """Asked before load goes to `servers` that were given; raises InputError to refuse."""
 
 
@@ -132,21 +136,27 @@ def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -
 def read_matrix(path: Path | None, text: str | None = None, /, **options: object) -> Matrix:
     """The matrix of a file, of options, or of a file with options over it. `text` is what the file holds, if known.
 
-    The server that PYBENCH_REDIS_URL names is used where neither says anything of servers. Raises InputError.
+    The servers that the environment names are used where neither says anything of those of their kind. Raises
+    InputError.
     """
     import os
 
     from pybench.matrix import load_matrix, matrix_from_options
-    from pybench.servers.endpoint import ENVIRONMENT
 
     def read(**options: object) -> Matrix:
         return matrix_from_options(**options) if path is None else load_matrix(path, text, **options)
 
-    matrix = read(**options)
-    address = os.environ.get(ENVIRONMENT)
-    if address and "backends" not in matrix.model_fields_set and options.get("servers") in (None, "auto"):
-        return read(**{**options, "redis": address})
-    return matrix
+    # Without the addresses among the options: whether the file names backends is what counts.
+    without = read(**{name: value for name, value in options.items() if name not in ENVIRONMENT})
+    needed = {backend.kind.value for backend in without.backends.values()}
+    found = {
+        kind: os.environ[variable]
+        for kind, variable in ENVIRONMENT.items()
+        if os.environ.get(variable) and not options.get(kind) and kind in needed
+    }
+    if "backends" in without.model_fields_set or options.get("servers") not in (None, "auto"):
+        found = {}
+    return read(**{**options, **found}) if found or any(options.get(kind) for kind in ENVIRONMENT) else without
 
 
 def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:
@@ -211,12 +221,12 @@ def require_core() -> None:
         raise CoreBuildError("the core was built without optimisation, and must not measure", hint="make build")
 
 
-def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[Server]]:
+def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[AnyServer]]:
     """The plan, made again when the servers are there: they say how many connections they take.
 
     Where things run is decided before that, once: the servers keep to their cores from their start.
     """
-    from pybench.impossible import Limits
+    from pybench.limits import Limits, limits_of
     from pybench.needs import largest, servers_in
     from pybench.placement import placement_of
     from pybench.plan import make_plan
@@ -226,19 +236,11 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[Se
     first.require_cells()
     placement = placement_of(matrix, first.cells)
     pool.cores = placement.servers
-    servers = {group: servers_in(pool, matrix, group, count) for group, count in largest(first.cells).items()}
-    maxclients: dict[str, int] = {}
-    replicas: dict[str, int] = {}
-    for group, found in servers.items():
-        for server in found:
-            if server.facts.maxclients is not None:
-                fewest = min(server.facts.maxclients, maxclients.get(group.backend, server.facts.maxclients))
-                maxclients[group.backend] = fewest
-        if matrix.backends[group.backend].is_given and found[0].facts.replicas is not None:
-            replicas[group.backend] = found[0].facts.replicas
-    plan = make_plan(matrix, Limits.of_this_machine(maxclients, replicas))
+    servers = {group: servers_in(pool, matrix, group, demand) for group, demand in largest(first.cells).items()}
+    by_backend = [(group.backend, server) for group, found in servers.items() for server in found]
+    plan = make_plan(matrix, limits_of(matrix, by_backend))
     plan.require_cells()
-    return plan, placement, [server for found in servers.values() for server in found]
+    return plan, placement, [server for _, server in by_backend]
 
 
 def _raise_file_limit() -> None:
@@ -250,7 +252,9 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _folder(job: Job, plan: Plan, placement: Placement, servers: Sequence[Server], begun: list[RunFolder]) -> RunFolder:
+def _folder(
+    job: Job, plan: Plan, placement: Placement, servers: Sequence[AnyServer], begun: list[RunFolder]
+) -> RunFolder:
     """The folder of the run, claimed by this process."""
     from pybench.records import RunFolder, build_manifest
 

@@ -15,16 +15,26 @@ from pybench import control
 from pybench.cells import Cell
 from pybench.durations import MS, S
 from pybench.errors import InputError
-from pybench.impossible import NO_LIMITS, Limits, why_impossible
+from pybench.impossible import why_impossible
+from pybench.limits import NO_LIMITS, Limits
 from pybench.matrix import Matrix, expand, idle_excludes
-from pybench.needs import Group, group_of, largest, own_connections, shared_connections, subscribing_connections
+from pybench.matrix.places import parts_of_place
+from pybench.needs import Demand, Group, largest, settings_of
+from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
 
 TRIAL_OVERHEAD_NS = 70 * MS
 """Connecting, coming to rest, reading the server's figures, removing keys and saving: as measured on two busy cores."""
 
+SCHEMA_NS = 50 * MS
+"""A schema with its table, made before each trial of a database and dropped after it; its rows come on top."""
+ROW_NS = 7_000
+"""One row of that table, made and dropped."""
+
 SERVER_START_NS = 300 * MS
+DATABASE_START_NS = 2 * S
+"""Until a Postgres has made its data folder and answers."""
 REPLICAS_COUNTED_NS = 1 * S
 """Until a primary counts on the replicas that follow it."""
 REPORT_NS = 5 * S
@@ -43,6 +53,7 @@ class ServerNeed:
     """Servers of the run that are alike. Cells that differ in `appendfsync` or in replicas need others."""
 
     backend: str
+    kind: ServerKind
     appendfsync: str
     servers: int
     """As many as the cell that needs most; each on its own."""
@@ -51,7 +62,7 @@ class ServerNeed:
     given: list[str] | None
     """The addresses of servers that are there already, passwords masked; None: pybench starts them."""
     connections: int
-    """The most that any cell opens to one of them."""
+    """The most that clients of any cell open to one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +84,9 @@ class Plan:
     def notes(self) -> list[str]:
         """What of the matrix says nothing about any cell of this plan, a sentence each."""
         rows = [cell.columns() for cell in self.cells]
+        used = {name for cell in [*self.cells, *(refused.cell for refused in self.refused)] for name in _backends(cell)}
         return [
+            *(f"no strategy is for the backend {name}" for name in self.matrix.backends if name not in used),
             *(f"exclude matches no cell: {entry}" for entry in idle_excludes(self.matrix)),
             *(
                 f"a threshold speaks of no cell, and will be missed: {threshold.text}"
@@ -101,6 +114,7 @@ class Plan:
             "servers": [
                 {
                     "backend": need.backend,
+                    "kind": need.kind.value,
                     "appendfsync": need.appendfsync,
                     "servers": need.servers,
                     "replicas": need.replicas,
@@ -149,16 +163,26 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
 
 def before_trials_ns(cells: Iterable[Cell]) -> int:
     """What is measured before the trials of `cells`: a control for each backend, and baselines for each setting."""
-    settings = {(cell.backend, cell.appendfsync, cell.poll) for cell in cells}
+    settings = {setting for cell in cells for setting in settings_of(cell)}
     controls = len({backend for backend, _, _ in settings}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
     baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
     return controls + len(settings) * 2 * baseline
 
 
+def _backends(cell: Cell) -> list[str]:
+    return parts_of_place(cell.backend)
+
+
+def _table_ns(cell: Cell) -> int:
+    """What the table of a trial of `cell` takes, where its lock has one."""
+    return SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
+
+
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     servers = _servers(matrix, cells)
     per_trial = matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS
-    total = per_trial * len(cells) * matrix.trials + _surroundings_ns(cells, servers)
+    block = per_trial * len(cells) + sum(_table_ns(cell) for cell in cells)
+    total = block * matrix.trials + _surroundings_ns(cells, servers)
     return Plan(
         matrix=matrix,
         cells=cells,
@@ -171,28 +195,27 @@ def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
 
 
 def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
-    def need(group: Group, servers: int) -> ServerNeed:
-        members = [cell for cell in cells if group_of(cell) == group]
+    def need(group: Group, demand: Demand) -> ServerNeed:
         backend = matrix.backends[group.backend]
         return ServerNeed(
             backend=group.backend,
+            kind=backend.kind,
             appendfsync=group.appendfsync,
-            servers=servers,
+            servers=demand.servers,
             replicas=group.replicas,
-            given=list(backend.shown_urls[:servers]) if backend.is_given else None,
-            connections=max(
-                shared_connections(cell) + own_connections(cell) + subscribing_connections(cell) for cell in members
-            ),
+            given=list(backend.shown_urls[: demand.servers]) if backend.is_given else None,
+            connections=demand.sessions,
         )
 
-    return [need(group, servers) for group, servers in largest(cells).items()]
+    return [need(group, demand) for group, demand in largest(cells).items()]
 
 
 def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
     """Everything but the trials of the matrix itself."""
     if not cells:
         return 0
-    started = sum(need.servers * (1 + need.replicas) for need in servers if need.given is None)
-    followed = sum(need.servers for need in servers if need.given is None and need.replicas)
-    starts = started * SERVER_START_NS + followed * REPLICAS_COUNTED_NS
+    ours = [need for need in servers if need.given is None]
+    took = {ServerKind.REDIS: SERVER_START_NS, ServerKind.POSTGRES: DATABASE_START_NS}
+    starts = sum(need.servers * (1 + need.replicas) * took[need.kind] for need in ours)
+    starts += sum(need.servers for need in ours if need.replicas) * REPLICAS_COUNTED_NS
     return starts + before_trials_ns(cells) + REPORT_NS

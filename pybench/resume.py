@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pybench.plan import Plan
     from pybench.records import RunFolder
 
+KINDS = ("redis", "postgres")
+"""Of servers that a run can be given; each is the name of the option that takes addresses of them."""
+
 _MASK = ":***@"
 
 HINT = "start a new run: what was measured apart cannot be ranked together"
@@ -41,38 +44,50 @@ def require_unfinished(folder: RunFolder) -> None:
         )
 
 
-def matrix_of(folder: RunFolder, redis: Sequence[str]) -> Matrix:
-    """The matrix of a run. `redis` are the addresses of its given servers, for a manifest keeps no password.
+def matrix_of(folder: RunFolder, addresses: Mapping[str, Sequence[str]]) -> Matrix:
+    """The matrix of a run. `addresses` are those of its given servers, by kind, for a manifest keeps no password.
 
     Raises InputError when they have to be given and were not, or when there are none to take them.
     """
     from pybench.matrix import matrix_from_mapping
 
     expanded = dict(folder.manifest["matrix"]["expanded"])
-    given = {name: urls for name, backend in expanded["backends"].items() if (urls := _urls(backend))}
-    if not redis and (masked := [url for url in given_servers(folder.manifest) if _MASK in url]):
-        raise InputError(
-            f"the password of {masked[0]} is not in the record", hint=command(folder.manifest, str(folder.path))
-        )
-    if redis:
-        wanted = len(given_servers(folder.manifest))
-        if len(given) != 1 or len(redis) != wanted:
-            raise InputError(
-                f"--redis says {plural(len(redis), 'address', 'addresses')}, "
-                f"and the run has {plural(wanted, 'given server')}",
-                hint=command(folder.manifest, str(folder.path))
-                if len(given) == 1
-                else "write their passwords as ${NAME} in the matrix, and leave --redis out",
-            )
-        ((name, _),) = given.items()
-        addresses = {"url": redis[0]} if len(redis) == 1 else {"urls": list(redis)}
-        expanded["backends"] = {**expanded["backends"], name: {"kind": "redis", **addresses}}
+    again = command(folder.manifest, str(folder.path))
+    for kind in KINDS:
+        urls = list(addresses.get(kind, ()))
+        masked = [url for url in given_servers(folder.manifest, kind) if _MASK in url]
+        if masked and not urls:
+            raise InputError(f"the password of {masked[0]} is not in the record", hint=again)
+        if urls:
+            name = _taking(folder.manifest, kind, urls, again)
+            given = {"url": urls[0]} if len(urls) == 1 else {"urls": urls}
+            kept = {key: value for key, value in expanded["backends"][name].items() if key not in ("url", "urls")}
+            expanded["backends"] = {**expanded["backends"], name: {**kept, **given}}
     return matrix_from_mapping(expanded)
 
 
-def given_servers(manifest: Mapping[str, Any]) -> list[str]:
-    """The addresses of the servers that the run in `manifest` was given, passwords masked."""
-    return [url for backend in manifest["matrix"]["expanded"]["backends"].values() for url in _urls(backend)]
+def _taking(manifest: Mapping[str, Any], kind: str, urls: Sequence[str], again: str) -> str:
+    """The backend of the run in `manifest` that `urls` are the addresses of. Raises InputError where there is none."""
+    given, wanted = _given(manifest, kind), len(given_servers(manifest, kind))
+    if len(given) == 1 and len(urls) == wanted:
+        return next(iter(given))
+    raise InputError(
+        f"--{kind} says {plural(len(urls), 'address', 'addresses')}, and the run has {plural(wanted, 'given server')}",
+        hint=again if len(given) == 1 else f"write their passwords as ${{NAME}} in the matrix, and leave --{kind} out",
+    )
+
+
+def given_servers(manifest: Mapping[str, Any], kind: str) -> list[str]:
+    """The addresses of the servers of `kind` that the run in `manifest` was given, passwords masked."""
+    return [url for urls in _given(manifest, kind).values() for url in urls]
+
+
+def _given(manifest: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
+    """The addresses of each given backend of `kind`."""
+    backends = manifest["matrix"]["expanded"]["backends"].items()
+    # Of before there were others, a backend may not say its kind.
+    of_kind = {name: _urls(backend) for name, backend in backends if backend.get("kind", "redis") == kind}
+    return {name: urls for name, urls in of_kind.items() if urls}
 
 
 def _urls(backend: Mapping[str, Any]) -> list[str]:
@@ -81,9 +96,11 @@ def _urls(backend: Mapping[str, Any]) -> list[str]:
 
 def command(manifest: Mapping[str, Any], folder: str) -> str:
     """What to type to go on with the run in `folder`; a password that its manifest does not keep is to be filled in."""
-    given = [urls for backend in manifest["matrix"]["expanded"]["backends"].values() if (urls := _urls(backend))]
-    to_fill = len(given) == 1 and any(_MASK in url for url in given[0])
-    again = [f"--redis {url.replace(_MASK, ':PASSWORD@')}" for url in given[0]] if to_fill else []
+    again: list[str] = []
+    for kind in KINDS:
+        given = list(_given(manifest, kind).values())
+        if len(given) == 1 and any(_MASK in url for url in given[0]):
+            again += [f"--{kind} {url.replace(_MASK, ':PASSWORD@')}" for url in given[0]]
     return " ".join(["pybench run --resume", quote(folder), *again])
 
 

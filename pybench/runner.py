@@ -1,7 +1,7 @@
 """Carries out a plan: the control and the baseline first, then block by block one trial after another.
 
-Promises: each trial is saved when it ends, under keys of its own that are removed then; an interrupt keeps what was
-measured; a server that fails ends the run with a ServerError and leaves all earlier trials.
+Promises: each trial is saved when it ends, under keys and in a table of its own that are removed then; an interrupt
+keeps what was measured; a server that fails ends the run with a ServerError and leaves all earlier trials.
 Does not do: making the plan, gathering the folder, saying anything; see `job` and `watch`.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from pybench import _core, control
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.errors import ServerError
-from pybench.needs import group_of, largest, servers_in, servers_of
+from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
-from pybench.servers import difference, read_figures, refusing, remove_keys
+from pybench.stage import DatabaseSpent, Side, Spent, clear_killed_runs, clear_run, sides_of, spent_calls, spent_cpu_us
 from pybench.stats import quantile
 from pybench.strategies import CATALOGUE
 from pybench.trials import trial_seed, trial_spec
@@ -33,14 +32,12 @@ from pybench.watch import Finished, Slot
 if TYPE_CHECKING:
     from pybench.cells import Cell
     from pybench.interrupts import Interrupts
+    from pybench.needs import AnyServer
     from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import RunFolder
-    from pybench.servers import Server, ServerFigures, ServerPool
+    from pybench.servers import ServerPool
     from pybench.watch import Watch
-
-Setting = tuple[str, str, str]
-"""Backend, `appendfsync` and `poll`: what an idle call depends on."""
 
 CLOCK_STEP_S = 0.1
 """The least step of the wall clock that is not taken for a pause between two readings of clocks."""
@@ -69,8 +66,13 @@ class Measured:
     result: _core.TrialResult
     started_at: datetime
     wall_s: float
-    server_cpu_us: float
-    server_calls: Mapping[str, int]
+    spent: Sequence[Spent]
+    """Of each server."""
+
+    @property
+    def database(self) -> DatabaseSpent | None:
+        """What the database came to, where there is one."""
+        return next((one for one in self.spent if isinstance(one, DatabaseSpent)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Runner:
         self.interrupts = interrupts
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
+        self.demands = largest(plan.cells)
         self.baselines: dict[Setting, Baseline] = {}
 
     def run(self) -> Ending:
@@ -132,7 +135,7 @@ class Runner:
             return Ending.COMPLETE
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
         try:
-            self._run_controls({slot.cell.backend for slot in left})
+            self._run_controls({part.group.backend for slot in left for part in parts_of(slot.cell)})
             waiting = {slot.cell.id for slot in left}
             self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
             for slot in left:
@@ -153,22 +156,28 @@ class Runner:
         return Ending.COMPLETE
 
     def _take_over(self) -> None:
-        """Remove the keys that an earlier part of the run left when it was killed, and say what those of now are."""
+        """Remove what an earlier part of the run left when it was killed, and say what the keys of now begin with.
+
+        Of a database that was given also what other runs left that were killed.
+        """
         earlier = self.folder.manifest.get("key_prefix")
-        if earlier is not None:
-            for group, count in largest(self.plan.cells).items():
-                for server in servers_in(self.pool, self.plan.matrix, group, count):
-                    remove_keys(server, earlier)
+        for group, demand in self.demands.items():
+            for server in servers_in(self.pool, self.plan.matrix, group, demand):
+                if earlier is not None:
+                    clear_run(server, earlier)
+                for left in clear_killed_runs(server):
+                    self.watch.note(left)
         self.folder.update_manifest(key_prefix=f"pybench:{self.run_id}:")
 
     def _run_controls(self, backends: Iterable[str]) -> None:
         """One control for each backend; those that an earlier part of the run caught still stand."""
         entries = [entry for entry in self.folder.manifest["control"] if entry["caught"]]
         for backend in sorted(set(backends) - {entry["backend"] for entry in entries}):
-            cell = control.control_cell(self.plan.cells, backend)
+            own = next(one for one in self.plan.cells if on_backend(one, backend))
+            server = next(self._on(part)[0] for part in parts_of(own) if part.group.backend == backend)
+            cell = control.control_cell(self.plan.cells, backend, self.plan.matrix.backends[backend].kind)
             slot = Slot(0, cell, 0, control.CONTROL_NS / 1e9)
-            own = next(one for one in self.plan.cells if one.backend == backend)
-            measured = self._measure(slot, self._servers(own)[:1], warmup_ns=0, duration_ns=control.CONTROL_NS)
+            measured = self._measure(slot, [server], warmup_ns=0, duration_ns=control.CONTROL_NS)
             if measured.result.stopped:
                 raise KeyboardInterrupt
             entry = control_entry(cell, measured.result.totals, measured.result.violations)
@@ -181,14 +190,17 @@ class Runner:
 
     def _run_baselines(self, cells: Iterable[Cell]) -> None:
         """What an idle call and the client cost, once for each setting in which cells run."""
-        settings: dict[Setting, list[Cell]] = {}
+        alike: dict[Setting, list[Cell]] = {}
         for cell in cells:
-            settings.setdefault(_setting(cell), []).append(cell)
-        for setting, alike in settings.items():
-            servers = max((self._servers(cell) for cell in alike), key=len)
+            for setting in settings_of(cell):
+                alike.setdefault(setting, []).append(cell)
+        for setting, members in alike.items():
+            backend, kind = setting[0], self.plan.matrix.backends[setting[0]].kind
+            parts = (part for cell in members for part in parts_of(cell) if part.group.backend == backend)
+            servers = max((self._on(part) for part in parts), key=len)
             asked = servers[:1] if servers[0].started_by_us else servers
-            trips = [self._round_trip_us(alike, server) for server in asked]
-            alone = self._measure_briefly(control.client_cost_cell(alike[0]), servers[0])
+            trips = [self._round_trip_us(control.round_trip_cell(members, backend, kind), server) for server in asked]
+            alone = self._measure_briefly(control.client_cost_cell(members[0], backend, kind), servers[0])
             grants = alone.totals["grants"]
             self.baselines[setting] = Baseline(
                 round_trips_us=trips,
@@ -204,14 +216,14 @@ class Runner:
             earlier = [other for other in self.folder.manifest.get("baseline", []) if _setting_of(other) != setting]
             self.folder.update_manifest(baseline=[*earlier, entry])
 
-    def _round_trip_us(self, alike: Sequence[Cell], server: Server) -> float | None:
-        """What one idle call to `server` takes, at its median."""
-        call = self._measure_briefly(control.round_trip_cell(alike), server)
+    def _round_trip_us(self, cell: Cell, server: AnyServer) -> float | None:
+        """What one idle call to `server` takes, at the median of `cell`, which makes such calls."""
+        call = self._measure_briefly(cell, server)
         service = [row.hdr for row in call.histograms if (row.phase, row.outcome) == ("service", "granted")]
         round_trip_ns = quantile(*merged(service), 0.5)
         return None if round_trip_ns is None else round_trip_ns / 1e3
 
-    def _measure_briefly(self, cell: Cell, server: Server) -> _core.TrialResult:
+    def _measure_briefly(self, cell: Cell, server: AnyServer) -> _core.TrialResult:
         slot = Slot(0, cell, 0, (control.BASELINE_WARMUP_NS + control.BASELINE_NS) / 1e9)
         times = {"warmup_ns": control.BASELINE_WARMUP_NS, "duration_ns": control.BASELINE_NS}
         measured = self._measure(slot, [server], **times)
@@ -224,6 +236,7 @@ class Runner:
         cell, matrix = slot.cell, self.plan.matrix
         servers = self._servers(cell)
         measured = self._measure(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
+        database = measured.database
         record = trial_record(
             cell,
             trial=slot.block,
@@ -231,11 +244,13 @@ class Runner:
             started_at=measured.started_at,
             result=measured.result,
             servers=servers,
-            server_cpu_us=measured.server_cpu_us,
-            server_calls=measured.server_calls,
-            strategy=CATALOGUE[cell.strategy],
+            server_cpu_us=spent_cpu_us(measured.spent),
+            server_calls=spent_calls(measured.spent),
+            database_figures=None if database is None else database.record(),
+            final_value=None if database is None else database.final_value,
+            strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
             wall_s=measured.wall_s,
-            round_trip_us=self.baselines[_setting(cell)].round_trip_us(len(servers)),
+            round_trip_us=self._idle_calls_us(cell),
         )
         self.folder.add_trial(record)
         caught = controls_caught(self.folder.manifest["control"])
@@ -245,55 +260,64 @@ class Runner:
             Finished(record.row["grants_per_s"], record.row["acquire_p99_us"], record.row["violations"], verdict),
         )
 
-    def _measure(self, slot: Slot, servers: Sequence[Server], *, warmup_ns: int, duration_ns: int) -> Measured:
+    def _idle_calls_us(self, cell: Cell) -> float | None:
+        """What the calls of a grant take at least: one to each of its backends, one after another."""
+        trips = [
+            self.baselines[setting].round_trip_us(part.servers)
+            for setting, part in zip(settings_of(cell), parts_of(cell), strict=True)
+        ]
+        known = [trip for trip in trips if trip is not None]
+        return sum(known) if len(known) == len(trips) else None
+
+    def _measure(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
         """Run one trial under keys of its own, and remove them. An interrupted one returns what it measured."""
-        replicas = [replica for server in servers for replica in server.replicas]
         self.trials_begun += 1
-        prefix = f"pybench:{self.run_id}:{self.trials_begun}:"
+        backends = self.plan.matrix.backends
+        sides = sides_of(slot.cell, servers, backends, run_id=self.run_id, trial=self.trials_begun)
         trial = _core.Trial(
             trial_spec(
                 slot.cell,
-                [server.core_spec() for server in servers],
+                [side.spec() for side in sides],
                 cores=self.placement.drivers,
-                key_prefix=prefix,
+                key_prefix=f"pybench:{self.run_id}:{self.trials_begun}:",
                 client_name=f"pybench-{self.run_id}",
                 seed=trial_seed(self.plan.matrix.seed, slot.block),
                 warmup_ns=warmup_ns,
                 duration_ns=duration_ns,
             )
         )
-        before = [read_figures(server) for server in (*servers, *replicas)]
-        started_at, started = datetime.now(UTC), time.monotonic()
-        self.watch.trial_begins(slot, trial)
         try:
+            for side in sides:
+                side.prepare()
+            for side in sides:
+                side.begin()
+            started_at, started = datetime.now(UTC), time.monotonic()
+            self.watch.trial_begins(slot, trial)
             result = self._run_trial(trial)
             wall_s = time.monotonic() - started
             jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
-            after = [read_figures(server) for server in (*servers, *replicas)]
+            spent = [side.end() for side in sides]
         except BaseException:
-            self._remove_keys_if_possible(servers, prefix)
+            self._clear_if_possible(sides)
             raise
-        for server in servers:
-            remove_keys(server, prefix)
+        for side in sides:
+            side.clear()
         _require_steady_clock(jumped_s, slot.cell.ttl_ms)
-        spent = [difference(*pair) for pair in zip(before, after, strict=True)]
-        self._require_answers(slot, result, spent)
-        # What a replica carries out its primary was sent: it is a cost, and no command of a client.
-        calls = sum((Counter(figures.calls) for figures in spent[: len(servers)]), Counter())
-        return Measured(result, started_at, wall_s, sum(figures.cpu_us for figures in spent), calls)
+        self._require_answers(slot, result, sides)
+        return Measured(result, started_at, wall_s, spent)
 
-    def _remove_keys_if_possible(self, servers: Sequence[Server], prefix: str) -> None:
+    def _clear_if_possible(self, sides: Sequence[Side]) -> None:
         """After a failure, or when the user insists on leaving: what is left on a dead server ends with its lease."""
         with self.interrupts.shielded():
-            for server in servers:
+            for side in sides:
                 with suppress(ServerError):
-                    remove_keys(server, prefix, seconds=PARTING_S)
+                    side.clear(seconds=PARTING_S)
 
-    def _require_answers(self, slot: Slot, result: _core.TrialResult, spent: Sequence[ServerFigures]) -> None:
+    def _require_answers(self, slot: Slot, result: _core.TrialResult, sides: Sequence[Side]) -> None:
         """Raise ServerError when a server refused calls: what came of such a trial says nothing of a lock."""
         totals = result.totals
         if totals["errors"] and not result.stopped:
-            raise refusing(max(spent, key=lambda figures: sum(figures.errors.values())), totals["errors"])
+            raise max(sides, key=lambda side: side.errors).refusing(totals["errors"])
         told = disturbances(**{name: totals[name] for name in DISTURBANCES})
         if told:
             self.watch.note(f"{slot.cell.id}: {told}; its figures hold that, too")
@@ -312,8 +336,12 @@ class Runner:
                 f"a server did not take the connections of a trial: {error}", hint="pybench doctor looks at it"
             ) from error
 
-    def _servers(self, cell: Cell) -> list[Server]:
-        return servers_in(self.pool, self.plan.matrix, group_of(cell), servers_of(cell))
+    def _servers(self, cell: Cell) -> list[AnyServer]:
+        return [server for part in parts_of(cell) for server in self._on(part)]
+
+    def _on(self, part: Part) -> list[AnyServer]:
+        """Of the servers that the largest cell needs the first."""
+        return servers_in(self.pool, self.plan.matrix, part.group, self.demands[part.group])[: part.servers]
 
 
 def _require_steady_clock(jumped_s: float, ttl_ms: int) -> None:
@@ -328,10 +356,6 @@ def _require_steady_clock(jumped_s: float, ttl_ms: int) -> None:
             "than their holders believed",
             hint="wait until the clock is steady: is it being set by NTP, or was the machine asleep?",
         )
-
-
-def _setting(cell: Cell) -> Setting:
-    return cell.backend, cell.appendfsync, cell.poll
 
 
 def _setting_of(entry: Mapping[str, Any]) -> Setting:

@@ -10,17 +10,18 @@ from pybench.cli.figures import wall_time
 from pybench.cli.output import say
 from pybench.errors import InputError
 from pybench.numbers import plural
+from pybench.servers import Server
 
 if TYPE_CHECKING:
     from pybench.job import Consent
+    from pybench.needs import AnyServer
     from pybench.plan import Plan
-    from pybench.servers import Server
 
 
 def asking(*, yes: bool) -> Consent:
     """A consent that says what will be sent to servers elsewhere, and asks unless `yes` was said before."""
 
-    def consent(plan: Plan, servers: Sequence[Server]) -> None:
+    def consent(plan: Plan, servers: Sequence[AnyServer]) -> None:
         elsewhere = [server for server in servers if not server.is_local()]
         if not elsewhere:
             return
@@ -32,19 +33,28 @@ def asking(*, yes: bool) -> Consent:
             raise InputError("nobody is here to agree to load on another machine", hint="--yes agrees beforehand")
         print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise InputError("not agreed to: nothing was sent", hint="--redis names another server, none starts one")
+            hint = "--redis and --postgres name other servers, without them pybench starts its own"
+            raise InputError("not agreed to: nothing was sent", hint=hint)
 
     return consent
 
 
-def _what_comes(plan: Plan, servers: Sequence[Server]) -> list[str]:
+def _what_comes(plan: Plan, servers: Sequence[AnyServer]) -> list[str]:
     matrix = plan.matrix
     clients = max(cell.concurrency for cell in plan.cells)
     connections = max(need.connections for need in plan.servers)
     trials = len(plan.cells) * matrix.trials
+    made = dict.fromkeys(_MADE_THERE[isinstance(server, Server)] for server in servers)
     return [
         *(f"{server.endpoint} ({server.label}) is not on this machine." for server in servers),
         f"For about {wall_time(plan.seconds)} it gets {plural(trials, 'trial')} of up to {plural(clients, 'client')} "
         f"over up to {plural(connections, 'connection')}, each as fast as it can take and give back locks.",
-        "Keys begin with pybench: and are removed after each trial; nothing else there is touched.",
+        *(f"{what} after each trial; nothing else there is touched." for what in made),
     ]
+
+
+_MADE_THERE = {
+    True: "Keys begin with pybench: and are removed",
+    False: "Tables are in schemas whose names begin with pybench_ and are dropped",
+}
+"""By whether it is a Redis server."""

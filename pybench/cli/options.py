@@ -105,6 +105,16 @@ Redis = Annotated[
         "locks of several. It replaces those of the file; PYBENCH_REDIS_URL is used where nothing names any.",
     ),
 ]
+Postgres = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        rich_help_panel="Servers",
+        help="A database that is there: postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, or "
+        "postgresql:///DATABASE?host=/FOLDER. It replaces those of the file; PYBENCH_POSTGRES_URL is used where "
+        "nothing names any.",
+    ),
+]
 Servers = Annotated[
     str,
     typer.Option(
@@ -135,7 +145,7 @@ class Asked:
         words = {"a matrix": self.file, "--quick": self.quick} | {
             f"--{name.replace('_', '-')}": value
             for name, value in self.options.items()
-            if name not in ("redis", "servers")
+            if name not in ("redis", "postgres", "servers")
         }
         return [word for word, value in words.items() if value]
 
@@ -195,6 +205,7 @@ _SHARED = (
     _keyword("threshold", Threshold),
     _keyword("allow", Allow),
     _keyword("redis", Redis),
+    _keyword("postgres", Postgres),
     _keyword("servers", Servers, default="auto"),
 )
 """The schedule and the servers, in the order in which `--help` lists them."""

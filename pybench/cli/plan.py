@@ -17,7 +17,7 @@ def plan(*, asked: Asked, as_json: AsJson = False) -> int:
 
     It takes the arguments of `run`, tells which cells are refused and why, runs nothing and connects to nothing.
     """
-    from pybench.impossible import Limits
+    from pybench.limits import Limits
     from pybench.plan import make_plan
 
     matrix, _ = asked.read()
@@ -63,5 +63,7 @@ def _server_line(need: ServerNeed) -> str:
     what = ", ".join(need.given) if need.given else "started by pybench"
     several = f"{need.servers} of {need.backend}" if need.servers > 1 else need.backend
     replicas = f", with {plural(need.replicas, 'replica')}" if need.replicas else ""
-    most = plural(need.connections, "connection") + (" each" if need.servers > 1 else "")
-    return f"server: {several}{replicas}, {what}, appendfsync {need.appendfsync}, up to {most}"
+    unit = "session" if need.kind == "postgres" else "connection"
+    most = plural(need.connections, unit) + (" each" if need.servers > 1 else "")
+    disk = "" if need.appendfsync == "none" else f", appendfsync {need.appendfsync}"
+    return f"server: {several}{replicas}, {what}{disk}, up to {most}"

@@ -32,8 +32,8 @@ def run(*, asked: Asked, yes: Yes = False, out: Out = None, resume: Resume = Non
     Each trial is saved as it ends.
 
     The matrix is a file, options, or both: an option then takes the place of what the file says of that axis, and
-    thresholds are added. An axis takes several values, again and again or with commas between them. Without --redis
-    or backends in the file, pybench starts servers of its own and ends them.
+    thresholds are added. An axis takes several values, again and again or with commas between them. Servers that
+    neither --redis, --postgres nor the file names pybench starts itself, those that the strategies need, and ends them.
 
     Ctrl-C (or SIGTERM) ends the running trial, keeps what was measured, and reports it: exit code 130. A second one
     leaves at once.
@@ -55,9 +55,8 @@ def _new_job(asked: Asked, out: Path | None) -> Job:
 
 
 def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
-    from pybench.job import Job
+    from pybench.job import ENVIRONMENT, Job
     from pybench.resume import given_servers, matrix_of, open_run
-    from pybench.servers.endpoint import ENVIRONMENT
 
     fixed = [*asked.given, *(["--out"] if out else [])]
     if fixed:
@@ -66,7 +65,10 @@ def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
             hint=f"pybench run --resume {quote(str(folder))}",
         )
     opened = open_run(folder)
-    redis = asked.options["redis"] or []
-    if not redis and len(given_servers(opened.manifest)) == 1 and ENVIRONMENT in os.environ:
-        redis = [os.environ[ENVIRONMENT]]
-    return Job(matrix_of(opened, redis), command=opened.manifest["command"], resume=opened)
+    addresses: dict[str, list[str]] = {}
+    for kind, variable in ENVIRONMENT.items():
+        said = asked.options[kind] or []
+        addresses[kind] = [said] if isinstance(said, str) else said
+        if not said and len(given_servers(opened.manifest, kind)) == 1 and variable in os.environ:
+            addresses[kind] = [os.environ[variable]]
+    return Job(matrix_of(opened, addresses), command=opened.manifest["command"], resume=opened)

@@ -96,9 +96,17 @@ def _connections(strategy: Strategy) -> str:
 def _commands(strategy: Strategy) -> str:
     listed = "; ".join(strategy.commands) or "none"
     servers = strategy.servers(())
-    each = servers > 1 and not strategy.spreads_keys
+    each = strategy.commands_per_grant > len(strategy.commands)
     where = f", to each of {servers} servers: {strategy.commands_per_grant} a grant" if each else ""
     return f"{listed}{where}"
+
+
+def _connections(strategy: Strategy) -> str:
+    if not strategy.owns_connection:
+        return ""
+    if not strategy.shares_connections:
+        return "Each client has a session of its own with the database, and shares none."
+    return "Each client has one of its own to the first server, beside the shared ones."
 
 
 def _default(parameter: Parameter) -> str:
@@ -118,15 +126,18 @@ def _row(strategy: Strategy) -> dict[str, Any]:
         "commands": list(strategy.commands),
         "commands_per_grant": strategy.commands_per_grant,
         "servers": strategy.servers(()),
+        "server_kinds": [kind.value for kind in strategy.server_kinds],
         "replicas": strategy.replicas(()),
         "promise": strategy.promise,
         "exclusion": strategy.exclusion.value,
         "promises": sorted(strategy.promises),
+        "judged_by": strategy.judged_by.value,
         "holds_under": strategy.holds_under,
         "when_to_use": strategy.when_to_use,
         "when_not": strategy.when_not,
         "axes": axes_of(strategy),
         "owns_connection": strategy.owns_connection,
+        "shares_connections": strategy.shares_connections,
         "subscribes": strategy.subscribes,
         "parameters": [
             {

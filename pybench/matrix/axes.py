@@ -19,6 +19,8 @@ MOST_THREADS = 64
 MOST_KEYS_PER_GRANT = 8
 MOST_NESTED_ENTRIES = 16
 BACKEND_NAME = r"[a-z][a-z0-9_-]{0,31}"
+PLACE = rf"^{BACKEND_NAME}(\+{BACKEND_NAME})?$"
+"""One backend, or a Redis one and a Postgres one."""
 
 _LENGTH = {"anyOf": [{"const": 0}, {"type": "string"}], "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)"]}
 _RETRY_KINDS = ["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
@@ -73,7 +75,7 @@ def _share(value: object) -> float:
 def _backend(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise BadValue(f"{shown(value)} is not a backend", hint="say the name of one of backends")
-    return value.strip()
+    return "".join(value.split())
 
 
 def _strategy_schema() -> dict[str, Any]:
@@ -117,8 +119,9 @@ _TABLE = (
         _backend,
         str,
         DEFAULT_BACKEND,
-        "Where the locks live: a name of `backends`; every one of them when none is named.",
-        {"type": "string", "pattern": f"^{BACKEND_NAME}$"},
+        "Where the locks live: a name of `backends`, or two of them, `redis+postgres`, for locks of both; every one "
+        "that a lock can be on when none is named.",
+        {"type": "string", "pattern": PLACE},
     ),
     _count("concurrency", 1, 1_000_000, "Clients at a time."),
     _count("keys", 1, 10_000_000, "Locks that the clients choose from."),

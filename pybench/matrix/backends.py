@@ -1,4 +1,4 @@
-"""A backend of a matrix: servers that pybench starts, or those that it is given by their addresses.
+"""A backend of a matrix: servers of one kind that pybench starts, or those that it is given by their addresses.
 
 Promises: a password is never in `repr`, in an error, or in what is written down. `${NAME}` in an address is taken from
 the environment each time it is asked for, so that a matrix that is kept or shared holds no secret.
@@ -15,34 +15,55 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, PrivateAttr, 
 from pybench.errors import InputError
 from pybench.matrix.reading import reads
 from pybench.notation import BadValue, parse_choice, shown
+from pybench.strategies import ServerKind
 
 SOURCES = ("auto", "wheel", "path")
+PREPARATIONS = ("auto", "named", "unnamed")
 MOST_URLS = 32
-_URL_SCHEMA = {"type": "string", "pattern": "^\\s*(redis://|unix://|\\$\\{)"}
+_SCHEMES = {
+    "redis": ServerKind.REDIS,
+    "unix": ServerKind.REDIS,
+    "postgres": ServerKind.POSTGRES,
+    "postgresql": ServerKind.POSTGRES,
+}
+_URL_SCHEMA = {"type": "string", "pattern": f"^\\s*(({'|'.join(_SCHEMES)})://|\\$\\{{)"}
 
 _MASK = ":***@"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_KINDS_LATER = {"postgres": "Postgres", "postgresql": "Postgres", "cluster": "Cluster", "sentinel": "Sentinel"}
+_KINDS_LATER = {"cluster": "Cluster", "sentinel": "Sentinel"}
+_NAMES_OF_POSTGRES = ("postgres", "postgresql", "pg")
+"""Backends that are called so are of this kind where nothing else says of which they are."""
 
 
-def parse_kind(value: object) -> str:
-    """`redis`. Raises BadValue."""
+def parse_kind(value: object) -> ServerKind:
+    """`redis` or `postgres`. Raises BadValue."""
     if isinstance(value, str) and value in _KINDS_LATER:
-        raise BadValue(f"{_KINDS_LATER[value]} comes in a later version", hint="say redis")
-    return parse_choice(value, ("redis",))
+        raise BadValue(f"{_KINDS_LATER[value]} comes in a later version", hint="say redis or postgres")
+    return ServerKind(parse_choice(value, tuple(ServerKind)))
+
+
+def kind_of(url: str) -> ServerKind | None:
+    """What the scheme of an address says; None of one that says nothing known."""
+    return _SCHEMES.get(url.partition("://")[0].strip().lower())
 
 
 def parse_url(value: object) -> SecretStr:
-    """A `redis://` or `unix://` address, kept as written. Raises BadValue, which does not tell its password."""
+    """The address of a Redis or Postgres server, kept as written. Raises BadValue, which does not tell its password."""
     if not isinstance(value, str):
-        raise BadValue(f"{shown(value)} is not an address", hint="say redis://HOST:PORT or unix:///PATH")
-    # Here, for it brings the client library along, which a matrix without addresses does not need.
-    from pybench.servers.endpoint import Endpoint
-
+        raise BadValue(f"{shown(value)} is not an address", hint="say redis://HOST:PORT or postgresql://HOST/DATABASE")
     if _MASK in value:
         raise BadValue("the password of this address was not kept", hint="give it again, or write it as ${NAME}")
+    address = _filled(value.strip())
     try:
-        Endpoint.parse(_filled(value.strip()))
+        # Here, for they bring client libraries along, which a matrix without addresses does not need.
+        if kind_of(address) is ServerKind.POSTGRES:
+            from pybench.servers.postgres.endpoint import PostgresEndpoint
+
+            PostgresEndpoint.parse(address)
+        else:
+            from pybench.servers.endpoint import Endpoint
+
+            Endpoint.parse(address)
     except InputError as error:
         raise BadValue(error.message, hint=error.hint) from None
     return SecretStr(value.strip())
@@ -58,8 +79,11 @@ def parse_urls(value: object) -> tuple[SecretStr, ...]:
     urls = tuple(parse_url(one) for one in values)
     for index, url in enumerate(urls):
         if url in urls[:index]:
-            told = shown(_masked(url.get_secret_value()))
+            told = shown(shown_address(url.get_secret_value()))
             raise BadValue(f"{told} is given twice", hint="locks of several servers need each on its own")
+    if len(urls) > 1 and any(kind_of(_filled(url.get_secret_value())) is ServerKind.POSTGRES for url in urls):
+        hint = "no lock takes several databases, and none mixes kinds: name each under backends"
+        raise BadValue("a Postgres server is one of several addresses", hint=hint)
     return urls
 
 
@@ -68,13 +92,22 @@ def parse_source(value: object) -> str:
     return parse_choice(value, SOURCES)
 
 
+def parse_preparation(value: object) -> str:
+    """One of `PREPARATIONS`. Raises BadValue."""
+    return parse_choice(value, PREPARATIONS)
+
+
 class Backend(BaseModel):
     """Servers to measure on. Without `url` or `urls`, pybench starts them itself and ends them after the run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Annotated[Literal["redis"], PlainValidator(reads(parse_kind)), WithJsonSchema({"enum": ["redis"]})] = Field(
-        default="redis", description="Redis or Valkey."
+    written_kind: Annotated[
+        ServerKind | None, PlainValidator(reads(parse_kind)), WithJsonSchema({"enum": list(ServerKind)})
+    ] = Field(
+        default=None,
+        alias="kind",
+        description="Redis (or Valkey), or Postgres. Left out: what the address or else the backend's name says.",
     )
     written_url: Annotated[
         SecretStr | None,
@@ -84,7 +117,12 @@ class Backend(BaseModel):
         default=None,
         alias="url",
         description="The address of a server that is there already; ${NAME} is taken from the environment.",
-        examples=["redis://localhost:6379/0", "unix:///run/redis.sock", "redis://:${REDIS_PASSWORD}@db.example:6379"],
+        examples=[
+            "redis://localhost:6379/0",
+            "unix:///run/redis.sock",
+            "redis://:${REDIS_PASSWORD}@db.example:6379",
+            "postgresql://me:${PGPASSWORD}@db.example:5432/shop",
+        ],
     )
     written_urls: Annotated[
         tuple[SecretStr, ...] | None,
@@ -93,7 +131,8 @@ class Backend(BaseModel):
     ] = Field(
         default=None,
         alias="urls",
-        description="The addresses of several servers that know nothing of each other, for locks that take a majority.",
+        description="The addresses of several Redis servers that know nothing of each other, for locks that take a "
+        "majority.",
         examples=[["redis://10.0.0.1:6379", "redis://10.0.0.2:6379", "redis://10.0.0.3:6379"]],
     )
     source: Annotated[
@@ -104,12 +143,31 @@ class Backend(BaseModel):
         default="auto",
         description="Which server pybench starts: one from a Python wheel, one on PATH, or the first that there is.",
     )
+    prepare: Annotated[
+        Literal["auto", "named", "unnamed"],
+        PlainValidator(reads(parse_preparation)),
+        WithJsonSchema({"enum": list(PREPARATIONS)}),
+    ] = Field(
+        default="auto",
+        description="Postgres only: whether statements are prepared once for a session, or sent with each call, as a "
+        "pooler wants it that lends sessions by the transaction. auto: unnamed where a pooler is found.",
+    )
     _name: str = PrivateAttr(default="redis")
 
     @property
     def name(self) -> str:
         """Its name in the matrix."""
         return self._name
+
+    @property
+    def kind(self) -> ServerKind:
+        """What its servers speak."""
+        return self.written_kind or ServerKind.REDIS
+
+    @property
+    def kind_of_address(self) -> ServerKind | None:
+        """What the scheme of its address says; None where pybench starts its servers."""
+        return kind_of(self.urls[0].get_secret_value()) if self.is_given else None
 
     @property
     def is_given(self) -> bool:
@@ -129,7 +187,7 @@ class Backend(BaseModel):
     @property
     def shown_urls(self) -> tuple[str, ...]:
         """The addresses as written, their passwords masked: fit for screens and records."""
-        return tuple(_masked(url.get_secret_value()) for url in self._written)
+        return tuple(shown_address(url.get_secret_value()) for url in self._written)
 
     @property
     def _written(self) -> tuple[SecretStr, ...]:
@@ -137,16 +195,19 @@ class Backend(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """What a matrix would say, the password masked."""
+        further = {"prepare": self.prepare} if self.prepare != "auto" else {}
         if self.written_urls:
-            return {"kind": self.kind, "urls": list(self.shown_urls)}
+            return {"kind": self.kind.value, "urls": list(self.shown_urls), **further}
         if self.is_given:
-            return {"kind": self.kind, "url": self.shown_urls[0]}
-        return {"kind": self.kind, "source": self.source}
+            return {"kind": self.kind.value, "url": self.shown_urls[0], **further}
+        return {"kind": self.kind.value, "source": self.source, **further}
 
 
 def named(name: str, backend: Backend) -> Backend:
-    """`backend` under the name that its matrix gives it."""
-    copy = backend.model_copy()
+    """`backend` under the name that its matrix gives it, which says its kind where nothing else does."""
+    meant = ServerKind.POSTGRES if name in _NAMES_OF_POSTGRES else ServerKind.REDIS
+    kind = backend.written_kind or backend.kind_of_address or meant
+    copy = backend.model_copy(update={"written_kind": kind})
     copy._name = name
     return copy
 
@@ -160,7 +221,7 @@ def _filled(text: str) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def _masked(url: str) -> str:
+def shown_address(url: str) -> str:
     """The address as written: a password that is one `${NAME}` is no secret and stays."""
     from pybench.servers.endpoint import without_password
 

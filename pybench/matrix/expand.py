@@ -13,12 +13,17 @@ from typing import Any
 from pybench.cells import Cell
 from pybench.errors import InputError
 from pybench.matrix.axes import AXES, OWN_COLUMNS
-from pybench.matrix.checks import given, named_axes
+from pybench.matrix.checks import given, named_axes, strategies_of
 from pybench.matrix.models import Matrix
+from pybench.matrix.places import default_place, kinds_of_place, places
+from pybench.strategies import ServerKind
 from pybench.values import ClosedLoop, OpenLoop
 
 Point = dict[str, Any]
 """A parsed value for every axis."""
+
+_NOT_THERE = "none"
+"""The value of an axis that the servers of a cell do not have."""
 
 
 def expand(matrix: Matrix) -> list[Cell]:
@@ -27,7 +32,7 @@ def expand(matrix: Matrix) -> list[Cell]:
     cells: dict[str, Cell] = {}
     excluded = [given(part) for part in matrix.exclude]
     for point in itertools.chain(_product(matrix, excluded), _included(matrix)):
-        cell = _cell(point, further)
+        cell = _cell(_as_it_can_be(point, matrix), further)
         # An include that repeats a cell of the product adds nothing.
         cells.setdefault(cell.id, cell)
     if not cells:
@@ -47,10 +52,11 @@ def idle_excludes(matrix: Matrix) -> list[str]:
 
 def cell_id(point: Point) -> str:
     """The strategy with its arguments, then each axis off its default, by name."""
+    usual = {"backend": default_place(point["strategy"][0])}
     texts = [
         f"{name}={AXES[name].text(value)}"
         for name, value in sorted(point.items())
-        if name != "strategy" and value != AXES[name].default
+        if name != "strategy" and value not in (usual.get(name, AXES[name].default), _NOT_THERE)
     ]
     return " ".join([AXES["strategy"].text(point["strategy"]), *texts])
 
@@ -59,26 +65,39 @@ def _product(matrix: Matrix, excluded: Sequence[dict[str, tuple[Any, ...]]]) -> 
     axes, fixed = given(matrix.axes), given(matrix.fixed)
     if "strategy" not in {*axes, *fixed}:
         return
-    if "backend" not in {*axes, *fixed}:
-        axes["backend"] = tuple(matrix.backends)
-    names = [name for name in AXES if name in axes]
-    for values in itertools.product(*(axes[name] for name in names)):
-        point = _completed({**fixed, **dict(zip(names, values, strict=True))})
-        if not any(_matches(point, part) for part in excluded):
-            yield point
+    strategies = axes.pop("strategy", None) or (fixed["strategy"],)
+    named = axes.pop("backend", None) or ((fixed["backend"],) if "backend" in fixed else None)
+    for strategy in strategies:
+        where = _places(matrix, strategy[0], named)
+        for backend, *values in itertools.product(where, *axes.values()):
+            own = dict(zip(axes, values, strict=True))
+            point = _completed({**fixed, "strategy": strategy, "backend": backend, **own})
+            if not any(_matches(point, part) for part in excluded):
+                yield point
 
 
 def _included(matrix: Matrix) -> Iterator[Point]:
     fixed = given(matrix.fixed)
     for part in matrix.include:
-        named = {**fixed, **given(part)}
-        backends = [named["backend"]] if "backend" in named else list(matrix.backends)
-        for backend in backends:
-            yield _completed({**named, "backend": backend})
+        point = {**fixed, **given(part)}
+        named = [point["backend"]] if "backend" in point else None
+        for backend in _places(matrix, point["strategy"][0], named):
+            yield _completed({**point, "backend": backend})
+
+
+def _places(matrix: Matrix, strategy: str, named: Sequence[str] | None) -> list[str]:
+    return places(strategy, matrix.backends, named=named, beside=strategies_of(matrix))
 
 
 def _completed(named: Point) -> Point:
     return {name: named.get(name, axis.default) for name, axis in AXES.items()}
+
+
+def _as_it_can_be(point: Point, matrix: Matrix) -> Point:
+    """`point` without what its servers do not have: the persistence of Redis is none of a database's."""
+    if ServerKind.REDIS in kinds_of_place(point["backend"], matrix.backends):
+        return point
+    return {**point, "appendfsync": _NOT_THERE}
 
 
 def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:

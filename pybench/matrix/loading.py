@@ -15,25 +15,29 @@ from typing import Any
 from pydantic import ValidationError
 
 from pybench.errors import InputError
-from pybench.matrix.axes import AXES, DEFAULT_BACKEND
-from pybench.matrix.backends import Backend
+from pybench.matrix.axes import AXES
+from pybench.matrix.backends import Backend, kind_of, named, shown_address
 from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
 from pybench.matrix.reader import Document
 from pybench.matrix.reading import ERROR_TYPE
 from pybench.notation import BadValue, is_text, shown, split_list, suggestion
+from pybench.strategies import ServerKind
 
 OPTIONS_HINT = "`pybench run --help` lists every option"
 
 _ONE_VALUE = ("name", "seed", "trials", "duration", "warmup")
 _BLOCKS = ("axes", "fixed", "exclude", "include", "backends", "thresholds", "allow")
 _PARTS_OF_AXES = ("axes", "fixed", "exclude", "include")
+_KINDS = tuple(kind.value for kind in ServerKind)
 _TOP = tuple(field.alias or name for name, field in Matrix.model_fields.items())
 _BACKEND = tuple(field.alias or name for name, field in Backend.model_fields.items())
 
 Flags = dict[Path, str]
 """The option that a path of the matrix came from."""
+Spare = set[str]
+"""The backends that nobody named: they are there where strategies need them."""
 Line = Callable[[Problem], str]
 Place = tuple[bool, Position]
 """Whether an option is to blame, and the line and column: problems are told in the order of the file."""
@@ -43,12 +47,12 @@ def load_matrix(path: str | FilePath, text: str | None = None, /, **options: obj
     """The matrix in the file at `path`, its `name` that of the file unless it says one.
 
     `text` is what the file holds, where that is read already. `options` are those of `matrix_from_options`; an axis
-    among them replaces the file's, thresholds are added, and a server replaces all backends. Raises InputError that
-    tells every problem with its place.
+    among them replaces the file's, thresholds are added, and a server replaces all backends of its kind. Raises
+    InputError that tells every problem with its place.
     """
     document = Document.parse(str(path), read_text(FilePath(path)) if text is None else text)
     raw: dict[str, Any] = {"name": _name_from(FilePath(path)), **document.values}
-    flags = _overlay(raw, options)
+    flags, spare = _overlay(raw, options)
 
     def line(problem: Problem) -> str:
         flag = _flag(problem.path, flags)
@@ -59,7 +63,8 @@ def load_matrix(path: str | FilePath, text: str | None = None, /, **options: obj
         return of_option, (1, 1) if of_option else document.position(problem)
 
     # Each line says what to do; what remains is to see whether it is done.
-    return _checked(raw, line, f"`pybench plan {quote(str(path))}` checks it again, and measures nothing", place)
+    hint = f"`pybench plan {quote(str(path))}` checks it again, and measures nothing"
+    return _checked(raw, line, hint, place, spare=spare)
 
 
 def matrix_from_options(**options: object) -> Matrix:
@@ -67,17 +72,18 @@ def matrix_from_options(**options: object) -> Matrix:
 
     Every axis takes a text or a list of texts, which may hold several values with commas between them. Beside them:
     `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a URL, or a
-    list of them, each of another server), `servers` (`wheel` or `path`; `auto` leaves what there is). Raises InputError
-    that names the option of every problem, and TypeError for an option that no matrix has.
+    list of them, each of another server), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` leaves what there
+    is). Raises InputError that names the option of every problem, and TypeError for an option that no matrix has.
     """
     raw: dict[str, Any] = {}
-    flags = {("axes", "strategy"): "--strategy", **_overlay(raw, options)}
+    overlaid, spare = _overlay(raw, options)
+    flags = {("axes", "strategy"): "--strategy", **overlaid}
 
     def line(problem: Problem) -> str:
         flag = _flag(problem.path, flags)
         return f"{flag}: {problem.advice}" if flag else problem.advice
 
-    return _checked(raw, line, OPTIONS_HINT)
+    return _checked(raw, line, OPTIONS_HINT, spare=spare)
 
 
 def matrix_from_mapping(values: Mapping[str, object]) -> Matrix:
@@ -86,12 +92,17 @@ def matrix_from_mapping(values: Mapping[str, object]) -> Matrix:
 
 
 def _checked(
-    raw: dict[str, Any], line: Line, hint: str, place: Callable[[Problem], Place] = lambda _: (True, (1, 1))
+    raw: dict[str, Any],
+    line: Line,
+    hint: str,
+    place: Callable[[Problem], Place] = lambda _: (True, (1, 1)),
+    *,
+    spare: Spare | None = None,
 ) -> Matrix:
     # A block whose every line is commented out reads as nothing: that is meant as not given.
-    values = {name: value for name, value in raw.items() if not (value is None and name in _BLOCKS)}
+    values = {name: value for name, value in raw.items() if not (value in (None, {}) and name in _BLOCKS)}
     try:
-        return Matrix.model_validate(values)
+        return Matrix.model_validate(values, context={"spare": spare or set()})
     except ValidationError as error:
         raise_all(sorted(_problems(error), key=place), line, hint=hint)
         raise AssertionError("a validation error holds at least one problem") from error
@@ -101,9 +112,11 @@ def _name_from(path: FilePath) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "run"
 
 
-def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> Flags:
+def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> tuple[Flags, Spare]:
     """Put `options` over `raw`."""
     flags: Flags = {}
+    in_file = raw.get("backends")
+    spare = set() if in_file else {kind.value for kind in ServerKind}
     for name, value in options.items():
         if value is None or value in ([], ()):
             continue
@@ -122,15 +135,38 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> Flags:
             if isinstance(before, list):
                 raw[block] = [*before, *added]
                 flags |= {(block, len(before) + index): flag for index in range(len(added))}
-        elif name == "redis":
-            urls = [value] if isinstance(value, str) else list(value)
-            raw["backends"] = {DEFAULT_BACKEND: {"url": urls[0]} if len(urls) == 1 else {"urls": urls}}
-            flags[("backends",)] = flag
-        elif name == "servers":
-            _overlay_source(raw, str(value), flags)
-        else:
+        elif name in _KINDS:
+            _overlay_addresses(raw, ServerKind(name), [value] if isinstance(value, str) else list(value))
+            flags[("backends", name)] = flag
+            spare.discard(name)
+        elif name != "servers":
             raise TypeError(f"a matrix has no option {name}")
-    return flags
+    # Behind the addresses: it is about the servers that have none.
+    _overlay_source(raw, str(options.get("servers") or "auto"), flags)
+    return flags, spare
+
+
+def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[str]) -> None:
+    """Put the servers at `urls` in the place of all backends of `kind`, under its name. Raises InputError."""
+    for url in urls:
+        if kind_of(url) not in (None, kind):
+            raise InputError(
+                f"--{kind}: {shown_address(url)} is not the address of a {kind.label} server",
+                hint=f"--{kind_of(url)} takes it",
+            )
+    others = raw.get("backends") or {known: {} for known in _KINDS}
+    if isinstance(others, Mapping):
+        kept = {name: backend for name, backend in others.items() if _kind_of(name, backend) != kind}
+        given = {kind.value: {"kind": kind.value, **({"url": urls[0]} if len(urls) == 1 else {"urls": urls})}}
+        raw["backends"] = {**given, **kept} if kind is ServerKind.REDIS else {**kept, **given}
+
+
+def _kind_of(name: str, backend: object) -> ServerKind | None:
+    """The kind of a backend that is not checked yet; None where it is none."""
+    try:
+        return named(name, Backend.model_validate(backend or {})).kind
+    except ValidationError:
+        return None
 
 
 def _require_text(flag: str, value: object) -> None:
@@ -154,12 +190,12 @@ def _overlay_axis(raw: dict[str, Any], name: str, value: str | Sequence[str], fl
 
 def _overlay_source(raw: dict[str, Any], source: str, flags: Flags) -> None:
     """Say where the servers to start come from; `auto` is the default and leaves what a file says."""
-    backends = raw.get("backends") or {DEFAULT_BACKEND: {}}
+    backends = raw.get("backends") or {kind: {} for kind in _KINDS}
     if source == "auto" or not isinstance(backends, Mapping):
         return
     raw["backends"] = dict(backends)
     for name, backend in backends.items():
-        if backend is None or (isinstance(backend, Mapping) and "url" not in backend):
+        if backend is None or (isinstance(backend, Mapping) and not {"url", "urls"} & set(backend)):
             raw["backends"][name] = {**(backend or {}), "source": source}
             flags["backends", name, "source"] = "--servers"
 

@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    ValidationInfo,
     WithJsonSchema,
     create_model,
     model_validator,
@@ -23,12 +24,14 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from pybench.durations import MS, S, format_duration, parse_duration
-from pybench.matrix.axes import AXES, BACKEND_NAME, DEFAULT_BACKEND
+from pybench.matrix.axes import AXES, BACKEND_NAME
 from pybench.matrix.backends import Backend, named
-from pybench.matrix.checks import given, problems_of
+from pybench.matrix.checks import backends_named, given, places_of, problems_of, strategies_of
+from pybench.matrix.places import parts_of_place
 from pybench.matrix.reading import ERROR_TYPE, reads
 from pybench.matrix.thresholds import Threshold, parse_threshold, threshold_schema
 from pybench.notation import BadValue, parse_choice, parse_count, shown
+from pybench.strategies import CATALOGUE, ServerKind
 
 SCHEMA_NUMBER = 1
 ALLOWABLE = ("hold-beyond-ttl",)
@@ -113,11 +116,15 @@ def _backends(value: object) -> object:
     for name in value:
         if not re.fullmatch(BACKEND_NAME, str(name)):
             raise BadValue(f"{shown(name)} cannot name a backend", hint="lower-case letters, digits, - and _")
-    return {name: {} if backend is None else backend for name, backend in value.items()} or {DEFAULT_BACKEND: {}}
+    return {name: {} if backend is None else backend for name, backend in value.items()}
 
 
 def _with_names(backends: dict[str, Backend]) -> dict[str, Backend]:
     return {name: named(name, backend) for name, backend in backends.items()}
+
+
+def _one_of_each_kind() -> dict[str, Backend]:
+    return _with_names({kind.value: Backend() for kind in ServerKind})
 
 
 _DURATION_SCHEMA = {"anyOf": [{"const": 0}, {"type": "string"}], "examples": ["2s", "500ms"]}
@@ -175,9 +182,9 @@ class Matrix(BaseModel):
         examples=[[{"strategy": "mutex", "retry": "none"}]],
     )
     backends: Annotated[dict[str, Backend], BeforeValidator(reads(_backends)), AfterValidator(_with_names)] = Field(
-        default_factory=lambda: {DEFAULT_BACKEND: Backend()},
-        description="Name -> server. None: one called redis, which pybench starts.",
-        examples=[{"mine": {"url": "redis://:${REDIS_PASSWORD}@localhost:6379/0"}}],
+        default_factory=_one_of_each_kind,
+        description="Name -> server. None: redis and postgres, those that the strategies need, which pybench starts.",
+        examples=[{"mine": {"url": "redis://:${REDIS_PASSWORD}@localhost:6379/0"}, "postgres": {}}],
     )
     thresholds: tuple[
         Annotated[Threshold, PlainValidator(reads(parse_threshold)), WithJsonSchema(threshold_schema())], ...
@@ -194,11 +201,27 @@ class Matrix(BaseModel):
     ] = Field(default=(), description="Cells that the plan refuses otherwise.", examples=[list(ALLOWABLE)])
 
     @model_validator(mode="after")
-    def _names_agree(self) -> Matrix:
+    def _names_agree(self, info: ValidationInfo) -> Matrix:
+        self._drop_what_nobody_asked_for(info.context or {})
         problems = problems_of(self)
         if problems:
             raise PydanticCustomError(ERROR_TYPE, "the parts do not agree", {"problems": problems})
         return self
+
+    def _drop_what_nobody_asked_for(self, context: dict[str, Any]) -> None:
+        """Leave only those of the `spare` backends, and of those by default, that strategies need."""
+        spare = set(context.get("spare", ())) | (set() if "backends" in self.model_fields_set else set(self.backends))
+        places = [place for _, _, found in places_of(self) for place in found]
+        said = [place for _, place in backends_named(self)]
+        wanted = {name for place in (*places, *said) for name in parts_of_place(place)}
+        kinds = {kind for strategy in strategies_of(self) for kind in CATALOGUE[strategy].server_kinds}
+        kept = {
+            name: backend
+            for name, backend in self.backends.items()
+            if name not in spare or name in wanted or backend.kind in kinds
+        }
+        # The model is frozen for everybody else. One that needs nothing is refused for that, and not for this.
+        self.__dict__["backends"] = kept or self.backends
 
     def to_dict(self) -> dict[str, Any]:
         """The matrix in canonical text, passwords masked; `matrix_from_mapping` reads it back to an equal matrix."""

@@ -22,7 +22,7 @@ warmup: 500ms # ... after this
 
 # Every combination of these values is a cell.
 axes:
-  strategy: [none, naive, mutex] # `pybench strategies` lists them
+  strategy: [none, naive, mutex] # `pybench strategies` lists them, those of Postgres, too
   concurrency: [1, 16, 64] # clients at a time
   keys: [1, 1000] # one hot lock, or many cold ones
 
@@ -49,10 +49,12 @@ exclude:
 include:
   - {{strategy: mutex, concurrency: 64, retry: none}}
 
-# Without this block pybench starts a server itself, and ends it after the run.
+# Without this block pybench starts what the strategies need (Redis, Postgres, or both), and ends it after the run.
 # backends:
 #   mine: {{url: "redis://:${{REDIS_PASSWORD}}@localhost:6379/0"}}
 #   own: {{source: path}}
+#   theirs: {{url: "postgresql://me:${{PGPASSWORD}}@localhost:5432/shop"}}
+#   postgres: {{}}
 
 # Missed: exit code 10.
 thresholds:

@@ -135,11 +135,13 @@ def control_rows(manifest: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
 def baseline_sentences(manifest: Mapping[str, Any]) -> list[str]:
     """What of every figure is the wire's and the client's, not the lock's; one sentence for each setting measured."""
     entries = manifest.get("baseline") or []
-    varied = [name for name in ("backend", "appendfsync", "poll") if len({entry.get(name) for entry in entries}) > 1]
+    # A database has no appendfsync: that is no other setting of it.
+    told = {name: {entry.get(name) for entry in entries} - {"none"} for name in ("backend", "appendfsync", "poll")}
+    varied = [name for name, values in told.items() if len(values) > 1]
     sentences = []
     for entry in entries:
         call, work = entry.get("round_trip_us"), entry.get("client_cpu_us_per_grant")
-        which = ", ".join(f"{name} {entry.get(name)}" for name in varied)
+        which = ", ".join(f"{name} {entry.get(name)}" for name in varied if entry.get(name) in told[name])
         of_call = f"one idle call takes {format_us(call)}" if call is not None else "an idle call was not measured"
         of_client = f", and the client's own work takes {format_us(work)} a grant" if work is not None else ""
         sentence = f"{f'with {which}, ' if which else ''}{of_call}{of_client}."

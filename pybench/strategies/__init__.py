@@ -19,6 +19,7 @@ from pybench.strategies.entry import (
     Parameter,
     Promise,
     Scalar,
+    ServerKind,
     Strategy,
 )
 from pybench.strategies.parse import arguments_text, parse_strategy, strategy_text
@@ -36,6 +37,7 @@ __all__ = [
     "Parameter",
     "Promise",
     "Scalar",
+    "ServerKind",
     "Strategy",
     "arguments_text",
     "parse_strategy",

@@ -5,7 +5,7 @@ Promises: plain data, and functions of an entry and its arguments alone. Does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
 from pybench.notation import format_number, parse_choice, parse_count, parse_number
@@ -60,6 +60,20 @@ class Family(StrEnum):
     CONTROL = "the control"
     ONE_SERVER = "one Redis or Valkey server"
     SEVERAL_SERVERS = "several Redis or Valkey servers"
+    DATABASE = "one Postgres server"
+    BOTH = "a Redis or Valkey server and a Postgres server"
+
+
+class ServerKind(StrEnum):
+    """What a server speaks."""
+
+    REDIS = "redis"
+    POSTGRES = "postgres"
+
+    @property
+    def label(self) -> str:
+        """As people write it."""
+        return self.value.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +134,22 @@ class Parameter:
     allowed: Choice | Count | Number
     default: Scalar
     meaning: str
+    of_session: bool = False
+    """Whether it is a setting of the database's sessions, of which the lock itself knows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """One entry of the catalogue; its texts are whole sentences for people.
 
-    Where its parameters are called `nodes`, `replicas`, `permits`, `drift_factor`, `renew` or `max_hold_ms`, they mean
-    what the functions below make of them.
+    Where its parameters are called `nodes`, `replicas`, `permits`, `drift_factor`, `renew`, `max_hold_ms`, `session`,
+    `wait`, `lock_timeout_ms` or `synchronous_commit`, they mean what is made of them here and in `pybench.trials`.
     """
 
     name: str
     summary: str
     commands: tuple[str, ...]
-    """What one uncontended grant of one key sends, in order; to each server unless `spreads_keys`."""
+    """What one uncontended grant of one key sends, in order; to each of its `nodes` unless `spreads_keys`."""
     promise: str
     holds_under: str
     """The faults under which the promise holds, and those under which it does not."""
@@ -142,7 +158,11 @@ class Strategy:
     exclusion: Exclusion
     lease: Lease
     family: Family = Family.ONE_SERVER
+    server_kinds: tuple[ServerKind, ...] = (ServerKind.REDIS,)
+    """Of its servers, in the order in which the core counts them; none for what asks no server, and is on any."""
     judged_by: Judge = Judge.BELIEF
+    uses_rows: bool = False
+    """Whether each key is a row of a table of the database."""
     promises: frozenset[Promise] = frozenset()
     extends_lease: bool = False
     """Whether a watchdog renews the lease while the lock is held."""
@@ -157,7 +177,9 @@ class Strategy:
     takes_many_keys: bool = False
     """Whether one grant may be of several keys: `keys_per_grant`."""
     owns_connection: bool = False
-    """Whether each client has a connection of its own to the first server, beside the shared ones."""
+    """Whether each client has a connection of its own to the first server."""
+    shares_connections: bool = True
+    """Whether anything goes over connections that clients share."""
     subscribes: bool = False
     """Whether there are as many connections to the first server as clients share once more, to subscribe over."""
     parameters: tuple[Parameter, ...] = ()
@@ -169,7 +191,7 @@ class Strategy:
 
     def commands_of_a_grant(self, arguments: Arguments) -> int:
         """Commands that one uncontended grant of one key sends, to all servers together."""
-        return len(self.commands) * (1 if self.spreads_keys else self.servers(arguments))
+        return len(self.commands) * (1 if self.spreads_keys else self._count("nodes", arguments, otherwise=1))
 
     def argument(self, name: str, arguments: Arguments) -> Scalar | None:
         """The value of the argument `name`, given or by default; None for a strategy that has no such argument."""
@@ -178,11 +200,34 @@ class Strategy:
 
     def servers(self, arguments: Arguments) -> int:
         """How many servers, independent of each other, a cell needs."""
-        return self._count("nodes", arguments, otherwise=1)
+        return sum(self.servers_of_kind(kind, arguments) for kind in self.server_kinds) or 1
+
+    def servers_of_kind(self, kind: ServerKind, arguments: Arguments) -> int:
+        """How many of them are of `kind`."""
+        if kind not in self.server_kinds:
+            return 0
+        return self._count("nodes", arguments, otherwise=1) if kind is ServerKind.REDIS else 1
 
     def replicas(self, arguments: Arguments) -> int:
         """How many replicas its server needs."""
         return self._count("replicas", arguments, otherwise=0)
+
+    def with_arguments(self, arguments: Arguments) -> Strategy:
+        """The same entry as it is with `arguments`: clients that share a session are promised nothing."""
+        return replace(self, exclusion=Exclusion.NOTHING) if self._shares_session(arguments) else self
+
+    def opens_own_connections(self, arguments: Arguments) -> bool:
+        """Whether each client of a cell has a connection of its own to the first server."""
+        return self.owns_connection and not self._shares_session(arguments)
+
+    def opens_shared_connections(self, arguments: Arguments) -> bool:
+        """Whether a cell opens connections that clients share."""
+        return self.shares_connections or self._shares_session(arguments)
+
+    def arguments_of_lock(self, arguments: Arguments) -> Arguments:
+        """Those of `arguments` that the lock itself knows."""
+        of_session = {parameter.name for parameter in self.parameters if parameter.of_session}
+        return tuple((name, value) for name, value in arguments if name not in of_session)
 
     def permits(self, arguments: Arguments) -> int:
         """How many may hold one key at a time."""
@@ -210,6 +255,9 @@ class Strategy:
             return lease_ms
         most_ms = self._count("max_hold_ms", arguments, otherwise=0)
         return max(lease_ms, most_ms) if most_ms else None
+
+    def _shares_session(self, arguments: Arguments) -> bool:
+        return self.argument("session", arguments) == "shared"
 
     def _count(self, name: str, arguments: Arguments, *, otherwise: int) -> int:
         value = self.argument(name, arguments)

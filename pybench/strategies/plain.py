@@ -17,6 +17,7 @@ NONE = Strategy(
     exclusion=Exclusion.NOTHING,
     lease=Lease.NONE,
     family=Family.CONTROL,
+    server_kinds=(),
 )
 
 NAIVE = Strategy(

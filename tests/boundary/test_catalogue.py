@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from pybench import _core
-from pybench.impossible import NO_LIMITS, why_impossible
+from pybench.impossible import why_impossible
+from pybench.limits import NO_LIMITS
 from pybench.matrix import expand, matrix_from_options
-from pybench.servers import Server, ServerPool
-from pybench.servers.binaries import Source
+from pybench.needs import largest, parts_of, servers_in
+from pybench.servers import ServerPool
+from pybench.stage import sides_of
 from pybench.strategies import CATALOGUE, Choice, Parameter, Scalar
 from tests.core_trials import fixed
 
-
-@dataclass(frozen=True)
-class Backend:
-    name: str = "here"
-    urls: tuple[Any, ...] = ()
-    source: Source = "auto"
-    kind: Literal["redis"] = "redis"
+TRIALS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +28,21 @@ def pool() -> Iterator[ServerPool]:
         yield pool
 
 
-def servers_for(pool: ServerPool, name: str) -> list[Any]:
-    strategy = CATALOGUE[name]
-    found: list[Server] = pool.get(Backend(), servers=strategy.servers(()), replicas=strategy.replicas(()))
-    return [server.core_spec() for server in found]
+@contextlib.contextmanager
+def servers_for(pool: ServerPool, strategy: str) -> Iterator[list[Any]]:
+    """The servers that `strategy` is measured on, as the core takes them, with its table where it has one."""
+    matrix = matrix_from_options(strategy=strategy)
+    (cell,) = expand(matrix)
+    demands = largest([cell])
+    servers = [
+        server for part in parts_of(cell) for server in servers_in(pool, matrix, part.group, demands[part.group])
+    ]
+    sides = sides_of(cell, servers, matrix.backends, run_id="0", trial=next(TRIALS))
+    for side in sides:
+        side.prepare()
+    yield [side.spec() for side in sides]
+    for side in sides:
+        side.clear()
 
 
 def edges(parameter: Parameter) -> list[Scalar]:
@@ -47,14 +55,15 @@ EDGES = [
     (name, parameter.name, value)
     for name, strategy in CATALOGUE.items()
     for parameter in strategy.parameters
+    if not parameter.of_session
     for value in edges(parameter)
 ]
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_grant_that_nobody_contends_sends_what_the_catalogue_lists(make_spec, pool, name):
-    spec = make_spec(strategy=name, concurrency=1, hold=fixed(1), servers=servers_for(pool, name))
-    totals = _core.Trial(spec).run().totals
+    with servers_for(pool, name) as servers:
+        totals = _core.Trial(make_spec(strategy=name, concurrency=1, hold=fixed(1), servers=servers)).run().totals
     assert totals["grants"] > 5
     # The last grant may be cut off by the end of the trial, and a queue is made once.
     each = CATALOGUE[name].commands_per_grant
@@ -64,23 +73,27 @@ def test_a_grant_that_nobody_contends_sends_what_the_catalogue_lists(make_spec, 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 @pytest.mark.parametrize("ttl_ms", [1, 2, 3, 1_001])
-def test_a_plan_refuses_the_leases_that_the_core_refuses(make_spec, server, name, ttl_ms):
+def test_a_plan_refuses_the_leases_that_the_core_refuses(make_spec, pool, name, ttl_ms):
     matrix = matrix_from_options(strategy=name, ttl=f"{ttl_ms}ms")
     (cell,) = expand(matrix)
-    servers = [server.core_spec()] * CATALOGUE[name].servers(())
-    spec = make_spec(strategy=name, ttl_ms=ttl_ms, servers=servers)
-    if why_impossible(cell, matrix, NO_LIMITS) is None:
-        _core.Trial(spec)
-    else:
-        with pytest.raises(ValueError, match=r"drift allowance|shorter than the lease"):
+    with servers_for(pool, name) as servers:
+        spec = make_spec(strategy=name, ttl_ms=ttl_ms, servers=servers)
+        if why_impossible(cell, matrix, NO_LIMITS) is None:
             _core.Trial(spec)
+        else:
+            with pytest.raises(ValueError, match=r"drift allowance|shorter than the lease"):
+                _core.Trial(spec)
 
 
 @pytest.mark.parametrize(("name", "argument", "value"), EDGES)
-def test_the_core_takes_every_argument_as_far_as_the_catalogue_does(make_spec, server, name, argument, value):
-    servers = [server.core_spec()] * CATALOGUE[name].servers(((argument, value),))
+def test_the_core_takes_every_argument_as_far_as_the_catalogue_does(make_spec, pool, name, argument, value):
+    # Clients of one session cannot wait there.
+    args = {argument: value} | ({"wait": "try"} if (argument, value) == ("session", "shared") else {})
     patient = {"patience_ns": 120_000_000_000, "ttl_ms": 120_000}
-    _core.Trial(make_spec(strategy=name, args={argument: value}, servers=servers, **patient))
+    with servers_for(pool, name) as servers:
+        if CATALOGUE[name].argument("nodes", ()) is not None:
+            servers = servers[:1] * CATALOGUE[name].servers(tuple(args.items()))
+        _core.Trial(make_spec(strategy=name, args=args, servers=servers, **patient))
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -31,6 +31,7 @@ def pybench_inside(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("PYBENCH_REDIS_URL", raising=False)
+    monkeypatch.delenv("PYBENCH_POSTGRES_URL", raising=False)
 
     def run(*arguments: str) -> Answer:
         code = answer(list(arguments))

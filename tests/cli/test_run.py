@@ -19,7 +19,7 @@ from command_line import COMMAND, PASSWORD, QUICK, Answer, GivenServer, Pybench,
 from pybench.cells import Cell
 from pybench.control import control_cell
 from pybench.records import load
-from pybench.strategies import CATALOGUE, Exclusion
+from pybench.strategies import CATALOGUE, Exclusion, ServerKind
 from tests.redis_client import connect
 
 SMALL = ["-s", "none,mutex", "--concurrency", "8", "--hold", "200us", *QUICK]
@@ -129,8 +129,8 @@ def test_a_missed_threshold_is_named_and_exits_10(pybench: Pybench):
 def test_a_control_that_is_not_caught_makes_the_run_void_and_exits_22(
     pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch
 ):
-    def alone(cells: Iterable[Cell], backend: str) -> Cell:
-        return dataclasses.replace(control_cell(cells, backend), concurrency=1)
+    def alone(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
+        return dataclasses.replace(control_cell(cells, backend, kind), concurrency=1)
 
     monkeypatch.setattr("pybench.control.control_cell", alone)
     answer = pybench_inside("run", *SMALL)

@@ -46,9 +46,20 @@ def test_a_plan_as_json_holds_the_same(pybench_inside: Pybench, snapshot: Snapsh
     assert masked(pybench_inside("plan", "shop.yaml", "--json").out) == snapshot
 
 
+def test_a_plan_of_both_kinds_of_server_says_which_are_started_and_which_are_given(
+    pybench_inside: Pybench, snapshot: SnapshotAssertion
+):
+    locks = ["-s", "mutex", "-s", "pg-row(wait=nowait)", "-s", "layered", "--concurrency", "16,2000"]
+    assert masked(pybench_inside("plan", *locks).out) == snapshot
+    given = ["--redis", "redis://h", "--postgres", "postgresql://me:hunter2@h/shop"]
+    assert masked(pybench_inside("plan", *locks, *given).out) == snapshot
+
+
 def test_the_strategies_are_listed_in_brief_and_told_in_full(pybench_inside: Pybench, snapshot: SnapshotAssertion):
     assert pybench_inside("strategies").out == snapshot
     assert pybench_inside("strategies", "mutex").out == snapshot
+    assert pybench_inside("strategies", "pg-advisory").out == snapshot
+    assert pybench_inside("strategies", "layered").out == snapshot
 
 
 def test_the_version_names_the_core_too(pybench_inside: Pybench, snapshot: SnapshotAssertion):
@@ -68,6 +79,9 @@ def test_the_version_names_the_core_too(pybench_inside: Pybench, snapshot: Snaps
         "run --resume nowhere",
         "run --resume nowhere --keys 5",
         "run -s mutex --redis rediss://example.org",
+        "run -s pg-row --postgres postgresql://h/d?sslmode=verify-full",
+        "run -s pg-row --postgres redis://h",
+        "run -s pg-row(wait=try)",
         "plan -s mutex(",
         "strategies mutx",
         "report nowhere",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pybench import control, job, runner, trials
+from pybench import control, job, runner, stage, trials
 from pybench.exits import Exit
 from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
@@ -38,7 +38,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(control, name, ms * MS)
     monkeypatch.setattr(trials, "PATIENCE_NS", 50 * MS)
     monkeypatch.setattr(trials, "REST_NS", 200 * MS)
-    monkeypatch.setattr(runner, "read_figures", functools.partial(read_figures, seconds=0.5))
+    monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
     monkeypatch.setattr(runner, "PARTING_S", 0.2)
 
 
@@ -142,7 +142,7 @@ def test_a_run_goes_on_when_its_server_has_memory_again_and_leaves_no_key(given:
         assert client.dbsize() == 0
         client.config_set("maxmemory", "0")
     opened = open_run(tmp_path / "run")
-    after = job.carry_out(Job(matrix_of(opened, [url_of(given)]), command=[], resume=opened)).run.trials
+    after = job.carry_out(Job(matrix_of(opened, {"redis": [url_of(given)]}), command=[], resume=opened)).run.trials
     assert len(after) == 3
     assert set(before["started_at"]) < set(after["started_at"])
 

@@ -6,6 +6,7 @@ import pytest
 
 from pybench import control
 from pybench.matrix import expand, matrix_from_options
+from pybench.strategies import ServerKind
 
 
 def cells(**options: str):
@@ -17,12 +18,28 @@ def cells(**options: str):
     [("0", 0), ("200us,5ms", 200_000), ("2s", 1_000_000), ("exp(300us)", 207_944)],
 )
 def test_an_idle_call_comes_after_the_cells_shortest_hold(holds, held_ns):
-    cell = control.round_trip_cell(cells(hold=holds, ttl="10s", concurrency="1,16"))
+    cell = control.round_trip_cell(cells(hold=holds, ttl="10s", concurrency="1,16"), "redis", ServerKind.REDIS)
     assert cell.hold.median() == held_ns
     assert (cell.strategy, cell.concurrency, cell.keys) == ("mutex", 1, 1)
 
 
+def test_an_idle_call_to_a_database_is_an_advisory_lock_that_does_not_wait():
+    mixed = expand(matrix_from_options(strategy="layered,pg-row", keys="5", concurrency="1,16"))
+    cell = control.round_trip_cell(mixed, "postgres", ServerKind.POSTGRES)
+    assert (cell.strategy, cell.args, cell.backend) == ("pg-advisory", (("wait", "try"),), "postgres")
+    assert (cell.concurrency, cell.keys, cell.appendfsync) == (1, 1, "none")
+
+
+def test_a_lock_of_two_servers_has_the_control_of_each():
+    cells_ = expand(matrix_from_options(strategy="layered", concurrency="16"))
+    of = [control.control_cell(cells_, kind.value, kind) for kind in ServerKind]
+    assert [(cell.id, cell.backend, cell.strategy) for cell in of] == [
+        ("control of redis", "redis", "none"),
+        ("control of postgres", "postgres", "none"),
+    ]
+
+
 def test_the_control_has_two_clients_or_more_on_each_of_the_most_threads():
-    cell = control.control_cell(cells(threads="1,8", concurrency="16"), "redis")
+    cell = control.control_cell(cells(threads="1,8", concurrency="16"), "redis", ServerKind.REDIS)
     assert (cell.strategy, cell.concurrency, cell.threads, cell.keys) == ("none", 16, 8, 1)
     assert cell.hold.median() == 1_000_000

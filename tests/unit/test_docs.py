@@ -90,6 +90,7 @@ def test_every_link_leads_to_a_file_and_a_heading_that_exist(page):
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_matrix_of_the_manual_can_be_planned(page, tmp_path, monkeypatch):
     monkeypatch.setenv("REDIS_PASSWORD", "secret")
+    monkeypatch.setenv("PGPASSWORD", "secret")
     for number, text in enumerate(blocks(page, "yaml")):
         file = tmp_path / f"matrix-{number}.yaml"
         file.write_text(text)

@@ -223,8 +223,8 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
             "m.yaml:2:34: a source is for servers that pybench starts, this one has an address; leave one of them out",
         ),
         (
-            "axes: {strategy: mutex}\nbackends: {a: {kind: postgres}}\n",
-            "m.yaml:2:22: backends.a.kind: Postgres comes in a later version; say redis",
+            "axes: {strategy: mutex}\nbackends: {a: {kind: sentinel}}\n",
+            "m.yaml:2:22: backends.a.kind: Sentinel comes in a later version; say redis or postgres",
         ),
         (
             "axes: {strategy: mutex}\nbackends: {A: {}}\n",

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybench.errors import InputError
-from pybench.impossible import Limits, drift_ns
+from pybench.impossible import drift_ns
+from pybench.limits import Limits
 from pybench.matrix import expand, load_matrix, matrix_from_mapping, matrix_from_options
 from pybench.plan import Plan, block_order, make_plan, quickened
 
@@ -88,8 +89,8 @@ def test_more_connections_than_anybody_takes_are_refused():
 
 
 def test_the_limits_of_this_machine_can_be_had():
-    limits = Limits.of_this_machine({"redis": 5})
-    assert limits.maxclients == {"redis": 5}
+    limits = Limits.of_this_machine()
+    assert limits.maxclients == {}
     assert limits.open_files is None or limits.open_files > 0
 
 
@@ -181,14 +182,17 @@ def test_cells_share_the_first_of_the_servers_that_the_largest_needs_and_one_wit
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"strategy": "mutex", "read_share": "0.5"}, "mutex knows no readers; say read_share: 0, or read-write"),
+        (
+            {"strategy": "mutex", "read_share": "0.5"},
+            "mutex knows no readers; say read_share: 0, or read-write or pg-advisory or pg-row",
+        ),
         (
             {"strategy": "mutex", "nesting": "2"},
             "a holder of mutex that enters again waits for itself; say nesting: 1, or reentrant",
         ),
         (
             {"strategy": "redlock", "keys_per_grant": "2", "keys": "5"},
-            "redlock takes one key; say keys_per_grant: 1, or multilock or redisson-multilock",
+            "redlock takes one key; say keys_per_grant: 1, or multilock or redisson-multilock or pg-row",
         ),
         (
             {"strategy": "multilock", "keys_per_grant": "3", "keys": "2"},
@@ -303,7 +307,14 @@ def test_a_plan_can_be_said_in_json():
     assert told["order"] == [[0], [0]]
     (need,) = told["servers"]
     assert need.pop("connections") == 1
-    assert need == {"backend": "redis", "appendfsync": "off", "servers": 1, "replicas": 0, "given": None}
+    assert need == {
+        "backend": "redis",
+        "kind": "redis",
+        "appendfsync": "off",
+        "servers": 1,
+        "replicas": 0,
+        "given": None,
+    }
 
 
 def test_what_speaks_of_no_cell_is_noted():
@@ -333,6 +344,8 @@ def test_what_speaks_of_no_cell_is_noted():
         ("waiting", 18, 90),
         ("read-mostly", 9, 60),
         ("transfer", 8, 75),
+        ("redis-vs-postgres", 20, 120),
+        ("postgres-locks", 27, 150),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -352,5 +365,7 @@ def test_every_example_is_planned_by_a_test():
         "waiting",
         "read-mostly",
         "transfer",
+        "redis-vs-postgres",
+        "postgres-locks",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known

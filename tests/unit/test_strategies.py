@@ -8,10 +8,12 @@ from pybench.strategies import (
     Choice,
     Count,
     Exclusion,
+    Judge,
     Lease,
     Number,
     Parameter,
     Promise,
+    ServerKind,
     Strategy,
     arguments_text,
     parse_strategy,
@@ -62,10 +64,24 @@ def test_each_strategy_promises_what_its_row_says():
         "redisson-redlock": (Exclusion.NOTHING, 15),
         "multilock": (Exclusion.ALWAYS, 10),
         "redisson-multilock": (Exclusion.ALWAYS, 3),
+        "pg-advisory": (Exclusion.ALWAYS, 2),
+        "pg-row": (Exclusion.ALWAYS, 2),
+        "pg-lease": (Exclusion.ALWAYS, 2),
+        "pg-optimistic": (Exclusion.NOTHING, 2),
+        "pg-serializable": (Exclusion.NOTHING, 2),
+        "layered": (Exclusion.NOTHING, 5),
     }
     assert {name: set(strategy.promises) for name, strategy in CATALOGUE.items() if strategy.promises} == {
         "fenced": {Promise.FENCE},
         "fair-queue": {Promise.FIFO},
+        "pg-lease": {Promise.FENCE},
+        "layered": {Promise.FENCE},
+    }
+    judged = {name: strategy.judged_by for name, strategy in CATALOGUE.items()}
+    assert {name: judge for name, judge in judged.items() if judge is not Judge.BELIEF} == {
+        "pg-optimistic": Judge.EFFECTS,
+        "pg-serializable": Judge.EFFECTS,
+        "layered": Judge.GUARD,
     }
 
 
@@ -73,10 +89,12 @@ def test_each_strategy_takes_what_the_axes_offer_only_where_its_row_says():
     def those(fact: str) -> list[str]:
         return [name for name, strategy in CATALOGUE.items() if getattr(strategy, fact)]
 
-    assert those("shares") == ["read-write"]
+    assert those("shares") == ["read-write", "pg-advisory", "pg-row"]
     assert those("nests") == ["reentrant"]
-    assert those("takes_many_keys") == ["multilock", "redisson-multilock"]
-    assert those("owns_connection") == ["fair", "fair-queue", "replicated"]
+    assert those("takes_many_keys") == ["multilock", "redisson-multilock", "pg-row"]
+    own = ["pg-advisory", "pg-row", "pg-serializable"]
+    assert those("owns_connection") == ["fair", "fair-queue", "replicated", *own]
+    assert [name for name in CATALOGUE if name not in those("shares_connections")] == own
     assert those("subscribes") == ["notify"]
     assert those("extends_lease") == ["watchdog", "fenced"]
 
@@ -92,6 +110,9 @@ def test_each_strategy_takes_what_the_axes_offer_only_where_its_row_says():
         ("redisson-multilock(nodes=3)", 3, 0, 1, 3),
         ("semaphore", 1, 0, 4, 2),
         ("semaphore(permits=1)", 1, 0, 1, 2),
+        ("pg-row", 1, 0, 1, 2),
+        ("layered", 2, 0, 1, 5),
+        ("none", 1, 0, 1, 0),
     ],
 )
 def test_what_a_cell_needs_follows_from_the_arguments(written, servers, replicas, permits, commands):
@@ -99,6 +120,41 @@ def test_what_a_cell_needs_follows_from_the_arguments(written, servers, replicas
     strategy = CATALOGUE[name]
     assert (strategy.servers(arguments), strategy.replicas(arguments)) == (servers, replicas)
     assert (strategy.permits(arguments), strategy.commands_of_a_grant(arguments)) == (permits, commands)
+
+
+@pytest.mark.parametrize(
+    ("written", "own", "shared"),
+    [
+        ("mutex", False, True),
+        ("fair", True, True),
+        ("pg-advisory", True, False),
+        ("pg-advisory(session=shared, wait=try)", False, True),
+        ("pg-row", True, False),
+        ("pg-serializable", True, False),
+        ("pg-lease", False, True),
+        ("pg-optimistic", False, True),
+        ("layered", False, True),
+    ],
+)
+def test_sessions_are_dear_and_opened_only_where_they_are_used(written, own, shared):
+    name, arguments = parse_strategy(written)
+    strategy = CATALOGUE[name]
+    assert (strategy.opens_own_connections(arguments), strategy.opens_shared_connections(arguments)) == (own, shared)
+
+
+def test_each_strategy_says_which_kinds_of_server_it_needs_in_the_order_of_the_core():
+    redis, postgres = ServerKind.REDIS, ServerKind.POSTGRES
+    others = {name: strategy.server_kinds for name, strategy in CATALOGUE.items() if strategy.server_kinds != (redis,)}
+    assert others == {
+        "none": (),
+        **dict.fromkeys(("pg-advisory", "pg-row", "pg-lease", "pg-optimistic", "pg-serializable"), (postgres,)),
+        "layered": (redis, postgres),
+    }
+
+
+def test_settings_of_sessions_are_no_arguments_of_the_lock():
+    name, arguments = parse_strategy("pg-row(wait=nowait, synchronous_commit=off, lock_timeout_ms=5)")
+    assert CATALOGUE[name].arguments_of_lock(arguments) == (("wait", "nowait"),)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +168,8 @@ def test_what_a_cell_needs_follows_from_the_arguments(written, servers, replicas
         ("watchdog(max_hold_ms=300)", 500),
         ("fenced", None),
         ("fenced(renew=off)", 500),
+        ("pg-row", None),
+        ("pg-lease", 500),
     ],
 )
 def test_how_long_a_hold_is_covered_counts_its_renewals(written, most_ms):
@@ -134,6 +192,9 @@ def test_how_long_a_hold_is_covered_counts_its_renewals(written, most_ms):
         ("redlock(fanout=serial)", "did you mean sequential?"),
         ("redisson-redlock(nodes=0)", "at least 1"),
         ("redisson-multilock(fanout=sequential)", "known: nodes, wait_budget_ms"),
+        ("pg-advisory(wait=nowait)", None),
+        ("pg-row(wait=skip_locked)", "did you mean skip-locked?"),
+        ("pg-lease(synchronous_commit=of)", "did you mean off?"),
     ],
 )
 def test_arguments_outside_of_their_range_are_refused(written, told):

@@ -103,11 +103,12 @@ pub(crate) fn scram(password: &[u8]) -> ScramSha256 {
     ScramSha256::new(password, ChannelBinding::unsupported())
 }
 
-/// Whether each server speaks what the strategy says to it.
+/// Whether each server speaks what the strategy says to it; who says nothing is understood by all.
 pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
+    let is_silent = strategy == Strategy::None;
     (0..).zip(servers).all(|(id, server)| {
         let is_database = strategy.database() == Some(ServerId(id));
-        is_database == matches!(server.speaks, Speaks::Postgres(_))
+        is_silent || is_database == matches!(server.speaks, Speaks::Postgres(_))
     })
 }
 

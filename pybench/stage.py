@@ -1,0 +1,282 @@
+"""What one trial stands on: its servers, the keys or the table that it has there, and what they spend while it runs.
+
+Promises: whatever a trial made on a server is removed when its stage is cleared, and nothing else is touched.
+Does not do: running the trial; see `runner`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from pybench.errors import ServerError
+from pybench.numbers import plural
+from pybench.servers import Server, difference, read_figures, refusing, remove_keys
+from pybench.servers.cleanup import CLEANUP_S
+from pybench.servers.endpoint import ANSWER_S
+from pybench.strategies import CATALOGUE
+from pybench.trials import session_settings
+
+if TYPE_CHECKING:
+    from pybench._core import PostgresServerSpec, RedisServerSpec
+    from pybench.cells import Cell
+    from pybench.matrix.backends import Backend
+    from pybench.needs import AnyServer
+    from pybench.servers import ServerFigures
+    from pybench.servers.postgres import Effects, PostgresFigures, PostgresServer, Samples
+    from pybench.servers.postgres.connecting import Session
+
+ROWS_A_SECOND = 50_000
+"""That any database makes, reads or drops, for a bound on how long a table of many keys may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a server, with its replicas, came to in a trial."""
+
+    cpu_us: float | None
+    """None where it cannot be known."""
+    calls: Mapping[str, int] | None
+    """Commands by name, as the server counts them; None of one that does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSpent(Spent):
+    """What a database came to in a trial."""
+
+    figures: PostgresFigures
+    samples: Samples
+    effects: Effects | None
+    """What the work left in the table; None where the lock has none."""
+
+    @property
+    def final_value(self) -> int | None:
+        """The sum of what the work wrote; None where it wrote nothing."""
+        return None if self.effects is None else self.effects.values
+
+    def record(self) -> dict[str, Any]:
+        """What is kept of it, as JSON can hold it: counters, and what sessions waited for, as shares."""
+        looks = {"taken": self.samples.taken, "most_sessions": self.samples.most_sessions}
+        error = {} if self.samples.error is None else {"error": self.samples.error}
+        return {**self.figures.counters(), "waits": self.samples.shares(), "looks": {**looks, **error}}
+
+
+class Side(Protocol):
+    """One server of a trial."""
+
+    @property
+    def errors(self) -> int:
+        """Answers that were errors, as it counted them in the trial."""
+
+    def prepare(self) -> None:
+        """Make on it what the trial needs. Raises ServerError."""
+
+    def spec(self) -> RedisServerSpec | PostgresServerSpec:
+        """The server, as the core wants it."""
+
+    def begin(self) -> None:
+        """Read what it has spent so far. Raises ServerError."""
+
+    def end(self) -> Spent:
+        """What it has spent since. Raises ServerError, also where what happened there makes the trial worthless."""
+
+    def clear(self, *, seconds: float | None = None) -> None:
+        """Remove what the trial left. Raises ServerError, within `seconds` where they are given."""
+
+    def refusing(self, failed: int) -> ServerError:
+        """What to tell of it after a trial in which `failed` calls were answered with errors."""
+
+
+def sides_of(
+    cell: Cell, servers: Sequence[AnyServer], backends: Mapping[str, Backend], *, run_id: str, trial: int
+) -> list[Side]:
+    """One side for each of `servers`, in the order in which the lock of `cell` counts them."""
+    return [
+        RedisSide(server, f"pybench:{run_id}:{trial}:")
+        if isinstance(server, Server)
+        else PostgresSide(server, cell, backends[cell.backend.rpartition("+")[2]], run_id, trial)
+        for server in servers
+    ]
+
+
+class RedisSide:
+    """A Redis server: the keys that begin with the trial's prefix are made by its clients, and removed at the end."""
+
+    def __init__(self, server: Server, prefix: str) -> None:
+        self.server = server
+        self.prefix = prefix
+        self._before: list[ServerFigures] = []
+        self._spent: ServerFigures | None = None
+
+    def prepare(self) -> None:
+        """Nothing: a key is made when it is needed."""
+
+    def spec(self) -> RedisServerSpec:
+        """The server, as the core wants it."""
+        return self.server.core_spec()
+
+    def begin(self) -> None:
+        """Read what it and its replicas have spent so far. Raises ServerError."""
+        self._before = [read_figures(server) for server in self._all]
+
+    def end(self) -> Spent:
+        """What they have spent since. Raises ServerError, also after a restart, a flush or an eviction."""
+        after = [read_figures(server) for server in self._all]
+        spent = [difference(*pair) for pair in zip(self._before, after, strict=True)]
+        self._spent = spent[0]
+        # What a replica carries out its primary was sent: it is a cost, and no command of a client.
+        return Spent(sum(figures.cpu_us for figures in spent), spent[0].calls)
+
+    def clear(self, *, seconds: float | None = None) -> None:
+        """Remove the keys. Raises ServerError."""
+        remove_keys(self.server, self.prefix, seconds=CLEANUP_S if seconds is None else seconds)
+
+    def refusing(self, failed: int) -> ServerError:
+        """What to tell of it after a trial in which `failed` calls were answered with errors."""
+        assert self._spent is not None, "it is asked for after the trial"
+        return refusing(self._spent, failed)
+
+    @property
+    def errors(self) -> int:
+        """Answers that were errors, as it counted them."""
+        return 0 if self._spent is None else sum(self._spent.errors.values())
+
+    @property
+    def _all(self) -> list[Server]:
+        return [self.server, *self.server.replicas]
+
+
+class PostgresSide:
+    """A Postgres server: a table in a schema of the trial's own, made before it and dropped after it."""
+
+    errors = 0
+    """It does not count them."""
+
+    def __init__(self, server: PostgresServer, cell: Cell, backend: Backend, run_id: str, trial: int) -> None:
+        from pybench.servers import postgres
+
+        self._postgres = postgres
+        self.server = server
+        self.cell = cell
+        self.prepares = backend.prepare
+        self.schema = postgres.schema_name(run_id, trial)
+        self._sampler = postgres.Sampler(server, self.schema)
+        self._before: PostgresFigures | None = None
+
+    @property
+    def _uses_rows(self) -> bool:
+        return CATALOGUE[self.cell.strategy].uses_rows
+
+    @property
+    def _table_s(self) -> float:
+        """How long statements about the whole table may take."""
+        return ANSWER_S + self.cell.keys / ROWS_A_SECOND
+
+    def prepare(self) -> None:
+        """Make the table, with a row for each key, where the lock has one. Raises ServerError."""
+        if self._uses_rows:
+            with self.server.session(seconds=self._table_s) as session:
+                self._postgres.prepare_schema(session, self.schema, self.cell.keys)
+
+    def spec(self) -> PostgresServerSpec:
+        """The server, as the core wants it. The sessions of a trial are named like its schema."""
+        facts = self.server.facts
+        pooled = facts.pooled or self.prepares == "unnamed"
+        named = self.prepares == "named" or (self.prepares == "auto" and not facts.pooled)
+        settings = session_settings(
+            self.cell,
+            client_name=self.schema,
+            pooled=pooled,
+            checks_connections="client_connection_check_interval_ms" in facts.settings,
+        )
+        spec = {
+            **self.server.core_spec(),
+            "kind": "postgres",
+            "table": f'"{self.schema}"."locks"',
+            "settings": settings,
+            "prepare": "named" if named else "unnamed",
+        }
+        return cast("PostgresServerSpec", spec)
+
+    def begin(self) -> None:
+        """Read what it has spent so far, and begin to look at what sessions wait for. Raises ServerError."""
+        self._before = self._postgres.read_figures(self.server)
+        self._sampler.__enter__()
+
+    def end(self) -> DatabaseSpent:
+        """What it has spent since, and what the work left. Raises ServerError, also after a restart."""
+        assert self._before is not None, "a trial begins before it ends"
+        self._sampler.stop()
+        with self.server.session(seconds=self._table_s) as session:
+            self._end_sessions(session)
+            effects = self._postgres.read_effects(session, self.schema) if self._uses_rows else None
+        spent = self._postgres.difference(self._before, self._postgres.read_figures(self.server))
+        return DatabaseSpent(spent.cpu_us, None, spent, self._sampler.samples, effects)
+
+    def clear(self, *, seconds: float | None = None) -> None:
+        """Drop the schema. Raises ServerError."""
+        self._sampler.stop()
+        if not self._uses_rows:
+            return
+        patience = self._table_s if seconds is None else seconds
+        with self.server.session(seconds=patience) as session:
+            self._postgres.drop_schema(session, self.schema, seconds=patience / 2)
+
+    def refusing(self, failed: int) -> ServerError:
+        """What to tell of it after a trial in which `failed` calls were answered with errors."""
+        calls = plural(failed, "call")
+        return ServerError(
+            f"{self.server.endpoint} answered with errors: {calls} of a trial failed",
+            hint="see its log; pybench doctor looks at it",
+        )
+
+    def _end_sessions(self, session: Session) -> None:
+        """Until those of the trial are gone: they add to the counters when they end. A pooler keeps them."""
+        if not self.server.facts.pooled and self._postgres.await_sessions_gone(session, self.schema):
+            self._postgres.end_sessions(session, self.schema)
+
+
+def clear_run(server: AnyServer, prefix: str) -> None:
+    """Remove what the trials of a run whose keys begin with `prefix` left on `server`. Raises ServerError."""
+    if isinstance(server, Server):
+        remove_keys(server, prefix)
+        return
+    from pybench.servers.postgres.schema import PREFIX, drop_schema, left_schemas
+
+    _, run_id, _ = prefix.split(":")
+    with server.session(seconds=CLEANUP_S) as session:
+        for left in left_schemas(session):
+            if left.name.startswith(f"{PREFIX}{run_id}_"):
+                drop_schema(session, left.name)
+
+
+def clear_killed_runs(server: AnyServer) -> list[str]:
+    """Drop the schemas of runs that are certainly over from a database that was given.
+
+    A sentence for each, and for those that may be of a run that goes on. Keys of Redis end with their leases, and do
+    not say whose they are. Raises ServerError.
+    """
+    if isinstance(server, Server) or server.started_by_us:
+        return []
+    from pybench.servers.postgres import clear_schemas
+
+    with server.session(seconds=CLEANUP_S) as session:
+        dropped, unknown = clear_schemas(session)
+    return [
+        *(f"left by a run that was killed: schema {schema}" for schema in dropped),
+        *(f"of another run, and to be dropped if that is over: schema {schema}" for schema in unknown),
+    ]
+
+
+def spent_cpu_us(spent: Sequence[Spent]) -> float | None:
+    """Of all servers together; None where that of one is not known."""
+    known = [one.cpu_us for one in spent if one.cpu_us is not None]
+    return sum(known) if len(known) == len(spent) else None
+
+
+def spent_calls(spent: Sequence[Spent]) -> Counter[str] | None:
+    """Commands by name, of all servers that count them; None where none does."""
+    counted = [Counter(one.calls) for one in spent if one.calls is not None]
+    return sum(counted, Counter()) if counted else None

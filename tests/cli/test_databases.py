@@ -1,0 +1,137 @@
+"""`pybench run` of locks of Postgres, alone and beside those of Redis."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, QUICK, Pybench, environment
+
+from pybench.records import load
+from pybench.servers import ServerPool
+from pybench.servers.postgres import binaries, supervisor
+from pybench.servers.postgres.supervisor import SupervisedPostgres
+from pybench.servers.processes import ProcessId
+
+MIXED = ["-s", "mutex", "-s", "pg-row", "-s", "layered", "--concurrency", "4", *QUICK]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[SupervisedPostgres]:
+    """One that a user has running: on loopback, with a password."""
+    process, _ = supervisor.start(binaries.find("auto"), transport="tcp")
+    yield process
+    process.stop()
+
+
+def url_of(database: SupervisedPostgres) -> str:
+    endpoint = database.endpoint
+    assert endpoint.password is not None
+    return f"postgresql://{endpoint.user}:{endpoint.password.get_secret_value()}@127.0.0.1:{endpoint.port}/postgres"
+
+
+def schemas_of(database: SupervisedPostgres) -> list[str]:
+    """Those that runs made there."""
+    with ServerPool() as pool, pool.get(Given(url_of(database))).session() as session:
+        return [name for (name,) in session.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'")]
+
+
+def test_each_lock_is_measured_on_its_kind_of_server_and_both_are_started(pybench: Pybench, tmp_path: Path):
+    answer = pybench("run", *MIXED, "-s", "pg-optimistic(synchronous_commit=off)", "--out", "folder")
+    assert answer.code == 0, answer.err
+    run = load(tmp_path / "folder")
+    assert dict(zip(run.trials["strategy"], run.trials["backend"], strict=True)) == {
+        "mutex": "redis",
+        "pg-row": "postgres",
+        "layered": "redis+postgres",
+        "pg-optimistic": "postgres",
+    }
+    assert set(run.trials["verdict"]) == {"SAFE"}
+    assert (run.trials["server_cpu_us_per_grant"] > 0).all()
+    products = [server["product"] for server in run.manifest["servers"]]
+    assert sorted(products)[0] == "postgres"
+    assert len(products) == 2
+    caught = {control["backend"]: control["caught"] for control in run.manifest["control"]}
+    assert caught == {"redis": True, "postgres": True}
+    settings = [(entry["backend"], entry["appendfsync"]) for entry in run.manifest["baseline"]]
+    assert sorted(settings) == [("postgres", "none"), ("redis", "off")]
+    assert all(entry["round_trip_us"] > 0 for entry in run.manifest["baseline"])
+    told = dict(zip(run.trials["strategy"], run.trials["database_figures"], strict=True))
+    assert not isinstance(told["mutex"], str)
+    assert json.loads(told["layered"])["commits"] > 0
+    counted = dict(zip(run.trials["strategy"], run.trials["commandstats"], strict=True))
+    assert not isinstance(counted["pg-row"], str)
+    assert "set" in json.loads(counted["layered"])
+
+
+def test_a_database_that_was_given_keeps_nothing_of_the_run_nor_its_password(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    url = url_of(database)
+    answer = pybench("run", "-s", "pg-lease", "-s", "pg-advisory", *QUICK, "--postgres", url, "--out", "folder")
+    assert answer.code == 0, answer.err
+    assert ProcessId.of(database.pid) is not None
+    with ServerPool() as pool, pool.get(Given(url)).session() as session:
+        locks = session.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+    assert (schemas_of(database), locks) == ([], (0,))
+    assert database.endpoint.password is not None
+    secret = database.endpoint.password.get_secret_value()
+    for file in (tmp_path / "folder").iterdir():
+        assert secret.encode() not in (file.read_bytes() if file.is_file() else b""), file
+    assert secret not in answer.out + answer.err
+
+
+def test_a_run_on_a_given_database_goes_on_where_its_address_is_given_again(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    url = url_of(database)
+    pybench("run", "-s", "pg-advisory", "-s", "mutex", *QUICK, "--postgres", url, "--out", "folder")
+    path = tmp_path / "folder" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
+    refused = pybench("run", "--resume", "folder")
+    assert refused.code == 40
+    assert "--postgres postgresql://pybench:PASSWORD@127.0.0.1" in refused.err
+    assert pybench("run", "--resume", "folder", PYBENCH_POSTGRES_URL=url).code == 0
+
+
+def test_the_schema_of_a_run_that_was_killed_is_dropped_by_the_next(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    options = ["--postgres", url_of(database), "--warmup", "0", "--trials", "1"]
+    long = [*COMMAND, "run", "-s", "pg-row", "--concurrency", "4", "--duration", "60s", *options]
+    with subprocess.Popen(long, cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL) as killed:
+        left = schemas_of(database)
+        while not left and killed.poll() is None:
+            time.sleep(0.05)
+            left = schemas_of(database)
+        killed.kill()
+    assert len(left) == 1, "it was killed in the middle of its trial"
+    answer = pybench("run", "-s", "pg-row", "--duration", "100ms", *options)
+    assert answer.code == 0, answer.err
+    assert f"left by a run that was killed: schema {left[0]}" in answer.err.replace("\n", " ")
+    assert schemas_of(database) == []
+
+
+def test_clients_that_share_a_session_are_unsafe_and_break_no_promise(pybench: Pybench, tmp_path: Path):
+    lock = "pg-advisory(session=shared, wait=try)"
+    answer = pybench("run", "-s", lock, "--concurrency", "8", "--hold", "1ms", *QUICK, "--out", "folder")
+    assert answer.code == 0, answer.err
+    (verdict,) = load(tmp_path / "folder").trials["verdict"]
+    assert verdict == "UNSAFE"
+
+
+class Given:
+    """A backend of one given database."""
+
+    def __init__(self, url: str) -> None:
+        from pydantic import SecretStr
+
+        self.urls = (SecretStr(url),)
+
+    name = "given"
+    kind = "postgres"
+    source = "auto"

@@ -1,0 +1,196 @@
+"""Which backends a matrix has, of which kinds, and which locks are measured on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.errors import InputError
+from pybench.job import ENVIRONMENT, read_matrix
+from pybench.matrix import Matrix, expand, load_matrix, matrix_from_mapping, matrix_from_options
+from pybench.servers import endpoint
+from pybench.servers.postgres import endpoint as postgres_endpoint
+
+
+def ids(matrix: Matrix) -> list[str]:
+    return [cell.id for cell in expand(matrix)]
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "m.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("strategies", "backends", "cells"),
+    [
+        ("mutex", ["redis"], ["mutex"]),
+        ("none", ["redis"], ["none"]),
+        ("pg-row", ["postgres"], ["pg-row"]),
+        ("layered", ["redis", "postgres"], ["layered"]),
+        ("pg-row,mutex", ["redis", "postgres"], ["pg-row", "mutex"]),
+        # What asks no server is where the others are.
+        ("none,pg-row", ["postgres"], ["none backend=postgres", "pg-row"]),
+        ("none,pg-row,mutex", ["redis", "postgres"], ["none", "pg-row", "mutex"]),
+    ],
+)
+def test_where_nothing_is_said_of_servers_there_are_those_that_the_strategies_need(strategies, backends, cells):
+    matrix = matrix_from_options(strategy=strategies)
+    assert (list(matrix.backends), ids(matrix)) == (backends, cells)
+    assert list(matrix.to_dict()["backends"]) == backends
+
+
+def test_a_strategy_is_measured_on_the_backends_of_its_kind_and_on_no_others():
+    mapping = {
+        "axes": {"strategy": ["none", "mutex", "pg-row", "layered"]},
+        "backends": {"a": {}, "b": {"url": "redis://b.example"}, "c": {"kind": "postgres"}, "pg": {}},
+    }
+    assert ids(matrix_from_mapping(mapping)) == [
+        *("none backend=a", "none backend=b", "mutex backend=a", "mutex backend=b"),
+        # The first of each kind, for nothing else is said.
+        *("pg-row backend=c", "pg-row backend=pg", "layered backend=a+c"),
+    ]
+    said = {**mapping, "fixed": {"backend": "b + pg"}}
+    assert ids(matrix_from_mapping(said)) == [
+        *("none backend=b", "mutex backend=b", "pg-row backend=pg", "layered backend=b+pg")
+    ]
+
+
+def test_the_persistence_of_redis_is_no_axis_of_a_database():
+    matrix = matrix_from_options(strategy="mutex,pg-lease,layered", appendfsync="off,always")
+    assert [(cell.id, cell.appendfsync) for cell in expand(matrix)] == [
+        ("mutex", "off"),
+        ("mutex appendfsync=always", "always"),
+        ("pg-lease", "none"),
+        ("layered", "off"),
+        ("layered appendfsync=always", "always"),
+    ]
+    assert [dict(cell.axes)["appendfsync"] for cell in expand(matrix)] == ["off", "always", "none", "off", "always"]
+
+
+def test_an_address_replaces_the_backends_of_its_kind_and_no_others(tmp_path):
+    text = "axes: {strategy: [mutex, pg-row]}\nbackends: {a: , b: , c: {kind: postgres}}\n"
+    path = written(tmp_path, text)
+    by_redis = load_matrix(path, redis="redis://h")
+    assert [(name, backend.is_given) for name, backend in by_redis.backends.items()] == [("redis", True), ("c", False)]
+    by_postgres = load_matrix(path, postgres="postgresql://h/d")
+    assert [(name, backend.is_given) for name, backend in by_postgres.backends.items()] == [
+        ("a", False),
+        ("b", False),
+        ("postgres", True),
+    ]
+
+
+def test_one_address_leaves_the_other_kind_to_be_started_where_it_is_needed():
+    matrix = matrix_from_options(strategy="mutex,pg-row", postgres="postgresql://me:hunter2@h/d")
+    told = matrix.to_dict()["backends"]
+    assert told == {
+        "redis": {"kind": "redis", "source": "auto"},
+        "postgres": {"kind": "postgres", "url": "postgresql://me:***@h/d"},
+    }
+    assert list(matrix_from_options(strategy="mutex", redis="redis://h").backends) == ["redis"]
+    started = matrix_from_options(strategy="mutex,pg-row", redis="redis://h", servers="path").backends
+    assert [(backend.kind, backend.source) for backend in started.values()] == [("redis", "auto"), ("postgres", "path")]
+
+
+def test_the_kind_of_a_backend_is_said_by_its_address_or_its_name():
+    mapping = {
+        "axes": {"strategy": ["mutex", "pg-row"]},
+        "backends": {"a": {"url": "postgres://h"}, "postgresql": {}, "b": {}, "c": {"url": "unix:///s"}},
+    }
+    matrix = matrix_from_mapping(mapping)
+    assert [backend.kind for backend in matrix.backends.values()] == ["postgres", "postgres", "redis", "redis"]
+    assert matrix_from_mapping(matrix.to_dict()).backends == matrix.backends
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "axes: {strategy: [pg-row, mutex]}\nbackends: {a: {kind: postgres}}\n",
+            "m.yaml:1:27: axes.strategy: mutex needs a Redis server, and backends has none of Redis; "
+            "add redis: {} there, and pybench starts one, or give an address with --redis",
+        ),
+        (
+            "axes: {strategy: [mutex, layered]}\nfixed: {backend: redis}\n",
+            "m.yaml:1:26: axes.strategy: layered needs a Redis server and a Postgres server, and that is not what "
+            "backend names; name one, or leave backend out",
+        ),
+        (
+            "include: [{strategy: pg-row, backend: redis}]\n",
+            "m.yaml:1:11: include: pg-row needs a Postgres server, and that is not what backend names; "
+            "name one, or leave backend out",
+        ),
+        (
+            "axes: {strategy: layered}\nfixed: {backend: postgres+redis}\n",
+            "m.yaml:2:18: fixed.backend: postgres+redis is not a Redis backend and a Postgres one; "
+            "say them in this order, as in redis+postgres",
+        ),
+        (
+            "axes: {strategy: layered}\nfixed: {backend: redis+pg}\n",
+            'm.yaml:2:18: fixed.backend: there is no backend "pg"; known: redis, postgres',
+        ),
+        (
+            "axes: {strategy: pg-row}\nbackends: {a: {kind: postgres, url: 'redis://h'}}\n",
+            "m.yaml:2:16: its address is not that of a Postgres server; leave kind out: the address says it",
+        ),
+        (
+            "axes: {strategy: mutex}\nbackends: {a: {prepare: unnamed}}\n",
+            "m.yaml:2:16: only statements of a Postgres server are prepared; leave it out",
+        ),
+        (
+            "axes: {strategy: pg-row}\nbackends: {a: {url: 'postgresql://me:hunter2@h/d?sslmode=require'}}\n",
+            "m.yaml:2:21: backends.a.url: postgresql://me:***@h/d?sslmode=require: TLS comes in a later step: "
+            "sslmode=require asks for it; give postgresql://[user[:password]@]host[:port]/database or "
+            "postgresql:///database?host=/socket/folder; write special characters of a password as %XX",
+        ),
+        (
+            "axes: {strategy: pg-row}\nbackends: {a: {urls: ['postgresql://h/d', 'postgresql://i/d']}}\n",
+            "m.yaml:2:22: backends.a.urls: a Postgres server is one of several addresses; no lock takes several "
+            "databases, and none mixes kinds: name each under backends",
+        ),
+    ],
+)
+def test_what_leaves_a_lock_without_its_kind_of_server_is_told_with_its_line(tmp_path, text, told):
+    with pytest.raises(InputError) as caught:
+        load_matrix(written(tmp_path, text))
+    assert caught.value.message.replace(f"{tmp_path}/", "").splitlines() == [told]
+
+
+def test_a_password_is_in_no_text_of_a_database_s_address():
+    matrix = matrix_from_options(strategy="pg-row", postgres="postgresql://me:hunter2@localhost/shop")
+    backend = matrix.backends["postgres"]
+    assert "hunter2" not in repr(matrix) + repr(backend) + str(matrix.to_dict())
+    assert backend.shown_urls == ("postgresql://me:***@localhost/shop",)
+
+
+@pytest.mark.parametrize(
+    ("strategies", "options", "given"),
+    [
+        ("mutex,pg-row", {}, {"redis": "redis://env", "postgres": "postgresql://env/d"}),
+        ("pg-row", {}, {"postgres": "postgresql://env/d"}),
+        ("mutex", {}, {"redis": "redis://env"}),
+        ("mutex,pg-row", {"redis": "redis://said"}, {"redis": "redis://said", "postgres": "postgresql://env/d"}),
+        ("mutex,pg-row", {"servers": "path"}, {"redis": None, "postgres": None}),
+    ],
+)
+def test_the_environment_names_servers_where_nothing_else_names_any_of_their_kind(
+    monkeypatch, strategies, options, given
+):
+    monkeypatch.setenv("PYBENCH_REDIS_URL", "redis://env")
+    monkeypatch.setenv("PYBENCH_POSTGRES_URL", "postgresql://env/d")
+    backends = read_matrix(None, **{"strategy": strategies, "redis": None, "postgres": None, **options}).backends
+    assert {name: url and url.get_secret_value() for name, url in ((n, b.url) for n, b in backends.items())} == given
+
+
+def test_the_environment_changes_nothing_of_a_file_that_names_backends(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYBENCH_POSTGRES_URL", "postgresql://env/d")
+    path = written(tmp_path, "axes: {strategy: [pg-row]}\nbackends: {postgres: }\n")
+    assert not read_matrix(path).backends["postgres"].is_given
+    assert read_matrix(path, postgres="postgresql://said/d").backends["postgres"].is_given
+
+
+def test_each_kind_has_one_variable():
+    assert ENVIRONMENT == {"redis": endpoint.ENVIRONMENT, "postgres": postgres_endpoint.ENVIRONMENT}
