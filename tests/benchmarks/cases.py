@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pybench.servers import Server
 from tests.benchmarks import references as ref
+from tests.benchmarks.database import database
 from tests.benchmarks.locks import LOCK_CASES
 from tests.benchmarks.references import BARE, EXAMPLES, Figure, trial
 from tests.benchmarks.sample import Case, Sample
@@ -156,4 +157,5 @@ CASES: tuple[Case, ...] = (
     threads,
     start_up,
     *LOCK_CASES,
+    database,
 )

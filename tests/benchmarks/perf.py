@@ -18,7 +18,7 @@ from typing import Any
 from pybench.machine import describe_machine
 from pybench.placement import place
 from pybench.servers import Server, binaries, supervisor
-from tests.benchmarks import references
+from tests.benchmarks import pgbench, references
 from tests.benchmarks.cases import CASES
 from tests.benchmarks.quiet import QUIET_CORES, loop_ms, wait_for_quiet
 from tests.benchmarks.sample import Sample
@@ -44,6 +44,7 @@ def main() -> None:
     placement = place(cores, threads=2 if len(cores) >= 3 else 1)
     supervised, facts = supervisor.start(binary, transport="tcp", cores=placement.servers)
     references.more_like(binary)
+    pgbench.keep_to(placement.servers)
     samples: dict[str, list[Sample]] = {}
     busy: list[float] = []
     speeds: list[float] = []
@@ -63,6 +64,7 @@ def main() -> None:
         print(f"{server.label} ({server.source}), TCP, {asked.rounds} rounds")
     finally:
         references.stop_more()
+        pgbench.stop()
         supervised.stop()
     if max(busy) > QUIET_CORES:
         print(f"the machine was not quiet: others used up to {max(busy):.2f} cores when a case began")
