@@ -85,14 +85,6 @@ def _in_full(strategy: Strategy) -> str:
     return "\n".join(lines)
 
 
-def _connections(strategy: Strategy) -> str:
-    if strategy.owns_connection:
-        return "Each client has one of its own to the first server, beside the shared ones."
-    if strategy.subscribes:
-        return "As many as clients share lead to the first server once more, to subscribe over."
-    return ""
-
-
 def _commands(strategy: Strategy) -> str:
     listed = "; ".join(strategy.commands) or "none"
     servers = strategy.servers(())
@@ -102,6 +94,8 @@ def _commands(strategy: Strategy) -> str:
 
 
 def _connections(strategy: Strategy) -> str:
+    if strategy.subscribes:
+        return "As many as clients share lead to the first server once more, to subscribe over."
     if not strategy.owns_connection:
         return ""
     if not strategy.shares_connections:
