@@ -215,6 +215,15 @@ impl Connection {
         }
     }
 
+    /// Keeps the beginning of a reply until the rest comes. A lock that hung up meanwhile is not to find the end of the old
+    /// conversation at the beginning of the next.
+    pub(crate) fn keep(&mut self, rest: &[u8]) {
+        self.partial.clear();
+        if !matches!(self.state, State::Down { .. }) {
+            self.partial.extend_from_slice(rest);
+        }
+    }
+
     /// Writes what lies in `out` in one call; what the socket does not take is kept until it is writable.
     pub(crate) fn write(&mut self, poller: &Poller, index: u32) -> Result<(), Broken> {
         self.unflushed = 0;
@@ -264,5 +273,21 @@ impl Connection {
             retry_at: now.after(Nanos(pause)),
         };
         std::mem::take(&mut self.awaited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_the_answer_that_made_a_lock_hang_up_is_no_beginning_of_the_next_conversation() {
+        let mut connection = Connection::new(0);
+        connection.state = State::Ready;
+        connection.keep(b"$5\r\nhel");
+        assert_eq!(connection.partial, b"$5\r\nhel");
+        connection.hang_up(Nanos::ZERO);
+        connection.keep(b"$5\r\nhel");
+        assert!(connection.partial.is_empty());
     }
 }

@@ -164,9 +164,7 @@ impl Thread {
                 self.answers(index, now, &bytes[used..])?
             };
         }
-        let connection = &mut self.connections[index as usize];
-        connection.partial.clear();
-        connection.partial.extend_from_slice(&bytes[used..]);
+        self.connections[index as usize].keep(&bytes[used..]);
         Ok(())
     }
 
@@ -180,10 +178,11 @@ impl Thread {
             match parse(&bytes[used..])? {
                 Parsed::Reply { reply, used: length } => {
                     used += length;
-                    let awaited = self.connections[index as usize]
-                        .awaited
-                        .pop_front()
-                        .ok_or(Broken::Unasked)?;
+                    let connection = &mut self.connections[index as usize];
+                    let Some(awaited) = connection.awaited.pop_front() else {
+                        let is_open = connection.is_ready();
+                        return if is_open { Err(Broken::Unasked) } else { Ok(bytes.len()) };
+                    };
                     self.outstanding -= 1;
                     self.tell(
                         awaited.client,
