@@ -36,7 +36,7 @@ def pooled() -> Iterator[tuple[Database, dict[str, Any]]]:
 
 
 def totals_of(server: dict[str, Any], name: str, args: dict[str, str]) -> dict[str, int]:
-    asked = {"strategy": name, "args": args, "keys": KEYS, "hold": fixed(1), "duration_ns": 400 * MS}
+    asked = {"strategy": name, "args": args, "keys": KEYS, "hold": fixed(1), "duration_ns": 200 * MS}
     return _core.Trial(trial_spec_of([server], **asked)).run().totals
 
 
