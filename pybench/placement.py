@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pybench.needs import servers_of
+from pybench.needs import parts_of, servers_of
 
 if TYPE_CHECKING:
     from pybench.cells import Cell
@@ -49,7 +49,8 @@ def place(cores: Iterable[int], threads: int, servers: int = 1) -> Placement:
 def placement_of(matrix: Matrix, cells: Iterable[Cell]) -> Placement:
     """Where the parts of a run of `cells` belong on this machine."""
     ran = list(cells)
-    starts_one = any(matrix.backends[cell.backend].url is None for cell in ran)
+    places = {part.group.backend for cell in ran for part in parts_of(cell)}
+    starts_one = any(not matrix.backends[place].is_given for place in places)
     if not starts_one or not hasattr(os, "sched_getaffinity"):
         return Placement()
     threads, servers = max(cell.threads for cell in ran), max(servers_of(cell) for cell in ran)

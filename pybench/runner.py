@@ -318,9 +318,9 @@ class Runner:
         totals = result.totals
         if totals["errors"] and not result.stopped:
             raise max(sides, key=lambda side: side.errors).refusing(totals["errors"])
-        told = disturbances(**{name: totals[name] for name in DISTURBANCES})
-        if told:
-            self.watch.note(f"{slot.cell.id}: {told}; its figures hold that, too")
+        told = [disturbances(**{name: totals[name] for name in DISTURBANCES}), *(side.befell for side in sides)]
+        for words in filter(None, told):
+            self.watch.note(f"{slot.cell.id}: {words}; its figures hold that, too")
 
     def _run_trial(self, trial: _core.Trial) -> _core.TrialResult:
         try:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pybench.errors import ServerError
 from pybench.numbers import plural
-from pybench.servers import Server, difference, read_figures, refusing, remove_keys
+from pybench.servers import Server, difference, keys_gone, read_figures, refusing, remove_keys
 from pybench.servers.cleanup import CLEANUP_S
 from pybench.servers.endpoint import ANSWER_S
-from pybench.strategies import CATALOGUE
+from pybench.strategies import CATALOGUE, Judge
 from pybench.trials import session_settings
 
 if TYPE_CHECKING:
@@ -70,6 +70,10 @@ class Side(Protocol):
     def errors(self) -> int:
         """Answers that were errors, as it counted them in the trial."""
 
+    @property
+    def befell(self) -> str | None:
+        """What happened there in the trial that its lock has to survive, and whoever reads its figures has to know."""
+
     def prepare(self) -> None:
         """Make on it what the trial needs. Raises ServerError."""
 
@@ -94,7 +98,7 @@ def sides_of(
 ) -> list[Side]:
     """One side for each of `servers`, in the order in which the lock of `cell` counts them."""
     return [
-        RedisSide(server, f"pybench:{run_id}:{trial}:")
+        RedisSide(server, f"pybench:{run_id}:{trial}:", keys_may_go=CATALOGUE[cell.strategy].judged_by is Judge.GUARD)
         if isinstance(server, Server)
         else PostgresSide(server, cell, backends[cell.backend.rpartition("+")[2]], run_id, trial)
         for server in servers
@@ -102,11 +106,15 @@ def sides_of(
 
 
 class RedisSide:
-    """A Redis server: the keys that begin with the trial's prefix are made by its clients, and removed at the end."""
+    """A Redis server: the keys that begin with the trial's prefix are made by its clients, and removed at the end.
 
-    def __init__(self, server: Server, prefix: str) -> None:
+    Where a guard judges, `keys_may_go`: that they are gone is what it has to survive.
+    """
+
+    def __init__(self, server: Server, prefix: str, *, keys_may_go: bool = False) -> None:
         self.server = server
         self.prefix = prefix
+        self.keys_may_go = keys_may_go
         self._before: list[ServerFigures] = []
         self._spent: ServerFigures | None = None
 
@@ -122,9 +130,10 @@ class RedisSide:
         self._before = [read_figures(server) for server in self._all]
 
     def end(self) -> Spent:
-        """What they have spent since. Raises ServerError, also after a restart, a flush or an eviction."""
+        """What they have spent since. Raises ServerError, also after a restart, and where keys may not have gone."""
         after = [read_figures(server) for server in self._all]
-        spent = [difference(*pair) for pair in zip(self._before, after, strict=True)]
+        pairs = zip(self._before, after, strict=True)
+        spent = [difference(*pair, keys_may_go=self.keys_may_go) for pair in pairs]
         self._spent = spent[0]
         # What a replica carries out its primary was sent: it is a cost, and no command of a client.
         return Spent(sum(figures.cpu_us for figures in spent), spent[0].calls)
@@ -144,6 +153,12 @@ class RedisSide:
         return 0 if self._spent is None else sum(self._spent.errors.values())
 
     @property
+    def befell(self) -> str | None:
+        """That its keys were flushed or evicted."""
+        gone = None if self._spent is None else keys_gone(self._spent)
+        return None if gone is None else gone.what
+
+    @property
     def _all(self) -> list[Server]:
         return [self.server, *self.server.replicas]
 
@@ -153,6 +168,9 @@ class PostgresSide:
 
     errors = 0
     """It does not count them."""
+
+    befell = None
+    """What would befall it makes the trial worthless."""
 
     def __init__(self, server: PostgresServer, cell: Cell, backend: Backend, run_id: str, trial: int) -> None:
         from pybench.servers import postgres

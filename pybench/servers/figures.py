@@ -12,7 +12,7 @@ from pybench.errors import ServerError
 from pybench.numbers import plural
 from pybench.servers.conversation import fields
 from pybench.servers.endpoint import ANSWER_S
-from pybench.servers.refusals import BY_CODE
+from pybench.servers.refusals import BY_CODE, Meaning
 from pybench.servers.server import Server
 
 _SECTIONS = ("server", "cpu", "commandstats", "stats", "errorstats")
@@ -62,11 +62,11 @@ def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
         ) from None
 
 
-def difference(before: ServerFigures, after: ServerFigures) -> ServerFigures:
+def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool = False) -> ServerFigures:
     """What came in between; commands that were not called are left out.
 
-    Raises ServerError when the server was restarted, its counters were reset, or keys were evicted or flushed in
-    between: then a lock may be gone, against which no strategy promises anything.
+    Raises ServerError when the server was restarted or its counters were reset, and, unless `keys_may_go`, when keys
+    were evicted or flushed in between: then a lock may be gone, against which few strategies promise anything.
     """
     where = after.address
     if before.run_id != after.run_id:
@@ -88,18 +88,23 @@ def difference(before: ServerFigures, after: ServerFigures) -> ServerFigures:
             f"the counters of {where} were reset while it was being measured",
             hint="give pybench a server of its own, where nobody says CONFIG RESETSTAT",
         )
-    if result.calls.keys() & {"flushall", "flushdb"}:
-        raise ServerError(
-            f"somebody flushed {where} while it was being measured: a lock may have vanished under its holder",
-            hint="give pybench a server of its own",
-        )
-    if result.evicted_keys > 0:
-        raise ServerError(
-            f"{where} was full and evicted {result.evicted_keys:,} keys while it was being measured: "
-            "a lock may have vanished under its holder",
-            hint="set its maxmemory-policy to noeviction, or give it more memory",
-        )
+    gone = keys_gone(result)
+    if gone is not None and not keys_may_go:
+        raise ServerError(f"{gone.what}: a lock may have vanished under its holder", hint=gone.hint)
     return result
+
+
+def keys_gone(spent: ServerFigures) -> Meaning | None:
+    """What took keys away, and what to do about it; None: nothing did."""
+    where = spent.address
+    if spent.calls.keys() & {"flushall", "flushdb"}:
+        return Meaning(f"somebody flushed {where} while it was being measured", "give pybench a server of its own")
+    if spent.evicted_keys > 0:
+        return Meaning(
+            f"{where} was full and evicted {spent.evicted_keys:,} keys while it was being measured",
+            "set its maxmemory-policy to noeviction, or give it more memory",
+        )
+    return None
 
 
 def refusing(spent: ServerFigures, failed: int) -> ServerError:

@@ -13,7 +13,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """`what` follows the server's address: it ..."""
+    """What it is, mostly such that it follows the server's address, and what to do about it."""
 
     what: str
     hint: str

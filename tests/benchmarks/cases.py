@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pybench.servers import Server
 from tests.benchmarks import references as ref
-from tests.benchmarks.database import database
+from tests.benchmarks.database import DATABASE_CASES
 from tests.benchmarks.locks import LOCK_CASES
 from tests.benchmarks.references import BARE, EXAMPLES, Figure, trial
 from tests.benchmarks.sample import Case, Sample
@@ -157,5 +157,5 @@ CASES: tuple[Case, ...] = (
     threads,
     start_up,
     *LOCK_CASES,
-    database,
+    *DATABASE_CASES,
 )

@@ -90,13 +90,6 @@ def pgbench(server: PostgresServer, script: str, *, clients: int, keys: int = KE
 
 def ours(server: PostgresServer, strategy: str, **fields: Any) -> Figure:  # noqa: ANN401 - any field of a TrialSpec
     """The same of one trial by the core."""
-    spec = {
-        "kind": "postgres",
-        **server.core_spec(),
-        "table": TABLE,
-        "settings": {"lock_timeout": "10000", "client_connection_check_interval": "100"},
-        "prepare": "named",
-    }
     asked = {
         "strategy": strategy,
         "key_prefix": f"perf:{os.getpid()}:",
@@ -105,4 +98,15 @@ def ours(server: PostgresServer, strategy: str, **fields: Any) -> Figure:  # noq
         "duration_ns": round(2 * SECONDS * 1e9),
         "client_name": "pybench-perf",
     }
-    return figure(_core.Trial(trial_spec_of([spec], **{**asked, **fields})).run())  # type: ignore[arg-type]
+    return figure(_core.Trial(trial_spec_of([core_spec(server)], **{**asked, **fields})).run())  # type: ignore[arg-type]
+
+
+def core_spec(server: PostgresServer) -> dict[str, Any]:
+    """The server as the core takes it, with the settings of a run."""
+    return {
+        "kind": "postgres",
+        **server.core_spec(),
+        "table": TABLE,
+        "settings": {"lock_timeout": "10000", "client_connection_check_interval": "100"},
+        "prepare": "named",
+    }

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pybench.servers import Server, binaries, supervisor
+from tests.boundary import databases
+from tests.boundary.databases import Database
 from tests.core_trials import trial_spec
 
 MakeSpec = Callable[..., Any]
@@ -19,6 +21,13 @@ def server() -> Iterator[Server]:
     supervised, facts = supervisor.start(binary)
     yield Server(supervised.endpoint, facts, binary.source, supervised.pid)
     supervised.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Database]:
+    """For tests that let it run as it is."""
+    with databases.running() as database:
+        yield database
 
 
 @pytest.fixture

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from pybench import _core
-from tests.boundary import postgres_server
-from tests.boundary.postgres_server import Postgres
+from tests.boundary import databases
+from tests.boundary.databases import TABLE, Database, Watched, number_of, sessions_of, wait_until
 from tests.core_trials import MS, fixed, trial_spec_of
 
 MakeSpec = Callable[..., dict[str, Any]]
@@ -35,14 +37,8 @@ EXCLUDE_NOBODY = {"pg-optimistic", "pg-serializable"}
 REACHED_BY = ["unix", "tcp", "unnamed"]
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with postgres_server.running(max_connections=40) as server:
-        yield server
-
-
 @pytest.fixture
-def make_spec(postgres: Postgres, request: pytest.FixtureRequest) -> MakeSpec:
+def make_spec(postgres: Database, request: pytest.FixtureRequest) -> MakeSpec:
     """The trial on a table of its own, under keys that carry the test's name."""
 
     def make(keys: int = 4, server: dict[str, Any] | None = None, **fields: object) -> dict[str, Any]:
@@ -51,47 +47,6 @@ def make_spec(postgres: Postgres, request: pytest.FixtureRequest) -> MakeSpec:
         return trial_spec_of([server], **{"key_prefix": f"{request.node.name}:", "keys": keys, **fields})
 
     return make
-
-
-def sessions_of(postgres: Postgres, name: str, *, until: Callable[[set[int]], bool]) -> set[int]:
-    """The processes of the sessions that are shown under `name`, once they are as wanted."""
-    deadline = time.monotonic() + 20
-    sql = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
-    with postgres.connect() as session:
-        while not until(pids := {pid for (pid,) in session.execute(sql, [name]).fetchall()}):
-            assert time.monotonic() < deadline, f"{len(pids)} sessions of {name} stand"
-            time.sleep(0.005)
-    return pids
-
-
-class Watched:
-    """A trial in the background, on eight sessions that are known by their name."""
-
-    def __init__(self, postgres: Postgres, **fields: object) -> None:
-        postgres.make_table(4)
-        fields = {"keys": 4, "key_prefix": "watched:", "hold": fixed(1), "duration_ns": 60_000 * MS, **fields}
-        self.trial = _core.Trial(trial_spec_of([postgres.core_spec()], client_name="watched", **fields))
-        self.postgres = postgres
-        self.result: _core.TrialResult | None = None
-        self.thread = threading.Thread(target=self._run)
-        self.thread.start()
-
-    def _run(self) -> None:
-        self.result = self.trial.run()
-
-    def sessions(self) -> set[int]:
-        """Their processes, once all stand and locks are granted."""
-        deadline = time.monotonic() + 20
-        while not self.trial.progress().grants:
-            assert time.monotonic() < deadline, "no lock is granted"
-            time.sleep(0.005)
-        return sessions_of(self.postgres, "watched", until=lambda pids: len(pids) == 8)
-
-    def finish(self) -> _core.TrialResult:
-        self.trial.stop()
-        self.thread.join()
-        assert self.result is not None
-        return self.result
 
 
 @pytest.mark.parametrize("reached_by", REACHED_BY)
@@ -126,7 +81,7 @@ def test_clients_of_different_threads_exclude_each_other(make_spec):
 def test_a_name_becomes_the_number_that_others_use_for_it(make_spec, postgres):
     spec = make_spec(keys=1, strategy="pg-advisory", args={"wait": "try"}, concurrency=1, key_prefix="shop:")
     with postgres.connect() as session:
-        number = "('x' || left(encode(sha256('shop:{0}'), 'hex'), 16))::bit(64)::bigint"
+        number = number_of("shop:{0}")
         session.execute(f"SELECT pg_advisory_lock({number})")
         assert _core.Trial(spec).run().totals["grants"] == 0
         session.execute(f"SELECT pg_advisory_unlock({number})")
@@ -137,7 +92,7 @@ def test_what_a_session_is_told_to_set_is_set(make_spec, postgres):
     server = postgres.core_spec(settings={"lock_timeout": "20ms", "application_name": "given"})
     spec = make_spec(keys=1, server=server, strategy="pg-row", concurrency=1, duration_ns=300 * MS)
     with postgres.connect() as session, session.transaction():
-        session.execute(f"SELECT FROM {postgres_server.TABLE} WHERE id = 0 FOR UPDATE")
+        session.execute(f"SELECT FROM {TABLE} WHERE id = 0 FOR UPDATE")
         result = _core.Trial(spec).run()
     assert result.totals["grants"] == 0
     assert result.totals["timeouts"] > 3
@@ -161,37 +116,45 @@ def test_a_session_that_cannot_begin_is_refused_in_the_words_of_the_server(make_
     assert "3D000" in refused(with_server(database="nowhere"))
     assert "28000" in refused(with_server(user="nobody-known"))
     assert 'unrecognized configuration parameter "no_such"' in refused(with_server(settings={"no_such": "1"}))
-    words = refused(with_server(table='"test"."absent"'))
-    assert 'prepare `SELECT id FROM "test"."absent"' in words
+    words = refused(with_server(table='"nowhere"."locks"'))
+    assert 'prepare `SELECT id FROM "nowhere"."locks"' in words
     assert "42P01" in words
 
 
-def test_too_many_sessions_are_refused_with_the_reason(make_spec):
-    words = refused(make_spec(strategy="pg-advisory", concurrency=60))
-    assert "too many clients" in words
+@pytest.fixture
+def few(postgres) -> Iterator[dict[str, Any]]:
+    """The server for a user who may have no more than 12 sessions."""
+    with postgres.connect() as session:
+        session.execute("CREATE ROLE few LOGIN CONNECTION LIMIT 12")
+        yield postgres.core_spec(user="few")
+        sessions_of(postgres, "pybench-test", until=lambda pids: not pids)
+        session.execute("DROP ROLE few")
+
+
+def test_too_many_sessions_are_refused_with_the_reason(make_spec, few):
+    words = refused(make_spec(server=few, strategy="pg-advisory", concurrency=20))
+    assert "too many connections" in words
     assert "53300" in words
 
 
-def test_a_session_that_finds_no_room_waits_a_moment_for_it(postgres):
-    refused_before = postgres.log.count("too many clients")
+def test_a_session_that_finds_no_room_waits_a_moment_for_it(postgres, few):
+    refused_before = postgres.log.count("too many connections")
+    address = {"host": str(Path(few["unix"]).parent), "port": few["port"], "user": "few", "dbname": few["database"]}
     with contextlib.ExitStack() as others:
-        for _ in range(36):
-            others.enter_context(postgres.connect())
+        for _ in range(8):
+            others.enter_context(psycopg.connect(**address))
         # Not `Watched`, which asks the server itself.
-        trial = _core.Trial(trial_spec_of([postgres.core_spec()], strategy="pg-advisory", keys=4))
+        trial = _core.Trial(trial_spec_of([few], strategy="pg-advisory", keys=4))
         totals: list[Any] = []
         thread = threading.Thread(target=lambda: totals.append(trial.run().totals))
         thread.start()
-        deadline = time.monotonic() + 20
-        while postgres.log.count("too many clients") == refused_before:
-            assert time.monotonic() < deadline, "all sessions found room"
-            time.sleep(0.005)
+        wait_until(lambda: postgres.log.count("too many connections") > refused_before, "one finds no room")
     thread.join()
     assert totals[0]["all_grants"] > 0
 
 
 def test_a_hundred_sessions_come_to_stand_also_with_passwords():
-    with postgres_server.running(max_connections=110) as postgres:
+    with databases.running(sessions=100) as postgres:
         # Those of the first trial may still be ending when those of the second begin.
         for tcp in (False, True):
             server = postgres.core_spec(tcp=tcp)
@@ -219,10 +182,10 @@ def test_a_session_that_is_ended_from_outside_is_opened_again(postgres):
 
 
 def test_a_server_that_starts_again_is_found_again():
-    with postgres_server.running() as postgres:
+    with databases.running() as postgres:
         watched = Watched(postgres, strategy="pg-row")
         before = watched.sessions()
-        postgres.stop("immediate")
+        postgres.stop(signal.SIGQUIT)
         postgres.start()
         assert not before & watched.sessions()
         result = watched.finish()
@@ -230,7 +193,7 @@ def test_a_server_that_starts_again_is_found_again():
 
 
 def test_sessions_end_as_the_protocol_has_it():
-    with postgres_server.running(max_connections=20) as postgres:
+    with databases.running() as postgres:
         postgres.make_table(4)
         server = postgres.core_spec()
         _core.Trial(trial_spec_of([server], strategy="pg-lease", keys=4)).run()

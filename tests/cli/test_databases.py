@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -116,10 +117,81 @@ def test_the_schema_of_a_run_that_was_killed_is_dropped_by_the_next(
     assert schemas_of(database) == []
 
 
+def in_its_trial(arguments: Sequence[str], where: Path, database: SupervisedPostgres) -> subprocess.Popen[str]:
+    """The command with a trial of its plan, whose table is made and whose clients are there."""
+    command = [*COMMAND, "run", *arguments]
+    process = subprocess.Popen(command, cwd=where, env=environment(), stderr=subprocess.PIPE, encoding="utf-8")
+    deadline = time.monotonic() + 20
+    while not sessions_of(database):
+        assert process.poll() is None, "it runs"
+        assert time.monotonic() < deadline, "the trial begins"
+        time.sleep(0.02)
+    return process
+
+
+def sessions_of(database: SupervisedPostgres) -> int:
+    """Those of trials that have a table; the control has none."""
+    like = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'"
+    with ServerPool() as pool, pool.get(Given(url_of(database))).session() as session:
+        query = f"SELECT count(*) FROM pg_stat_activity WHERE application_name IN ({like})"
+        return int(session.execute(query).fetchone()[0])
+
+
+LONG = ["-s", "pg-row", "--concurrency", "4", "--hold", "5ms", "--warmup", "0", "--duration", "1s", "--trials", "3"]
+
+
+def test_ctrl_c_ends_the_sessions_of_its_trial_and_drops_its_table(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    asked = [*LONG, "--hold", "20s", "--duration", "25s", "--postgres", url_of(database), "--out", "folder"]
+    process = in_its_trial(asked, tmp_path, database)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert (schemas_of(database), sessions_of(database)) == ([], 0)
+    assert load(tmp_path / "folder").manifest["status"] == "interrupted"
+    assert (tmp_path / "folder" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_run_on_a_given_database_goes_on_and_drops_what_it_left(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    url = url_of(database)
+    process = in_its_trial([*LONG, "--postgres", url, "--out", "folder"], tmp_path, database)
+    process.kill()
+    process.communicate()
+    [left] = schemas_of(database)
+    answer = pybench("run", "--resume", "folder", PYBENCH_POSTGRES_URL=url)
+    assert answer.code == 0, answer.err
+    run = load(tmp_path / "folder")
+    assert run.manifest["status"] == "complete"
+    assert list(run.trials["status"]) == ["complete"] * 3
+    assert set(run.trials["verdict"]) == {"SAFE"}
+    assert schemas_of(database) == []
+    assert left
+
+
+def test_a_wrong_password_is_refused_and_written_nowhere(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    wrong = "s3cret-but-wr0ng"
+    assert database.endpoint.password is not None
+    url = url_of(database).replace(database.endpoint.password.get_secret_value(), wrong)
+    answer = pybench("run", "-s", "pg-lease", *QUICK, "--postgres", url, "--out", "folder")
+    assert answer.code == 41
+    assert "refuses this user and password" in answer.err.replace("\n", " ")
+    assert wrong not in answer.out + answer.err
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or wrong.encode() not in file.read_bytes(), file
+
+
 def test_clients_that_share_a_session_are_unsafe_and_break_no_promise(pybench: Pybench, tmp_path: Path):
     lock = "pg-advisory(session=shared, wait=try)"
     answer = pybench("run", "-s", lock, "--concurrency", "8", "--hold", "1ms", *QUICK, "--out", "folder")
     assert answer.code == 0, answer.err
+    assert "UNSAFE" in answer.out
     (verdict,) = load(tmp_path / "folder").trials["verdict"]
     assert verdict == "UNSAFE"
 

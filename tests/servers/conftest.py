@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.server
 import socket
 import threading
@@ -10,11 +11,24 @@ from contextlib import ExitStack
 
 import pytest
 
-from pybench.servers import Server, binaries, supervisor
+from pybench import control, runner, stage, trials
+from pybench.durations import MS
+from pybench.servers import Server, binaries, read_figures, supervisor
 from pybench.servers.binaries import Binary
 from pybench.servers.endpoint import Endpoint
 
 BINARIES = {binary.source.split()[0]: binary for binary in reversed(binaries.find_all()[0])}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What surrounds the trials of a run, in less time: for runs that are not about figures."""
+    for name, ms in (("CONTROL_NS", 60), ("BASELINE_NS", 20), ("BASELINE_WARMUP_NS", 5)):
+        monkeypatch.setattr(control, name, ms * MS)
+    monkeypatch.setattr(trials, "PATIENCE_NS", 50 * MS)
+    monkeypatch.setattr(trials, "REST_NS", 200 * MS)
+    monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
+    monkeypatch.setattr(runner, "PARTING_S", 0.2)
 
 
 @pytest.fixture(params=["wheel", "path"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,30 +14,21 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pybench import control, job, runner, stage, trials
+from pybench import job
 from pybench.exits import Exit
 from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
 from pybench.records import load
 from pybench.resume import matrix_of, open_run
-from pybench.servers import binaries, read_figures, supervised, supervisor
+from pybench.servers import binaries, supervised, supervisor
 from pybench.servers.supervisor import SupervisedServer
-from pybench.watch import Silent, Slot
 from tests.redis_client import connect
+from tests.servers.meddling import Meddler
 
-MS = 1_000_000
 PASSWORD = "s3cret-w0rd"
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What surrounds a trial, in less time: nothing here is about figures."""
-    for name, ms in (("CONTROL_NS", 60), ("BASELINE_NS", 20), ("BASELINE_WARMUP_NS", 5)):
-        monkeypatch.setattr(control, name, ms * MS)
-    monkeypatch.setattr(trials, "PATIENCE_NS", 50 * MS)
-    monkeypatch.setattr(trials, "REST_NS", 200 * MS)
-    monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
-    monkeypatch.setattr(runner, "PARTING_S", 0.2)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @pytest.fixture
@@ -47,32 +36,6 @@ def given() -> Iterator[SupervisedServer]:
     process, _ = supervisor.start(binaries.find("auto"), transport="tcp", password=SecretStr(PASSWORD))
     yield process
     process.stop()
-
-
-class Meddler(Silent):
-    """Does `act` once, when the second trial of the run is measuring."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.notes: list[str] = []
-        self._act = act
-        self._thread: threading.Thread | None = None
-
-    def trial_begins(self, slot: Slot, trial) -> None:
-        if slot.number == 2:
-            self._thread = threading.Thread(target=self._meddle, args=(trial,))
-            self._thread.start()
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def run_ends(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-
-    def _meddle(self, trial) -> None:
-        while trial.progress().phase in ("connecting", "warmup"):
-            time.sleep(0.001)
-        self._act()
 
 
 def carried_out(folder: Path, watch: Meddler, url: str | None) -> Outcome:

@@ -48,3 +48,21 @@ def test_where_all_servers_are_given_nothing_is_bound(monkeypatch):
     given = {"backends": {"theirs": {"kind": "redis", "url": "redis://localhost"}}}
     matrix = matrix_from_mapping({**MATRIX, **given})
     assert placement_of(matrix, make_plan(matrix).cells) == Placement()
+
+
+@pytest.mark.parametrize(
+    ("given", "placed"),
+    [
+        ({}, Placement(drivers=(3,), servers=(0, 1, 2))),
+        ({"theirs": "postgresql://db/shop"}, Placement(drivers=(3,), servers=(0, 1, 2))),
+        ({"theirs": "postgresql://db/shop", "cache": "redis://cache"}, Placement()),
+    ],
+    ids=["both started", "one given", "both given"],
+)
+def test_a_lock_that_is_on_two_backends_is_placed_where_one_of_them_is_started(monkeypatch, given, placed):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2, 3})
+    own = {"redis": {"kind": "redis"}} if len(given) == 1 else {}
+    backends = {name: {"url": url} for name, url in given.items()} | own
+    named = {"backends": backends} if backends else {}
+    matrix = matrix_from_mapping({"name": "both", "axes": {"strategy": "layered"}, **named})
+    assert placement_of(matrix, make_plan(matrix).cells) == placed

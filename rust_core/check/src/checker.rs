@@ -292,7 +292,13 @@ impl Checker {
     fn lease_lost(&mut self, at: Nanos, id: ClientId) {
         let client = &mut self.clients[id as usize];
         match client.state {
-            State::Holding => client.believes_until = client.believes_until.min(at),
+            State::Holding => {
+                let believed = at < client.believes_until;
+                client.believes_until = client.believes_until.min(at);
+                if believed {
+                    self.free_with_session(at, id);
+                }
+            }
             State::Stopped => {} // Neither belief nor work is left to end.
             State::Unconfirmed => client.state = State::Idle,
             State::Idle if self.sessions.is_some() => {} // It released, and nobody was granted the lock beside it.
@@ -330,6 +336,9 @@ impl Checker {
         };
         let record = &mut self.keys[key];
         record.released_late |= late;
+        if late && self.sessions.is_some() {
+            return; // It was free since the session ended.
+        }
         record.handed_off = if record.waiters.is_empty() { Nanos::NEVER } else { at };
     }
 

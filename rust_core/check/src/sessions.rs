@@ -75,6 +75,18 @@ impl Checker {
         });
     }
 
+    /// The key of `id`, which sees its session gone, is handed to whoever waits for it, as by a release; unless another has
+    /// been granted it meanwhile.
+    pub(crate) fn free_with_session(&mut self, at: Nanos, id: ClientId) {
+        if self.sessions.is_none() {
+            return;
+        }
+        let record = &mut self.keys[self.clients[id as usize].key as usize];
+        if record.last_client == id && !record.waiters.is_empty() {
+            record.handed_off = at;
+        }
+    }
+
     fn no_longer_in_question(&mut self, id: ClientId) -> bool {
         std::mem::replace(&mut self.clients[id as usize].in_question, false)
     }

@@ -2,7 +2,7 @@
 
 use locks::{LockMachine, Nanos};
 
-use crate::client::Doing;
+use crate::client::{Counted, Doing};
 use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
@@ -63,6 +63,14 @@ impl Thread {
         }
         let figures = &mut self.figures[index as usize];
         figures.wait_max_ns = figures.wait_max_ns.max(response.0);
+    }
+
+    /// A release was answered that nothing was held. What was past its end, as its holder knew, is counted already.
+    pub(crate) fn count_not_held(&mut self, index: u32) {
+        let client = &self.clients[index as usize];
+        if client.counted != Counted::No {
+            self.counters.lost += u64::from(client.release_sent <= client.until);
+        }
     }
 
     /// How late a hold, a pause or a retry was. In an open loop lag is that of arrivals alone.

@@ -137,7 +137,10 @@ impl Thread {
         }
         let ended = match outcome {
             Outcome::Released => Ended::Granted,
-            Outcome::Expired => Ended::Lost,
+            Outcome::Expired => {
+                self.count_not_held(index);
+                Ended::Lost
+            }
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => {
                 self.look_for_session(index, now);

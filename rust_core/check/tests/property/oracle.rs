@@ -43,6 +43,8 @@ struct Grant {
     work_end_index: usize,
     /// Where it was told of a loss, if it was, before it asked for the next lock.
     told_of_loss: Option<usize>,
+    /// When and where it was told of a loss while it believed.
+    lost: Option<(Nanos, usize)>,
     /// When and where its release was sent, and whether it still worked then.
     release: Option<(Nanos, usize, bool)>,
 }
@@ -100,6 +102,7 @@ impl<'a> Oracle<'a> {
                         work_end: Nanos::NEVER,
                         work_end_index: usize::MAX,
                         told_of_loss: None,
+                        lost: None,
                         release: None,
                     });
                 }
@@ -107,6 +110,9 @@ impl<'a> Oracle<'a> {
                 Event::Renewed { until, .. } => grant.unwrap().belief_end = until.max(at),
                 Event::LeaseLost { .. } => {
                     let grant = grant.unwrap();
+                    if at < grant.belief_end && grant.work_end_index == usize::MAX {
+                        grant.lost = Some((at, index));
+                    }
                     grant.belief_end = grant.belief_end.min(at);
                     grant.told_of_loss = grant.told_of_loss.or(Some(index));
                 }
@@ -214,18 +220,26 @@ impl<'a> Oracle<'a> {
     /// What the checker should return for the event at `index`.
     pub(crate) fn handoff(&self, index: usize) -> Option<Nanos> {
         let grant = self.grants.iter().find(|grant| grant.index == index)?;
-        let sent = self
-            .grants
-            .iter()
-            .filter(|other| other.key == grant.key)
-            .filter_map(|other| other.release);
-        let (released, release, _) = sent.filter(|&(_, place, _)| place < index).max_by_key(|sent| sent.1)?;
+        let freed = self.on_key(grant.key).flat_map(|other| self.freed_by(other));
+        let (released, release) = freed.filter(|&(_, place)| place < index).max_by_key(|freed| freed.1)?;
         let taken = self
             .grants
             .iter()
             .any(|g| g.key == grant.key && release < g.index && g.index < index);
         let wanted = (release..index).all(|place| self.waiters(grant.key, place).next().is_some());
         (!taken && wanted).then(|| grant.at.since(released))
+    }
+
+    /// When and where a grant made its key free: by its release, or by the end of its session, if no other had come then.
+    fn freed_by(&self, grant: &Grant) -> Vec<(Nanos, usize)> {
+        let of_sessions = self.history.rules.sessions;
+        let release = grant.release.map(|(at, place, _)| (at, place));
+        let lost = grant.lost.filter(|&(_, place)| {
+            let later = |other: &&Grant| grant.index < other.index && other.index < place;
+            of_sessions && self.on_key(grant.key).find(later).is_none()
+        });
+        let release = release.filter(|&(at, _)| !(of_sessions && at > grant.belief_end));
+        lost.into_iter().chain(release).collect()
     }
 
     /// Who waits for `key` right after the event at `index`.

@@ -173,3 +173,24 @@ fn a_release_that_found_no_session_and_had_nobody_beside_it_is_no_violation() {
 fn other_locks_lose_nothing_that_they_have_released() {
     script().takes(A, 100).at(10).releases(A).at(11).loses_lease(A);
 }
+
+#[test]
+fn the_end_of_a_session_hands_its_key_to_whoever_waits() {
+    let lost = of_sessions().takes(A, NEVER).at(10).waits(B).at(50).loses_lease(A);
+    // What its holder goes on with until then frees nothing.
+    let released = lost.at(53).releases(A);
+    released.at(57).granted(B, NEVER).expect_handoff(Some(7));
+}
+
+#[test]
+fn a_session_whose_end_is_seen_when_the_next_has_the_key_hands_nothing_on() {
+    let told = of_sessions().takes(A, NEVER).at(10).waits(B).waits(C);
+    let told = told.at(50).granted(B, NEVER).at(52).loses_lease(A).at(55).releases(A);
+    told.at(58)
+        .loses_lease(B)
+        .at(59)
+        .releases(B)
+        .at(60)
+        .granted(C, NEVER)
+        .expect_handoff(Some(2));
+}

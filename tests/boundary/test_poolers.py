@@ -1,0 +1,76 @@
+"""Locks of a database behind a pooler that lends sessions by the transaction: which stay whole, and which do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pybench import _core
+from tests.boundary import databases
+from tests.boundary.databases import Database
+from tests.core_trials import MS, fixed, trial_spec_of
+from tests.poolers import pooler
+
+KEYS = 2
+
+WHOLE: list[tuple[str, dict[str, str]]] = [
+    ("pg-advisory", {"scope": "transaction"}),
+    ("pg-advisory", {"scope": "transaction", "wait": "try"}),
+    ("pg-row", {}),
+    ("pg-row", {"wait": "nowait"}),
+    ("pg-row", {"wait": "skip-locked"}),
+    ("pg-lease", {}),
+    ("pg-optimistic", {}),
+    ("pg-serializable", {}),
+]
+
+
+@pytest.fixture
+def pooled() -> Iterator[tuple[Database, dict[str, Any]]]:
+    """A server of its own, whose sessions the pooler keeps, and how the core reaches it."""
+    with databases.running() as database, pooler(database.process.private) as endpoint:
+        database.make_table(KEYS)
+        yield database, database.core_spec(unix=endpoint.unix, port=endpoint.port, prepare="unnamed")
+
+
+def totals_of(server: dict[str, Any], name: str, args: dict[str, str]) -> dict[str, int]:
+    asked = {"strategy": name, "args": args, "keys": KEYS, "hold": fixed(1), "duration_ns": 200 * MS}
+    return _core.Trial(trial_spec_of([server], **asked)).run().totals
+
+
+def test_a_lock_of_a_session_that_is_lent_excludes_nobody_is_not_held_and_stays(pooled):
+    database, server = pooled
+    totals = totals_of(server, "pg-advisory", {"wait": "try"})
+    assert totals["double_grants"] > 0
+    # Its unlock went to another session: false, which is an error, and counted.
+    assert totals["lost"] > 0
+    assert totals["errors"] == 0
+    assert database.advisory_locks() > 0
+
+
+def test_locks_of_transactions_and_of_rows_stay_whole(pooled):
+    database, server = pooled
+    for name, args in WHOLE:
+        database.make_table(KEYS)
+        totals = totals_of(server, name, args)
+        told = f"{name} {args}: {totals}"
+        assert totals["grants"] > 10, told
+        wrong = ("double_grants", "stale_fences", "lost", "lapsed", "errors", "unknown", "lost_calls", "abandoned")
+        assert not {kind: totals[kind] for kind in wrong if totals[kind]}, told
+        assert database.effects().values == totals["acknowledged_writes"], told
+        assert database.effects().owned == 0, told
+    assert database.advisory_locks() == 0
+
+
+def test_what_a_pooler_takes_from_no_session_is_refused_in_its_words(pooled):
+    _, server = pooled
+    for fields, words in (
+        ({"settings": {"lock_timeout": "10"}}, "unsupported startup parameter: lock_timeout"),
+        # By another client, in the session that is lent to this one now.
+        ({"prepare": "named"}, 'prepared statement "0" already exists (42P05)'),
+    ):
+        with pytest.raises(_core.ConnectError) as refused:
+            totals_of({**server, **fields}, "pg-row", {})
+        assert words in str(refused.value)
