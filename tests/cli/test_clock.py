@@ -30,7 +30,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def slot(cell: str, *, seconds: float = 2.0, number: int = 1) -> Slot:
-    of = SimpleNamespace(id=cell, backend="redis", appendfsync="off", poll="block")
+    of = SimpleNamespace(id=cell, strategy="mutex", args=(), backend="redis", appendfsync="off", poll="block")
     return Slot(number=number, cell=of, block=1, planned_s=seconds)  # type: ignore[arg-type]
 
 

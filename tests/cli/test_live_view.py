@@ -20,7 +20,7 @@ from pybench.watch import Finished, Slot
 
 
 def slot(number: int, seconds: float = 2.5, cell: str = "mutex concurrency=64") -> Slot:
-    of = SimpleNamespace(id=cell, backend="redis", appendfsync="off", poll="block")
+    of = SimpleNamespace(id=cell, strategy="mutex", args=(), backend="redis", appendfsync="off", poll="block")
     return Slot(number=number, cell=of, block=1, planned_s=seconds)  # type: ignore[arg-type]
 
 

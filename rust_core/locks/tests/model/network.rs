@@ -227,4 +227,11 @@ impl Run {
     pub(crate) fn up_to(&mut self, longest: Nanos) -> Nanos {
         Nanos(self.chance.below(longest.0 + 1))
     }
+
+    /// A message came to a client that listens. Whether others have been told before is the driver's to say.
+    pub(crate) fn published(&mut self, client: usize) {
+        self.count("told");
+        let first = self.up_to(Nanos(1)) == Nanos::ZERO;
+        self.tell(client, Event::Published { first });
+    }
 }

@@ -229,9 +229,7 @@ impl Run {
                 self.answer(from, reply);
             }
             Happening::Publishes { connection, .. } if connection == state.link(FIRST, Lane::Own).connection => {
-                self.count("told");
-                let first = self.up_to(Nanos(1)) == Nanos::ZERO;
-                self.tell(client, Event::Published { first });
+                self.published(client);
             }
             Happening::Closes {
                 server,
