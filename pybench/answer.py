@@ -8,17 +8,27 @@ Does not do: measuring how different two locks are; that takes trials that were 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.conditions import say_conditions
-from pybench.contenders import Contender, apart, contenders, decided_by_response, first_ones, in_order, offered_rate
+from pybench.contenders import (
+    Contender,
+    apart,
+    contenders,
+    decided_by_response,
+    first_ones,
+    in_order,
+    offered_rate,
+    why_apart,
+)
 from pybench.numbers import format_us, format_whole, plural, significant
 from pybench.records.schema import SUMMARY_FIGURES
 from pybench.stats import ENOUGH_TRIALS
-from pybench.strategies import CATALOGUE, Exclusion
+from pybench.strategies import CATALOGUE, Exclusion, Judge
 from pybench.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -80,14 +90,13 @@ def answer(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
         return Answer("Nothing was measured")
     if any(row["verdict"] == Verdict.VOID for row in rows):
         return Answer("This run proves nothing: its control was not caught")
-    several_backends = summary["backend"].nunique() > 1
-    locks = {str(row["cell"]): _lock(row, named_backend=several_backends) for row in rows}
-    aside = {locks[cell]: permits for cell, permits in apart(rows).items()}
+    locks = _locks(rows)
+    aside = {locks[cell]: crowd for cell, crowd in apart(rows).items()}
     headline, *further = _who_wins(_loads(rows, trials), locks, aside)
     return Answer(headline, (*further, *_aside(aside)), _unsafe(rows, locks))
 
 
-def _who_wins(loads: Sequence[Load], locks: Mapping[str, str], aside: Mapping[str, int]) -> list[str]:
+def _who_wins(loads: Sequence[Load], locks: Mapping[str, str], aside: Mapping[str, float]) -> list[str]:
     safe = {locks[contender.cell] for load in loads for contender in load.contenders}
     if not safe:
         return ["No lock of this run can be called safe"]
@@ -176,10 +185,12 @@ def _why_tied(tied: Sequence[Sequence[Contender]], where: str) -> str:
     return f"their intervals overlap{' at every load that has a p99' if any(without) else where}"
 
 
-def _aside(aside: Mapping[str, int]) -> list[str]:
+def _aside(aside: Mapping[str, float]) -> list[str]:
     """What is not compared with the others, for it is granted more because it may be."""
-    names = [f"{lock} ({permits})" for lock, permits in sorted(aside.items())]
-    return [f"not compared, for more may hold a key at a time: {_listed(names)}"] if names else []
+    reasons: dict[str, list[str]] = {}
+    for lock, crowd in sorted(aside.items()):
+        reasons.setdefault(why_apart(crowd), []).append(lock if math.isinf(crowd) else f"{lock} ({crowd:.0f})")
+    return [f"not compared, for {why}: {_listed(names)}" for why, names in reasons.items()]
 
 
 def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> str | None:
@@ -209,14 +220,26 @@ def _loads(rows: Sequence[Mapping[Hashable, Any]], trials: pd.DataFrame | None) 
     ]
 
 
-def _lock(row: Mapping[Hashable, Any], *, named_backend: bool) -> str:
-    name = f"{row['strategy']}({row['args']})" if row["args"] else str(row["strategy"])
-    return f"{name} on {row['backend']}" if named_backend else name
+def _locks(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, str]:
+    """The name of each cell's lock, with its backend where the run has the lock on several."""
+    names = {str(row["cell"]): _lock(row) for row in rows}
+    backends: dict[str, set[str]] = {}
+    for row in rows:
+        backends.setdefault(_lock(row), set()).add(str(row["backend"]))
+    on = {str(row["cell"]): f" on {row['backend']}" if len(backends[_lock(row)]) > 1 else "" for row in rows}
+    return {cell: name + on[cell] for cell, name in names.items()}
+
+
+def _lock(row: Mapping[Hashable, Any]) -> str:
+    return f"{row['strategy']}({row['args']})" if row["args"] else str(row["strategy"])
 
 
 def _promise(strategy: str) -> int:
     # A record may name a strategy that this version does not know: nothing is claimed of it.
     known = CATALOGUE.get(strategy)
+    if known and known.judged_by is Judge.GUARD:
+        # Of two at work one is refused: that is another promise than exclusion, and none that is less.
+        return _PROMISES.index(Exclusion.ALWAYS)
     return _PROMISES.index(known.exclusion if known else Exclusion.NOTHING)
 
 

@@ -2,13 +2,14 @@
 
 In an open loop every lock that keeps up grants what arrives, so grants a second tell nothing: there the p99 of the
 response decides, and a lock that grants less than 98 % of the rate is behind all that keep up.
-A lock that lets several hold a key at a time grants more because it may: it contends only with locks that let in as
-many, and where others let in fewer it stands apart.
+A lock that lets several have a key at a time grants more because it may: it contends only with locks that let in as
+many, and where others let in fewer it stands apart. What is judged by its effects keeps nobody out at all.
 Promises: what lies inside of the intervals, or has none, is not told apart.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from pybench.durations import parse_rate
 from pybench.notation import BadValue
 from pybench.numbers import missing
 from pybench.stats import Interval, median_interval, number, told_apart
-from pybench.strategies import CATALOGUE, parse_strategy
+from pybench.strategies import CATALOGUE, Judge, parse_strategy
 from pybench.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -66,10 +67,10 @@ def contenders(rows: Iterable[Mapping[Hashable, Any]], trials: pd.DataFrame | No
     Without `trials` a p99 has no interval.
     """
     safe, responses = _safe(rows), _response_intervals(trials)
-    fewest = min(map(_permits, safe), default=1)
+    fewest = min(map(_crowd, safe), default=1)
     found = {}
     for row in safe:
-        if _permits(row) > fewest:
+        if _crowd(row) > fewest:
             continue
         cell, grants_per_s = str(row["cell"]), float(row["safe_grants_per_s"])
         low, high = number(row["grants_per_s_low"]), number(row["grants_per_s_high"])
@@ -85,11 +86,19 @@ def contenders(rows: Iterable[Mapping[Hashable, Any]], trials: pd.DataFrame | No
     return found
 
 
-def apart(rows: Iterable[Mapping[Any, Any]]) -> dict[str, int]:
-    """The safe cells that no other is compared with, by their id: how many may hold one of their keys at a time."""
-    permits = {str(row["cell"]): _permits(row) for row in _safe(rows)}
-    fewest = min(permits.values(), default=1)
-    return {cell: most for cell, most in permits.items() if most > fewest}
+def apart(rows: Iterable[Mapping[Any, Any]]) -> dict[str, float]:
+    """The safe cells that no other is compared with, by their id: how many may have one of their keys at a time.
+
+    `math.inf` where nobody is kept out.
+    """
+    crowds = {str(row["cell"]): _crowd(row) for row in _safe(rows)}
+    fewest = min(crowds.values(), default=1)
+    return {cell: most for cell, most in crowds.items() if most > fewest}
+
+
+def why_apart(crowd: float) -> str:
+    """Why a lock that so many may have at a time is compared with none that admits fewer, as a clause."""
+    return "nobody is kept out" if math.isinf(crowd) else "more may hold a key at a time"
 
 
 def decided_by_response(*both: Contender) -> bool:
@@ -141,11 +150,14 @@ def _safe(rows: Iterable[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
     return [row for row in rows if row["verdict"] == Verdict.SAFE and number(row["safe_grants_per_s"])]
 
 
-def _permits(row: Mapping[Any, Any]) -> int:
+def _crowd(row: Mapping[Any, Any]) -> float:
+    """How many may be at work on one key at a time."""
     # A record may name a strategy, or an argument, that this version does not know: it is taken for a plain lock.
     known = CATALOGUE.get(str(row["strategy"]))
     if known is None:
         return 1
+    if known.judged_by is Judge.EFFECTS:
+        return math.inf
     args = "" if missing(row["args"]) else str(row["args"])
     try:
         return known.permits(parse_strategy(f"{known.name}({args})")[1] if args else ())

@@ -109,6 +109,17 @@ def format_percent(share: float | None) -> str:
     return NOT_AVAILABLE if share is None or missing(share) else f"{significant(share * 100)} %"
 
 
+def format_bytes(count: float | None) -> str:
+    """Bytes in the unit that suits: 412 B, 1.5 KiB, 128 MiB."""
+    if count is None or missing(count):
+        return NOT_AVAILABLE
+    for unit in ("B", "KiB", "MiB"):
+        if abs(count) < 1024:
+            return f"{significant(count)} {unit}"
+        count /= 1024
+    return f"{significant(count)} GiB"
+
+
 def format_seconds(value: float | None) -> str:
     """Seconds in the unit that suits."""
     return NOT_AVAILABLE if value is None or missing(value) else format_us(value * 1e6)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.cli.figures import latency, spread
 from pybench.conditions import axis_title, say_conditions
-from pybench.contenders import apart
+from pybench.contenders import apart, why_apart
 from pybench.numbers import format_ratio, format_us, format_whole, missing
 from pybench.stats import confidence
 
@@ -84,14 +84,24 @@ def render(rows: Sequence[Row], notes: Sequence[Note], width: int) -> list[Text]
         lines += [Text(line, style=style) for line in _wrapped(f"{note.verdict} {note.text}", width)]
     if len(notes) > NOTES_SHOWN:
         lines.append(Text(f"  and {len(notes) - NOTES_SHOWN} more: see the report"))
-    if aside := apart(rows):
-        names = ", ".join(dict.fromkeys(_strategy(row) for row in rows if str(row["cell"]) in aside))
-        why = f"- {names}: not ranked, for more may hold a key at a time"
-        lines += [Text(line, style="dim") for line in _wrapped(why, width)]
+    for why, names in _aside(rows).items():
+        told = f"- {', '.join(names)}: not ranked, for {why}"
+        lines += [Text(line, style="dim") for line in _wrapped(told, width)]
     if dropped:
         more = f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)"
         lines += [Text(line, style="dim") for line in _wrapped(more, width)]
     return lines
+
+
+def _aside(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The strategies that are not compared with the others, by the reason."""
+    aside, names = apart(rows), dict[str, list[str]]()
+    for row in rows:
+        if str(row["cell"]) in aside:
+            told = names.setdefault(why_apart(aside[str(row["cell"])]), [])
+            if _strategy(row) not in told:
+                told.append(_strategy(row))
+    return names
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> list[Text]:

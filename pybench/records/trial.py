@@ -97,7 +97,7 @@ def trial_record(
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
-        "database_figures": None if database_figures is None else json.dumps(dict(database_figures), sort_keys=True),
+        "database_figures": _database(database_figures, totals),
         **_fairness(totals, result, strategy.judged_by),
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),
@@ -129,6 +129,11 @@ def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None)
         "verdict": judgement.verdict.value,
         "promise_broken": judgement.promise_broken,
     }
+
+
+def _database(figures: Mapping[str, Any] | None, totals: Mapping[str, int]) -> str | None:
+    """What a database counted, with the grants of the same time: those of the whole trial."""
+    return None if figures is None else json.dumps({**figures, "grants": totals["all_grants"]}, sort_keys=True)
 
 
 def _effects(totals: Mapping[str, int], judged_by: Judge, final_value: int | None) -> dict[str, int | None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pybench.durations import format_duration
-from pybench.numbers import format_count, format_exact, format_us
+from pybench.numbers import format_bytes, format_count, format_exact, format_us
 
 Rows = list[tuple[str, str]]
 
@@ -40,7 +41,33 @@ def server_labels(manifest: Mapping[str, Any]) -> str:
     return ", ".join(labels)
 
 
-def server_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """A server: `settings` are those that figures depend on most, `further` the others."""
+
+    label: str
+    where: str
+    settings: str
+    further: str
+
+
+# Of a Postgres: it has too many settings to tell which ones matter.
+TELLING = (
+    "transport",
+    "fsync",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "full_page_writes",
+    "wal_level",
+    "max_connections",
+    "shared_buffers_bytes",
+    "deadlock_timeout_ms",
+    "default_transaction_isolation",
+    "pooled",
+)
+
+
+def server_rows(manifest: Mapping[str, Any]) -> list[ServerRow]:
     """Label, source or address, and settings of each server."""
     rows = []
     for server in manifest.get("servers", []):
@@ -48,9 +75,26 @@ def server_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         where = f"{source}, {server['address']}" if server.get("address") else source
         # Product and version are in the label.
         named = {name: value for name, value in (server.get("settings") or {}).items() if name not in server}
-        settings = ", ".join(f"{name} {say(value)}" for name, value in named.items())
-        rows.append((str(server.get("label", "server")), where, settings))
+        of_database = server.get("product") == "postgres"
+        first = {name: named[name] for name in TELLING if name in named} if of_database else named
+        rest = {name: value for name, value in named.items() if name not in first}
+        rows.append(ServerRow(str(server.get("label", "server")), where, _settings(first), _settings(rest)))
     return rows
+
+
+def _settings(named: Mapping[str, Any]) -> str:
+    return ", ".join(_setting(name, value) for name, value in named.items())
+
+
+def _setting(name: str, value: object) -> str:
+    """One setting in words, its unit with its value."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        for suffix, ns in (("_ms", 1_000_000), ("_s", 1_000_000_000)):
+            if name.endswith(suffix):
+                return f"{name.removesuffix(suffix)} {format_duration(value * ns)}"
+        if name.endswith("_bytes"):
+            return f"{name.removesuffix('_bytes')} {format_bytes(value)}"
+    return f"{name} {say(value)}"
 
 
 def machine_rows(manifest: Mapping[str, Any]) -> Rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pybench.conditions import say_condition, say_conditions
+from pybench.conditions import condition_texts, say_conditions
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.axes import Axis, Text
 from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
@@ -79,7 +79,7 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
                 continue
             axis = _scale(view, [cells for _, cells in facets], place, measure)
             words = [measure.title] if len(measures) > 1 else []
-            title = " · ".join(words + [say_condition(*pair) for pair in conditions])
+            title = " · ".join(words + condition_texts(conditions))
             name = f"{id_}-{measure.key}-{place}"
             if load:
                 figures.append(load_panel(view, cells, measure, axis, id_=name, title=title))

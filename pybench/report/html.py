@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pybench import numbers
 from pybench.conditions import axis_title
@@ -52,10 +52,16 @@ def _environment() -> Environment:
         environment.filters[name] = getattr(numbers, f"format_{name}")
     environment.filters["script_json"] = script_json
     environment.filters["tight"] = _tight
+    environment.filters["breakable"] = _breakable
     environment.globals["verdict_symbols"] = VERDICT_SYMBOLS
     environment.globals["plural"] = numbers.plural
     environment.globals["axis_title"] = axis_title
     return environment
+
+
+def _breakable(text: str) -> Markup:
+    """`text` that may be broken before the arguments of a strategy."""
+    return escape(text).replace("(", Markup("<wbr>("))
 
 
 def _tight(text: str) -> str:

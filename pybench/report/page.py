@@ -19,6 +19,7 @@ from pybench.report.section import Section
 from pybench.report.sections import (
     answer,
     cost,
+    database,
     distribution,
     fairness,
     latency,
@@ -43,7 +44,7 @@ CHARTS: tuple[Render, ...] = (
     fairness.render,
     cost.render,
 )
-AFTER_CHARTS: tuple[Render, ...] = (violations.render, method.render)
+AFTER_CHARTS: tuple[Render, ...] = (database.render, violations.render, method.render)
 
 
 def build(run: Run) -> str:

@@ -1,7 +1,8 @@
 """What every section looks at: the cells of a run, their strategies and the conditions they were measured under.
 
 Made once from a run's frames; nothing here is drawn, nothing is measured. A *series* is a strategy with its arguments:
-one colour in every chart. *Conditions* are the axes that the run varied, apart from the strategy.
+one colour in every chart; one that the run has on several backends is a series on each. *Conditions* are the axes that
+the run varied, apart from the strategy and its backend: what is at one load is compared, wherever it runs.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class View:
     cells: tuple[CellView, ...]
     series: tuple[Series, ...]
     axes: tuple[str, ...]
-    """The axes with more than one value, the strategy and its arguments left out."""
+    """The axes with more than one value; the strategy, its arguments and its backend are the lock's, and left out."""
 
     @cached_property
     def measured(self) -> bool:
@@ -172,8 +173,8 @@ class View:
         return frozenset(cell.series.label for cell in self.cells if cell.unsafe)
 
     @cached_property
-    def aside(self) -> dict[str, int]:
-        """The safe cells that no other is compared with, by their id, and how many may hold one of their keys."""
+    def aside(self) -> dict[str, float]:
+        """The safe cells that no other is compared with, by their id, and how many may have one of their keys."""
         return apart(cell.row for cell in self.cells)
 
     def may_be_used(self, series: Series) -> bool:
@@ -218,13 +219,14 @@ def make_view(run: Run) -> View:
     rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))
     for axis in axes:
         _read_numbers(rows, axis)
-    series = _series(rows)
+    on_several = _on_several_backends(rows)
+    series = _series(rows, on_several)
     anchors = _anchors([str(row["cell"]) for row in rows])
     cells = tuple(
         CellView(
             id=str(row["cell"]),
             anchor=anchors[str(row["cell"])],
-            series=series[_label(row)],
+            series=series[_label(row, on_several)],
             conditions=tuple((axis, row[axis]) for axis in axes),
             row=row,
         )
@@ -245,7 +247,7 @@ def _axes(summary: pd.DataFrame) -> list[str]:
     columns = [str(column) for column in summary.columns]
     further = columns[columns.index("retry") + 1 : columns.index("trials")]
     # Concurrency and keys first: they are what most runs vary, and how people speak of a cell.
-    return ["concurrency", "keys", "hold", "retry", "backend", *further]
+    return ["concurrency", "keys", "hold", "retry", *further]
 
 
 def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -277,26 +279,41 @@ def _ranges(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
     return ends
 
 
-def _label(row: Mapping[str, Any]) -> str:
+def _name(row: Mapping[str, Any]) -> str:
     args = row.get("args")
     return str(row["strategy"]) if missing(args) or not args else f"{row['strategy']}({args})"
 
 
-def _series(rows: Sequence[Mapping[str, Any]]) -> dict[str, Series]:
-    series: dict[str, Series] = {}
-    coloured = 0
+def _on_several_backends(rows: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """The names of the strategies that need their backend to be told which one is meant."""
+    backends: dict[str, set[str]] = {}
     for row in rows:
-        label = _label(row)
+        backends.setdefault(_name(row), set()).add(str(row.get("backend")))
+    return frozenset(name for name, on in backends.items() if len(on) > 1)
+
+
+def _label(row: Mapping[str, Any], on_several: frozenset[str]) -> str:
+    name = _name(row)
+    return f"{name} on {row['backend']}" if name in on_several else name
+
+
+def _series(rows: Sequence[Mapping[str, Any]], on_several: frozenset[str]) -> dict[str, Series]:
+    series: dict[str, Series] = {}
+    coloured = base_lines = 0
+    for row in rows:
+        label = _label(row, on_several)
         if label in series:
             continue
         # No lock at all is the base line of every run, so it is drawn in ink.
         if row["strategy"] == BASE_LINE:
-            series[label] = Series(label, BASE_LINE, "var(--series-none)", SHAPES[0], BASE_LINE_DASH)
+            shape = SHAPES[base_lines % len(SHAPES)]
+            series[label] = Series(label, BASE_LINE, "var(--series-none)", shape, BASE_LINE_DASH)
+            base_lines += 1
             continue
         # Seven colours and nine pairs of shape and dash have no factor in common: 63 strategies differ.
-        turn, shape = divmod(coloured, len(SHAPES))
+        turn, shape_place = divmod(coloured, len(SHAPES))
         colour = f"var(--series-{coloured % SERIES_COLOURS})"
-        series[label] = Series(label, str(row["strategy"]), colour, SHAPES[shape], DASHES[turn % len(DASHES)])
+        series[label] = Series(label, str(row["strategy"]), colour, SHAPES[shape_place], DASHES[turn % len(DASHES)])
         coloured += 1
     return series
 

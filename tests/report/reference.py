@@ -1,4 +1,4 @@
-"""What README shows of the run in results/reference: the answer, the table, the pictures.
+"""What README shows of the run in results/reference: the answer and the pictures.
 
     python -m tests.report.reference
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pybench
 from pybench.answer import answer
 from pybench.conditions import say_conditions
-from pybench.numbers import format_count, format_us, missing, plural
+from pybench.numbers import plural
 from pybench.records import Run
 from pybench.report import facts, write_html
 
@@ -25,7 +25,7 @@ REFERENCE = ROOT / "results" / "reference"
 README = ROOT / "README.md"
 PICTURES = {"light": ROOT / "docs/images/report.png", "dark": ROOT / "docs/images/report-dark.png"}
 BEGIN, END = "<!-- from results/reference -->\n", "<!-- end -->\n"
-SIZE = {"width": 1280, "height": 760}
+SIZE = {"width": 1280, "height": 560}
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # After the head come chunks in any order, of length, kind, body and check.
 HEAD_END = len(SIGNATURE) + 4 + 4 + 13 + 4
@@ -36,36 +36,14 @@ def shown(run: Run) -> str:
     """The part of README between its marks."""
     manifest, machine = run.manifest, run.manifest["machine"]
     plan = dict(facts.plan_rows(manifest))
-    locks = list(dict.fromkeys(run.summary["strategy"]))
-    safe = [lock for lock in reversed(locks) if lock != "none"]
-    titles = [f"{lock}, {figure}" for figure in ("safe grants/s", "acquire p50") for lock in safe]
-    head = ["clients", "keys", *titles, "none, grants/s"]
-    rows = [head, ["--:"] * len(head)]
-    for (keys, clients), cells in run.summary.groupby(["keys", "concurrency"], sort=True):
-        by_lock = {row["strategy"]: row for row in cells.to_dict("records")}
-        rates = [_rate(by_lock[lock]) for lock in safe]
-        times = [format_us(by_lock[lock]["acquire_p50_us"]) for lock in safe]
-        rows.append([f"{clients:,}", f"{keys:,}", *rates, *times, _rate(by_lock["none"])])
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    server = manifest["servers"][0]
+    servers = " and ".join(f"{server['label'].capitalize()} ({server['source']})" for server in manifest["servers"])
+    sockets = "on a Unix socket" if len(manifest["servers"]) == 1 else "on Unix sockets"
     fixed = say_conditions([("hold", manifest["cells"][0]["hold"])])
-    (baseline,) = facts.baseline_sentences(manifest)
     return (
-        f"> {answer(run.summary, run.trials).text}\n\n{table}\n\n"
-        f"Median of {plural(int(plan['trials']), 'trial')} of {plan['duration']}, in brackets the lowest and the "
-        f"highest; {fixed}. {server['label'].capitalize()} ({server['source']}) on a Unix socket, client and server on "
-        f"one machine with {plural(machine['cores'], 'core')} ({machine['cpu']}). {baseline}\n"
+        f"> {answer(run.summary, run.trials).text}\n\n"
+        f"{plural(int(plan['trials']), 'trial')} of {plan['duration']} each; {fixed}. {servers} {sockets}, client and "
+        f"server on one machine with {plural(machine['cores'], 'core')} ({machine['cpu']}).\n"
     )
-
-
-def _rate(row: dict) -> str:
-    if row["verdict"] == "UNSAFE":
-        return f"~~{format_count(row['grants_per_s'])}~~ UNSAFE"
-    if row["verdict"] != "SAFE":
-        return str(row["verdict"])
-    low, high = format_count(row["grants_per_s_low"]), format_count(row["grants_per_s_high"])
-    rate = format_count(row["safe_grants_per_s"])
-    return rate if missing(row["grants_per_s_low"]) else f"{rate} ({low} to {high})"
 
 
 def told() -> str:

@@ -36,6 +36,8 @@ class Point:
     backend: str = "default"
     cost: float = 45.0
     broken: bool = False
+    database: str | None = None
+    """Its `database_figures`."""
 
     @property
     def id(self) -> str:
@@ -219,6 +221,7 @@ class _Trial:
             "overtakes": int(self.grants * self.contention), "utilisation": 0.0, "efficiency": None,
             "client_cpu_us_per_grant": 1.4 + 2.1 * commands, "server_cpu_us_per_grant": 1.9 * commands,
             "server_cpu_share": 0.4, **counts, "arrivals": None, "drops": None, "reconnects": 0, "lost_calls": 0,
+            "database_figures": point.database,
             "orphan_s": 0.0, "promises": "", "split_votes_per_1000": 0.0, "renewals_per_grant": 0.0,
             "window_s": max(WINDOW_S, self.steps / 10),
         }  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 from pybench.report.page import build
 from tests.report.browsing import needs_chromium
 from tests.report.support import Point, make_run
+from tests.report.test_database import figures
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 # A chart is an image with a name: what it is drawn with is nobody's to read. Of long tables, the later rows are alike.
@@ -39,9 +40,16 @@ def many_strategies():
     return make_run([Point("redlock", 8, 1, args=f"fanout=sequential, nodes={n}") for n in range(1, 10)], trials=1)
 
 
+def both_servers():
+    """A lock of Redis beside one of a database, whose waits are shown."""
+    lock = Point("pg-row", 16, 1, backend="postgres", database=figures())
+    return make_run([Point("mutex", 16, 1, backend="redis"), lock, Point("pg-optimistic", 16, 1)], trials=1)
+
+
 KINDS = {
     "every verdict": every_verdict,
     "many strategies": many_strategies,
+    "both kinds of servers": both_servers,
     "void": lambda: make_run([Point("mutex", 8, 1)], caught=False, trials=1),
     "nothing measured": lambda: make_run([], status="interrupted"),
 }

@@ -31,3 +31,18 @@ def test_a_hypervisor_without_a_name_is_a_virtual_machine_all_the_same():
     assert ("Virtual machine", "yes") in facts.machine_rows({"machine": {"virtualisation": "hypervisor"}})
     assert ("Virtual machine", "KVM") in facts.machine_rows({"machine": {"virtualisation": "KVM"}})
     assert ("Virtual machine", "not detected") in facts.machine_rows({"machine": {"cpu": "a"}})
+
+
+def test_of_the_settings_of_a_database_those_that_tell_most_come_first_with_their_units():
+    settings = {"version": "18.6", "fsync": True, "autovacuum": True, "shared_buffers_bytes": 128 * 2**20,
+                "deadlock_timeout_ms": 1_000, "checkpoint_timeout_s": 300}  # fmt: skip
+    server = {
+        "label": "postgres 18.6",
+        "product": "postgres",
+        "version": "18.6",
+        "source": "given",
+        "settings": settings,
+    }
+    (row,) = facts.server_rows({"servers": [server]})
+    assert row.settings == "fsync yes, shared_buffers 128 MiB, deadlock_timeout 1s"
+    assert row.further == "autovacuum yes, checkpoint_timeout 5m"

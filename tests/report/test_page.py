@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import plotly.graph_objects as go
 import pytest
 
+from pybench.report.findings import contests
 from pybench.report.page import build
 from pybench.report.sections import throughput, timeline
 from pybench.report.view import make_view
@@ -304,11 +305,27 @@ def test_without_a_load_axis_strategies_are_rows():
     assert figure["layout"]["yaxis"]["ticktext"] == ["mutex", "<s>naive</s>"]
 
 
-def test_a_backend_is_a_panel_of_its_own():
+def test_a_lock_on_two_backends_is_two_series_that_are_compared():
     points = [Point("mutex", clients, 1, backend=name) for clients in (1, 16) for name in ("redis", "valkey")]
     page = Page(build(make_run(points, trials=2)))
-    assert "backend redis" in page.text
-    assert {"throughput-rate-0", "throughput-rate-1"} <= set(page.figures())
+    assert set(page.figures()) & {"throughput-rate-0", "throughput-rate-1"} == {"throughput-rate-0"}
+    drawn = {trace["meta"] for trace in page.figures()["throughput-rate-0"]["data"]}
+    assert drawn == {"mutex on redis", "mutex on valkey"}
+
+
+def test_locks_of_different_servers_are_compared_at_the_same_load():
+    on = {"mutex": "redis", "pg-row": "postgres", "layered": "redis+postgres"}
+    points = [Point(lock, clients, 1, backend=backend) for lock, backend in on.items() for clients in (1, 16)]
+    view = make_view(make_run(points, trials=2))
+    assert view.axes == ("concurrency",)
+    assert [len(contest.cells) for contest in contests(view)] == [3, 3]
+    assert [series.label for series in view.series] == list(on)
+
+
+def test_what_keeps_nobody_out_has_no_place_and_says_why():
+    page = Page(build(make_run([Point("mutex", 16, 1), Point("pg-optimistic", 16, 1, cost=20.0)], trials=2)))
+    assert "not ranked, for nobody is kept out" in page.text
+    assert "Not compared, for nobody is kept out: pg-optimistic." in page.text
 
 
 def test_a_violation_is_a_sentence_and_a_drawing_with_its_overlap(usual):

@@ -193,3 +193,25 @@ def test_a_semaphore_of_one_permit_is_compared_with_a_mutex():
 def test_an_argument_of_another_version_is_no_reason_to_say_nothing():
     found = answer(summary(lock("semaphore", 90_000, args="permits=many"), lock("mutex", 30_000)))
     assert found.startswith("mutex gives 30,000 safe grants/s")
+
+
+def test_what_keeps_nobody_out_is_not_compared():
+    assert answer(summary(lock("pg-optimistic", 90_000), lock("mutex", 30_000), lock("pg-row", 20_000))) == (
+        "mutex gives the most safe grants: 30,000/s, 1.5 times pg-row's; "
+        "not compared, for nobody is kept out: pg-optimistic."
+    )
+
+
+def test_what_keeps_nobody_out_is_compared_with_its_like():
+    found = answer(summary(lock("pg-optimistic", 30_000), lock("pg-serializable", 20_000)))
+    assert found == "pg-optimistic gives the most safe grants: 30,000/s, 1.5 times pg-serializable's."
+
+
+def test_a_guarded_lock_is_not_said_to_promise_less():
+    found = answer(summary(lock("layered", 30_000), lock("mutex", 20_000)))
+    assert found == "layered gives the most safe grants: 30,000/s, 1.5 times mutex's."
+
+
+def test_a_lock_that_is_on_one_backend_is_not_named_with_it():
+    found = answer(summary(lock("pg-row", 3_000, backend="postgres"), lock("mutex", 9_000, backend="redis")))
+    assert found == "mutex gives the most safe grants: 9,000/s, 3 times pg-row's."

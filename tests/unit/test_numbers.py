@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from pybench.numbers import (
+    format_bytes,
     format_count,
     format_exact,
     format_ns,
@@ -41,9 +42,17 @@ def test_a_time_is_shown_in_the_unit_that_suits(us, text):
     assert format_us(us) == text
 
 
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (412, "412 B"), (1_536, "1.5 KiB"), (128 * 2**20, "128 MiB"), (2**40, "1,020 GiB")],
+)
+def test_bytes_are_shown_in_the_unit_that_suits(count, text):
+    assert format_bytes(count) == text
+
+
 @pytest.mark.parametrize("nothing", [None, math.nan, pd.NA, float("nan")])
 @pytest.mark.parametrize(
-    "show", [format_count, format_exact, format_rate, format_us, format_ns, format_ratio, format_percent]
+    "show", [format_bytes, format_count, format_exact, format_rate, format_us, format_ns, format_ratio, format_percent]
 )
 def test_what_is_not_there_is_na(show, nothing):
     assert show(nothing) == "n/a"

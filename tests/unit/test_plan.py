@@ -335,7 +335,7 @@ def test_what_speaks_of_no_cell_is_noted():
 @pytest.mark.parametrize(
     ("name", "cells", "at_most_s"),
     [
-        ("quickstart", 18, 60),
+        ("quickstart", 24, 60),
         ("smoke", 6, 12),
         ("open-loop", 6, 60),
         ("lease", 4, 60),

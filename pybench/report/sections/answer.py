@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybench.answer import answer
-from pybench.conditions import say_condition, say_conditions
+from pybench.conditions import condition_texts, say_conditions
 from pybench.numbers import format_count, format_exact, format_us, plural
 from pybench.report import facts
 from pybench.report.cautions import cautions
@@ -68,6 +68,7 @@ def render(view: View) -> Section:
         left_out=len(held) - OVERVIEW_ROWS,
         by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in held[:OVERVIEW_ROWS]},
         unsafe_series=view.unsafe_series,
+        aside=view.aside,
         chart=chart,
     )
     return Section("answer", "Answer", html, [chart] if chart else [])
@@ -124,7 +125,7 @@ def _chart(view: View) -> Figure | None:
         return None
     conditions, cells = max(drawable, key=lambda facet: _tells(facet[1]))
     name = "Throughput" if measure is THROUGHPUT else measure.title
-    title = " · ".join([name, *(say_condition(*pair) for pair in conditions)])
+    title = " · ".join([name, *condition_texts(conditions)])
     axis = y_axis(view, cells, measure)
     if view.load_axis:
         return load_panel(view, cells, measure, axis, id_="answer-chart", title=title)

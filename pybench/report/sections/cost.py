@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pybench.numbers import format_percent, format_ratio, format_us
 from pybench.report.curves import Measure, over_trials
 from pybench.report.grid import Charts, bars, charts_section, measure_figures, measure_table
@@ -23,15 +25,29 @@ TABLE_ONLY = [
 ]
 
 
+# Beyond it the cheapest would be lost on a linear axis: locks of different kinds of server lie that far apart.
+WIDE = 10.0
+
+
+def _scaled(view: View, measure: Measure) -> Measure:
+    """`measure`, with a logarithmic axis where locks that may be used are an order of magnitude apart."""
+    usable = [cell.number(measure.column) for cell in view.cells if view.may_be_used(cell.series)]
+    positive = [value for value in usable if value]
+    wide = bool(positive) and max(positive) > WIDE * min(positive)
+    return replace(measure, scale="log") if wide and measure in CHARTED[1:] else measure
+
+
 def render(view: View) -> Section:
     """Commands and CPU time that a grant of every cell took, refused attempts included."""
+    charted = [_scaled(view, measure) for measure in CHARTED]
+    logarithmic = " Where locks are far apart the scale is logarithmic." if charted != CHARTED else ""
     charts = Charts(
         id="cost",
         title="Cost of a grant",
         nav="Cost",
         lede="Commands sent and CPU time spent for each grant, with its release, its refused attempts and its share of "
-        f"the load generator.{bars(view)}",
-        figures=measure_figures(view, CHARTED, "cost"),
+        f"the load generator.{logarithmic}{bars(view)}",
+        figures=measure_figures(view, charted, "cost"),
         columns=3,
         tables=[measure_table(view, CHARTED[:1] + TABLE_ONLY + CHARTED[1:], "Cost of a grant")],
     )

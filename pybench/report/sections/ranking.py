@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from pybench.conditions import say_conditions
+from pybench.contenders import why_apart
 from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
 from pybench.report import facts
 from pybench.report.html import fill
@@ -37,11 +39,14 @@ OUTCOMES = (
     ("lost", "lost"),
     ("unknown", "unknown"),
     ("unfinished", "unfinished"),
+    ("conflicts", "conflicts"),
+    ("sessions lost", "sessions_lost"),
+    ("stale writes refused", "stale_writes"),
     ("broken connections", "reconnects"),
     ("lost calls", "lost_calls"),
 )
 
-NOT_RANKED = "; not ranked, for it lets {} hold a key at a time"
+NOT_RANKED = "; not ranked, for {}"
 
 # What connecting, measuring and cleaning up send; all else is taken to be the lock's.
 NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
@@ -115,7 +120,7 @@ def entries(view: View) -> list[Entry]:
             Entry(
                 cell,
                 str(place) if ranks else "",
-                why[cell.id] + (NOT_RANKED.format(aside[cell.id]) if cell.id in aside else ""),
+                why[cell.id] + (NOT_RANKED.format(_why_aside(aside[cell.id])) if cell.id in aside else ""),
                 [(name, format_us(cell.number(column))) for name, column in PHASES],
                 [(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
                 trials[cell.id],
@@ -123,6 +128,10 @@ def entries(view: View) -> list[Entry]:
             )
         )
     return found
+
+
+def _why_aside(crowd: float) -> str:
+    return why_apart(crowd) if math.isinf(crowd) else f"it lets {crowd:.0f} hold a key at a time"
 
 
 def _calls(view: View) -> dict[str, Counter[str]]:
