@@ -110,9 +110,11 @@ def format_percent(share: float | None) -> str:
 
 
 def format_bytes(count: float | None) -> str:
-    """Bytes in the unit that suits: 412 B, 1.5 KiB, 128 MiB."""
+    """Bytes in the unit that suits: 412 B, 1.5 KiB, 128 MiB; of less than one, that it is less."""
     if count is None or missing(count):
         return NOT_AVAILABLE
+    if 0 < abs(count) < 1:
+        return "<1 B"
     for unit in ("B", "KiB", "MiB"):
         if abs(count) < 1024:
             return f"{significant(count)} {unit}"

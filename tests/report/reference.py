@@ -36,7 +36,7 @@ def shown(run: Run) -> str:
     """The part of README between its marks."""
     manifest, machine = run.manifest, run.manifest["machine"]
     plan = dict(facts.plan_rows(manifest))
-    servers = " and ".join(f"{server['label'].capitalize()} ({server['source']})" for server in manifest["servers"])
+    servers = " and ".join(server["label"].capitalize() for server in manifest["servers"])
     sockets = "on a Unix socket" if len(manifest["servers"]) == 1 else "on Unix sockets"
     fixed = say_conditions([("hold", manifest["cells"][0]["hold"])])
     return (

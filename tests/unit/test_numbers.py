@@ -44,7 +44,7 @@ def test_a_time_is_shown_in_the_unit_that_suits(us, text):
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (412, "412 B"), (1_536, "1.5 KiB"), (128 * 2**20, "128 MiB"), (2**40, "1,020 GiB")],
+    [(0, "0 B"), (0.0035, "<1 B"), (412, "412 B"), (1_536, "1.5 KiB"), (128 * 2**20, "128 MiB"), (2**40, "1,020 GiB")],
 )
 def test_bytes_are_shown_in_the_unit_that_suits(count, text):
     assert format_bytes(count) == text

@@ -25,8 +25,11 @@ from pybench.verdicts import Verdict
 OVERVIEW_ROWS = 12
 # Strategies that stand side by side in the overview, however few loads there are.
 FEW_SERIES = 4
-# Letters in the overview's heading up to which a chart has room beside it.
-WIDE_OVERVIEW = 44
+# Letters of the overview's columns up to which a chart has room beside it: of a strategy as many as its figures take at
+# least, and of an axis.
+WIDE_OVERVIEW = 60
+LETTERS_OF_FIGURES = 8
+LETTERS_OF_AN_AXIS = 6
 # Locks up to here are named where the best can't be told apart; with more, how many there are.
 NAMED_TIES = 2
 # Violations up to here are written in full.
@@ -62,7 +65,7 @@ def render(view: View) -> Section:
         # What leads comes first, where a narrow screen shows it.
         series=by_wins(view),
         open_loop=all(cell.is_open for cell in view.cells),
-        wide=not upright and sum(len(one.label) + 4 for one in view.series) > WIDE_OVERVIEW,
+        wide=not upright and _letters(view) > WIDE_OVERVIEW,
         strategies_as_rows=upright,
         contests=held[:OVERVIEW_ROWS] if view.measured else [],
         left_out=len(held) - OVERVIEW_ROWS,
@@ -72,6 +75,12 @@ def render(view: View) -> Section:
         chart=chart,
     )
     return Section("answer", "Answer", html, [chart] if chart else [])
+
+
+def _letters(view: View) -> int:
+    """How wide the overview is, in letters, with a column for each axis and each strategy."""
+    columns = sum(max(len(one.label), LETTERS_OF_FIGURES) + 2 for one in view.series)
+    return columns + LETTERS_OF_AN_AXIS * len(view.axes)
 
 
 def clauses(view: View) -> tuple[str, list[str]]:
