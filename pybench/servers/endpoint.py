@@ -31,8 +31,6 @@ _LATER = {
     "sentinel": "Sentinel",
     "redis+cluster": "Cluster",
     "rediscluster": "Cluster",
-    "postgresql": "Postgres",
-    "postgres": "Postgres",
 }
 _UNDERSTOOD = {"redis": {"db", "username", "password"}, "unix": {"db", "username", "password"}}
 
@@ -60,7 +58,8 @@ class Endpoint:
         if scheme in _LATER:
             raise InputError(f"{shown}: {_LATER[scheme]} comes in a later step", hint=f"for now give {_FORMS}")
         if scheme not in _UNDERSTOOD:
-            raise InputError(f"{shown} is not the URL of a Redis server", hint=f"give {_FORMS}")
+            hint = "--postgres takes it" if scheme in ("postgres", "postgresql") else f"give {_FORMS}"
+            raise InputError(f"{shown} is not the URL of a Redis server", hint=hint)
         try:
             _refuse_what_would_be_dropped(text, scheme)
             parts: dict[str, Any] = parse_url(scheme + text[len(scheme) :])  # type: ignore[no-untyped-call]

@@ -43,7 +43,7 @@ def test_special_characters_of_a_password_are_decoded_once():
         ("rediss://:hush@h", "TLS comes in a later step"),
         ("redis+sentinel://:hush@h/name", "Sentinel comes in a later step"),
         ("redis+cluster://:hush@h", "Cluster comes in a later step"),
-        ("postgresql://u:hush@h/db", "Postgres comes in a later step"),
+        ("postgresql://u:hush@h/db", "is not the URL of a Redis server"),
         ("http://u:hush@h", "not the URL of a Redis server"),
         ("u:hush@h:6379", "not the URL of a Redis server"),
         ("", "not the URL of a Redis server"),
