@@ -105,7 +105,9 @@ def test_a_wait_that_ends_just_as_it_is_granted_leaves_no_lock_that_nobody_holds
             stranger.execute(STRANGER[name])
         totals = watched.totals()
     assert totals["timeouts"] > 50
-    assert totals["double_grants"] == totals["lost"] == totals["errors"] == 0
+    assert totals["double_grants"] == totals["errors"] == 0
+    # A server that is late ends a transaction for its wait after it has said that the lock is granted. The holder is told.
+    assert totals["lost"] == totals["lapsed"]
     wait_until(lambda: nothing_is_left(postgres), "no lock is left")
 
 
