@@ -106,7 +106,7 @@ def test_a_wait_that_ends_just_as_it_is_granted_leaves_no_lock_that_nobody_holds
         totals = watched.totals()
     assert totals["timeouts"] > 50
     assert totals["double_grants"] == totals["errors"] == 0
-    # A server that is late ends a transaction for its wait after it has said that the lock is granted. The holder is told.
+    # A server that is late ends a transaction for its wait after it has said that the lock is granted, and tells so.
     assert totals["lost"] == totals["lapsed"]
     wait_until(lambda: nothing_is_left(postgres), "no lock is left")
 
