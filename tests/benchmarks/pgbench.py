@@ -47,6 +47,11 @@ def database() -> PostgresServer:
     return _STARTED[0][1]
 
 
+def started() -> PostgresServer | None:
+    """That one, if it was needed."""
+    return _STARTED[0][1] if _STARTED else None
+
+
 def stop() -> None:
     """Ends what `database` started."""
     while _STARTED:
