@@ -156,7 +156,10 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def _json_lines(violations: pa.Table) -> bytes:
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in violations.to_pylist()).encode()
+    def line(row: dict[str, Any]) -> str:
+        return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+    return "".join(map(line, violations.to_pylist())).encode()
 
 
 def _occupied(path: Path) -> RecordError:
