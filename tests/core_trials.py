@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from pybench.servers import Server
+
+if TYPE_CHECKING:
+    from pybench._core import TrialSpec
 
 MS = 1_000_000
 
 
-def trial_spec(server: Server, **fields: object) -> dict[str, Any]:
+def trial_spec(server: Server, **fields: object) -> TrialSpec:
     """Eight clients of `mutex` on one key without a hold, released by script, for a tenth of a second."""
     return trial_spec_of([{**server.core_spec(), "compare_and_delete": "script"}]) | fields
 
 
-def trial_spec_of(servers: list[dict[str, Any]], **fields: object) -> dict[str, Any]:
+def trial_spec_of(servers: Sequence[Mapping[str, Any]], **fields: object) -> TrialSpec:
     """The same on `servers` as the core takes them."""
     spec = {
         "strategy": "mutex",
@@ -53,7 +57,8 @@ def trial_spec_of(servers: list[dict[str, Any]], **fields: object) -> dict[str, 
         "cores": [],
         "poll": "block",
     }
-    return spec | fields
+    # Of fields that are said by name the type checker cannot know the types.
+    return cast("TrialSpec", spec | fields)
 
 
 def fixed(milliseconds: float) -> dict[str, Any]:

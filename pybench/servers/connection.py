@@ -11,11 +11,13 @@ import socket
 import threading
 import time
 from types import TracebackType
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
+
+SocketAddress = str | tuple[Any, ...]
 
 MOST_BYTES = 4_000_000
 """Of what answers the questions that were asked together; INFO is some thousands."""
@@ -108,9 +110,9 @@ class Connection:
             raise self._unreachable(error) from None
         raise AssertionError("a name resolves to at least one address")
 
-    def _resolve(self) -> list[tuple[int, object]]:
+    def _resolve(self) -> list[tuple[int, SocketAddress]]:
         # In a thread because the resolver knows no deadline of ours; a late answer falls on the floor.
-        found: list[tuple[int, object]] = []
+        found: list[tuple[int, SocketAddress]] = []
         failed: list[OSError] = []
 
         def ask() -> None:
@@ -129,12 +131,12 @@ class Connection:
             raise TimeoutError
         return found
 
-    def _connect_to(self, family: int, address: object, *, share: int = 1) -> socket.socket:
+    def _connect_to(self, family: int, address: SocketAddress, *, share: int = 1) -> socket.socket:
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
             # A name may stand for several addresses: the first that hangs must leave time for the next.
             connection.settimeout(self.left / share)
-            connection.connect(address)  # type: ignore[arg-type]
+            connection.connect(address)
         except BaseException:
             connection.close()
             raise

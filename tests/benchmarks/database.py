@@ -141,7 +141,7 @@ def _running(servers: list[dict[str, Any]], **fields: Any) -> Iterator[tuple[_co
             "max_wait_ns": 9_000 * MS,
         },
     }
-    trial = _core.Trial(trial_spec_of(servers, **{**asked, **fields}))  # type: ignore[arg-type]
+    trial = _core.Trial(trial_spec_of(servers, **{**asked, **fields}))
     thread = threading.Thread(target=trial.run)
     thread.start()
     while trial.progress().phase != "measuring":

@@ -103,7 +103,7 @@ def ours(server: PostgresServer, strategy: str, **fields: Any) -> Figure:  # noq
         "duration_ns": round(2 * SECONDS * 1e9),
         "client_name": "pybench-perf",
     }
-    return figure(_core.Trial(trial_spec_of([core_spec(server)], **{**asked, **fields})).run())  # type: ignore[arg-type]
+    return figure(_core.Trial(trial_spec_of([core_spec(server)], **{**asked, **fields})).run())
 
 
 def core_spec(server: PostgresServer) -> dict[str, Any]:

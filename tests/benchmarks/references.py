@@ -124,7 +124,7 @@ def native_release(server: Server) -> str:
 
 def run(server: Server, **fields: Any) -> _core.TrialResult:  # noqa: ANN401 - any field of a TrialSpec
     """One trial of `mutex` by the core: 64 clients, 4 connections, 1,000 keys, no hold; any field can be said anew."""
-    return _core.Trial(spec(server, **fields)).run()  # type: ignore[arg-type]
+    return _core.Trial(spec(server, **fields)).run()
 
 
 def trial(server: Server, **fields: Any) -> Figure:  # noqa: ANN401 - any field of a TrialSpec
@@ -199,7 +199,7 @@ def stop_more() -> None:
         _MORE.pop()[0].stop()
 
 
-def spec(server: Server, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - any field of a TrialSpec
+def spec(server: Server, **fields: Any) -> _core.TrialSpec:  # noqa: ANN401 - any field of a TrialSpec
     """What `trial` asks of the core; `release` is the compare-and-delete."""
     release = fields.pop("release", "script")
     asked = {
