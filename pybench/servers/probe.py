@@ -54,7 +54,7 @@ class Facts:
     replicas: int | None = None
     """Replicas that follow it now."""
 
-    def settings(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """The facts for a record, without those that differ from start to start."""
         return {name: value for name, value in asdict(self).items() if name not in ("process_id", "run_id", "peer")}
 

@@ -7,7 +7,7 @@ import ipaddress
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pybench.errors import ServerError
 from pybench.servers.conversation import Conversation, Refusal
@@ -21,23 +21,44 @@ if TYPE_CHECKING:
 GIVEN = "given"
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A server that answered."""
+class _Endpoint(Protocol):
+    @property
+    def address(self) -> str:
+        """Where it is, without credentials."""
 
-    endpoint: Endpoint
-    facts: Facts
+
+class _Facts(Protocol):
+    @property
+    def version(self) -> str:
+        """As the server says it."""
+
+    @property
+    def peer(self) -> str | None:
+        """The numeric address that answered; None for a Unix socket."""
+
+    def record(self) -> dict[str, Any]:
+        """The facts for a record, without those that differ from start to start."""
+
+
+E = TypeVar("E", bound=_Endpoint)
+F = TypeVar("F", bound=_Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[E, F]):
+    """A server of any kind that answered."""
+
+    endpoint: E
+    facts: F
     source: str
     """`wheel NAME VERSION` or `path FILE` for one that pybench started, otherwise `given`."""
     pid: int | None = None
     """Of the process that pybench started; None for a given server."""
-    replicas: tuple[Server, ...] = ()
-    """Those of them that pybench started, too."""
 
     @property
     def product(self) -> str:
-        """`valkey`, `redis`, or what else it calls itself."""
-        return self.facts.product
+        """What it calls itself."""
+        raise NotImplementedError
 
     @property
     def version(self) -> str:
@@ -58,6 +79,31 @@ class Server:
         """Whether it is on this machine: a socket, or an address of one of this machine's interfaces."""
         return self.facts.peer is None or is_of_this_machine(self.facts.peer)
 
+    def manifest(self) -> dict[str, Any]:
+        """For a record: no credentials."""
+        return {
+            "label": self.label,
+            "product": self.product,
+            "version": self.version,
+            "source": self.source,
+            "address": None if self.started_by_us else self.endpoint.address,
+            "local": self.is_local(),
+            "settings": self.facts.record(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Server(Answered[Endpoint, Facts]):
+    """A Redis or Valkey server that answered."""
+
+    replicas: tuple[Server, ...] = ()
+    """Those of them that pybench started, too."""
+
+    @property
+    def product(self) -> str:
+        """`valkey`, `redis`, or what else it calls itself."""
+        return self.facts.product
+
     def core_spec(self) -> RedisServerSpec:
         """For the Rust core, which takes numeric addresses only: the one that answered."""
         password = self.endpoint.password
@@ -75,16 +121,8 @@ class Server:
 
     def manifest(self) -> dict[str, Any]:
         """For a record: no credentials."""
-        return {
-            "label": self.label,
-            "product": self.product,
-            "version": self.version,
-            "source": self.source,
-            "address": None if self.started_by_us else self.endpoint.address,
-            "local": self.is_local(),
-            "settings": self.facts.settings(),
-            **({"replicas": [replica.manifest() for replica in self.replicas]} if self.replicas else {}),
-        }
+        replicas = {"replicas": [replica.manifest() for replica in self.replicas]} if self.replicas else {}
+        return {**Answered.manifest(self), **replicas}
 
     @contextlib.contextmanager
     def conversation(self, *, seconds: float = ANSWER_S) -> Iterator[Conversation]:

@@ -72,7 +72,7 @@ def test_facts_of_a_plain_server(server):
     assert facts.maxmemory_policy == "noeviction"
     assert facts.io_threads == 1
     assert facts.run_id == server.facts.run_id
-    assert "run_id" not in facts.settings()
+    assert "run_id" not in facts.record()
 
 
 def test_probing_changes_nothing(server):
