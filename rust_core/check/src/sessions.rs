@@ -65,9 +65,8 @@ impl Checker {
         let Some(sessions) = &mut self.sessions else { return };
         let log = &mut self.log;
         sessions.overlaps.retain_mut(|overlap| {
-            let others = overlap.earlier.len();
             overlap.earlier.retain(|&earlier| earlier != id);
-            let is_decided = overlap.earlier.is_empty() && others > 0;
+            let is_decided = overlap.earlier.is_empty();
             if is_decided {
                 log.session_lost(overlap.recorded, at);
             }

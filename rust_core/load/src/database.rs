@@ -77,8 +77,11 @@ impl Thread {
         }
     }
 
-    /// How many more sessions may be opened now.
+    /// How many more sessions may be opened now; none where no server is a database.
     pub(crate) fn room_for_sessions(&self) -> usize {
+        if !self.targets.iter().any(|target| target.welcome.is_database()) {
+            return 0;
+        }
         let is_opening = |connection: &&Connection| {
             self.leads_to_a_database(connection)
                 && matches!(connection.state, State::Connecting { .. } | State::Greeting { .. })

@@ -95,8 +95,8 @@ impl Thread {
         client.doing = Doing::Acquiring;
         client.entries = 0;
         client.release_sent = Nanos::NEVER;
-        let (mode, key) = (client.mode, client.key);
-        let keys = self.key_sets.get(index as usize).copied().unwrap_or(Keys::one(key));
+        // None of these locks takes several.
+        let (mode, keys) = (client.mode, Keys::one(client.key));
         self.tell(index, now, Event::Acquire { keys, mode });
     }
 }

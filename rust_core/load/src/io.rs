@@ -192,7 +192,7 @@ impl Thread {
                             reply,
                         },
                     );
-                    if self.shared.subscribes() {
+                    if self.subscribes_over(index) {
                         self.answer_joined(index, now, reply);
                     }
                 }
@@ -289,26 +289,27 @@ impl Thread {
     pub(crate) fn upkeep(&mut self, now: Nanos) -> Result<(), LoadError> {
         let mut room = self.room_for_sessions();
         for index in 0..self.connections.len() as u32 {
+            if self.connections[index as usize].deadline() > now {
+                continue;
+            }
             let stays_closed = self.ending && self.owner_of(index).is_some();
             let connection = &mut self.connections[index as usize];
-            if connection.deadline() <= now {
-                let target = &self.targets[usize::from(connection.server)];
-                let is_session = target.welcome.is_database();
-                let attempt = match connection.state {
-                    State::Down { .. } if is_session && (room == 0 || stays_closed) => {
-                        connection.put_off(now);
-                        Ok(())
-                    }
-                    State::Down { .. } => {
-                        room -= usize::from(is_session);
-                        connection.open(target, &self.poller, index, now)
-                    }
-                    State::Connecting { .. } | State::Greeting { .. } => Err(Broken::Silent),
-                    State::Ready => Ok(()),
-                };
-                if let Err(broken) = attempt {
-                    self.broken(index, &broken)?;
+            let target = &self.targets[usize::from(connection.server)];
+            let is_session = target.welcome.is_database();
+            let attempt = match connection.state {
+                State::Down { .. } if is_session && (room == 0 || stays_closed) => {
+                    connection.put_off(now);
+                    Ok(())
                 }
+                State::Down { .. } => {
+                    room -= usize::from(is_session);
+                    connection.open(target, &self.poller, index, now)
+                }
+                State::Connecting { .. } | State::Greeting { .. } => Err(Broken::Silent),
+                State::Ready => Ok(()),
+            };
+            if let Err(broken) = attempt {
+                self.broken(index, &broken)?;
             }
         }
         self.next_upkeep = self

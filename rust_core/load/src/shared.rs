@@ -74,10 +74,10 @@ impl Shared {
             duration: spec.duration,
             drain: spec.drain,
             dies: spec.dies,
-            ttl: if spec.strategy.holds_by_session() || spec.strategy.is_optimistic() {
-                Nanos::ZERO
-            } else {
+            ttl: if spec.strategy.has_lease() {
                 spec.lock.lease.ttl().into()
+            } else {
+                Nanos::ZERO
             },
             shares_connections: spec.strategy.shares_connections(),
             beside: Beside::of(spec.strategy),

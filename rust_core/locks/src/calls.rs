@@ -59,3 +59,23 @@ impl Effect {
         }
     }
 }
+
+/// Whether an error of a database says that a statement met others, and that nothing of it is left: it can be tried again.
+pub(crate) const fn is_conflict(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::Serialization | ErrorKind::Deadlock | ErrorKind::LockNotAvailable => true,
+        ErrorKind::NoScript
+        | ErrorKind::ReadOnly
+        | ErrorKind::Loading
+        | ErrorKind::Moved
+        | ErrorKind::OutOfMemory
+        | ErrorKind::WrongType
+        | ErrorKind::NoAuth
+        | ErrorKind::Canceled
+        | ErrorKind::InFailedTransaction
+        | ErrorKind::TooManyConnections
+        | ErrorKind::SessionEnded
+        | ErrorKind::Other
+        | ErrorKind::Unexpected => false,
+    }
+}

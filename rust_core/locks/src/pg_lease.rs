@@ -15,6 +15,7 @@
 
 use std::num::NonZeroU64;
 
+use crate::calls::is_conflict;
 use crate::recipe::{Answer, Claim, Recipe, Was};
 use crate::{Command, ErrorKind, Fence, Reply, Statement};
 
@@ -41,10 +42,7 @@ impl Recipe for PgLease {
     /// The statement waits for others that write the row at this moment. Where the server lets it wait no longer, or, at
     /// a level of isolation that is not the usual one, not win, one of them has the row.
     fn refuses_by(&self, kind: ErrorKind) -> bool {
-        matches!(
-            kind,
-            ErrorKind::Serialization | ErrorKind::Deadlock | ErrorKind::LockNotAvailable
-        )
+        is_conflict(kind)
     }
 
     fn give_back(&self, claim: Claim) -> Command {

@@ -242,15 +242,7 @@ impl Strategy {
 
     /// Whether it sends anything over connections that clients share: a session is dear where it is never used.
     pub const fn shares_connections(self) -> bool {
-        !matches!(
-            self,
-            Self::PgRow { .. }
-                | Self::PgSerializable
-                | Self::PgAdvisory {
-                    session: Session::Own,
-                    ..
-                }
-        )
+        !(self.owns_connection() && self.database().is_some())
     }
 
     /// The server that is a database, if one is; all others speak Redis.
@@ -269,6 +261,11 @@ impl Strategy {
     /// Whether what it holds ends with a session: see `Lasts::Session`.
     pub const fn holds_by_session(self) -> bool {
         matches!(self, Self::PgAdvisory { .. } | Self::PgRow { .. })
+    }
+
+    /// Whether what it leaves on a server ends by the clock.
+    pub const fn has_lease(self) -> bool {
+        !(self.holds_by_session() || self.is_optimistic())
     }
 
     /// Whether its release carries the effect of the work, so that what counts is a release that was answered with
@@ -347,16 +344,7 @@ impl Strategy {
         }
         // `naive` rounds up to a second, far more than its drift; `redisson-redlock` believes in all of its lease. A lease
         // that outlasts the usual drift outlasts the most that a strategy can be given.
-        let takes_drift_off = !matches!(
-            self,
-            Self::None
-                | Self::Naive
-                | Self::RedissonRedlock(_)
-                | Self::PgAdvisory { .. }
-                | Self::PgRow { .. }
-                | Self::PgOptimistic
-                | Self::PgSerializable
-        );
+        let takes_drift_off = self.has_lease() && !matches!(self, Self::None | Self::Naive | Self::RedissonRedlock(_));
         if takes_drift_off && !spec.lease.outlasts_drift() {
             return Err(SpecError::LeaseWithinDrift {
                 strategy: self.name(),

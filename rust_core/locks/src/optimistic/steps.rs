@@ -1,7 +1,7 @@
 //! What one attempt asks, and what follows from each answer.
 
 use crate::backoff::Next;
-use crate::calls::SERVER;
+use crate::calls::{SERVER, is_conflict};
 use crate::session::kind_of;
 use crate::{Actions, ErrorKind, Lane, Lasts, Nanos, Outcome, Reply, Statement};
 
@@ -123,25 +123,5 @@ impl<E: Effect> Optimistic<E> {
     pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
         self.state = State::Idle;
         out.settle(outcome);
-    }
-}
-
-/// Whether an error says that the try met others, and that nothing of it is left: the whole work can be done again.
-const fn is_conflict(kind: ErrorKind) -> bool {
-    match kind {
-        ErrorKind::Serialization | ErrorKind::Deadlock | ErrorKind::LockNotAvailable => true,
-        ErrorKind::NoScript
-        | ErrorKind::ReadOnly
-        | ErrorKind::Loading
-        | ErrorKind::Moved
-        | ErrorKind::OutOfMemory
-        | ErrorKind::WrongType
-        | ErrorKind::NoAuth
-        | ErrorKind::Canceled
-        | ErrorKind::InFailedTransaction
-        | ErrorKind::TooManyConnections
-        | ErrorKind::SessionEnded
-        | ErrorKind::Other
-        | ErrorKind::Unexpected => false,
     }
 }

@@ -53,7 +53,6 @@ impl Strategy {
             Self::PgSerializable => &[
                 Statement::SerializableRead,
                 Statement::SerializableWrite,
-                Statement::Commit,
                 Statement::Rollback,
             ],
             Self::Layered => &[Statement::FenceTake, Statement::ValueRead, Statement::FencedWrite],
