@@ -22,6 +22,7 @@ from pybench.contenders import (
     decided_by_response,
     first_ones,
     in_order,
+    lock_labels,
     offered_rate,
     why_apart,
 )
@@ -90,7 +91,7 @@ def answer(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
         return Answer("Nothing was measured")
     if any(row["verdict"] == Verdict.VOID for row in rows):
         return Answer("This run proves nothing: its control was not caught")
-    locks = _locks(rows)
+    locks = lock_labels(rows)
     aside = {locks[cell]: crowd for cell, crowd in apart(rows).items()}
     headline, *further = _who_wins(_loads(rows, trials), locks, aside)
     return Answer(headline, (*further, *_aside(aside)), _unsafe(rows, locks))
@@ -218,20 +219,6 @@ def _loads(rows: Sequence[Mapping[Hashable, Any]], trials: pd.DataFrame | None) 
         )
         for group in grouped.values()
     ]
-
-
-def _locks(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, str]:
-    """The name of each cell's lock, with its backend where the run has the lock on several."""
-    names = {str(row["cell"]): _lock(row) for row in rows}
-    backends: dict[str, set[str]] = {}
-    for row in rows:
-        backends.setdefault(_lock(row), set()).add(str(row["backend"]))
-    on = {str(row["cell"]): f" on {row['backend']}" if len(backends[_lock(row)]) > 1 else "" for row in rows}
-    return {cell: name + on[cell] for cell, name in names.items()}
-
-
-def _lock(row: Mapping[Hashable, Any]) -> str:
-    return f"{row['strategy']}({row['args']})" if row["args"] else str(row["strategy"])
 
 
 def _promise(strategy: str) -> int:

@@ -163,3 +163,22 @@ def _crowd(row: Mapping[Any, Any]) -> float:
         return known.permits(parse_strategy(f"{known.name}({args})")[1] if args else ())
     except BadValue:
         return known.permits(())
+
+
+def lock_name(row: Mapping[Any, Any]) -> str:
+    """A strategy with its arguments, as a matrix says it; old records may lack the arguments."""
+    args = row.get("args")
+    return str(row["strategy"]) if missing(args) or not args else f"{row['strategy']}({args})"
+
+
+def lock_labels(rows: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
+    """Cell -> the name of its lock, with its backend where the run has that lock on several."""
+    listed = list(rows)
+    backends: dict[str, set[str]] = {}
+    for row in listed:
+        backends.setdefault(lock_name(row), set()).add(str(row.get("backend")))
+    labels: dict[str, str] = {}
+    for row in listed:
+        name = lock_name(row)
+        labels[str(row["cell"])] = f"{name} on {row['backend']}" if len(backends[name]) > 1 else name
+    return labels

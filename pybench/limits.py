@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pybench.servers.server import Server
-
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.needs import AnyServer
@@ -51,6 +49,9 @@ NO_LIMITS = Limits()
 
 def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limits:
     """Of this machine and of `servers`, each with the name of its backend, the first of a backend first."""
+    # A plan that asks no server does without what talks to one.
+    from pybench.servers.server import Server
+
     maxclients: dict[str, int] = {}
     replicas: dict[str, int] = {}
     sessions: dict[str, Sessions] = {}

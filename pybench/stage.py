@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pybench.errors import ServerError
+from pybench.matrix.places import parts_of_place
 from pybench.numbers import plural
 from pybench.servers import Server, difference, keys_gone, read_figures, refusing, remove_keys
 from pybench.servers.cleanup import CLEANUP_S
@@ -100,7 +101,7 @@ def sides_of(
     return [
         RedisSide(server, f"pybench:{run_id}:{trial}:", keys_may_go=CATALOGUE[cell.strategy].judged_by is Judge.GUARD)
         if isinstance(server, Server)
-        else PostgresSide(server, cell, backends[cell.backend.rpartition("+")[2]], run_id, trial)
+        else PostgresSide(server, cell, backends[parts_of_place(cell.backend)[-1]], run_id, trial)
         for server in servers
     ]
 
@@ -212,7 +213,7 @@ class PostgresSide:
         spec = {
             **self.server.core_spec(),
             "kind": "postgres",
-            "table": f'"{self.schema}"."locks"',
+            "table": self._postgres.table_name(self.schema),
             "settings": settings,
             "prepare": "named" if named else "unnamed",
         }

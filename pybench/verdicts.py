@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pybench import exits
 from pybench.exits import Exit
 from pybench.lateness import late_cells
-from pybench.numbers import format_ns, significant
+from pybench.numbers import format_ns, plural, significant
 from pybench.stats import bound_per_million
 from pybench.strategies import Exclusion, Judge, Promise
 
@@ -265,8 +265,7 @@ def _what_may_hide(totals: Counts) -> str:
     if totals["final_value"] is None:
         return "what was written was not read back, and nothing else judges it"
     unknown = _count(totals, "unknown_writes")
-    writes = "1 write" if unknown == 1 else f"{unknown:,} writes"
-    return f"no answer came to {writes}, in which a lost update could hide" if unknown else ""
+    return f"no answer came to {plural(unknown, 'write')}, in which a lost update could hide" if unknown else ""
 
 
 def _none_seen(what: str, totals: Counts) -> str:
@@ -280,7 +279,7 @@ def _none_seen(what: str, totals: Counts) -> str:
 def _refused_beside(totals: Counts) -> str:
     """What the guard had to see to, if anything: overlaps, and the late writes that it refused."""
     overlaps, stale = _named(totals, _OVERLAPS), _count(totals, "stale_writes")
-    refused = f"{stale:,} stale {'write was' if stale == 1 else 'writes were'} refused"
+    refused = plural(stale, "stale write was", "stale writes were") + " refused"
     return "".join(f"; {told}" for told in (overlaps, refused if stale else "") if told)
 
 

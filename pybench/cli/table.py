@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.cli.figures import latency, spread
 from pybench.conditions import axis_title, say_conditions
-from pybench.contenders import apart, why_apart
+from pybench.contenders import apart, lock_name, why_apart
 from pybench.numbers import format_ratio, format_us, format_whole, missing
 from pybench.stats import confidence
 
@@ -99,8 +99,8 @@ def _aside(rows: Sequence[Row]) -> dict[str, list[str]]:
     for row in rows:
         if str(row["cell"]) in aside:
             told = names.setdefault(why_apart(aside[str(row["cell"])]), [])
-            if _strategy(row) not in told:
-                told.append(_strategy(row))
+            if lock_name(row) not in told:
+                told.append(lock_name(row))
     return names
 
 
@@ -163,7 +163,7 @@ def _identity(rows: Sequence[Row]) -> list[Column]:
     ranks = {str(row["cell"]): str(i) for i, row in enumerate(_ranked(rows), start=1)}
     columns = [
         Column(("", "#"), lambda row: ranks.get(str(row["cell"]), "x" if row["verdict"] == "UNSAFE" else "-")),
-        Column(("", "strategy"), _strategy, left=True),
+        Column(("", "strategy"), lock_name, left=True),
     ]
     if len({row["backend"] for row in rows}) > 1:
         columns.append(Column(("", "backend"), lambda row: str(row["backend"]), left=True))
@@ -194,10 +194,6 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
     aside = apart(rows)
     safe = [row for row in rows if row["verdict"] == "SAFE" and not missing(row["safe_grants_per_s"])]
     return [row for row in safe if str(row["cell"]) not in aside]
-
-
-def _strategy(row: Row) -> str:
-    return f"{row['strategy']}({row['args']})" if not missing(row["args"]) and row["args"] else row["strategy"]
 
 
 def _axis(row: Row, name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.conditions import AxisValue, Conditions
-from pybench.contenders import apart, offered_rate
+from pybench.contenders import apart, lock_labels, offered_rate
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.stats import confidence, median
@@ -219,14 +219,14 @@ def make_view(run: Run) -> View:
     rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))
     for axis in axes:
         _read_numbers(rows, axis)
-    on_several = _on_several_backends(rows)
-    series = _series(rows, on_several)
+    labels = lock_labels(rows)
+    series = _series(rows, labels)
     anchors = _anchors([str(row["cell"]) for row in rows])
     cells = tuple(
         CellView(
             id=str(row["cell"]),
             anchor=anchors[str(row["cell"])],
-            series=series[_label(row, on_several)],
+            series=series[labels[str(row["cell"])]],
             conditions=tuple((axis, row[axis]) for axis in axes),
             row=row,
         )
@@ -279,29 +279,11 @@ def _ranges(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
     return ends
 
 
-def _name(row: Mapping[str, Any]) -> str:
-    args = row.get("args")
-    return str(row["strategy"]) if missing(args) or not args else f"{row['strategy']}({args})"
-
-
-def _on_several_backends(rows: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """The names of the strategies that need their backend to be told which one is meant."""
-    backends: dict[str, set[str]] = {}
-    for row in rows:
-        backends.setdefault(_name(row), set()).add(str(row.get("backend")))
-    return frozenset(name for name, on in backends.items() if len(on) > 1)
-
-
-def _label(row: Mapping[str, Any], on_several: frozenset[str]) -> str:
-    name = _name(row)
-    return f"{name} on {row['backend']}" if name in on_several else name
-
-
-def _series(rows: Sequence[Mapping[str, Any]], on_several: frozenset[str]) -> dict[str, Series]:
+def _series(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> dict[str, Series]:
     series: dict[str, Series] = {}
     coloured = base_lines = 0
     for row in rows:
-        label = _label(row, on_several)
+        label = labels[str(row["cell"])]
         if label in series:
             continue
         # No lock at all is the base line of every run, so it is drawn in ink.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -45,7 +46,7 @@ F = TypeVar("F", bound=_Facts)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[E, F]):
+class Answered(ABC, Generic[E, F]):
     """A server of any kind that answered."""
 
     endpoint: E
@@ -56,9 +57,9 @@ class Answered(Generic[E, F]):
     """Of the process that pybench started; None for a given server."""
 
     @property
+    @abstractmethod
     def product(self) -> str:
         """What it calls itself."""
-        raise NotImplementedError
 
     @property
     def version(self) -> str:

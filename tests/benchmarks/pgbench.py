@@ -12,14 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from pybench import _core
-from pybench.servers.postgres import PostgresServer, binaries, drop_schema, prepare_schema, schema_name, start
+from pybench.servers.postgres import (
+    PostgresServer,
+    binaries,
+    drop_schema,
+    prepare_schema,
+    schema_name,
+    start,
+    table_name,
+)
 from pybench.servers.postgres.supervisor import SupervisedPostgres
 from tests.benchmarks.references import SECONDS, Figure, figure
 from tests.core_trials import MS, trial_spec_of
 
 KEYS = 1_000
 SCHEMA = schema_name("0", 0)
-TABLE = f'"{SCHEMA}"."locks"'
+TABLE = table_name(SCHEMA)
 
 TRY = "SELECT pg_try_advisory_lock(:k);\nSELECT pg_advisory_unlock(:k);"
 BLOCK = "SELECT pg_advisory_lock(:k);\nSELECT pg_advisory_unlock(:k);"

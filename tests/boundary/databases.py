@@ -21,13 +21,14 @@ from pybench.servers.postgres import (
     read_effects,
     schema_name,
     supervisor,
+    table_name,
 )
 from pybench.servers.postgres.connecting import Session, connect
 from pybench.servers.postgres.supervisor import SupervisedPostgres
 from tests.core_trials import MS, fixed, trial_spec_of
 
 SCHEMA = schema_name("0", "test")
-TABLE = f'"{SCHEMA}"."locks"'
+TABLE = table_name(SCHEMA)
 PATIENCE_S = 20.0
 ENOUGH = 10
 """Grants that show that work goes on."""

@@ -327,18 +327,18 @@ def load() -> tuple[Run, dict[str, Any]]:
     return pybench.load(FOLDER), json.loads((FOLDER / failures.NAME).read_text(encoding="utf-8"))
 
 
-def told(page: Path) -> str:
+def told(page: Path, begin: str = BEGIN, end: str = END) -> str:
     """What `page` says between its marks."""
-    return page.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    return page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
 
 
-def write(page: Path, text: str) -> None:
+def write(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Put `text` between the marks of `page`."""
-    before, mark, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, mark, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, last, after = rest.partition(end)
     assert mark, f"{page.name} marks what comes from the run"
-    assert end, f"{page.name} marks where that ends"
-    page.write_text(before + BEGIN + text + END + after, encoding="utf-8")
+    assert last, f"{page.name} marks where that ends"
+    page.write_text(before + begin + text + end + after, encoding="utf-8")
 
 
 def main() -> None:

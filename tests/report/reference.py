@@ -19,6 +19,7 @@ from pybench.conditions import say_conditions
 from pybench.numbers import plural
 from pybench.records import Run
 from pybench.report import facts, write_html
+from tests.report import comparison
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "results" / "reference"
@@ -48,7 +49,7 @@ def shown(run: Run) -> str:
 
 def told() -> str:
     """What README says between its marks."""
-    return README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    return comparison.told(README, BEGIN, END)
 
 
 def run_of(picture: Path) -> str:
@@ -87,11 +88,7 @@ def take_pictures(run: Run) -> None:
 def main() -> None:
     """Write README and the pictures anew."""
     run = pybench.load(REFERENCE)
-    before, mark, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert mark, "README marks what comes from the run"
-    assert end, "README marks where that ends"
-    README.write_text(before + BEGIN + shown(run) + END + after, encoding="utf-8")
+    comparison.write(README, shown(run), BEGIN, END)
     take_pictures(run)
 
 

@@ -24,6 +24,7 @@ from pybench.servers.postgres.schema import (
     prepare_schema,
     read_effects,
     schema_name,
+    table_name,
 )
 from pybench.servers.postgres.server import PostgresServer
 from pybench.servers.postgres.supervisor import SupervisedPostgres
@@ -52,6 +53,7 @@ __all__ = [
     "room",
     "schema_name",
     "start",
+    "table_name",
 ]
 
 

@@ -67,6 +67,11 @@ def schema_name(run: str, trial: int | str) -> str:
     return name
 
 
+def table_name(schema: str) -> str:
+    """The table of a schema, as statements say it."""
+    return f'"{schema}"."{TABLE}"'
+
+
 def prepare_schema(session: Session, name: str, keys: int) -> None:
     """Make the schema `name` with one row for each key, 0 to `keys` - 1.
 
