@@ -86,7 +86,7 @@ def holder_gone(server: Server) -> Iterator[Sample]:
         named = name + "".join(f", {argument} {value}" for argument, value in args.items())
         servers = [pgbench.core_spec(database)]
         if name == "layered":
-            servers = [*ref.several(server, 1), *servers]
+            servers = [*ref.specs([server]), *servers]
         # What a waiter needs beyond it: a poll, an answer, and the end of a process of the server.
         goal: Goal = ("at most", bound + 60.0)
         died = _after_a_death_ms(servers, name, args)

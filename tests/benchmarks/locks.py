@@ -32,42 +32,49 @@ def named(strategy: str, **args: Any) -> dict[str, Any]:  # noqa: ANN401 - any a
     return {"strategy": strategy, "args": args}
 
 
-def redlock(server: Server) -> Iterator[Sample]:
-    """Five servers beside one of them; at low load everybody sleeps between two locks, with `spin` only the servers."""
-    five = ref.several(server, 5)
-    low: dict[str, Any] = {**ONE_EACH, "think": fixed(1)}
+def redlock(_: Server) -> Iterator[Sample]:
+    """Five servers beside one of them, as a run has them: one client in a closed loop, and one that rests meanwhile."""
     loads: dict[str, tuple[dict[str, Any], Goal | None]] = {
-        "low load": (low, ("at most", 2.0)),
-        "low load, spin": ({**low, "poll": "spin"}, None),
-        "closed loop": (ONE_EACH, None),
+        "one client": (ONE_EACH, ("at most", 2.0)),
+        "one client, spin": ({**ONE_EACH, "poll": "spin"}, None),
+        "one client that thinks 1 ms": ({**ONE_EACH, "think": fixed(1)}, None),
     }
-    for load, (fields, goal) in loads.items():
-        alone = ref.quantile_us(ref.run(server, servers=five[:1], **fields), "response", 0.5)
-        for fanout, wanted in (("multiplexed", goal), ("sequential", None)):
-            result = ref.run(server, servers=five, **named("redlock", nodes=5, fanout=fanout), **fields)
-            p50 = ref.quantile_us(result, "response", 0.5)
-            yield Sample(f"redlock over 5, {fanout}, {load}, one client, acquire p50 / mutex", p50, alone, wanted, "us")
-    mutex = ref.trial(server, servers=five[:1])
-    ours = ref.trial(server, servers=five, **named("redlock", nodes=5))
+    with ref.as_in_a_run(5) as servers:
+        five, first = ref.specs(servers), servers[0]
+        for load, (fields, goal) in loads.items():
+            alone = ref.quantile_us(ref.run(first, servers=five[:1], **fields), "response", 0.5)
+            for fanout, wanted in (("multiplexed", goal), ("sequential", None)):
+                result = ref.run(first, servers=five, **named("redlock", nodes=5, fanout=fanout), **fields)
+                p50 = ref.quantile_us(result, "response", 0.5)
+                yield Sample(f"redlock over 5, {fanout}, {load}, acquire p50 / mutex", p50, alone, wanted, "us")
+        mutex = ref.trial(first, servers=five[:1])
+        ours = ref.trial(first, servers=five, **named("redlock", nodes=5))
     yield Sample(
         "redlock over 5, 64 clients, client CPU a grant / mutex", ours.cpu_us, mutex.cpu_us, ("at most", 5.0), "us"
     )
     yield Sample("  the same, grants/s / mutex", ours.per_s, mutex.per_s, None)
 
 
-def hot_queue(server: Server) -> Iterator[Sample]:
+def hot_queue(_: Server) -> Iterator[Sample]:
     """Hand-off and fairness of the locks that wait on the server, on one hot key, beside polling."""
-    idle = ref.quantile_us(ref.run(server, **ONE_EACH), "response", 0.5)
-    rested = ref.quantile_us(ref.run(server, **{**ONE_EACH, "think": fixed(1)}), "response", 0.5)
-    # A hand-off comes after a hold, in which the server slept: no command that comes then is answered sooner than this.
-    yield Sample("a round trip after 1 ms of rest / idle round trip", rested, idle, None, "us")
+    with ref.as_in_a_run(1) as [server]:
+        yield from _hot_queue(server)
+
+
+def _hot_queue(server: Server) -> Iterator[Sample]:
+    # As a record has it: whoever holds for 1 ms lets the server sleep meanwhile, and what it then needs to get going is
+    # the machine's. Without that hold the same call is answered by a server that never comes to rest.
+    idle = ref.quantile_us(ref.run(server, **{**ONE_EACH, "hold": fixed(1)}), "response", 0.5)
+    busy = ref.quantile_us(ref.run(server, **ONE_EACH), "response", 0.5)
+    yield Sample("idle call of a record whose holds last 1 ms / without a hold", idle, busy, None, "us")
     polled = ref.quantile_us(ref.run(server, **HOT), "handoff", 0.5)
     yield Sample("mutex, one hot key, hold 1 ms, hand-off p50", polled, None, None, "us")
     for name in ("fair-queue", "fair", "notify"):
         goals = QUEUE_GOALS if name == "fair-queue" else {}
         result = ref.run(server, **named(name), **HOT)
         handoff = ref.quantile_us(result, "handoff", 0.5)
-        yield Sample(f"{name}, the same, hand-off p50 / idle round trip", handoff, idle, goals.get("handoff"), "us")
+        yield Sample(f"{name}, the same, hand-off p50 / idle call", handoff, idle, goals.get("handoff"), "us")
+        yield Sample(f"  {name}, the same / the call without a hold", handoff, busy, None, "us")
         yield Sample(f"  {name}, utilisation", utilisation(result), None, goals.get("utilisation"), "%")
         yield Sample(f"  {name}, Jain's index", result.jain or 0.0, None, goals.get("jain"), "")
         if name == "fair-queue":
@@ -78,6 +85,11 @@ def hot_queue(server: Server) -> Iterator[Sample]:
         yield Sample(f"  {name}, overtakes a grant", overtaken, None, None, "")
         if name == "notify":
             yield Sample("  notify, hand-off p50 / mutex, full jitter", handoff, polled, ("at most", 1.0), "us")
+    # With no pause the next holder is mostly the one before, who asks again at once and has not waited at all.
+    away = {**HOT, "think": fixed(5)}
+    polled = ref.quantile_us(ref.run(server, **away), "handoff", 0.5)
+    handoff = ref.quantile_us(ref.run(server, **named("notify"), **away), "handoff", 0.5)
+    yield Sample("  notify, where each thinks 5 ms, hand-off p50 / mutex", handoff, polled, None, "us")
 
 
 def utilisation(result: _core.TrialResult) -> float:
@@ -154,8 +166,12 @@ def time_to_free(server: Server) -> Iterator[Sample]:
 
 def time_to_free_ms(server: Server, name: str) -> float:
     """From the death of a holder to the next grant of its key, in milliseconds."""
-    count = 5 if "redlock" in name else 1
-    servers = [ref.with_a_replica()] if name == "replicated" else ref.several(server, count)
+    servers = ref.specs([server])
+    if name == "replicated":
+        servers = [ref.with_a_replica()]
+    elif "redlock" in name:
+        with ref.as_in_a_run(5) as five:
+            servers = ref.specs(five)
     args: dict[str, Any] = {"nodes": len(servers)} if "redlock" in name or "multilock" in name else {}
     if name == "semaphore":
         args["permits"] = 1

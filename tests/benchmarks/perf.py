@@ -62,6 +62,7 @@ def main() -> None:
                     samples.setdefault(sample.name, []).append(sample)
         print("\r" + " " * 50 + "\r", end="", file=sys.stderr)
         print(f"{server.label} ({server.source}), TCP, {asked.rounds} rounds")
+        print("redlock and hot_queue: on servers as a run starts and places them, over Unix sockets")
         if (database := pgbench.started()) is not None:
             print(f"{database.label} ({database.source}), Unix socket, and pgbench of the same version")
     finally:

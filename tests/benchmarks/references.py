@@ -9,6 +9,8 @@ import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +18,7 @@ from typing import Any, Literal
 from pydantic import SecretStr
 
 from pybench import _core
+from pybench.placement import place
 from pybench.servers import Server, ServerPool, binaries, supervisor
 from tests.core_trials import MS, trial_spec
 
@@ -153,26 +156,41 @@ def quantile_us(result: _core.TrialResult, phase: str, q: float) -> float:
     return float(values[(counts.cumsum() >= q * counts.sum()).argmax()]) / 1e3
 
 
-_MORE: list[tuple[supervisor.SupervisedServer, Server]] = []
+_CORES = tuple(sorted(os.sched_getaffinity(0)))
+"""What there was before anything here was bound; a child has the cores of who starts it."""
+_SETS: dict[int, list[tuple[supervisor.SupervisedServer, Server]]] = {}
 _LIKE: list[binaries.Binary] = []
 
 
 def more_like(binary: binaries.Binary) -> None:
-    """What `several` is to start."""
+    """What `as_in_a_run` is to start."""
     _LIKE[:] = [binary]
 
 
-def several(server: Server, count: int) -> list[dict[str, Any]]:
-    """`count` independent servers as the core takes them: `server` alone, or others, started when first needed.
+@contextmanager
+def as_in_a_run(count: int) -> Iterator[list[Server]]:
+    """`count` independent servers as `pybench run` starts them, and this thread placed as its driver is.
 
-    These are as a run starts them: on Unix sockets, and bound to no core where there are more of them than cores.
+    They listen on Unix sockets; server and driver have cores of their own where there are enough, else the kernel
+    decides. Started when first needed.
     """
-    if count == 1:
-        return [dict(server.core_spec())]
-    while len(_MORE) < count:
-        supervised, facts = supervisor.start(_LIKE[0])
-        _MORE.append((supervised, Server(supervised.endpoint, facts, _LIKE[0].source, supervised.pid)))
-    return [dict(other.core_spec()) for _, other in _MORE[:count]]
+    placement = place(_CORES, threads=1, servers=count)
+    if count not in _SETS:
+        _SETS[count] = []
+        for _ in range(count):
+            supervised, facts = supervisor.start(_LIKE[0], cores=placement.servers or _CORES)
+            _SETS[count].append((supervised, Server(supervised.endpoint, facts, _LIKE[0].source, supervised.pid)))
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, placement.drivers or _CORES)
+    try:
+        yield [server for _, server in _SETS[count]]
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def specs(servers: list[Server]) -> list[dict[str, Any]]:
+    """As the core takes them."""
+    return [dict(server.core_spec()) for server in servers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +211,11 @@ def with_a_replica() -> dict[str, Any]:
 
 
 def stop_more() -> None:
-    """Ends what `several` and `with_a_replica` started."""
+    """Ends what `as_in_a_run` and `with_a_replica` started."""
     _POOL.close()
-    while _MORE:
-        _MORE.pop()[0].stop()
+    while _SETS:
+        for supervised, _ in _SETS.popitem()[1]:
+            supervised.stop()
 
 
 def spec(server: Server, **fields: Any) -> _core.TrialSpec:  # noqa: ANN401 - any field of a TrialSpec
