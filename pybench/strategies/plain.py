@@ -76,6 +76,8 @@ WATCHDOG = Strategy(
     ),
 )
 
+RENEW = Parameter("renew", Choice(("ttl/3", "off")), "ttl/3", "How often the lease is set anew while it is held.")
+
 FENCED = Strategy(
     name="fenced",
     summary="A renewed mutex whose grant comes with a number that only grows: its fence.",
@@ -91,9 +93,7 @@ FENCED = Strategy(
     lease=Lease.MILLISECONDS,
     promises=frozenset({Promise.FENCE}),
     extends_lease=True,
-    parameters=(
-        Parameter("renew", Choice(("ttl/3", "off")), "ttl/3", "How often the lease is set anew while it is held."),
-    ),
+    parameters=(RENEW,),
 )
 
 REPLICATED = Strategy(

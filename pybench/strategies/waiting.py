@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pybench.strategies.entry import Count, Exclusion, Lease, Parameter, Promise, Strategy
-from pybench.strategies.plain import RELEASE, SET
+from pybench.strategies.plain import RELEASE, RENEW, SET
 
 FAIR = Strategy(
     name="fair",
@@ -56,11 +58,14 @@ NOTIFY = Strategy(
     promise="One holder at a time, no wake-up is lost; a dead holder's lock is free within one ttl.",
     holds_under=(
         "What mutex survives. A loser subscribes, tries once more, then waits for the message or for the end of the "
-        "lease. One message wakes everybody, and all but one try in vain: the herd is shown."
+        "lease, and where that was renewed meanwhile for the new end. One message wakes everybody, and all but one try "
+        "in vain: the herd is shown."
     ),
-    when_to_use="Few waiters and long holds: they sleep, and the next one starts at once.",
+    when_to_use="Few waiters and long holds, past a ttl with renew: they sleep, and the next one starts at once.",
     when_not="Many waiters on one lock: each release wakes all of them. fair-queue wakes one.",
     exclusion=Exclusion.ALWAYS,
     lease=Lease.MILLISECONDS,
+    extends_lease=True,
     subscribes=True,
+    parameters=(replace(RENEW, default="off"),),
 )

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from pybench import _core
 from pybench.servers import Server, ServerPool
 from pybench.servers.binaries import Source
-from pybench.strategies import CATALOGUE, ServerKind
+from pybench.strategies import CATALOGUE, Scalar, ServerKind, parse_strategy
 from pybench.strategies.entry import Exclusion
 from tests.core_trials import MS, fixed, trial_spec
 from tests.redis_client import connect
@@ -40,6 +40,13 @@ ENOUGH = 10
 
 # The control has no lock that a server could hurt; those of databases have a file of their own.
 LOCKS = [name for name, strategy in CATALOGUE.items() if strategy.server_kinds == (ServerKind.REDIS,)]
+# As they are by default, and what an argument makes another machine.
+LOCKS += [KEPT := "notify(renew=ttl/3)"]
+
+HOLD_MS = {
+    # Longer than the first renewal takes to come.
+    KEPT: TTL_MS // 2,
+}
 
 ARGS: dict[str, dict[str, int]] = {
     # What they wait for whoever is gone, made short against these trials.
@@ -92,26 +99,27 @@ def pool() -> Iterator[ServerPool]:
 class Survival:
     """A strategy, its servers, another user of each, and one trial."""
 
-    def __init__(self, name: str, servers: Sequence[Server], users: Sequence[redis.Redis]) -> None:
-        self.name = name
+    def __init__(self, written: str, servers: Sequence[Server], users: Sequence[redis.Redis]) -> None:
+        self.name, arguments = parse_strategy(written)
+        self.args: dict[str, Scalar] = {**ARGS.get(self.name, {}), **dict(arguments)}
+        self.hold_ms = HOLD_MS.get(written, 1)
         self.servers = servers
         self.users = users
         self.trial: Any = None
 
     def begin(self, **fields: object) -> None:
-        args = ARGS.get(self.name, {})
         self.trial = _core.Trial(
             trial_spec(
                 self.servers[0],
                 **{
                     "strategy": self.name,
-                    "args": args,
+                    "args": self.args,
                     "servers": [{**server.core_spec(), "compare_and_delete": "script"} for server in self.servers],
                     "client_name": CLIENT,
                     "key_prefix": PREFIX,
                     "concurrency": CLIENTS,
                     "keys": len(NAMES),
-                    "hold": fixed(1),
+                    "hold": fixed(self.hold_ms),
                     "ttl_ms": TTL_MS,
                     "warmup_ns": 0,
                     "duration_ns": 30_000 * MS,
@@ -195,7 +203,7 @@ def is_killed(user: redis.Redis, client: dict[str, str]) -> bool:
 
 @pytest.fixture(params=LOCKS)
 def lock(request: pytest.FixtureRequest, pool: ServerPool) -> Iterator[Survival]:
-    strategy = CATALOGUE[request.param]
+    strategy = CATALOGUE[parse_strategy(request.param)[0]]
     servers = pool.get(Backend("here"), servers=strategy.servers(()), replicas=strategy.replicas(()))
     with contextlib.ExitStack() as stack:
         users = [stack.enter_context(connect(server.endpoint)) for server in servers]

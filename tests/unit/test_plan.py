@@ -269,9 +269,11 @@ def test_connections_are_counted_over_all_servers_and_with_those_of_each_clients
 
 
 def test_a_hold_that_renewals_cover_is_planned():
-    assert reasons(strategy=["watchdog", "fenced", "watchdog(max_hold_ms=3000)"], ttl="1s", hold="2s") == {}
-    told = reasons(strategy=["fenced(renew=off)", "watchdog(max_hold_ms=1500)"], ttl="1s", hold="2s")
+    covered = ["watchdog", "fenced", "notify(renew=ttl/3)", "watchdog(max_hold_ms=3000)"]
+    assert reasons(strategy=covered, ttl="1s", hold="2s") == {}
+    told = reasons(strategy=["fenced(renew=off)", "notify", "watchdog(max_hold_ms=1500)"], ttl="1s", hold="2s")
     assert [reason.partition(",")[0] for reason in told.values()] == [
+        "the hold of 2s does not fit into the lease of 1s",
         "the hold of 2s does not fit into the lease of 1s",
         "the hold of 2s does not fit into the lease of 1.5s",
     ]

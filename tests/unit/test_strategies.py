@@ -96,7 +96,7 @@ def test_each_strategy_takes_what_the_axes_offer_only_where_its_row_says():
     assert those("owns_connection") == ["fair", "fair-queue", "replicated", *own]
     assert [name for name in CATALOGUE if name not in those("shares_connections")] == own
     assert those("subscribes") == ["notify"]
-    assert those("extends_lease") == ["watchdog", "fenced"]
+    assert those("extends_lease") == ["watchdog", "notify", "fenced"]
 
 
 @pytest.mark.parametrize(
@@ -168,6 +168,8 @@ def test_settings_of_sessions_are_no_arguments_of_the_lock():
         ("watchdog(max_hold_ms=300)", 500),
         ("fenced", None),
         ("fenced(renew=off)", 500),
+        ("notify", 500),
+        ("notify(renew=ttl/3)", None),
         ("pg-row", None),
         ("pg-lease", 500),
     ],
@@ -183,6 +185,7 @@ def test_how_long_a_hold_is_covered_counts_its_renewals(written, most_ms):
         ("watchdog(renewals_per_ttl=1)", "at least 2"),
         ("watchdog(renewals_per_ttl=21)", "at most 20"),
         ("fenced(renew=on)", None),
+        ("notify(renew=ttl)", "did you mean ttl/3?"),
         ("reentrant(count=here)", "did you mean server?"),
         ("semaphore(permits=1001)", "at most 1000"),
         ("read-write(prefer=reader)", "did you mean readers?"),

@@ -11,7 +11,7 @@ use crate::multilock::Multilock;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
-use crate::notify::Notify;
+use crate::notify::notify;
 use crate::optimistic::Optimistic;
 use crate::pg_advisory::PgAdvisory;
 use crate::pg_lease::PgLease;
@@ -83,7 +83,7 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
         }
         Strategy::Fair => Box::new(Fair::new(spec, chance)),
         Strategy::FairQueue { beat } => Box::new(FairQueue::new(spec, beat, chance)),
-        Strategy::Notify => Box::new(Notify::new(spec, chance)),
+        Strategy::Notify { renews } => Box::new(notify(spec, chance, renews)),
         Strategy::Semaphore { permits } => Box::new(Leased::new(spec, chance, Semaphore { permits })),
         Strategy::Fenced { renews } => Box::new(fenced(spec, chance, renews)),
         Strategy::Replicated { replicas, timeout_ms } => {

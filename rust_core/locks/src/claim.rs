@@ -1,12 +1,19 @@
-//! What a request of a lock that waits on the server wants to own.
+//! What a request wants to own on a server, and what it has of it.
 
-use crate::{Command, Key, Script, ScriptForm, Token};
+use crate::{Command, Key, Nanos, Script, ScriptForm, Token};
 
 /// The token is fresh for each attempt; in a queue it is also the place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) key: Key,
     pub(crate) token: Token,
+}
+
+/// What is held, and how long its holder may believe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    pub(crate) claim: Claim,
+    pub(crate) until: Nanos,
 }
 
 impl Claim {

@@ -15,7 +15,7 @@ use crate::{Chance, Command, Fence, Nanos, Reply, Script, ScriptForm, Spec};
 pub(crate) struct Fenced;
 
 /// Renewed three times in each lease, or not at all.
-pub(crate) fn fenced(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Fenced> {
+pub(crate) fn fenced(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Leased<Fenced>> {
     Kept::new(Leased::new(spec, chance, Fenced), renews.then_some(3), Nanos::NEVER)
 }
 

@@ -1,4 +1,4 @@
-//! A lock whose lease is set anew while it is held: `Leased`, and beside it the renewals.
+//! A lock whose lease is set anew while it is held: one that is `Renewable`, and beside it the renewals.
 //!
 //! ```text
 //!           held                point has come              1, before the end
@@ -14,13 +14,30 @@
 //! never taken anew; the lease never rises after a release was sent; clients that were granted together are not renewed
 //! in step. Does not promise to notice a loss before the next renewal is answered, or the lease ends.
 
-use crate::leased::{Grant, Leased};
-use crate::recipe::{Claim, Recipe};
-use crate::{Actions, CallId, Command, ErrorKind, Event, Lasts, LockMachine, Nanos, Reply, Script, ScriptForm};
+use crate::claim::Grant;
+use crate::{
+    Actions, CallId, Chance, Command, ErrorKind, Event, Lasts, LockMachine, Nanos, Reply, Script, ScriptForm, Spec,
+};
+
+/// A lock of one key and one lease, under its token on one server, which hears of each answer to what is sent for it.
+/// A grant is settled by nothing but an answer, and ends with nothing but a `Release` or a `Cancel`.
+pub(crate) trait Renewable: LockMachine {
+    fn spec(&self) -> &Spec;
+
+    fn chance(&mut self) -> &mut Chance;
+
+    fn granted(&self) -> Option<Grant>;
+
+    /// What is held was renewed.
+    fn prolong(&mut self, until: Nanos);
+
+    /// On the way of its own commands, so that a release which follows is carried out later.
+    fn send(&mut self, command: Command, out: &mut Actions) -> CallId;
+}
 
 #[derive(Debug)]
-pub(crate) struct Kept<R> {
-    lock: Leased<R>,
+pub(crate) struct Kept<L> {
+    lock: L,
     /// From one renewal to the next; `None`: never.
     every: Option<Nanos>,
     longest_hold: Nanos,
@@ -46,10 +63,10 @@ struct Asked {
     form: ScriptForm,
 }
 
-impl<R: Recipe> Kept<R> {
+impl<L: Renewable> Kept<L> {
     /// Renewed `per_ttl` times in each lease, or never when that is `None`, and by no hold longer than `longest_hold`.
-    pub(crate) fn new(lock: Leased<R>, per_ttl: Option<u32>, longest_hold: Nanos) -> Self {
-        let ttl = Nanos::from(lock.spec.lease.ttl());
+    pub(crate) fn new(lock: L, per_ttl: Option<u32>, longest_hold: Nanos) -> Self {
+        let ttl = Nanos::from(lock.spec().lease.ttl());
         Self {
             lock,
             every: per_ttl.map(|times| Nanos(ttl.0 / u64::from(times))),
@@ -62,13 +79,13 @@ impl<R: Recipe> Kept<R> {
     /// Lets the lock itself hear it, and begins to renew what that made held.
     fn pass_on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         self.lock.on(now, event, out);
-        match (self.renewal, self.lock.held(), self.every) {
+        match (self.renewal, self.lock.granted(), self.every) {
             (Renewal::Off, Some(grant), Some(every)) => {
                 self.last_call = now.after(self.longest_hold);
                 // Half a turn at least, for a lease that is fresh needs nothing; the rest is drawn, so that those who
                 // were granted together do not stay in step.
                 let half = Nanos(every.0 / 2);
-                let drawn = Nanos(self.lock.chance.below(every.since(half).0 + 1));
+                let drawn = Nanos(self.lock.chance().below(every.since(half).0 + 1));
                 self.plan(now.after(half).after(drawn), grant.until, out);
             }
             (Renewal::Off, Some(_), None) => self.renewal = Renewal::Over,
@@ -90,7 +107,7 @@ impl<R: Recipe> Kept<R> {
             Renewal::Due(at) if now >= at => self.ask(now, grant, ScriptForm::Sha, out),
             Renewal::Due(at) => out.wake_at(at.min(grant.until)),
             Renewal::Asked(asked) => {
-                let given_up = asked.sent.after(self.lock.spec.patience);
+                let given_up = asked.sent.after(self.lock.spec().patience);
                 if now >= given_up {
                     self.try_later(now, asked, grant, out);
                 } else {
@@ -103,10 +120,11 @@ impl<R: Recipe> Kept<R> {
     }
 
     fn ask(&mut self, now: Nanos, grant: Grant, form: ScriptForm, out: &mut Actions) {
-        let command = renew(grant.claim, self.lock.spec.lease.ttl().0, form);
+        let lease_ms = self.lock.spec().lease.ttl().0;
+        let command = grant.claim.run(Script::CompareAndExpire, form, [lease_ms, 0]);
         let call = self.lock.send(command, out);
         self.renewal = Renewal::Asked(Asked { call, sent: now, form });
-        out.wake_at(now.after(self.lock.spec.patience).min(grant.until));
+        out.wake_at(now.after(self.lock.spec().patience).min(grant.until));
     }
 
     fn answered(&mut self, now: Nanos, asked: Asked, grant: Grant, reply: Reply, out: &mut Actions) {
@@ -114,7 +132,7 @@ impl<R: Recipe> Kept<R> {
             // Whatever it says: belief has ended, and an answer that is late revives nothing.
             _ if now >= grant.until => self.lapse(out),
             Reply::Int(1) => {
-                let until = self.lock.spec.lease.until(asked.sent);
+                let until = self.lock.spec().lease.until(asked.sent);
                 self.lock.prolong(until);
                 out.renewed(Lasts::Until(until));
                 self.try_later(now, asked, Grant { until, ..grant }, out);
@@ -149,24 +167,14 @@ impl<R: Recipe> Kept<R> {
     /// The renewal that this is the call of, with what it renews.
     fn asked(&self, call: CallId) -> Option<(Asked, Grant)> {
         match self.renewal {
-            Renewal::Asked(asked) if asked.call == call => Some((asked, self.lock.held()?)),
+            Renewal::Asked(asked) if asked.call == call => Some((asked, self.lock.granted()?)),
             // A renewal that was given up, or a call of the lock itself.
             Renewal::Asked(_) | Renewal::Off | Renewal::Due(_) | Renewal::Over => None,
         }
     }
 }
 
-fn renew(claim: Claim, lease_ms: u64, form: ScriptForm) -> Command {
-    Command::Run {
-        script: Script::CompareAndExpire,
-        form,
-        key: claim.key,
-        token: claim.token,
-        numbers: [lease_ms, 0],
-    }
-}
-
-impl<R: Recipe> LockMachine for Kept<R> {
+impl<L: Renewable> LockMachine for Kept<L> {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match event {
             // From here on no renewal is sent, so none can follow the release.
@@ -182,7 +190,7 @@ impl<R: Recipe> LockMachine for Kept<R> {
                 Some((asked, grant)) => self.try_later(now, asked, grant, out),
                 None => self.pass_on(now, event, out),
             },
-            Event::Woke => match self.lock.held() {
+            Event::Woke => match self.lock.granted() {
                 Some(grant) => self.woke(now, grant, out),
                 None => self.lock.on(now, event, out),
             },

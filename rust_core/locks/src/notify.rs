@@ -20,6 +20,8 @@
 //! `SET NX PX`, but for the one before a wait, which is a script that says how long the holder's lease still lasts; who is
 //! refused after a message need not ask, for whoever was quicker has nearly all of the lease before him. A holder that dies publishes nothing: each waiter
 //! also tries when the holder's lease ends, a random part of the policy's `base` later, so that they do not come at once.
+//! Where that lease was renewed meanwhile it is told the new end, and waits for that: while a holder renews, a waiter asks
+//! once in each two thirds of a lease at most, and after the last renewal of one that died at the end.
 //! The subscription stays when the lock is taken, and is given up only when another lock has to be waited for: a client
 //! that comes back to the same lock spends one command less on each wait, and a message that nobody waits for is no
 //! command. Where no subscription can be had, the policy's pauses are used instead.
@@ -27,6 +29,8 @@
 //! A message that several hear over one subscription, in one process, wakes all of them; but whoever is not the first to
 //! be told tries a tenth of the policy's `base` later. The first one has its answer by then: it would otherwise come only
 //! after those to all the others, who try in vain.
+//!
+//! What is held is kept by `Kept`, where that is asked for.
 //!
 //! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own. Of the
 //! policy, `max_wait` bounds the wait and kind `none` fails fast. Does not promise order: a release wakes all waiters,
@@ -36,7 +40,8 @@ use std::sync::Arc;
 
 use crate::backoff::Backoff;
 use crate::calls::{Calls, Wait, wait};
-use crate::claim::Claim;
+use crate::claim::{Claim, Grant};
+use crate::kept::Kept;
 use crate::{Actions, CallId, Chance, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec};
 
 #[derive(Debug)]
@@ -76,7 +81,7 @@ enum State {
     Yielding(Pausing),
     /// Without a subscription.
     Pausing(Pausing),
-    Held(Claim),
+    Held(Grant),
     /// The script that gives it back is not answered.
     GivingBack(GivingBack),
 }
@@ -147,8 +152,13 @@ enum Why {
 
 const LOOKING: How = How::Looking(ScriptForm::Sha);
 
+/// Renewed three times in each lease, or not at all.
+pub(crate) fn notify(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Notify> {
+    Kept::new(Notify::new(spec, chance), renews.then_some(3), Nanos::NEVER)
+}
+
 impl Notify {
-    pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
+    fn new(spec: Arc<Spec>, chance: Chance) -> Self {
         Self {
             spec,
             chance,
@@ -177,7 +187,7 @@ impl Notify {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(claim) => self.give_back(now, claim, ScriptForm::Sha, Why::Release, out),
+            State::Held(grant) => self.give_back(now, grant.claim, ScriptForm::Sha, Why::Release, out),
             State::Idle
             | State::Asking(_)
             | State::Subscribing(_)
@@ -196,7 +206,7 @@ impl Notify {
             }
             // At once: it travels behind the attempt on the same connection, and undoes what that has done.
             State::Asking(asking) => self.give_back(now, asking.claim, ScriptForm::Sha, Why::Cancel, out),
-            State::Held(claim) => self.give_back(now, claim, ScriptForm::Sha, Why::Release, out),
+            State::Held(grant) => self.give_back(now, grant.claim, ScriptForm::Sha, Why::Release, out),
             State::GivingBack(back) => match back.why {
                 Why::TooLate => {
                     let why = Why::Cancel;
@@ -336,6 +346,7 @@ impl Notify {
     }
 }
 
+mod around;
 mod steps;
 
 impl LockMachine for Notify {

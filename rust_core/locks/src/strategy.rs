@@ -30,7 +30,9 @@ pub enum Strategy {
         /// How often a waiter shows that it lives.
         beat: Millis,
     },
-    Notify,
+    Notify {
+        renews: bool,
+    },
     Semaphore {
         permits: u32,
     },
@@ -75,7 +77,7 @@ impl Strategy {
         },
         Self::Fair,
         Self::FairQueue { beat: Millis(2_000) },
-        Self::Notify,
+        Self::Notify { renews: false },
         Self::Semaphore { permits: 4 },
         Self::Fenced { renews: true },
         Self::Replicated {
@@ -118,7 +120,6 @@ impl Strategy {
             | Self::Naive
             | Self::Mutex
             | Self::Fair
-            | Self::Notify
             | Self::PgLease
             | Self::PgOptimistic
             | Self::PgSerializable
@@ -154,6 +155,9 @@ impl Strategy {
             Self::FairQueue { beat } => Self::FairQueue {
                 beat: Millis(args.count("beat_ms", beat.0, 10, 60_000)?),
             },
+            Self::Notify { .. } => Self::Notify {
+                renews: args.choice("renew", &[("off", false), ("ttl/3", true)])?,
+            },
             Self::Semaphore { permits } => Self::Semaphore {
                 permits: args.count("permits", permits.into(), 1, 1_000)? as u32,
             },
@@ -181,7 +185,7 @@ impl Strategy {
             Self::ReadWrite { .. } => "read-write",
             Self::Fair => "fair",
             Self::FairQueue { .. } => "fair-queue",
-            Self::Notify => "notify",
+            Self::Notify { .. } => "notify",
             Self::Semaphore { .. } => "semaphore",
             Self::Fenced { .. } => "fenced",
             Self::Replicated { .. } => "replicated",
@@ -237,7 +241,7 @@ impl Strategy {
 
     /// Whether its clients subscribe to channels, over connections to the first server beside the shared ones.
     pub const fn subscribes(self) -> bool {
-        matches!(self, Self::Notify)
+        matches!(self, Self::Notify { .. })
     }
 
     /// Whether it sends anything over connections that clients share: a session is dear where it is never used.

@@ -13,6 +13,6 @@ use crate::leased::Leased;
 use crate::mutex::Mutex;
 use crate::{Chance, Nanos, Spec};
 
-pub(crate) fn watchdog(spec: Arc<Spec>, chance: Chance, per_ttl: u32, longest_hold: Nanos) -> Kept<Mutex> {
+pub(crate) fn watchdog(spec: Arc<Spec>, chance: Chance, per_ttl: u32, longest_hold: Nanos) -> Kept<Leased<Mutex>> {
     Kept::new(Leased::new(spec, chance, Mutex), Some(per_ttl), longest_hold)
 }

@@ -288,7 +288,7 @@ impl Watcher {
                 let granted = match self.strategy {
                     Lock::Naive => matches!(reply, Reply::Int(0 | 1)),
                     Lock::FairQueue { .. } => reply == Reply::Int(0),
-                    Lock::Notify => Some(reply) == good(command),
+                    Lock::Notify { .. } => Some(reply) == good(command),
                     Lock::None | Lock::Mutex | Lock::Fair => reply == Reply::Ok,
                     other => panic!("{other:?} is not plain"),
                 };

@@ -1,8 +1,10 @@
 //! What a machine that holds more than a lease, or keeps it, asks of the lock within it.
 
 use crate::calls::SERVER;
+use crate::claim;
+use crate::kept::Renewable;
 use crate::recipe::Recipe;
-use crate::{Actions, CallId, Command, Nanos};
+use crate::{Actions, CallId, Chance, Command, Nanos, Spec};
 
 use super::{Grant, Leased, State, Why};
 
@@ -47,5 +49,33 @@ impl<R: Recipe> Leased<R> {
     /// For a command that it knows nothing of: the calls of one client have one numbering.
     pub(crate) const fn fresh_call(&mut self) -> CallId {
         self.calls.fresh()
+    }
+}
+
+impl<R: Recipe> Renewable for Leased<R> {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn chance(&mut self) -> &mut Chance {
+        &mut self.chance
+    }
+
+    fn granted(&self) -> Option<claim::Grant> {
+        self.held().map(|Grant { claim, until }| claim::Grant {
+            claim: claim::Claim {
+                key: claim.key,
+                token: claim.token,
+            },
+            until,
+        })
+    }
+
+    fn prolong(&mut self, until: Nanos) {
+        Self::prolong(self, until);
+    }
+
+    fn send(&mut self, command: Command, out: &mut Actions) -> CallId {
+        Self::send(self, command, out)
     }
 }

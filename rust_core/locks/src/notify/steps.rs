@@ -3,7 +3,7 @@
 use super::{Asking, GivingBack, How, LOOKING, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
 use crate::backoff::Next;
 use crate::calls::{Effect, SERVER};
-use crate::claim::Claim;
+use crate::claim::{Claim, Grant};
 use crate::{Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Reply, Script, ScriptForm};
 
 impl Notify {
@@ -57,7 +57,8 @@ impl Notify {
     fn taken(&mut self, now: Nanos, asking: Asking, out: &mut Actions) {
         let until = self.spec.lease.until(asking.sent);
         if until > now {
-            self.state = State::Held(asking.claim);
+            let claim = asking.claim;
+            self.state = State::Held(Grant { claim, until });
             out.settle(Outcome::Held {
                 lasts: Lasts::Until(until),
                 fence: None,

@@ -4,6 +4,7 @@
 //! As in `properties.rs`: a driver that knows nothing of locks tells a machine arbitrary things, and a watcher checks
 //! each thing that it wants.
 
+mod answers;
 #[path = "../support/mod.rs"]
 mod support;
 mod watcher;
@@ -25,6 +26,7 @@ fn locks() -> Vec<Lock> {
         kept(2, Some(Millis(40))),
         Lock::Fenced { renews: true },
         Lock::Fenced { renews: false },
+        Lock::Notify { renews: true },
         Lock::Reentrant { count: Count::Server },
         Lock::Reentrant { count: Count::Local },
         Lock::ReadWrite {
@@ -56,6 +58,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
         8 => Just(Step::AnswerWell),
         1 => any::<Index>().prop_map(Step::Lose),
+        1 => any::<bool>().prop_map(Step::Publish),
         1 => Just(Step::Disconnect),
         1 => Just(Step::Wake),
         4 => Just(Step::Sleep),
@@ -119,7 +122,10 @@ fn each_lock_is_held_renewed_entered_and_lapses_where_it_can() {
         ] {
             watcher.step(&step);
         }
-        let keeps = matches!(strategy, Lock::Watchdog { .. } | Lock::Fenced { renews: true });
+        let keeps = matches!(
+            strategy,
+            Lock::Watchdog { .. } | Lock::Fenced { renews: true } | Lock::Notify { renews: true }
+        );
         let enters = u32::from(strategy.nests());
         assert_eq!(
             (watcher.seen.renewals > 0, watcher.seen.entries),

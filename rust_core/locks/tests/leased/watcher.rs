@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use locks::{
     Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lane, Lasts, LockMachine, Mode, Nanos, Outcome,
-    Reply, Script, ScriptForm, Spec, Statement, Strategy, Token,
+    Reply, Script, ScriptForm, Spec, Strategy, Token,
 };
 use proptest::sample::Index;
+
+use crate::answers::{form, good, grants, takes};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -23,6 +25,7 @@ pub(crate) enum Step {
     /// The reply that is the most likely to lead on, to the newest call.
     AnswerWell,
     Lose(Index),
+    Publish(bool),
     Disconnect,
     Wake,
     /// On to the point asked for, and wake.
@@ -131,6 +134,7 @@ impl Watcher {
                     self.tell(Event::Lost { call });
                 }
             }
+            &Step::Publish(first) => self.tell(Event::Published { first }),
             Step::Disconnect => self.tell(Event::Disconnected),
             Step::Wake => self.tell(Event::Woke),
             Step::Sleep => self.sleep(),
@@ -192,6 +196,7 @@ impl Watcher {
                 Action::Renewed { lasts } => self.renewed(event, lasts),
                 Action::Lapsed => self.lapsed(),
                 Action::Settle(outcome) => self.settled(event, outcome),
+                Action::HangUp if self.strategy.subscribes() => {}
                 Action::HangUp | Action::Queued => panic!("{:?} wants {action:?}", self.strategy),
             }
             assert!(!at_rest, "{event:?} when idle led to {action:?}");
@@ -200,10 +205,17 @@ impl Watcher {
 
     fn sent(&mut self, id: CallId, over: Lane, command: Command) {
         assert!(self.calls.iter().all(|call| call.id != id), "{id:?} is used again");
-        assert_eq!(
-            over == Lane::Own,
-            self.strategy.owns_connection(),
-            "{command:?} over {over:?}"
+        let subscribes = matches!(command, Command::Subscribe { .. } | Command::Unsubscribe { .. });
+        let way = match self.strategy {
+            _ if subscribes => Lane::Subscribing,
+            strategy if strategy.owns_connection() => Lane::Own,
+            _ => Lane::Shared,
+        };
+        assert_eq!(over, way, "{command:?}");
+        assert!(
+            !subscribes || self.phase == Phase::Acquiring,
+            "{command:?} in {:?}",
+            self.phase
         );
         if let Some(token) = command.token() {
             assert!(!self.spent.contains(&token), "{token:?} of an earlier request");
@@ -338,51 +350,5 @@ impl Watcher {
             self.sleep();
         }
         panic!("{:?} never settles", self.phase);
-    }
-}
-
-fn form(command: Command) -> Option<ScriptForm> {
-    match command {
-        Command::Run { form, .. } | Command::CompareAndDelete { form, .. } => Some(form),
-        _ => None,
-    }
-}
-
-fn takes(command: Command) -> bool {
-    match command {
-        Command::SetNxPx { .. } => true,
-        Command::Run { script, .. } => matches!(
-            script,
-            Script::FencedTake | Script::ReadTake | Script::ReentrantTake | Script::SemaphoreTake | Script::WriteTake
-        ),
-        Command::Sql { statement, .. } => statement == Statement::LeaseTake,
-        _ => false,
-    }
-}
-
-fn good(command: Command) -> Reply {
-    match command {
-        Command::SetNxPx { .. } => Reply::Ok,
-        Command::Wait { replicas, .. } => Reply::Int(replicas.cast_signed()),
-        Command::Run {
-            script: Script::ReentrantEnter,
-            ..
-        } => Reply::Int(2),
-        Command::Run { .. } | Command::CompareAndDelete { .. } | Command::Sql { .. } => Reply::Int(1),
-        other => panic!("no such lock sends {other:?}"),
-    }
-}
-
-fn grants(command: Command, reply: Reply) -> bool {
-    match (command, reply) {
-        (Command::SetNxPx { .. }, reply) => reply == Reply::Ok,
-        (Command::Wait { replicas, .. }, Reply::Int(had)) => had >= replicas.cast_signed(),
-        (Command::Run { script, .. }, Reply::Int(number)) => match script {
-            Script::ReentrantEnter => number >= 2,
-            Script::FencedTake => number >= 1,
-            _ => number == 1 && takes(command),
-        },
-        (Command::Sql { .. }, Reply::Int(number)) => number >= 1 && takes(command),
-        _ => false,
     }
 }

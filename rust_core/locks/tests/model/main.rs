@@ -46,6 +46,8 @@ const WATCHDOG: Strategy = Strategy::Watchdog {
 const WRITERS_FIRST: Strategy = Strategy::ReadWrite {
     prefer: Prefer::Writers,
 };
+const NOTIFY: Strategy = Strategy::Notify { renews: false };
+const NOTIFY_KEPT: Strategy = Strategy::Notify { renews: true };
 const LEASED: [Strategy; 8] = [
     WATCHDOG,
     Strategy::Watchdog {
@@ -82,7 +84,7 @@ proptest! {
 
     #[test]
     fn no_two_clients_believe_in_one_lock_that_waits_and_all_are_served_once_the_faults_end(seed: u64) {
-        for strategy in [FAIR_QUEUE, Strategy::Notify] {
+        for strategy in [FAIR_QUEUE, NOTIFY, NOTIFY_KEPT] {
             let world = World::run(strategy, Mistake::None, seed);
             prop_assert_eq!(world.violation, None, "{}", strategy.name());
             prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", strategy.name());
@@ -154,8 +156,9 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
     for (strategy, mistake) in [
         (FAIR_QUEUE, Mistake::DeleteWithoutCompare),
         (FAIR_QUEUE, Mistake::LeaseFromReply),
-        (Strategy::Notify, Mistake::DeleteWithoutCompare),
-        (Strategy::Notify, Mistake::LeaseFromReply),
+        (NOTIFY, Mistake::DeleteWithoutCompare),
+        (NOTIFY, Mistake::LeaseFromReply),
+        (NOTIFY_KEPT, Mistake::DeleteWithoutCompare),
     ] {
         // A hand-off is quick: in few worlds a lease is nearly over when it is heard of.
         let found = caught_among(200, strategy, mistake);
@@ -274,7 +277,8 @@ fn the_worlds_reach_renewals_and_losses() {
 fn the_worlds_reach_what_is_special_about_the_locks_that_wait() {
     for (strategy, special) in [
         (FAIR_QUEUE, &["queued", "queued again", "hung up"][..]),
-        (Strategy::Notify, &["told"]),
+        (NOTIFY, &["told"]),
+        (NOTIFY_KEPT, &["told", "renewed", "lapsed"]),
     ] {
         let reached = reached(strategy);
         let always = [

@@ -77,6 +77,7 @@ fn arguments_are_taken_within_their_ranges_and_refused_with_them() {
         (named("read-write", "prefer", int(1)), "one of readers, writers"),
         (named("semaphore", "permits", int(0)), "a whole number from 1 to 1000"),
         (named("fenced", "renew", word("on")), "one of ttl/3, off"),
+        (named("notify", "renew", word("on")), "one of off, ttl/3"),
         (
             named("replicated", "timeout_ms", int(0)),
             "a whole number from 1 to 60000",
@@ -152,8 +153,12 @@ fn a_strategy_says_which_scripts_it_sends() {
     assert_eq!(Strategy::Mutex.scripts(), [Script::CompareAndDelete]);
     assert_eq!(Strategy::Fair.scripts(), [Script::CompareAndDelete]);
     assert_eq!(
-        Strategy::Notify.scripts(),
+        Strategy::Notify { renews: false }.scripts(),
         [Script::NotifyAcquire, Script::NotifyRelease]
+    );
+    assert_eq!(
+        Strategy::Notify { renews: true }.scripts(),
+        [Script::NotifyAcquire, Script::NotifyRelease, Script::CompareAndExpire]
     );
     let beat = Millis(2_000);
     assert_eq!(

@@ -16,6 +16,7 @@ mod mutex_cancel;
 mod naive;
 mod none;
 mod notify;
+mod notify_kept;
 mod notify_subscription;
 mod pg_advisory;
 mod pg_lease;

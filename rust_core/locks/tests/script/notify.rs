@@ -8,7 +8,7 @@ use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, l
 pub(crate) const SUBSCRIBE: Command = Command::Subscribe { key: KEY };
 
 pub(crate) fn script(spec: Spec) -> Script {
-    crate::words::script(Strategy::Notify, spec)
+    crate::words::script(Strategy::Notify { renews: false }, spec)
 }
 
 impl Script {

@@ -267,7 +267,8 @@ fn where_no_subscription_can_be_had_it_polls_as_the_policy_says() {
 #[test]
 fn another_lock_takes_the_place_of_the_one_that_was_listened_to() {
     let other = Key(8);
-    let mut lock = locks::AnyLock::new(Strategy::Notify, std::sync::Arc::new(every_10_ms()), Chance::seeded(1));
+    let (strategy, spec) = (Strategy::Notify { renews: false }, every_10_ms());
+    let mut lock = locks::AnyLock::new(strategy, std::sync::Arc::new(spec), Chance::seeded(1));
     let mut wants = |event| {
         let mut out = locks::Actions::default();
         lock.on(Nanos::ZERO, event, &mut out);
