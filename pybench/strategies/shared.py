@@ -7,7 +7,7 @@ from pybench.strategies.entry import Choice, Count, Exclusion, Lease, Parameter,
 REENTRANT = Strategy(
     name="reentrant",
     summary="A mutex that its holder may take again: it is free after as many releases.",
-    commands=("script: enter, owner and count in a hash", "script: leave, delete at 0"),
+    commands=("script: enter, a list of the owner for each entry", "script: leave, gone with the last"),
     promise="One holder at a time, however often it enters; a dead holder's lock is free within one ttl.",
     holds_under=(
         "What mutex survives. The lease is set anew by each entry, and a release by anybody but the owner is refused."

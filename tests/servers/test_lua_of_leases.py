@@ -110,7 +110,7 @@ def test_nobody_but_the_owner_enters_or_leaves(client: Client, run: Run):
     run("reentrant_take", "me", TTL_MS)
     assert run("reentrant_enter", "another", TTL_MS) is None
     assert run("reentrant_leave", "another", 1) is None
-    assert client.hgetall("lock") == {b"owner": b"me", b"entries": b"1"}
+    assert client.lrange("lock", 0, -1) == [b"me"]
 
 
 def test_a_lock_that_is_gone_is_not_entered(client: Client, run: Run):
@@ -146,6 +146,19 @@ def test_a_server_without_memory_takes_back_what_it_gave(
         client.config_set("maxmemory", "0")
     assert answer == (0 if give_back[0] == "reentrant_leave" else 1)
     assert set(client.keys("*")) <= {b"lock:fence"}
+
+
+def test_entries_are_left_one_by_one_on_a_server_without_memory(client: Client, run: Run):
+    run("reentrant_take", "me", TTL_MS)
+    assert [run("reentrant_enter", "me", TTL_MS) for _ in range(3)] == [2, 3, 4]
+    client.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(redis.ResponseError, match="maxmemory"):
+            client.set("another", "key")
+        assert [run("reentrant_leave", "me", entries) for entries in (1, 2, 1)] == [3, 1, 0]
+    finally:
+        client.config_set("maxmemory", "0")
+    assert not client.exists("lock")
 
 
 def test_no_more_permits_than_there_are_and_one_given_back_is_free(client: Client, run: Run):
@@ -250,7 +263,7 @@ def test_a_dead_writer_that_waited_holds_nobody_up_for_long(client: Client, run:
 
 @pytest.mark.parametrize("script", ["fenced_take", "reentrant_take", "read_take"])
 def test_a_key_of_another_type_is_taken_by_somebody(client: Client, run: Run, script: str):
-    client.rpush("lock", "x")
+    client.sadd("lock", "x")
     assert run(script, "me", TTL_MS) is None
     assert client.keys("*") == [b"lock"]
 

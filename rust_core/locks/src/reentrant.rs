@@ -1,6 +1,6 @@
 //! `reentrant`: a lock whose holder may enter it again, and which is given back with the last entry. The entries are
-//! counted on the server, in a hash of owner and count whose lease is set anew by each entry, or by the client, on top of
-//! a `mutex`: the difference shows in commands per grant.
+//! counted on the server, in a list with the owner's token for each entry whose lease is set anew by each, or by the
+//! client, on top of a `mutex`: the difference shows in commands per grant.
 //!
 //! ```text
 //!               Enter            Entering            counted by the client: all at once
@@ -15,7 +15,8 @@
 //!
 //! Promises: exclusion between owners while nobody outlives the lease and the server keeps its data; one token for all
 //! entries of a grant, so a release by another owner is refused; an entry never takes a lock that was lost; a dead
-//! holder's lock is free again one lease after its last entry.
+//! holder's lock is free again one lease after its last entry; entries are left and the lock is given back also where
+//! the server has no memory for anything new.
 
 use std::sync::Arc;
 
