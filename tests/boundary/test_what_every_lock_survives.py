@@ -43,10 +43,8 @@ LOCKS = [name for name, strategy in CATALOGUE.items() if strategy.server_kinds =
 # As they are by default, and what an argument makes another machine.
 LOCKS += [KEPT := "notify(renew=ttl/3)"]
 
-HOLD_MS = {
-    # Longer than the first renewal takes to come.
-    KEPT: TTL_MS // 2,
-}
+# Longer than the first renewal takes to come.
+HOLD_MS = dict.fromkeys(["watchdog", "fenced", KEPT], TTL_MS // 2)
 
 ARGS: dict[str, dict[str, int]] = {
     # What they wait for whoever is gone, made short against these trials.
