@@ -8,13 +8,16 @@
 //! acknowledged anew first, and one who gives up may have left the queue before it heard so. All grants to those who
 //! came after A's place was acknowledged were made since then, so A was passed exactly if the latest `sent` of the
 //! key's grants so far is later than the acknowledgement.
+//!
+//! The same is counted of a lock that acknowledges places and promises no order; there it is a figure.
 
-use crate::ClientId;
 use crate::report::GrantSpan;
+use crate::{ClientId, Order};
 use locks::Nanos;
 
 #[derive(Debug)]
 pub(crate) struct Fifo {
+    is_promised: bool,
     /// When each client's place was acknowledged; `NEVER` while it has none.
     places: Box<[Nanos]>,
     /// Of each key the grant that was sent latest.
@@ -28,11 +31,26 @@ struct Sent {
 }
 
 impl Fifo {
-    pub(crate) fn new(clients: u32, keys: u32) -> Self {
+    /// `None` where nobody wants to know of the order.
+    pub(crate) fn judging(order: Order, clients: u32, keys: u32) -> Option<Self> {
+        match order {
+            Order::Ignored => None,
+            Order::Counted => Some(Self::new(false, clients, keys)),
+            Order::Promised => Some(Self::new(true, clients, keys)),
+        }
+    }
+
+    fn new(is_promised: bool, clients: u32, keys: u32) -> Self {
         Self {
+            is_promised,
             places: vec![Nanos::NEVER; clients as usize].into_boxed_slice(),
             latest: vec![None; keys as usize].into_boxed_slice(),
         }
+    }
+
+    /// Whether being passed is a violation.
+    pub(crate) const fn is_promised(&self) -> bool {
+        self.is_promised
     }
 
     pub(crate) fn queued(&mut self, client: ClientId, at: Nanos) {

@@ -37,4 +37,4 @@ pub use fairness::jain;
 pub use lost_updates::{LostUpdates, UpdateVerdict};
 pub use merge::Merge;
 pub use report::{Figures, GrantSpan, Report, Violation, ViolationCounts, ViolationKind};
-pub use rules::Rules;
+pub use rules::{Order, Rules};

@@ -49,7 +49,9 @@ pub struct ViolationCounts {
     /// Grants of a key with a fence not above that of an earlier grant.
     pub stale_fences: u64,
     /// Grants to clients that had a place in the queue and were passed by one who came later. Who was passed and then
-    /// gave up is not among them: it may have left the queue, or lost its place, before it was passed.
+    /// gave up is not among them: it may have left the queue, or lost its place, before it was passed. Violations only
+    /// of a lock that promises the order; of another that acknowledges places they are counted all the same, and are not
+    /// among `Report::violations`.
     pub fifo_inversions: u64,
 }
 

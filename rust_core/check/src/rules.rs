@@ -7,9 +7,8 @@ pub struct Rules {
     pub permits: u32,
     /// Every grant brings a fence, which grows; see `fences`. For locks with one holder at a time.
     pub fences: bool,
-    /// Who has a place in the queue is served before those who come later; see `fifo`. For locks with one holder at a
-    /// time: where several may hold, honest grants can overtake each other on their way to the clients.
-    pub fifo: bool,
+    /// Whether who has a place in the queue has to be served before those who come later.
+    pub order: Order,
     /// What is held ends with a session, which may be gone before its holder sees it; see `sessions`. For locks with one
     /// holder at a time, or readers beside each other.
     pub sessions: bool,
@@ -20,8 +19,20 @@ impl Default for Rules {
         Self {
             permits: 1,
             fences: false,
-            fifo: false,
+            order: Order::Ignored,
             sessions: false,
         }
     }
+}
+
+/// What is made of the order in which those are served who have a place in the queue; see `fifo`. It is looked at only
+/// where one holds at a time: where several may, honest grants can overtake each other on their way to the clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing: most locks say of nobody that it has a place.
+    Ignored,
+    /// Its inversions are counted, and are no violations: the lock says who has a place, and promises nothing for it.
+    Counted,
+    /// An inversion is a violation.
+    Promised,
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use check::{Report, Rules};
+use check::{Order, Report, Rules};
 use locks::{Nanos, Strategy};
 use wire::KeyNames;
 
@@ -132,7 +132,13 @@ pub(crate) const fn rules(strategy: Strategy) -> Rules {
     Rules {
         permits: strategy.permits(),
         fences: strategy.fences(),
-        fifo: strategy.is_fifo(),
+        order: if strategy.is_fifo() {
+            Order::Promised
+        } else if strategy.acknowledges_places() {
+            Order::Counted
+        } else {
+            Order::Ignored
+        },
         sessions: strategy.holds_by_session(),
     }
 }

@@ -1,7 +1,8 @@
 //! `fair`: the stream queue as it is published. `XADD` my ticket, `XREADGROUP ... BLOCK` for one, then `SET NX PX`.
 //!
 //! ```text
-//!         Acquire             entry           entry
+//!                             entry:
+//!         Acquire             Queued          entry
 //!    Idle ──────▶ Opening ──▶ Adding ──▶ Reading ──▶ Asking ── OK in time ──▶ Held
 //!                   ▲ └ group known: straight on ▲ ▲     ▲ │ └ OK too late ─▶ │ │ Release, Cancel
 //!                   │                  no ticket │ │ Woke│ │ Nil              ▼ ▼
@@ -18,8 +19,13 @@
 //! hand out any more (trimmed, or read by a connection that then broke) is missed for as long as one blocking read, and
 //! then a new one is added.
 //!
+//! The place in the queue is acknowledged by the answer to `XADD`, for then the ticket stands, and whoever asks from now
+//! on adds theirs behind it. A ticket that takes the place of one that is gone stands at the end, and is acknowledged
+//! anew: nobody waits any more with the place before it, so that nobody can be passed at it. What is counted of a client
+//! is therefore at most what befell it.
+//!
 //! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own; each wait on
-//! the server is bounded. Does not promise order.
+//! the server is bounded. Does not promise order, though it says who has a place.
 
 use std::sync::Arc;
 

@@ -288,6 +288,11 @@ impl Strategy {
         matches!(self, Self::Fenced { .. } | Self::PgLease | Self::Layered)
     }
 
+    /// Whether its server acknowledges places in a queue, which it tells with `Action::Queued`.
+    pub const fn acknowledges_places(self) -> bool {
+        matches!(self, Self::Fair | Self::FairQueue { .. })
+    }
+
     /// Whether it serves those whose place it acknowledged in their order.
     pub const fn is_fifo(self) -> bool {
         matches!(self, Self::FairQueue { .. })

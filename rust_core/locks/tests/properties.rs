@@ -214,11 +214,7 @@ impl Watcher {
                     self.strategy
                 ),
                 Action::Queued => {
-                    assert!(
-                        matches!(self.strategy, Lock::FairQueue { .. }),
-                        "{:?} queues",
-                        self.strategy
-                    );
+                    assert!(self.strategy.acknowledges_places(), "{:?} queues", self.strategy);
                     assert_eq!(self.phase, Phase::Acquiring, "queued");
                 }
                 Action::Renewed { .. } | Action::Lapsed => panic!("{:?} wants {action:?}", self.strategy),

@@ -3,7 +3,7 @@
 //! Waits are compared by their place in the history, as events of one stamp have an order too; belief and work are
 //! compared as half-open intervals of time. A history must have no other event of the same stamp before an end.
 
-use check::{ClientId, Event, Figures, Rules, ViolationCounts};
+use check::{ClientId, Event, Figures, Order, Rules, ViolationCounts};
 use locks::{Fence, Key, Mode, Nanos};
 
 /// What was told, and where in it the window began and ended (before the event of that index).
@@ -164,7 +164,7 @@ impl<'a> Oracle<'a> {
             let stale = self.history.rules.fences && before.clone().any(|first| first.fence >= second.fence);
             counts.stale_fences += u64::from(stale);
             let passed = second.place.is_some_and(|place| before.any(|first| first.sent > place));
-            counts.fifo_inversions += u64::from(self.history.rules.fifo && passed);
+            counts.fifo_inversions += u64::from(self.history.rules.order != Order::Ignored && passed);
         }
         counts
     }

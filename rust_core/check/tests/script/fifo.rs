@@ -1,7 +1,7 @@
 //! Who has a place in the queue is served before those who come later.
 
 use crate::script::{A, B, C, NONE, OTHER_KEY, Script, script, script_of};
-use check::{Rules, ViolationCounts, ViolationKind};
+use check::{Order, Report, Rules, ViolationCounts, ViolationKind};
 use locks::Nanos;
 
 const INVERSION: ViolationCounts = ViolationCounts {
@@ -10,8 +10,12 @@ const INVERSION: ViolationCounts = ViolationCounts {
 };
 
 fn in_order() -> Script {
+    of_order(Order::Promised)
+}
+
+fn of_order(order: Order) -> Script {
     script_of(Rules {
-        fifo: true,
+        order,
         ..Rules::default()
     })
 }
@@ -127,8 +131,38 @@ fn a_grant_of_another_key_passes_nobody() {
     assert_eq!(story.at(30).granted(A, 130).ends().counts, NONE);
 }
 
+/// A is passed by B, and then by C, who holds the key when A is granted it too.
+fn passed_and_granted_twice(order: Order) -> Report {
+    let story = turn(of_order(order).waits(A).at(10).queued(A), 11, B);
+    story
+        .at(20)
+        .waits(C)
+        .at(25)
+        .granted(C, 125)
+        .at(30)
+        .granted(A, 130)
+        .ends()
+}
+
 #[test]
-fn where_no_order_is_promised_an_overtake_is_a_figure_only() {
+fn where_an_order_is_not_promised_its_inversions_are_counted_and_recorded_nowhere() {
+    let kinds = |report: &Report| report.violations.iter().map(|found| found.kind).collect::<Vec<_>>();
+    let both = ViolationCounts {
+        double_grants: 1,
+        ..INVERSION
+    };
+    let counted = passed_and_granted_twice(Order::Counted);
+    assert_eq!(
+        (counted.counts, kinds(&counted)),
+        (both, vec![ViolationKind::DoubleGrant])
+    );
+    let promised = passed_and_granted_twice(Order::Promised);
+    let recorded = vec![ViolationKind::DoubleGrant, ViolationKind::FifoInversion];
+    assert_eq!((promised.counts, kinds(&promised)), (both, recorded));
+}
+
+#[test]
+fn where_nobody_asks_for_the_order_an_overtake_is_a_figure_only() {
     let story = turn(script().waits(A).at(10).queued(A), 11, B).at(30).granted(A, 130);
     let report = story.ends();
     assert_eq!((report.counts, report.figures.overtakes), (NONE, 1));

@@ -40,7 +40,11 @@ impl Fair {
 
     pub(super) fn added(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
-            Reply::Entry(own) => self.start_reading(now, key, own, out),
+            Reply::Entry(own) => {
+                // Also of one added anew: the ticket before it is gone from the queue, and its place with it.
+                out.queued();
+                self.start_reading(now, key, own, out);
+            }
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
             Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Items | Reply::Other => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);

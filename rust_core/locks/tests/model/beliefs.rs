@@ -45,8 +45,11 @@ impl Run {
             }
             self.violation = rivals.into_iter().next();
         }
-        if self.faults.none {
-            self.violation = self.violation.take().or_else(|| self.overtaken(client));
+        if let Some(overtaken) = self.overtaken(client) {
+            self.count("overtaken");
+            if self.strategy.is_fifo() && self.faults.none {
+                self.violation.get_or_insert(overtaken);
+            }
         }
     }
 

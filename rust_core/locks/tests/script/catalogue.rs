@@ -220,6 +220,16 @@ fn a_session_of_others_is_refused_where_it_would_hold_them_up() {
 }
 
 #[test]
+fn places_are_acknowledged_by_queues_and_kept_by_one_of_them() {
+    let names = |is: fn(Strategy) -> bool| {
+        let found = Strategy::ALL.into_iter().filter(|&strategy| is(strategy));
+        found.map(Strategy::name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(Strategy::acknowledges_places), ["fair", "fair-queue"]);
+    assert_eq!(names(Strategy::is_fifo), ["fair-queue"]);
+}
+
+#[test]
 fn a_strategy_says_what_it_asks_of_a_database() {
     for strategy in Strategy::ALL {
         let statements = strategy.statements();

@@ -69,7 +69,10 @@ fn adding() -> Script {
 }
 
 fn reading() -> Script {
-    adding().reply("add", Reply::Entry(OWN)).expect_read("read", 1_000)
+    adding()
+        .reply("add", Reply::Entry(OWN))
+        .expect_queued()
+        .expect_read("read", 1_000)
 }
 
 fn asking() -> Script {
@@ -114,6 +117,7 @@ fn a_group_that_is_gone_is_made_anew_once() {
         .reply("open again", Reply::Ok)
         .expect_add("add again")
         .reply("add again", Reply::Entry(OWN))
+        .expect_queued()
         .expect_read("read again", 1_000)
         .reply("read again", Reply::Error(ErrorKind::Other))
         .expect_drop("drop again", OWN)
@@ -151,6 +155,7 @@ fn who_gives_up_drops_the_ticket_that_it_read() {
         .reply("open", Reply::Ok)
         .expect_add("add")
         .reply("add", Reply::Entry(OWN))
+        .expect_queued()
         .expect_read("read", 1)
         .reply("read", Reply::Entry(READ))
         .expect_set("set")
@@ -166,11 +171,13 @@ fn a_ticket_that_is_missing_is_replaced_and_the_longest_wait_ends_it() {
         .reply("read", Reply::Nil)
         .expect_add("another")
         .reply("another", Reply::Entry(READ))
+        .expect_queued()
         .expect_read("second", 1_000)
         .at(4_800)
         .reply("second", Reply::Nil)
         .expect_add("third add")
         .reply("third add", Reply::Entry(READ))
+        .expect_queued()
         .expect_read("third", 200)
         .at(5_000)
         .reply("third", Reply::Nil)
@@ -309,6 +316,7 @@ fn a_grant_that_came_too_late_keeps_its_ticket_for_the_next_attempt() {
         .reply("open", Reply::Ok)
         .expect_add("add")
         .reply("add", Reply::Entry(OWN))
+        .expect_queued()
         .expect_read("read", 1_000)
         .reply("read", Reply::Entry(READ))
         .expect_set("set")
