@@ -125,6 +125,7 @@ def _row(strategy: Strategy) -> dict[str, Any]:
         "promise": strategy.promise,
         "exclusion": strategy.exclusion.value,
         "promises": sorted(strategy.promises),
+        "acknowledges_places": strategy.acknowledges_places,
         "judged_by": strategy.judged_by.value,
         "holds_under": strategy.holds_under,
         "when_to_use": strategy.when_to_use,

@@ -101,6 +101,8 @@ def trial_record(
         **_fairness(totals, result, strategy.judged_by),
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),
+        # Where nobody is told of a place none can lose it.
+        "fifo_inversions": totals["fifo_inversions"] if strategy.acknowledges_places else None,
         **effects,
         "violations": verdicts.violations(counts, strategy.promises, strategy.judged_by),
     }
@@ -221,8 +223,7 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
         *("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns"),
-        *("stale_fences", "fifo_inversions"),
-        *("outlived", "lapsed", "renewals", "split_votes", "conflicts", "reconnects", "lost_calls"),
+        *("stale_fences", "outlived", "lapsed", "renewals", "split_votes", "conflicts", "reconnects", "lost_calls"),
     )
     return {
         **{name: totals[name] for name in as_counted},

@@ -20,6 +20,7 @@ from pybench.contenders import apart, lock_labels, offered_rate
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.stats import confidence, median
+from pybench.strategies import CATALOGUE
 from pybench.summary import quantile_medians, quantile_values
 
 BASE_LINE = "none"
@@ -47,6 +48,8 @@ TRIAL_RANGES = (
     ("server_cpu_us_per_grant",),
 )
 TRIAL_MEDIANS = ("wait_std_us", "longest_wait_us", "longest_streak", "overtakes")
+INVERSIONS = "inversions_a_trial"
+"""The median of `fifo_inversions`, of which the summary has the sum; only where places in a queue are acknowledged."""
 TRIAL_SUMS = (
     "refused",
     "timeouts",
@@ -253,7 +256,7 @@ def _axes(summary: pd.DataFrame) -> list[str]:
 def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Of each cell, the figures that only its trials have."""
     ranges = (name for names in (*TRIAL_QUANTILES, *TRIAL_RANGES) for name in names)
-    wanted = dict.fromkeys(["cell", *ranges, *TRIAL_MEDIANS, *TRIAL_SUMS])
+    wanted = dict.fromkeys(["cell", *ranges, *TRIAL_MEDIANS, *TRIAL_SUMS, "fifo_inversions", "strategy"])
     complete = trials.loc[trials["status"] == "complete", [name for name in wanted if name in trials]]
     return {str(cell): _further(rows) for cell, rows in complete.groupby("cell", sort=False)}
 
@@ -266,8 +269,16 @@ def _further(complete: pd.DataFrame) -> dict[str, Any]:
         **{name: end for names in ranged for name, end in _ranges(complete, names).items()},
         **{name: figure for names in had for name, figure in quantile_medians(complete, names).items()},
         **{name: median(complete[name]) for name in TRIAL_MEDIANS if name in complete},
+        **_inversions(complete),
         **{name: int(complete[name].sum()) for name in TRIAL_SUMS if name in complete},
     }
+
+
+def _inversions(complete: pd.DataFrame) -> dict[str, float | None]:
+    """Records from before there was a null for locks that acknowledge no place have 0 there: that is no figure."""
+    known = CATALOGUE.get(str(complete["strategy"].iloc[0]))
+    acknowledged = known is not None and known.acknowledges_places and "fifo_inversions" in complete
+    return {INVERSIONS: median(complete["fifo_inversions"])} if acknowledged else {}
 
 
 def _ranges(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:

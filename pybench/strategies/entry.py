@@ -164,6 +164,8 @@ class Strategy:
     uses_rows: bool = False
     """Whether each key is a row of a table of the database."""
     promises: frozenset[Promise] = frozenset()
+    acknowledges_places: bool = False
+    """Whether its server says when a client has its place in a queue, so that it can be told who was passed."""
     extends_lease: bool = False
     """Whether a watchdog renews the lease while the lock is held."""
     shares: bool = False

@@ -22,12 +22,13 @@ FAIR = Strategy(
     promise="One holder at a time; a dead holder's lock is free within one ttl. Not first come, first served.",
     holds_under=(
         "What mutex survives. A consumer group hands the next ticket to whichever waiter reads first, so its order is "
-        "not that of arrival: who is overtaken is counted and shown, and breaks no promise."
+        "not that of arrival: FIFO inversions are counted and shown, and break no promise."
     ),
     when_to_use="To see what the pattern of many blog posts really gives.",
     when_not="Where the order counts: fair-queue keeps it, with fewer commands.",
     exclusion=Exclusion.ALWAYS,
     lease=Lease.MILLISECONDS,
+    acknowledges_places=True,
     owns_connection=True,
 )
 
@@ -45,6 +46,7 @@ FAIR_QUEUE = Strategy(
     exclusion=Exclusion.ALWAYS,
     lease=Lease.MILLISECONDS,
     promises=frozenset({Promise.FIFO}),
+    acknowledges_places=True,
     owns_connection=True,
     parameters=(
         Parameter("beat_ms", Count(100, 60_000), 2_000, "How often a waiter says, in milliseconds, that it lives."),

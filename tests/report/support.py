@@ -36,6 +36,7 @@ class Point:
     backend: str = "default"
     cost: float = 45.0
     broken: bool = False
+    inversions: int | None = None
     database: str | None = None
     """Its `database_figures`."""
 
@@ -192,8 +193,7 @@ class _Trial:
             "grants": self.grants, "contended_grants": contended, "refused": int(self.rng.integers(0, 4)),
             "timeouts": 0, "errors": 0, "lost": 0, "unknown": 0, "unfinished": min(self.point.concurrency, 3),
             "violations": doubles, "double_grants": doubles, "double_grants_after_overrun": 0,
-            "lease_overruns": 0, "outlived": 0, "stale_fences": 0, "fifo_inversions": 0, "lapsed": 0, "renewals": 0,
-            "split_votes": 0,
+            "lease_overruns": 0, "outlived": 0, "stale_fences": 0, "lapsed": 0, "renewals": 0, "split_votes": 0,
         }  # fmt: skip
 
     def row(self) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class _Trial:
             "overtakes": int(self.grants * self.contention), "utilisation": 0.0, "efficiency": None,
             "client_cpu_us_per_grant": 1.4 + 2.1 * commands, "server_cpu_us_per_grant": 1.9 * commands,
             "server_cpu_share": 0.4, **counts, "arrivals": None, "drops": None, "reconnects": 0, "lost_calls": 0,
-            "database_figures": point.database,
+            "database_figures": point.database, "fifo_inversions": point.inversions,
             "orphan_s": 0.0, "promises": "", "split_votes_per_1000": 0.0, "renewals_per_grant": 0.0,
             "window_s": max(WINDOW_S, self.steps / 10),
         }  # fmt: skip

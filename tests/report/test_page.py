@@ -9,9 +9,9 @@ import pytest
 
 from pybench.report.findings import contests
 from pybench.report.page import build
-from pybench.report.sections import throughput, timeline
+from pybench.report.sections import fairness, throughput, timeline
 from pybench.report.view import make_view
-from tests.report.support import Point, make_run, many_points, violation
+from tests.report.support import Point, make_run, many_points, the_usual_points, violation
 
 MEGABYTE = 1_000_000
 HOSTILE = """<script>alert(1)</script> "&amp; <b>%{x}</b>' \u2028</title></style>--><img src=x onerror=alert(1)>"""
@@ -95,6 +95,18 @@ def test_a_lock_that_is_as_good_is_named_beside_the_best():
 def test_the_interval_is_as_sure_as_its_trials_make_it():
     assert "with their 88 % interval" in Page(build(make_run(trials=4))).text
     assert "interval of the median" not in Page(build(make_run(trials=1))).text
+
+
+def test_inversions_of_queues_stand_beside_each_other_and_other_locks_have_none():
+    def text(points):
+        return Page(fairness.render(make_view(make_run(points))).html).text
+
+    queues = [Point("fair", clients, 1, inversions=clients * 64) for clients in (16, 64)]
+    queues.append(Point("fair-queue", 64, 1, inversions=0))
+    shown = text([*queues, Point("mutex", 64, 1, inversions=0)])
+    assert "A trial of the cell with the most had: fair 4.1 k, fair-queue 0." in shown
+    assert re.search(r"mutex 64 clients [^✓]* n/a ✓", shown), "what older records have as 0 is no figure"
+    assert "inversion" not in text(the_usual_points())
 
 
 def test_a_missed_threshold_is_told_with_its_figures_in_their_unit():

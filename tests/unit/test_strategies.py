@@ -96,6 +96,7 @@ def test_each_strategy_takes_what_the_axes_offer_only_where_its_row_says():
     assert those("owns_connection") == ["fair", "fair-queue", "replicated", *own]
     assert [name for name in CATALOGUE if name not in those("shares_connections")] == own
     assert those("subscribes") == ["notify"]
+    assert those("acknowledges_places") == ["fair", "fair-queue"]
     assert those("extends_lease") == ["watchdog", "notify", "fenced"]
 
 

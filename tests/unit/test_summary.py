@@ -31,6 +31,14 @@ def test_the_columns_are_those_of_the_readme():
     assert list(summarise(frame, ["ttl"])) == [*schema.CELL_COLUMNS, "ttl", *schema.SUMMARY_FIGURES]
 
 
+def test_inversions_are_summed_and_are_no_violations_of_a_lock_that_promises_no_order():
+    passed = FakeResult(totals=totals(fifo_inversions=40))
+    frame = trials(*(record(cell("fair"), trial=n, result=passed) for n in (1, 2)), record(cell("mutex")))
+    stream, mutex = summarise(frame, ()).to_dict("records")
+    assert (stream["fifo_inversions"], stream["violations"], stream["verdict"]) == (80, 0, "SAFE")
+    assert mutex["fifo_inversions"] == 0
+
+
 def test_one_trial_has_no_interval():
     (row,) = summarise(trials(record()), ()).to_dict("records")
     assert pd.isna(row["grants_per_s_low"])

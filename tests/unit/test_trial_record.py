@@ -64,6 +64,11 @@ def test_an_inversion_is_a_violation_of_a_lock_that_promises_order_and_a_figure_
     assert [row["kind"] for row in stream.violations] == ["double-grant"]
 
 
+def test_where_no_place_is_acknowledged_there_is_no_figure_of_inversions():
+    assert row(cell("mutex"))["fifo_inversions"] is None
+    assert row(cell("fair"))["fifo_inversions"] == row(cell("fair-queue"))["fifo_inversions"] == 0
+
+
 def test_a_lock_that_promises_nothing_is_undecided():
     found = row(cell("none"))
     assert (found["exclusion"], found["verdict"], found["safe_grants_per_s"]) == ("nothing", "UNDECIDED", None)

@@ -7,7 +7,7 @@ from pybench.numbers import format_count, format_ratio, format_us
 from pybench.report.curves import Measure, over_trials
 from pybench.report.grid import Charts, bars, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
-from pybench.report.view import View
+from pybench.report.view import INVERSIONS, View
 
 JAIN = over_trials(Measure("jain", "jain", "Jain's index", "index, 0 to 1", format_ratio, top=1.0))
 LONGEST_WAIT = over_trials(Measure("wait", "longest_wait_us", "longest wait", "wait", format_us, scale="log"))
@@ -16,6 +16,7 @@ TABLE_ONLY = [
     Measure("streak", "longest_streak", "longest streak of one client", "grants", format_count),
     Measure("overtakes", "overtakes", "overtakes", "overtakes", format_count),
 ]
+QUEUES_ONLY = Measure("inversions", INVERSIONS, "FIFO inversions, warm-up too", "inversions", format_count)
 
 
 def render(view: View) -> Section:
@@ -27,14 +28,32 @@ def render(view: View) -> Section:
         where = say_conditions(least.conditions)
         lede += f" The least even was {least.series.label}{f' with {where}' if where else ''}: "
         lede += f"{format_ratio(least.number('jain'))}."
-    lede += bars(view)
+    lede += bars(view) + _order(view)
     measures = [JAIN, LONGEST_WAIT]
+    # Most runs have no lock with a queue.
+    behind = TABLE_ONLY + [QUEUES_ONLY] * any(cell.number(INVERSIONS) is not None for cell in view.cells)
     charts = Charts(
         id="fairness",
         title="Fairness",
         lede=lede,
         figures=measure_figures(view, measures, "fairness"),
         columns=2,
-        tables=[measure_table(view, measures + TABLE_ONLY, "Fairness")],
+        tables=[measure_table(view, measures + behind, "Fairness")],
     )
     return charts_section(view, charts)
+
+
+def _order(view: View) -> str:
+    """How often each lock with a queue served out of its order, where it did so most, as a sentence to append."""
+    most: dict[str, float] = {}
+    for cell in view.cells:
+        inversions = cell.number(INVERSIONS)
+        if inversions is not None:
+            most[cell.series.label] = max(inversions, most.get(cell.series.label, 0.0))
+    if not most:
+        return ""
+    told = ", ".join(f"{label} {format_count(inversions)}" for label, inversions in most.items())
+    return (
+        " A FIFO inversion is a grant to a client that had a place in the queue and was passed by one that came later. "
+        f"A trial of the cell with the most had: {told}."
+    )
