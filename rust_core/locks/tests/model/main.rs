@@ -15,6 +15,7 @@ mod network;
 mod redis;
 mod sessions;
 mod setting;
+mod stream;
 #[path = "../support/mod.rs"]
 mod support;
 mod waiting;
@@ -84,7 +85,7 @@ proptest! {
 
     #[test]
     fn no_two_clients_believe_in_one_lock_that_waits_and_all_are_served_once_the_faults_end(seed: u64) {
-        for strategy in [FAIR_QUEUE, NOTIFY, NOTIFY_KEPT] {
+        for strategy in [FAIR_QUEUE, Strategy::Fair, NOTIFY, NOTIFY_KEPT] {
             let world = World::run(strategy, Mistake::None, seed);
             prop_assert_eq!(world.violation, None, "{}", strategy.name());
             prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", strategy.name());
@@ -277,6 +278,7 @@ fn the_worlds_reach_renewals_and_losses() {
 fn the_worlds_reach_what_is_special_about_the_locks_that_wait() {
     for (strategy, special) in [
         (FAIR_QUEUE, &["queued", "queued again", "hung up"][..]),
+        (Strategy::Fair, &["queued", "overtaken", "hung up"]),
         (NOTIFY, &["told"]),
         (NOTIFY_KEPT, &["told", "renewed", "lapsed"]),
     ] {

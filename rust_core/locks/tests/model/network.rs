@@ -95,7 +95,9 @@ impl Run {
         if let Some(reply) = self.server(from).run(now, from, command) {
             self.reply(from, reply);
         } else {
-            let Command::AwaitBell { token, timeout_ms, .. } = command else {
+            let (Command::AwaitBell { token, timeout_ms, .. } | Command::ReadTicket { token, timeout_ms, .. }) =
+                command
+            else {
                 panic!("{command:?} blocks")
             };
             let at = self.now.after(Nanos::from_millis(timeout_ms));
@@ -103,7 +105,7 @@ impl Run {
         }
         for effect in self.server(from).take_effects() {
             match effect {
-                Effect::Pops(waiter, says) => self.reply(waiter, Reply::Int(says.cast_signed())),
+                Effect::Answers(waiter, reply) => self.reply(waiter, reply),
                 Effect::Publishes(listener) => {
                     let at = self.way_back(listener);
                     let Sender { client, connection, .. } = listener;

@@ -1,5 +1,5 @@
 //! What one Redis does with the commands of locks: keys with an end, and a cache of scripts. `waiting.rs` has what it
-//! does for those that wait on it, `leases.rs` for those that several hold, or that are kept.
+//! does for those that wait on it, `stream.rs` for `fair`, `leases.rs` for those that several hold, or that are kept.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use locks::{Command, ErrorKind, Key, Keys, Nanos, Reply, Script, ScriptForm, Tok
 use crate::leases::Crowd;
 use crate::network::Sender;
 use crate::setting::Mistake;
+use crate::stream::Stream;
 use crate::waiting::Place;
 
 pub(crate) struct Redis {
@@ -19,6 +20,7 @@ pub(crate) struct Redis {
     /// Who is blocked at a bell; on connections, too, that the server does not know to be closed.
     pub(crate) blocked: Vec<(Token, Sender)>,
     pub(crate) listeners: Vec<(Key, Sender)>,
+    pub(crate) streams: BTreeMap<Key, Stream>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) crowd: Crowd,
     pub(crate) writers: Crowd,
@@ -30,7 +32,8 @@ pub(crate) struct Redis {
 
 /// What a command does to others.
 pub(crate) enum Effect {
-    Pops(Sender, u64),
+    /// Who was blocked is answered.
+    Answers(Sender, Reply),
     Publishes(Sender),
 }
 
@@ -48,6 +51,7 @@ impl Redis {
             bells: BTreeMap::new(),
             blocked: Vec::new(),
             listeners: Vec::new(),
+            streams: BTreeMap::new(),
             effects: Vec::new(),
             crowd: Crowd::default(),
             writers: Crowd::default(),
@@ -72,6 +76,7 @@ impl Redis {
         self.bells.retain(|_, (_, expires)| *expires > now);
         match command {
             Command::AwaitBell { token, .. } => self.await_bell(token, from),
+            Command::ReadTicket { key, .. } => self.read_ticket(key, from),
             Command::Subscribe { key } => {
                 self.listeners.push((key, from));
                 Some(Reply::Ok)
@@ -146,6 +151,11 @@ impl Redis {
             },
             Command::Del { key } => self.delete(key),
             Command::Wait { replicas, .. } => self.wait(replicas),
+            Command::CreateQueue { key } => self.create_queue(key),
+            Command::AddTicket { key, .. } => self.add_ticket(key),
+            Command::DropTicket { key, entry } => self.drop_ticket(key, entry),
+            // What is pending is not kept, and no queue gets so long.
+            Command::AckTicket { .. } | Command::TrimQueue { .. } => Reply::Int(0),
             other => panic!("the model does not know {other:?}"),
         }
     }

@@ -118,7 +118,8 @@ impl Redis {
         match self.blocked.iter().position(|&(waits_for, _)| waits_for == token) {
             Some(at) => {
                 let (_, waiter) = self.blocked.remove(at);
-                self.effects.push(Effect::Pops(waiter, says));
+                self.effects
+                    .push(Effect::Answers(waiter, Reply::Int(says.cast_signed())));
             }
             None => {
                 self.bells.insert(token, (says, expires));
@@ -138,7 +139,7 @@ impl Redis {
     pub(crate) fn unblock(&mut self, from: Sender, token: Token) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|&blocked| blocked != (token, from));
-        self.blocked.len() < before
+        self.blocked.len() < before || self.stop_reading(from)
     }
 
     pub(crate) fn holds(&self, key: Key, token: Token) -> bool {

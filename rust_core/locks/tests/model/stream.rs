@@ -1,0 +1,69 @@
+//! What a Redis does for `fair`: a stream of tickets, and a group that hands each to one reader.
+
+use locks::{EntryId, ErrorKind, Key, Reply};
+
+use crate::network::Sender;
+use crate::redis::{Effect, Redis};
+
+/// Of one key. It is never deleted, and its group neither.
+#[derive(Default)]
+pub(crate) struct Stream {
+    added: u64,
+    /// The tickets that are not handed out, in order of arrival.
+    fresh: Vec<EntryId>,
+    /// Who is blocked in a read; on connections, too, that the server does not know to be closed.
+    readers: Vec<Sender>,
+}
+
+impl Redis {
+    pub(crate) fn create_queue(&mut self, key: Key) -> Reply {
+        if self.streams.contains_key(&key) {
+            return Reply::Error(ErrorKind::Other);
+        }
+        self.streams.insert(key, Stream::default());
+        Reply::Ok
+    }
+
+    pub(crate) fn add_ticket(&mut self, key: Key) -> Reply {
+        let stream = self.streams.get_mut(&key).expect("made before the first ticket");
+        stream.added += 1;
+        let entry = EntryId {
+            ms: stream.added,
+            seq: 0,
+        };
+        if stream.readers.is_empty() {
+            stream.fresh.push(entry);
+        } else {
+            let reader = stream.readers.remove(0);
+            self.effects.push(Effect::Answers(reader, Reply::Entry(entry)));
+        }
+        Reply::Entry(entry)
+    }
+
+    /// Nothing when it blocks.
+    pub(crate) fn read_ticket(&mut self, key: Key, from: Sender) -> Option<Reply> {
+        let stream = self.streams.get_mut(&key).expect("made before the first read");
+        if stream.fresh.is_empty() {
+            stream.readers.push(from);
+            return None;
+        }
+        Some(Reply::Entry(stream.fresh.remove(0)))
+    }
+
+    pub(crate) fn drop_ticket(&mut self, key: Key, entry: EntryId) -> Reply {
+        let stream = self.streams.get_mut(&key).expect("made before the first ticket");
+        let before = stream.fresh.len();
+        stream.fresh.retain(|&fresh| fresh != entry);
+        Reply::Int(i64::from(stream.fresh.len() < before))
+    }
+
+    /// Whether `from` was still blocked in a read.
+    pub(crate) fn stop_reading(&mut self, from: Sender) -> bool {
+        let mut readers = self.streams.values_mut().map(|stream| &mut stream.readers);
+        readers.any(|readers| {
+            let before = readers.len();
+            readers.retain(|&reader| reader != from);
+            readers.len() < before
+        })
+    }
+}
