@@ -197,7 +197,7 @@ class TrialResult:
     clients: dict[str, NDArray[np.uint64]]
     """One element a client: grants, attempts, wait_sum_ns, wait_max_ns."""
     violations: list[Violation]
-    """The first 100; `totals` counts all."""
+    """The first 100; `totals` counts all, and the inversions of a lock that promises no order, too."""
 
 @final
 class Progress:

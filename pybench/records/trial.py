@@ -98,11 +98,9 @@ def trial_record(
         **_costs(totals, server_cpu_us, wall_s),
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
         "database_figures": _database(database_figures, totals),
-        **_fairness(totals, result, strategy.judged_by),
+        **_fairness(totals, result, strategy),
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),
-        # Where nobody is told of a place none can lose it.
-        "fifo_inversions": totals["fifo_inversions"] if strategy.acknowledges_places else None,
         **effects,
         "violations": verdicts.violations(counts, strategy.promises, strategy.judged_by),
     }
@@ -193,19 +191,21 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
     }
 
 
-def _fairness(totals: Mapping[str, int], result: TrialResult, judged_by: Judge) -> dict[str, Any]:
+def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy) -> dict[str, Any]:
     clients = result.clients
     served = clients["grants"] > 0
     waits_ns = clients["wait_sum_ns"][served] / clients["grants"][served]
     granted = totals["grants"] > 0
     # Where nobody is kept out nobody stands in a queue, so that there is none to overtake.
-    queued = judged_by is not Judge.EFFECTS
+    queued = strategy.judged_by is not Judge.EFFECTS
     return {
         "jain": result.jain,
         "wait_std_us": float(np.std(waits_ns)) / 1e3 if len(waits_ns) else None,
         "longest_wait_us": totals["longest_wait_ns"] / 1e3 if granted else None,
         "longest_streak": totals["longest_streak"] if queued else None,
         "overtakes": totals["overtakes"] if queued else None,
+        # Where no place is acknowledged nobody can be passed at one.
+        "fifo_inversions": totals["fifo_inversions"] if strategy.acknowledges_places else None,
     }
 
 
