@@ -8,6 +8,7 @@ from typing import Any
 
 from pybench import _core
 from pybench.servers import Server
+from pybench.strategies import CATALOGUE
 from tests.benchmarks import references as ref
 from tests.benchmarks.sample import Case, Goal, Sample
 from tests.core_trials import MS, fixed
@@ -77,10 +78,9 @@ def _hot_queue(server: Server) -> Iterator[Sample]:
         yield Sample(f"  {name}, the same / the call without a hold", handoff, busy, None, "us")
         yield Sample(f"  {name}, utilisation", utilisation(result), None, goals.get("utilisation"), "%")
         yield Sample(f"  {name}, Jain's index", result.jain or 0.0, None, goals.get("jain"), "")
-        if name == "fair-queue":
+        if CATALOGUE[name].acknowledges_places:
             inversions = float(result.totals["fifo_inversions"])
             yield Sample(f"  {name}, FIFO inversions", inversions, None, goals.get("inversions"), "")
-        # The others acknowledge no place, so that nothing can be inverted: they are served before who asked earlier.
         overtaken = result.totals["overtakes"] / max(result.totals["grants"], 1)
         yield Sample(f"  {name}, overtakes a grant", overtaken, None, None, "")
         if name == "notify":
