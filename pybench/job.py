@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 RESULTS = Path("results")
 
-ENVIRONMENT = {"redis": "PYBENCH_REDIS_URL", "postgres": "PYBENCH_POSTGRES_URL"}
-"""The variables that name servers where nothing else does, by the options that take their place."""
-
 Consent = Callable[["Plan", "Sequence[AnyServer]"], None]
 """Asked before load goes to `servers` that were given; raises InputError to refuse."""
 
@@ -143,20 +140,9 @@ def read_matrix(path: Path | None, text: str | None = None, /, **options: object
 
     from pybench.matrix import load_matrix, matrix_from_options
 
-    def read(**options: object) -> Matrix:
-        return matrix_from_options(**options) if path is None else load_matrix(path, text, **options)
-
-    # Without the addresses among the options: whether the file names backends is what counts.
-    without = read(**{name: value for name, value in options.items() if name not in ENVIRONMENT})
-    needed = {backend.kind.value for backend in without.backends.values()}
-    found = {
-        kind: os.environ[variable]
-        for kind, variable in ENVIRONMENT.items()
-        if os.environ.get(variable) and not options.get(kind) and kind in needed
-    }
-    if "backends" in without.model_fields_set or options.get("servers") not in (None, "auto"):
-        found = {}
-    return read(**{**options, **found}) if found or any(options.get(kind) for kind in ENVIRONMENT) else without
+    if path is None:
+        return matrix_from_options(os.environ, **options)
+    return load_matrix(path, text, os.environ, **options)
 
 
 def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:

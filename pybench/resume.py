@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.errors import InputError, RecordError
 from pybench.numbers import plural
+from pybench.strategies import ServerKind
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import RunFolder
-
-KINDS = ("redis", "postgres")
-"""Of servers that a run can be given; each is the name of the option that takes addresses of them."""
 
 _MASK = ":***@"
 
@@ -53,7 +51,7 @@ def matrix_of(folder: RunFolder, addresses: Mapping[str, Sequence[str]]) -> Matr
 
     expanded = dict(folder.manifest["matrix"]["expanded"])
     again = command(folder.manifest, str(folder.path))
-    for kind in KINDS:
+    for kind in ServerKind:
         urls = list(addresses.get(kind, ()))
         masked = [url for url in given_servers(folder.manifest, kind) if _MASK in url]
         if masked and not urls:
@@ -97,7 +95,7 @@ def _urls(backend: Mapping[str, Any]) -> list[str]:
 def command(manifest: Mapping[str, Any], folder: str) -> str:
     """What to type to go on with the run in `folder`; a password that its manifest does not keep is to be filled in."""
     again: list[str] = []
-    for kind in KINDS:
+    for kind in ServerKind:
         given = list(_given(manifest, kind).values())
         if len(given) == 1 and any(_MASK in url for url in given[0]):
             again += [f"--{kind} {url.replace(_MASK, ':PASSWORD@')}" for url in given[0]]

@@ -38,13 +38,12 @@ def doctor(
     from being measured, otherwise 0.
     """
     from pybench.doctor import Level, examine
-    from pybench.servers.endpoint import ENVIRONMENT
-    from pybench.servers.postgres.endpoint import ENVIRONMENT as POSTGRES_ENVIRONMENT
+    from pybench.strategies import ServerKind
 
     findings = examine(
-        _addresses(redis, ENVIRONMENT),
+        _addresses(redis, ServerKind.REDIS.variable),
         _source(servers),
-        postgres=_addresses(postgres, POSTGRES_ENVIRONMENT),
+        postgres=_addresses(postgres, ServerKind.POSTGRES.variable),
     )
     if as_json:
         data_json([{"level": str(f.level), "subject": f.subject, "what": f.what, "hint": f.hint} for f in findings])

@@ -55,8 +55,9 @@ def _new_job(asked: Asked, out: Path | None) -> Job:
 
 
 def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
-    from pybench.job import ENVIRONMENT, Job
+    from pybench.job import Job
     from pybench.resume import given_servers, matrix_of, open_run
+    from pybench.strategies import ServerKind
 
     fixed = [*asked.given, *(["--out"] if out else [])]
     if fixed:
@@ -66,9 +67,10 @@ def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
         )
     opened = open_run(folder)
     addresses: dict[str, list[str]] = {}
-    for kind, variable in ENVIRONMENT.items():
+    for kind in ServerKind:
         said = asked.options[kind] or []
         addresses[kind] = [said] if isinstance(said, str) else said
-        if not said and len(given_servers(opened.manifest, kind)) == 1 and variable in os.environ:
-            addresses[kind] = [os.environ[variable]]
+        from_environment = os.environ.get(kind.variable)
+        if not said and from_environment and len(given_servers(opened.manifest, kind)) == 1:
+            addresses[kind] = [from_environment]
     return Job(matrix_of(opened, addresses), command=opened.manifest["command"], resume=opened)

@@ -212,6 +212,17 @@ def named(name: str, backend: Backend) -> Backend:
     return copy
 
 
+def at_address(backend: Backend, url: str | None) -> Backend:
+    """`backend`, which pybench would start, as the server at `url` where there is one. Raises BadValue."""
+    if url is None:
+        return backend
+    said = kind_of(url)
+    if said not in (None, backend.kind):
+        message = f"{shown_address(url)} is not the address of a {backend.kind.label} server"
+        raise BadValue(message, hint=f"--{said} takes it, as does {said.variable}")
+    return backend.model_copy(update={"written_url": parse_url(url)})
+
+
 def _filled(text: str) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] not in os.environ:

@@ -36,23 +36,26 @@ _BACKEND = tuple(field.alias or name for name, field in Backend.model_fields.ite
 
 Flags = dict[Path, str]
 """The option that a path of the matrix came from."""
-Spare = set[str]
-"""The backends that nobody named: they are there where strategies need them."""
+Spare = dict[str, str | None]
+"""The backends that nobody named, each with its address in the environment: they are there where strategies need them.
+"""
 Line = Callable[[Problem], str]
 Place = tuple[bool, Position]
 """Whether an option is to blame, and the line and column: problems are told in the order of the file."""
 
 
-def load_matrix(path: str | FilePath, text: str | None = None, /, **options: object) -> Matrix:
+def load_matrix(
+    path: str | FilePath, text: str | None = None, environment: Mapping[str, str] | None = None, /, **options: object
+) -> Matrix:
     """The matrix in the file at `path`, its `name` that of the file unless it says one.
 
-    `text` is what the file holds, where that is read already. `options` are those of `matrix_from_options`; an axis
-    among them replaces the file's, thresholds are added, and a server replaces all backends of its kind. Raises
-    InputError that tells every problem with its place.
+    `text` is what the file holds, where that is read already. `environment` and `options` are those of
+    `matrix_from_options`; an axis among the options replaces the file's, thresholds are added, and a server replaces
+    all backends of its kind. Raises InputError that tells every problem with its place.
     """
     document = Document.parse(str(path), read_text(FilePath(path)) if text is None else text)
     raw: dict[str, Any] = {"name": _name_from(FilePath(path)), **document.values}
-    flags, spare = _overlay(raw, options)
+    flags, spare = _overlay(raw, options, environment or {})
 
     def line(problem: Problem) -> str:
         flag = _flag(problem.path, flags)
@@ -67,16 +70,17 @@ def load_matrix(path: str | FilePath, text: str | None = None, /, **options: obj
     return _checked(raw, line, hint, place, spare=spare)
 
 
-def matrix_from_options(**options: object) -> Matrix:
+def matrix_from_options(environment: Mapping[str, str] | None = None, /, **options: object) -> Matrix:
     """The matrix that options alone describe. None and empty lists count as not given.
 
     Every axis takes a text or a list of texts, which may hold several values with commas between them. Beside them:
     `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a URL, or a
     list of them, each of another server), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` leaves what there
-    is). Raises InputError that names the option of every problem, and TypeError for an option that no matrix has.
+    is). The addresses in `environment` are used where strategies need servers of a kind of which nothing else names
+    any. Raises InputError that names the option of every problem, and TypeError for an option that no matrix has.
     """
     raw: dict[str, Any] = {}
-    overlaid, spare = _overlay(raw, options)
+    overlaid, spare = _overlay(raw, options, environment or {})
     flags = {("axes", "strategy"): "--strategy", **overlaid}
 
     def line(problem: Problem) -> str:
@@ -102,7 +106,7 @@ def _checked(
     # A block whose every line is commented out reads as nothing: that is meant as not given.
     values = {name: value for name, value in raw.items() if not (value in (None, {}) and name in _BLOCKS)}
     try:
-        return Matrix.model_validate(values, context={"spare": spare or set()})
+        return Matrix.model_validate(values, context={"spare": spare or {}})
     except ValidationError as error:
         raise_all(sorted(_problems(error), key=place), line, hint=hint)
         raise AssertionError("a validation error holds at least one problem") from error
@@ -112,11 +116,10 @@ def _name_from(path: FilePath) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "run"
 
 
-def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> tuple[Flags, Spare]:
-    """Put `options` over `raw`."""
+def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[Flags, Spare]:
+    """Put `options` over `raw`, and the addresses of `environment` where neither names any of their kind."""
     flags: Flags = {}
-    in_file = raw.get("backends")
-    spare = set() if in_file else {kind.value for kind in ServerKind}
+    spare: Spare = {} if raw.get("backends") else dict.fromkeys(_KINDS)
     for name, value in options.items():
         if value is None or value in ([], ()):
             continue
@@ -138,11 +141,15 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any]) -> tuple[Flags, Sp
         elif name in _KINDS:
             _overlay_addresses(raw, ServerKind(name), [value] if isinstance(value, str) else list(value))
             flags[("backends", name)] = flag
-            spare.discard(name)
+            spare.pop(name, None)
         elif name != "servers":
             raise TypeError(f"a matrix has no option {name}")
-    # Behind the addresses: it is about the servers that have none.
-    _overlay_source(raw, str(options.get("servers") or "auto"), flags)
+    # Behind the addresses: it is about the servers that have none. Who says which to start means them.
+    source = str(options.get("servers") or "auto")
+    if source == "auto":
+        _offer_addresses(raw, environment, flags, spare)
+    else:
+        _overlay_source(raw, source, flags)
     return flags, spare
 
 
@@ -154,11 +161,39 @@ def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[str]) -
                 f"--{kind}: {shown_address(url)} is not the address of a {kind.label} server",
                 hint=f"--{kind_of(url)} takes it",
             )
-    others = raw.get("backends") or {known: {} for known in _KINDS}
-    if isinstance(others, Mapping):
+    others = _backends_in(raw)
+    if others is not None:
         kept = {name: backend for name, backend in others.items() if _kind_of(name, backend) != kind}
-        given = {kind.value: {"kind": kind.value, **({"url": urls[0]} if len(urls) == 1 else {"urls": urls})}}
-        raw["backends"] = {**given, **kept} if kind is ServerKind.REDIS else {**kept, **given}
+        _add_backend(raw, kept, kind, {"url": urls[0]} if len(urls) == 1 else {"urls": urls})
+
+
+def _offer_addresses(raw: dict[str, Any], environment: Mapping[str, str], flags: Flags, spare: Spare) -> None:
+    """Note the addresses of `environment` as those of spare backends; one of a kind that is not there is added.
+
+    They are not looked at before a strategy needs them.
+    """
+    for kind in ServerKind:
+        address, others = environment.get(kind.variable), _backends_in(raw)
+        if not address or others is None:
+            continue
+        if kind.value not in others and kind not in {_kind_of(name, backend) for name, backend in others.items()}:
+            _add_backend(raw, others, kind, {})
+        elif kind.value not in spare:
+            continue
+        spare[kind.value] = address
+        flags["backends", kind.value] = kind.variable
+
+
+def _backends_in(raw: dict[str, Any]) -> Mapping[str, Any] | None:
+    """Those that are named so far, or else one of each kind; None where what stands there is no mapping."""
+    backends = raw.get("backends") or {kind: {} for kind in _KINDS}
+    return backends if isinstance(backends, Mapping) else None
+
+
+def _add_backend(raw: dict[str, Any], others: Mapping[str, Any], kind: ServerKind, said: dict[str, Any]) -> None:
+    """Put a backend under the name of its kind, of which `others` has none: Redis first."""
+    added = {kind.value: {"kind": kind.value, **said}}
+    raw["backends"] = {**added, **others} if kind is ServerKind.REDIS else {**others, **added}
 
 
 def _kind_of(name: str, backend: object) -> ServerKind | None:
@@ -189,9 +224,9 @@ def _overlay_axis(raw: dict[str, Any], name: str, value: str | Sequence[str], fl
 
 
 def _overlay_source(raw: dict[str, Any], source: str, flags: Flags) -> None:
-    """Say where the servers to start come from; `auto` is the default and leaves what a file says."""
-    backends = raw.get("backends") or {kind: {} for kind in _KINDS}
-    if source == "auto" or not isinstance(backends, Mapping):
+    """Say where the servers to start come from."""
+    backends = _backends_in(raw)
+    if backends is None:
         return
     raw["backends"] = dict(backends)
     for name, backend in backends.items():

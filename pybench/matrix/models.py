@@ -25,9 +25,10 @@ from pydantic_core import PydanticCustomError
 
 from pybench.durations import MS, S, format_duration, parse_duration
 from pybench.matrix.axes import AXES, BACKEND_NAME
-from pybench.matrix.backends import Backend, named
+from pybench.matrix.backends import Backend, at_address, named
 from pybench.matrix.checks import backends_named, given, places_of, problems_of, strategies_of
 from pybench.matrix.places import parts_of_place
+from pybench.matrix.problems import Problem
 from pybench.matrix.reading import ERROR_TYPE, reads
 from pybench.matrix.thresholds import Threshold, parse_threshold, threshold_schema
 from pybench.notation import BadValue, parse_choice, parse_count, shown
@@ -202,15 +203,18 @@ class Matrix(BaseModel):
 
     @model_validator(mode="after")
     def _names_agree(self, info: ValidationInfo) -> Matrix:
-        self._drop_what_nobody_asked_for(info.context or {})
-        problems = problems_of(self)
+        problems = [*self._settle_spare_backends(info.context or {}), *problems_of(self)]
         if problems:
             raise PydanticCustomError(ERROR_TYPE, "the parts do not agree", {"problems": problems})
         return self
 
-    def _drop_what_nobody_asked_for(self, context: dict[str, Any]) -> None:
-        """Leave only those of the `spare` backends, and of those by default, that strategies need."""
-        spare = set(context.get("spare", ())) | (set() if "backends" in self.model_fields_set else set(self.backends))
+    def _settle_spare_backends(self, context: dict[str, Any]) -> list[Problem]:
+        """Leave only those of the `spare` backends, and of those by default, that strategies need, at their addresses.
+
+        Returns what is wrong with the addresses.
+        """
+        by_default = () if "backends" in self.model_fields_set else self.backends
+        spare: dict[str, str | None] = {**dict.fromkeys(by_default), **context.get("spare", {})}
         places = [place for _, _, found in places_of(self) for place in found]
         said = [place for _, place in backends_named(self)]
         wanted = {name for place in (*places, *said) for name in parts_of_place(place)}
@@ -220,8 +224,15 @@ class Matrix(BaseModel):
             for name, backend in self.backends.items()
             if name not in spare or name in wanted or backend.kind in kinds
         }
+        problems = []
+        for name, backend in list(kept.items()):
+            try:
+                kept[name] = at_address(backend, spare.get(name))
+            except BadValue as problem:
+                problems.append(Problem(("backends", name, "url"), problem.message, problem.hint))
         # The model is frozen for everybody else. One that needs nothing is refused for that, and not for this.
         self.__dict__["backends"] = kept or self.backends
+        return problems
 
     def to_dict(self) -> dict[str, Any]:
         """The matrix in canonical text, passwords masked; `matrix_from_mapping` reads it back to an equal matrix."""

@@ -16,9 +16,6 @@ from redis.connection import parse_url
 
 from pybench.errors import InputError
 
-ENVIRONMENT: Final = "PYBENCH_REDIS_URL"
-"""The variable that names a server where nothing else does."""
-
 DEFAULT_PORT: Final = 6379
 
 ANSWER_S: Final = 5.0

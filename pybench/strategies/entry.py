@@ -75,6 +75,11 @@ class ServerKind(StrEnum):
         """As people write it."""
         return self.value.capitalize()
 
+    @property
+    def variable(self) -> str:
+        """What in the environment names a server of this kind where nothing else does."""
+        return f"PYBENCH_{self.name}_URL"
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:

@@ -99,6 +99,24 @@ def test_a_run_on_a_given_database_goes_on_where_its_address_is_given_again(
     assert pybench("run", "--resume", "folder", PYBENCH_POSTGRES_URL=url).code == 0
 
 
+@pytest.mark.parametrize("by_option", [True, False])
+def test_a_file_that_names_a_redis_only_takes_its_database_from_elsewhere(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path, by_option: bool
+):
+    (tmp_path / "m.yaml").write_text("backends: {mine: }\naxes: {strategy: [mutex, pg-row]}\n")
+    url = url_of(database)
+    said, variables = (["--postgres", url], {}) if by_option else ([], {"PYBENCH_POSTGRES_URL": url})
+    answer = pybench("run", "m.yaml", *QUICK, *said, "--out", "folder", **variables)
+    assert answer.code == 0, answer.err
+    run = load(tmp_path / "folder")
+    assert dict(zip(run.trials["strategy"], run.trials["backend"], strict=True)) == {
+        "mutex": "mine",
+        "pg-row": "postgres",
+    }
+    addresses = {server["product"]: server["address"] for server in run.manifest["servers"]}
+    assert addresses["postgres"] == f"postgresql://127.0.0.1:{database.endpoint.port}/postgres"
+
+
 def test_the_schema_of_a_run_that_was_killed_is_dropped_by_the_next(
     pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
 ):

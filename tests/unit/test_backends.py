@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import InputError
-from pybench.job import ENVIRONMENT, read_matrix
+from pybench.job import read_matrix
 from pybench.matrix import Matrix, expand, load_matrix, matrix_from_mapping, matrix_from_options
-from pybench.servers import endpoint
-from pybench.servers.postgres import endpoint as postgres_endpoint
+from pybench.matrix.reader import Document
+from pybench.strategies import ServerKind
 
 
 def ids(matrix: Matrix) -> list[str]:
@@ -192,5 +192,58 @@ def test_the_environment_changes_nothing_of_a_file_that_names_backends(tmp_path,
     assert read_matrix(path, postgres="postgresql://said/d").backends["postgres"].is_given
 
 
+@pytest.mark.parametrize("backends", ["", "backends: {mine: {url: 'redis://h'}}\n"])
+@pytest.mark.parametrize("by_option", [True, False])
+def test_a_file_that_names_no_database_is_measured_on_the_one_that_is_named_elsewhere(
+    tmp_path, monkeypatch, backends, by_option
+):
+    path = written(tmp_path, f"axes: {{strategy: [mutex, pg-row]}}\n{backends}")
+    read = []
+    parse = Document.parse
+    monkeypatch.setattr(Document, "parse", lambda *given: read.append(given) or parse(*given))
+    if not by_option:
+        monkeypatch.setenv("PYBENCH_POSTGRES_URL", "postgresql://me:hunter2@h/d")
+    options = {"postgres": "postgresql://me:hunter2@h/d"} if by_option else {}
+    matrix = read_matrix(path, None, redis=[], **options)
+    assert list(matrix.backends) == ["mine" if backends else "redis", "postgres"]
+    assert matrix.backends["postgres"].shown_urls == ("postgresql://me:***@h/d",)
+    assert [cell.backend for cell in expand(matrix)] == list(matrix.backends)
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("address", ["postgresql://h/d", "nonsense", "redis://h"])
+def test_an_address_of_the_environment_that_nothing_needs_is_not_looked_at(tmp_path, monkeypatch, address):
+    monkeypatch.setenv("PYBENCH_POSTGRES_URL", address)
+    path = written(tmp_path, "axes: {strategy: mutex}\nbackends: {mine: }\n")
+    assert list(read_matrix(path).backends) == ["mine"]
+    assert list(read_matrix(None, strategy="mutex").backends) == ["redis"]
+    # A name that a backend of another kind has is its own.
+    path = written(tmp_path, "axes: {strategy: mutex}\nbackends: {postgres: {kind: redis}}\n")
+    assert not read_matrix(path).backends["postgres"].is_given
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (
+            "redis://:hunter2@h",
+            "PYBENCH_POSTGRES_URL: redis://:***@h is not the address of a Postgres server; "
+            "--redis takes it, as does PYBENCH_REDIS_URL",
+        ),
+        (
+            "postgresql://me:hunter2@h/d?sslmode=require",
+            "PYBENCH_POSTGRES_URL: postgresql://me:***@h/d?sslmode=require: TLS comes in a later step: ",
+        ),
+    ],
+)
+def test_a_variable_that_is_no_address_is_told_by_its_name(tmp_path, monkeypatch, address, told):
+    monkeypatch.setenv("PYBENCH_POSTGRES_URL", address)
+    for path in (None, written(tmp_path, "axes: {strategy: pg-row}\nbackends: {mine: }\n")):
+        with pytest.raises(InputError) as caught:
+            read_matrix(path, None, **({"strategy": "pg-row"} if path is None else {}))
+        assert caught.value.message.startswith(told)
+        assert "\n" not in caught.value.message
+
+
 def test_each_kind_has_one_variable():
-    assert ENVIRONMENT == {"redis": endpoint.ENVIRONMENT, "postgres": postgres_endpoint.ENVIRONMENT}
+    assert [kind.variable for kind in ServerKind] == ["PYBENCH_REDIS_URL", "PYBENCH_POSTGRES_URL"]

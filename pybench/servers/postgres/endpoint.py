@@ -19,9 +19,6 @@ from pydantic import SecretStr
 from pybench.errors import InputError
 from pybench.servers.endpoint import without_password
 
-ENVIRONMENT: Final = "PYBENCH_POSTGRES_URL"
-"""The variable that names a server where nothing else does."""
-
 DEFAULT_PORT: Final = 5432
 DEFAULT_FOLDER: Final = "/var/run/postgresql"
 """Of the socket, where an address names neither host nor folder: that of Debian and its kin."""
