@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from pybench.matrix.places import parts_of_place
 from pybench.strategies import CATALOGUE, ServerKind
@@ -96,12 +96,11 @@ def on_backend(cell: Cell, backend: str) -> bool:
 
 def servers_in(pool: ServerPool, matrix: Matrix, group: Group, demand: Demand) -> list[AnyServer]:
     """The first servers of `group`, as many as `demand` says. Raises ServerError, InputError for an address."""
-    # What is asked of a backend is the same for both kinds; what the pool gives is not.
-    backend = cast("Any", matrix.backends[group.backend])
+    backend = matrix.backends[group.backend]
     if backend.kind is ServerKind.POSTGRES:
-        return [pool.get(backend, sessions=demand.sessions)]
+        return [pool.postgres(backend, sessions=demand.sessions)]
     assert group.appendfsync != "none", "a Redis server keeps its data in some way"
-    return list(pool.get(backend, group.appendfsync, servers=demand.servers, replicas=group.replicas))
+    return [*pool.redis(backend, group.appendfsync, servers=demand.servers, replicas=group.replicas)]
 
 
 def own_connections(cell: Cell) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self, overload
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pydantic import SecretStr
 
@@ -28,12 +28,8 @@ REPLICAS_S = 10.0
 """For replicas to be counted on."""
 
 
-class RedisBackend(Protocol):
+class Backend(Protocol):
     """What the pool asks of a backend of the matrix."""
-
-    @property
-    def kind(self) -> Literal["redis"]:
-        """What tells it from other backends."""
 
     @property
     def name(self) -> str:
@@ -48,28 +44,10 @@ class RedisBackend(Protocol):
         """Where the binary to start is looked for."""
 
 
-class PostgresBackend(Protocol):
-    """What the pool asks of a backend of the matrix that is a Postgres."""
-
-    @property
-    def kind(self) -> Literal["postgres"]:
-        """What tells it from other backends."""
-
-    @property
-    def name(self) -> str:
-        """Unique in its matrix."""
-
-    @property
-    def urls(self) -> Sequence[SecretStr]:
-        """The given server, of which there is one; none: start it."""
-
-    @property
-    def source(self) -> binaries.Source:
-        """Where the binary to start is looked for."""
-
-
 class ServerPool:
-    """Servers by backend, `appendfsync` and replicas. A context manager; `close` may be called more than once.
+    """Redis servers by backend, `appendfsync` and replicas, a Postgres by its backend.
+
+    A context manager; `close` may be called more than once.
 
     Those that it starts keep to `cores` where any are named.
     """
@@ -77,7 +55,7 @@ class ServerPool:
     def __init__(self) -> None:
         self.cores: Sequence[int] = ()
         self._servers: dict[tuple[str, AppendFsync, int], list[Server]] = {}
-        self._postgres: dict[str, list[PostgresServer]] = {}
+        self._postgres: dict[str, PostgresServer] = {}
         self._supervised: list[Supervised] = []
 
     def __enter__(self) -> Self:
@@ -88,37 +66,14 @@ class ServerPool:
     ) -> None:
         self.close()
 
-    @overload
-    def get(
-        self, backend: RedisBackend, appendfsync: AppendFsync = "off", *, servers: int = 1, replicas: int = 0
-    ) -> list[Server]: ...
-
-    @overload
-    def get(self, backend: PostgresBackend, *, sessions: int = 0) -> PostgresServer: ...
-
-    def get(
-        self,
-        backend: RedisBackend | PostgresBackend,
-        appendfsync: AppendFsync = "off",
-        *,
-        servers: int = 1,
-        replicas: int = 0,
-        sessions: int = 0,
-    ) -> list[Server] | PostgresServer:
+    def redis(
+        self, backend: Backend, appendfsync: AppendFsync = "off", *, servers: int = 1, replicas: int = 0
+    ) -> list[Server]:
         """The first `servers` of the backend's servers, with these settings and so many replicas each.
 
-        Whoever asks for more gets the same ones first. Given servers have the replicas that they have.
-
-        Of Postgres the one server. One that pybench starts has room for `sessions` of a trial: ask for the most first,
-        for whoever asks for more later gets another server. A given one has the room that it has, as its facts tell.
-
-        Raises ServerError, InputError for a URL.
+        Whoever asks for more gets the same ones first. Given servers have the replicas that they have. Raises
+        ServerError, InputError for a URL.
         """
-        if backend.kind == "postgres":
-            return self._get_postgres(backend, sessions)
-        return self._get_redis(backend, appendfsync, servers, replicas)
-
-    def _get_redis(self, backend: RedisBackend, appendfsync: AppendFsync, servers: int, replicas: int) -> list[Server]:
         given = backend.urls
         assert not given or servers <= len(given), "a plan refuses cells that need more servers than are given"
         known = self._servers.setdefault((backend.name, appendfsync, replicas), [])
@@ -129,20 +84,23 @@ class ServerPool:
                 known.append(self._start(backend, appendfsync, replicas))
         return known[:servers]
 
-    def _get_postgres(self, backend: PostgresBackend, sessions: int) -> PostgresServer:
+    def postgres(self, backend: Backend, *, sessions: int = 0) -> PostgresServer:
+        """The backend's one server. A given one has the room that it has, as its facts tell.
+
+        One that pybench starts has room for `sessions` of a trial, so whoever needs most has to ask first. Raises
+        ServerError, InputError for a URL.
+        """
         # Here, for it brings psycopg along, which takes 0.1 s.
         from pybench.servers import postgres
 
-        known = self._postgres.setdefault(backend.name, [])
-        for server in known:
-            if backend.urls or postgres.room(server) >= sessions:
-                return server
-        if backend.urls:
+        server = self._postgres.get(backend.name)
+        if server is None and backend.urls:
             server = postgres.given(backend.urls[0])
-        else:
+        elif server is None:
             supervised, server = postgres.start(backend.source, sessions=sessions, cores=self.cores)
             self._supervised.append(supervised)
-        known.append(server)
+        assert backend.urls or postgres.room(server) >= sessions, "the first who asked needed most"
+        self._postgres[backend.name] = server
         return server
 
     def check(self) -> None:
@@ -166,7 +124,7 @@ class ServerPool:
         self._servers.clear()
         self._postgres.clear()
 
-    def _start(self, backend: RedisBackend, appendfsync: AppendFsync, replicas: int) -> Server:
+    def _start(self, backend: Backend, appendfsync: AppendFsync, replicas: int) -> Server:
         binary = binaries.find(backend.source)
         supervised, facts = supervisor.start(
             binary, appendfsync=appendfsync, cores=self.cores, takes_replicas=replicas > 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -198,7 +198,6 @@ class _Backend:
     name: str = "replicated"
     urls: tuple[SecretStr, ...] = ()
     source: binaries.Source = "auto"
-    kind: Literal["redis"] = "redis"
 
 
 _POOL = ServerPool()
@@ -206,7 +205,7 @@ _POOL = ServerPool()
 
 def with_a_replica() -> dict[str, Any]:
     """A server with a replica, as the core takes it; started when first needed."""
-    [primary] = _POOL.get(_Backend(), replicas=1)
+    [primary] = _POOL.redis(_Backend(), replicas=1)
     return dict(primary.core_spec())
 
 

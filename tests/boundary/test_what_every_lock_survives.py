@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import redis
@@ -26,6 +26,7 @@ from pybench.strategies import CATALOGUE, Scalar, ServerKind, parse_strategy
 from pybench.strategies.entry import Exclusion
 from tests.core_trials import MS, fixed, trial_spec
 from tests.redis_client import connect
+from tests.waiting import wait_until
 
 PREFIX = "survive:"
 CLIENT = "pybench-survive"
@@ -85,7 +86,6 @@ class Backend:
     name: str
     urls: tuple[SecretStr, ...] = ()
     source: Source = "auto"
-    kind: Literal["redis"] = "redis"
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +151,15 @@ class Survival:
         # Progress is told every 100 ms: what it tells first may be older.
         for _ in range(2):
             before = self.trial.progress().grants
-            wait_until(lambda before=before: self.trial.progress().grants >= before + ENOUGH, "grants go on")
+            wait_until(
+                lambda before=before: self.trial.progress().grants >= before + ENOUGH,
+                "grants go on",
+                seconds=RECOVERS_WITHIN_S,
+            )
 
     def await_errors(self) -> None:
         before = self.trial.progress().errors
-        wait_until(lambda: self.trial.progress().errors > before, "a caller hears of it")
+        wait_until(lambda: self.trial.progress().errors > before, "a caller hears of it", seconds=RECOVERS_WITHIN_S)
 
     def on_all(self, do: Callable[[redis.Redis], object]) -> None:
         for user in self.users:
@@ -178,13 +182,6 @@ class Survival:
                     assert name.removeprefix(PREFIX)[3:] in FOREVER.get(self.name, set()), f"{name} stays for ever"
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + RECOVERS_WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
-
-
 def went_wrong(totals: dict[str, int], *kinds: str) -> dict[str, int]:
     """Those of `kinds` that happened."""
     return {kind: totals[kind] for kind in kinds if totals[kind]}
@@ -202,7 +199,7 @@ def is_killed(user: redis.Redis, client: dict[str, str]) -> bool:
 @pytest.fixture(params=LOCKS)
 def lock(request: pytest.FixtureRequest, pool: ServerPool) -> Iterator[Survival]:
     strategy = CATALOGUE[parse_strategy(request.param)[0]]
-    servers = pool.get(Backend("here"), servers=strategy.servers(()), replicas=strategy.replicas(()))
+    servers = pool.redis(Backend("here"), servers=strategy.servers(()), replicas=strategy.replicas(()))
     with contextlib.ExitStack() as stack:
         users = [stack.enter_context(connect(server.endpoint)) for server in servers]
         for user in users:

@@ -37,7 +37,7 @@ def url_of(database: SupervisedPostgres) -> str:
 
 def schemas_of(database: SupervisedPostgres) -> list[str]:
     """Those that runs made there."""
-    with ServerPool() as pool, pool.get(Given(url_of(database))).session() as session:
+    with ServerPool() as pool, pool.postgres(Given(url_of(database))).session() as session:
         return [name for (name,) in session.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'")]
 
 
@@ -76,7 +76,7 @@ def test_a_database_that_was_given_keeps_nothing_of_the_run_nor_its_password(
     answer = pybench("run", "-s", "pg-lease", "-s", "pg-advisory", *QUICK, "--postgres", url, "--out", "folder")
     assert answer.code == 0, answer.err
     assert ProcessId.of(database.pid) is not None
-    with ServerPool() as pool, pool.get(Given(url)).session() as session:
+    with ServerPool() as pool, pool.postgres(Given(url)).session() as session:
         locks = session.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
     assert (schemas_of(database), locks) == ([], (0,))
     assert database.endpoint.password is not None
@@ -150,7 +150,7 @@ def in_its_trial(arguments: Sequence[str], where: Path, database: SupervisedPost
 def sessions_of(database: SupervisedPostgres) -> int:
     """Those of trials that have a table; the control has none."""
     like = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'"
-    with ServerPool() as pool, pool.get(Given(url_of(database))).session() as session:
+    with ServerPool() as pool, pool.postgres(Given(url_of(database))).session() as session:
         query = f"SELECT count(*) FROM pg_stat_activity WHERE application_name IN ({like})"
         return int(session.execute(query).fetchone()[0])
 
@@ -223,5 +223,4 @@ class Given:
         self.urls = (SecretStr(url),)
 
     name = "given"
-    kind = "postgres"
     source = "auto"

