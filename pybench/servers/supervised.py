@@ -35,7 +35,11 @@ LOOPBACK = "127.0.0.1"
 START_S = 15.0
 """Starting takes 0.1 s; a machine that swaps is given this long."""
 
+PORT_TRIES = 5
+PORT_TAKEN = "Address already in use"
+
 Ready = TypeVar("Ready")
+Server = TypeVar("Server", bound="Supervised")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,23 @@ class Supervised:
             self._said += got
         lines = self._said.decode().split("\n")[:-1]
         return {word: value for word, _, value in (line.partition(" ") for line in lines)}
+
+
+def launched(launch: Callable[[], Server], ready: Callable[[Server], Ready]) -> tuple[Server, Ready]:
+    """What `launch` starts, and what `ready` returns of it; another one where something else had taken its port.
+
+    Raises what either raises, and then leaves nothing that runs.
+    """
+    for attempt in range(1, PORT_TRIES + 1):
+        server = launch()
+        try:
+            return server, ready(server)
+        except BaseException as error:
+            server.stop()
+            port_taken = isinstance(error, ServerError) and PORT_TAKEN in error.message
+            if not port_taken or attempt == PORT_TRIES:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def free_port() -> int:

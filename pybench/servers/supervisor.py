@@ -20,15 +20,12 @@ from pybench.servers.config import FILES_WANTED, AppendFsync, Primary, config_te
 from pybench.servers.endpoint import Endpoint
 from pybench.servers.folder import ServerFolder
 from pybench.servers.probe import Facts, Role, probe
-from pybench.servers.supervised import LOOPBACK, Launch, Supervised, free_port
+from pybench.servers.supervised import LOOPBACK, Launch, Supervised, free_port, launched
 
 Transport = Literal["unix", "tcp"]
 
 LOOK_S = 0.5
 """For one look at whether it answers: in between it may have ended."""
-
-PORT_TRIES = 5
-PORT_TAKEN = "Address already in use"
 
 
 class SupervisedServer(Supervised):
@@ -87,20 +84,12 @@ def start(
     if takes_replicas:
         # Everybody on this machine can reach a port.
         password = password or SecretStr(secrets.token_hex(16))
-    for attempt in range(PORT_TRIES):
+
+    def launch() -> SupervisedServer:
         feeds = Primary(free_port(), password) if takes_replicas and password is not None else None
-        server = _launch(binary, Wanted(appendfsync, transport, password, cores, feeds, follows))
-        try:
-            return server, server.wait_until_ready()
-        except ServerError as error:
-            server.stop()
-            taken = (transport == "tcp" or takes_replicas) and PORT_TAKEN in error.message
-            if not taken or attempt == PORT_TRIES - 1:
-                raise
-        except BaseException:
-            server.stop()
-            raise
-    raise AssertionError("the last attempt returns or raises")
+        return _launch(binary, Wanted(appendfsync, transport, password, cores, feeds, follows))
+
+    return launched(launch, SupervisedServer.wait_until_ready)
 
 
 def _launch(binary: Binary, wanted: Wanted) -> SupervisedServer:

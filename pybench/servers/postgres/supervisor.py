@@ -24,8 +24,8 @@ from pybench.servers.postgres.endpoint import DEFAULT_PORT, PostgresEndpoint
 from pybench.servers.postgres.probe import PostgresFacts, probe
 from pybench.servers.postgres.template import make_data
 from pybench.servers.programs import Binary
-from pybench.servers.supervised import LOOPBACK, START_S, Launch, Supervised, free_port
-from pybench.servers.supervisor import PORT_TAKEN, PORT_TRIES, Transport
+from pybench.servers.supervised import LOOPBACK, START_S, Launch, Supervised, free_port, launched
+from pybench.servers.supervisor import Transport
 
 ENDINGS = (signal.SIGINT, signal.SIGQUIT)
 """It breaks off what its clients do; then it does not even write what it has in memory."""
@@ -78,18 +78,7 @@ def start(
     runs_as = account.account()
     binary = account.executable(binary, runs_as)
     wanted = _Wanted(transport, sessions, cores, runs_as)
-    for attempt in range(PORT_TRIES):
-        server = _launch(binary, wanted)
-        try:
-            return server, server.wait_until_ready()
-        except ServerError as error:
-            server.stop()
-            if PORT_TAKEN not in error.message or attempt == PORT_TRIES - 1:
-                raise
-        except BaseException:
-            server.stop()
-            raise
-    raise AssertionError("the last attempt returns or raises")
+    return launched(lambda: _launch(binary, wanted), SupervisedPostgres.wait_until_ready)
 
 
 def _launch(binary: Binary, wanted: _Wanted) -> SupervisedPostgres:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import stat
 import tempfile
 import threading
@@ -18,6 +19,7 @@ from pybench.servers.postgres.connecting import connect
 from pybench.servers.programs import Binary
 from pybench.servers.supervisor import Transport
 from tests.servers.postgres.conftest import processes_of, runs, shared_memory, shared_memory_of
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
@@ -78,6 +80,17 @@ def test_other_users_get_neither_at_the_data_nor_at_the_socket():
     assert owner == user
     assert (user == 0) is False
     assert (user == os.geteuid()) is (os.geteuid() != 0)
+
+
+def test_a_port_that_is_taken_meanwhile_is_tried_again_with_another(binary: Binary, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        ports = [taken]
+        really_free = supervisor.free_port
+        monkeypatch.setattr(supervisor, "free_port", lambda: ports.pop() if ports else really_free())
+        server, _ = supervisor.start(binary, transport="tcp")
+    assert (ports, server.endpoint.port != taken) == ([], True)
+    server.stop()
 
 
 def test_a_tcp_server_listens_on_loopback_only_and_asks_for_its_password(binary: Binary):
@@ -155,7 +168,7 @@ def test_a_killed_server_leaves_neither_a_process_that_is_at_work_nor_shared_mem
     everything += processes_of(server.pid)
     assert session.info.backend_pid in everything
     os.kill(server.pid, signal.SIGKILL)
-    wait_until(lambda: not server.is_running())
+    wait_until(lambda: not server.is_running(), "the server ends")
     assert runs(session.info.backend_pid), "it does not see that the server is gone"
     server.stop()
     waiting.join()
@@ -222,10 +235,3 @@ def test_what_debian_keeps_beside_path_is_found_once(monkeypatch):
     assert binaries.find("path").source.startswith("path /usr/lib/postgresql/")
     versions = [binary.version_numbers() for binary in binaries.find_all()[0][1:]]
     assert versions == sorted(versions, reverse=True)
-
-
-def wait_until(condition, seconds: float = 2.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
