@@ -44,7 +44,7 @@ def _what_comes(plan: Plan, servers: Sequence[AnyServer]) -> list[str]:
     clients = max(cell.concurrency for cell in plan.cells)
     connections = max(need.connections for need in plan.servers)
     trials = len(plan.cells) * matrix.trials
-    made = dict.fromkeys(_MADE_THERE[isinstance(server, Server)] for server in servers)
+    made = dict.fromkeys(_made_on(server) for server in servers)
     return [
         *(f"{server.endpoint} ({server.label}) is not on this machine." for server in servers),
         f"For about {wall_time(plan.seconds)} it gets {plural(trials, 'trial')} of up to {plural(clients, 'client')} "
@@ -53,8 +53,7 @@ def _what_comes(plan: Plan, servers: Sequence[AnyServer]) -> list[str]:
     ]
 
 
-_MADE_THERE = {
-    True: "Keys begin with pybench: and are removed",
-    False: "Tables are in schemas whose names begin with pybench_ and are dropped",
-}
-"""By whether it is a Redis server."""
+def _made_on(server: AnyServer) -> str:
+    if isinstance(server, Server):
+        return "Keys begin with pybench: and are removed"
+    return "Tables are in schemas whose names begin with pybench_ and are dropped"

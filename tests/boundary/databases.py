@@ -26,20 +26,13 @@ from pybench.servers.postgres import (
 from pybench.servers.postgres.connecting import Session, connect
 from pybench.servers.postgres.supervisor import SupervisedPostgres
 from tests.core_trials import MS, fixed, trial_spec_of
+from tests.waiting import wait_until
 
 SCHEMA = schema_name("0", "test")
 TABLE = table_name(SCHEMA)
 PATIENCE_S = 20.0
 ENOUGH = 10
 """Grants that show that work goes on."""
-
-
-def wait_until(holds: Callable[[], object], what: str) -> None:
-    """Until it holds; a slow machine makes it take longer, and no test red."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
 
 
 class Database:

@@ -12,8 +12,9 @@ import pytest
 
 from pybench.errors import ServerError
 from tests.boundary import databases
-from tests.boundary.databases import SCHEMA, Database, Watched, sessions_of, wait_until
+from tests.boundary.databases import SCHEMA, Database, Watched, sessions_of
 from tests.core_trials import fixed
+from tests.waiting import wait_until
 
 LOCKS = ["pg-advisory", "pg-row", "pg-lease", "pg-optimistic", "pg-serializable"]
 TTL_MS = 300

@@ -14,8 +14,9 @@ import pytest
 
 from pybench import _core
 from tests.boundary import databases
-from tests.boundary.databases import TABLE, Database, Watched, number_of, sessions_of, wait_until
+from tests.boundary.databases import TABLE, Database, Watched, number_of, sessions_of
 from tests.core_trials import MS, fixed, trial_spec_of
+from tests.waiting import wait_until
 
 MakeSpec = Callable[..., dict[str, Any]]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,10 +13,10 @@ import redis
 from pybench import _core
 from tests.core_trials import MS, fixed, trial_spec
 from tests.redis_client import connect
+from tests.waiting import wait_until
 
 CLIENTS = 12
 LOCKS = 3
-WITHIN_S = 10
 
 
 @contextlib.contextmanager
@@ -46,13 +45,6 @@ def running(server: Any, **fields: object) -> Iterator[Any]:  # noqa: ANN401 - t
     finally:
         trial.stop()
         thread.join()
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
 
 
 def subscriptions(user: redis.Redis) -> list[int]:

@@ -9,8 +9,9 @@ import pytest
 
 from pybench import _core
 from pybench.servers.postgres import locks_left
-from tests.boundary.databases import SCHEMA, TABLE, Database, Watched, number_of, wait_until
+from tests.boundary.databases import SCHEMA, TABLE, Database, Watched, number_of
 from tests.core_trials import MS, fixed, trial_spec_of
+from tests.waiting import wait_until
 
 BY_SESSION: list[tuple[str, dict[str, str]]] = [
     ("pg-advisory", {}),

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from command_line import COMMAND, PASSWORD, GivenServer, Pybench, environment
@@ -14,6 +12,7 @@ from command_line import COMMAND, PASSWORD, GivenServer, Pybench, environment
 from pybench.records import load
 from pybench.servers.processes import ProcessId
 from tests.redis_client import connect
+from tests.waiting import wait_until
 
 MATRIX = """
 backends:
@@ -24,13 +23,6 @@ trials: 1
 warmup: 0
 duration: 200ms
 """
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it comes in time"
-        time.sleep(0.005)
 
 
 def below(pid: int) -> list[int]:
@@ -71,7 +63,7 @@ def test_a_killed_run_leaves_no_server_goes_on_and_takes_its_keys_from_a_given_o
         process.wait()
         # As a trial leaves it that is killed while a lock is held: its lease would last an hour.
         client.set(f"{prefix}5:{{0}}", "held", px=3_600_000)
-        wait_until(lambda: not any(identity.is_alive() for identity in ours))
+        wait_until(lambda: not any(identity.is_alive() for identity in ours), "all of them end")
     process.stderr.close()
     assert load(tmp_path / "folder").manifest["status"] == "running"
 

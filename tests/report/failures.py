@@ -33,6 +33,7 @@ from pybench.servers.probe import probe
 from pybench.strategies import CATALOGUE, ServerKind, parse_strategy
 from tests.boundary.databases import Database, running
 from tests.core_trials import MS, fixed, trial_spec_of
+from tests.waiting import wait_until
 
 NAME = "failures.json"
 LOCKS = (
@@ -64,7 +65,7 @@ class Redis:
         self.process = subprocess.Popen(
             [*command, str(self.folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        _until(self.answers)
+        wait_until(self.answers, "the server answers")
 
     def crash(self) -> None:
         """As the kernel or the power supply ends it."""
@@ -166,7 +167,7 @@ def _after(
     holder = _core.Trial(_spec(servers.specs(kinds, HOLDER), prefix, hold_ms=HOLD_MS, duration_ms=2 * HOLD_MS, **asked))
     thread = threading.Thread(target=holder.run)
     thread.start()
-    _until(lambda: holder.progress().grants > 0)
+    wait_until(lambda: holder.progress().grants, "its holder has the lock")
     began = time.monotonic()
     event()
     over = time.monotonic()
@@ -204,13 +205,6 @@ def _spec(
         "retry": {**poll, "max_wait_ns": 30_000 * MS},
     }
     return trial_spec_of(servers, **{**asked, **fields})
-
-
-def _until(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.002)
 
 
 @contextlib.contextmanager
