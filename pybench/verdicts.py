@@ -11,7 +11,7 @@ answer was lost may hide an update that was lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from pybench.lateness import late_cells
 from pybench.numbers import format_ns, plural, significant
 from pybench.stats import bound_per_million
 from pybench.strategies import Exclusion, Judge, Promise
+from pybench.terms import COLUMNS, Terms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,39 +89,30 @@ class Judgement:
     bound_per_million: float | None
 
 
-def judge(
-    totals: Counts,
-    exclusion: Exclusion,
-    promises: Collection[Promise] = (),
-    *,
-    judged_by: Judge = Judge.BELIEF,
-    control_caught: bool,
-) -> Judgement:
+def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     """Judge the counts of a trial or of a cell, `COUNTS`, and with them `EFFECTS` where belief is not the judge.
 
     Kinds of violation that do not count for such a lock may be missing, or None as in records of before there were any.
     A promise that was seen broken stays broken in a run that is VOID: a control that was missed takes proof away from
     what was not seen, not from what was.
     """
-    broken = promise_broken(totals, exclusion, promises, judged_by)
-    verdict, reason = _verdict(totals, exclusion, promises, judged_by, control_caught=control_caught)
+    broken = promise_broken(totals, terms)
+    verdict, reason = _verdict(totals, terms, control_caught=control_caught)
     bound = bound_per_million(_count(totals, "contended_grants")) if verdict is Verdict.SAFE else None
     return Judgement(verdict, reason, broken, bound)
 
 
-def promise_broken(
-    totals: Counts, exclusion: Exclusion, promises: Collection[Promise] = (), judged_by: Judge = Judge.BELIEF
-) -> bool:
-    """Whether violations lie inside what a strategy with this `exclusion` and these `promises` promises.
+def promise_broken(totals: Counts, terms: Terms) -> bool:
+    """Whether violations lie inside what a strategy with these `terms` promises.
 
     A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that. Nor does a
     lost session: the lock was held for as long as the session lived. What judges by effects promises those and no more.
     """
-    if judged_by is not Judge.BELIEF:
-        return violations(totals, promises, judged_by) > 0
-    if any(_count(totals, kind.column) for kind in KINDS.values() if kind.promise in promises):
+    if terms.by_effects:
+        return violations(totals, terms) > 0
+    if any(_count(totals, kind.column) for kind in KINDS.values() if kind.promise in terms.promises):
         return True
-    match exclusion:
+    match terms.exclusion:
         case Exclusion.NOTHING:
             return False
         case Exclusion.WHILE_NOBODY_OUTLIVES:
@@ -129,23 +121,18 @@ def promise_broken(
             return _count(totals, "double_grants") + _count(totals, "double_grants_after_overrun") > 0
 
 
-def violations(totals: Counts, promises: Collection[Promise] = (), judged_by: Judge = Judge.BELIEF) -> int:
+def violations(totals: Counts, terms: Terms) -> int:
     """All violations in `totals`; holders that outlived their lease without meeting anybody are none.
 
     Nor is an order of service that nobody promised to keep, or an overlap of which a guard let nothing through: those
     are figures.
     """
-    return sum(_count(totals, kind.column) for kind in _counted(promises, judged_by))
+    return sum(_count(totals, kind.column) for kind in _counted(terms))
 
 
-def is_violation(found: Violation, promises: Collection[Promise], judged_by: Judge = Judge.BELIEF) -> bool:
-    """Whether what the checker found is a violation for a strategy that makes these `promises`."""
-    return KINDS[found["kind"]] in _counted(promises, judged_by)
-
-
-def judge_of(text: object) -> Judge:
-    """The judge that a record keeps as `text`. One of before there were others went by belief."""
-    return Judge(text) if isinstance(text, str) else Judge.BELIEF
+def is_violation(found: Violation, terms: Terms) -> bool:
+    """Whether what the checker found is a violation for a strategy with these `terms`."""
+    return KINDS[found["kind"]] in _counted(terms)
 
 
 def counts_of(trials: pd.DataFrame) -> dict[str, int | None]:
@@ -154,14 +141,9 @@ def counts_of(trials: pd.DataFrame) -> dict[str, int | None]:
     return counts | {name: None if trials[name].isna().any() else int(trials[name].sum()) for name in EFFECTS}
 
 
-def promises_text(promises: Collection[Promise]) -> str:
-    """As a record keeps them: `fence`, `fifo`, or nothing."""
-    return ", ".join(sorted(promises))
-
-
-def promises_of(text: object) -> frozenset[Promise]:
-    """The promises that a record keeps as `text`. One of before there were any has none."""
-    return frozenset(map(Promise, text.split(", "))) if isinstance(text, str) and text else frozenset()
+def terms_of(trials: pd.DataFrame) -> Terms:
+    """Those of a cell, whose `trials` all have the same."""
+    return Terms.recorded({name: trials[name].iloc[0] for name in COLUMNS})
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -200,10 +182,8 @@ def run_exit(
         codes.add(Exit.CONTROL_NOT_CAUGHT)
     if late_cells(trials):
         codes.add(Exit.GENERATOR_LATE)
-    promising = trials[
-        (trials["exclusion"] != Exclusion.NOTHING.value) | (trials["judged_by"].map(judge_of) != Judge.BELIEF)
-    ]
-    if any(cell_verdict(rows) is Verdict.UNDECIDED for _, rows in promising.groupby("cell")):
+    cells = [rows for _, rows in trials.groupby("cell")]
+    if any(cell_verdict(rows) is Verdict.UNDECIDED for rows in cells if terms_of(rows).leave_something_to_decide):
         codes.add(Exit.UNDECIDED)
     if not all(result.passed for result in thresholds):
         codes.add(Exit.THRESHOLD_MISSED)
@@ -224,32 +204,25 @@ def cell_verdict(trials: pd.DataFrame) -> Verdict:
     return worst(proving or verdicts)
 
 
-def _counted(promises: Collection[Promise], judged_by: Judge) -> list[Kind]:
+def _counted(terms: Terms) -> list[Kind]:
     """The kinds that are violations; a guard compares fences itself, so that their order is no matter of the grants."""
-    kinds = [kind for kind in KINDS.values() if kind.is_effect == (judged_by is not Judge.BELIEF)]
-    return [kind for kind in kinds if kind.promise is None or kind.promise in promises]
+    kinds = [kind for kind in KINDS.values() if kind.is_effect == terms.by_effects]
+    return [kind for kind in kinds if kind.promise is None or kind.promise in terms.promises]
 
 
 def _count(totals: Counts, column: str) -> int:
     return totals.get(column) or 0
 
 
-def _verdict(
-    totals: Counts,
-    exclusion: Exclusion,
-    promises: Collection[Promise],
-    judged_by: Judge,
-    *,
-    control_caught: bool,
-) -> tuple[Verdict, str]:
+def _verdict(totals: Counts, terms: Terms, *, control_caught: bool) -> tuple[Verdict, str]:
     if not control_caught:
         return Verdict.VOID, "the control of this run was not caught, so nothing is proved"
-    if violations(totals, promises, judged_by) > 0:
-        return Verdict.UNSAFE, _named(totals, _counted(promises, judged_by))
+    if violations(totals, terms) > 0:
+        return Verdict.UNSAFE, _named(totals, _counted(terms))
     if not totals["grants"]:
         return Verdict.UNDECIDED, "nothing was granted"
-    match judged_by:
-        case Judge.BELIEF if exclusion is Exclusion.NOTHING:
+    match terms.judged_by:
+        case Judge.BELIEF if terms.exclusion is Exclusion.NOTHING:
             return Verdict.UNDECIDED, "it promises nothing, and nothing overlapped here"
         case Judge.BELIEF:
             return Verdict.SAFE, _none_seen("violations", totals)

@@ -22,6 +22,7 @@ from pybench.machine import describe_machine
 from pybench.records import schema, shape
 from pybench.records.atomic import explained
 from pybench.strategies import CATALOGUE, arguments_text
+from pybench.terms import Terms
 
 if TYPE_CHECKING:
     from pybench._core import Violation
@@ -106,7 +107,7 @@ def cell_entry(cell: Cell) -> dict[str, Any]:
 
 def control_entry(cell: Cell, totals: Mapping[str, int], violations: Sequence[Violation]) -> dict[str, Any]:
     """What became of a backend's control, `cell`: an element of the manifest's `control`."""
-    found = verdicts.violations(totals)
+    found = verdicts.violations(totals, Terms.of(CATALOGUE[cell.strategy]))
     return {
         **cell_entry(cell),
         "grants": totals["grants"],

@@ -21,7 +21,7 @@ from pybench.errors import RecordError
 from pybench.records import schema
 from pybench.records.atomic import explained
 from pybench.records.trial import TrialRecord, judgement_columns
-from pybench.strategies import Exclusion
+from pybench.terms import COLUMNS, Terms
 
 PARTS = "parts"
 PART_SUFFIX = ".arrow"
@@ -148,10 +148,8 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]]) -> pa.Table
     caught = verdicts.controls_caught(controls)
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS)
-    for row in trials.select([*counted, "exclusion", "promises", "judged_by", "grants_per_s"]).to_pylist():
-        terms = Exclusion(row["exclusion"]), verdicts.promises_of(row["promises"])
-        judged_by = verdicts.judge_of(row["judged_by"])
-        judgement = verdicts.judge(row, *terms, judged_by=judged_by, control_caught=caught)
+    for row in trials.select([*counted, *COLUMNS, "grants_per_s"]).to_pylist():
+        judgement = verdicts.judge(row, Terms.recorded(row), control_caught=caught)
         for name, value in judgement_columns(judgement, row["grants_per_s"]).items():
             columns.setdefault(name, []).append(value)
     for name, values in columns.items():

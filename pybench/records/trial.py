@@ -18,6 +18,7 @@ from pybench import _core, stats, verdicts
 from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
 from pybench.strategies import Judge
+from pybench.terms import Terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,16 +79,14 @@ def trial_record(
     totals = result.totals
     effects = _effects(totals, strategy.judged_by, final_value)
     counts = {**totals, **effects}
-    terms = (strategy.exclusion, strategy.promises)
-    judgement = verdicts.judge(counts, *terms, judged_by=strategy.judged_by, control_caught=True)
+    terms = Terms.of(strategy)
+    judgement = verdicts.judge(counts, terms, control_caught=True)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
     row = {
         "cell": cell.id,
         "server": ", ".join(dict.fromkeys(server.label for server in servers)),
         **cell.columns(),
-        "exclusion": strategy.exclusion.value,
-        "promises": verdicts.promises_text(strategy.promises),
-        "judged_by": strategy.judged_by.value,
+        **terms.columns(),
         "trial": trial,
         "block": block,
         "started_at": started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
@@ -102,7 +101,7 @@ def trial_record(
         **_use(cell, totals, round_trip_us),
         **_counts(cell, totals),
         **effects,
-        "violations": verdicts.violations(counts, strategy.promises, strategy.judged_by),
+        "violations": verdicts.violations(counts, terms),
     }
     return TrialRecord(
         cell=cell.id,
@@ -116,7 +115,7 @@ def trial_record(
         violations=[
             {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation}
             for violation in result.violations
-            if verdicts.is_violation(violation, strategy.promises, strategy.judged_by)
+            if verdicts.is_violation(violation, terms)
         ],
     )
 

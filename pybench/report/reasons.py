@@ -9,7 +9,7 @@ import pandas as pd
 from pybench.conditions import say_conditions
 from pybench.report.view import CellView, View
 from pybench.strategies import Exclusion
-from pybench.verdicts import Verdict, controls_caught, counts_of, judge, judge_of, promises_of
+from pybench.verdicts import Verdict, controls_caught, counts_of, judge, terms_of
 
 
 def reasons(view: View) -> dict[str, str]:
@@ -65,15 +65,14 @@ def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:
 
 def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     totals = counts_of(trials)
-    terms = exclusion, _ = Exclusion(str(trials["exclusion"].iloc[0])), promises_of(trials["promises"].iloc[0])
-    judged_by = judge_of(trials["judged_by"].iloc[0])
-    judgement = judge(totals, *terms, judged_by=judged_by, control_caught=caught)
+    terms = terms_of(trials)
+    judgement = judge(totals, terms, control_caught=caught)
     if judgement.verdict is not Verdict.UNSAFE:
         cut_off = totals["grants"] == 0 and (trials["status"] != "complete").all()
         return "it was interrupted before it was granted anything" if caught and cut_off else judgement.reason
     if judgement.promise_broken:
         return f"{judgement.reason}; this breaks what it promises"
-    if exclusion is Exclusion.NOTHING:
+    if terms.exclusion is Exclusion.NOTHING:
         return f"{judgement.reason}; it promises nothing"
     return f"{judgement.reason}; outside of what it promises"
 

@@ -17,6 +17,7 @@ from pybench.records import Run, schema
 from pybench.records.tables import Tables
 from pybench.records.trial import judgement_columns
 from pybench.strategies import Exclusion
+from pybench.terms import Terms
 
 EXCLUSION = {"none": Exclusion.NOTHING, "naive": Exclusion.WHILE_NOBODY_OUTLIVES}
 SERVER = "valkey 9.1.0"
@@ -199,7 +200,7 @@ class _Trial:
     def row(self) -> dict[str, Any]:
         point, counts, q = self.point, self.counts(), np.quantile
         exclusion = EXCLUSION.get(point.strategy, Exclusion.ALWAYS)
-        judgement = verdicts.judge(counts, exclusion, control_caught=self.caught)
+        judgement = verdicts.judge(counts, Terms(exclusion), control_caught=self.caught)
         attempts = 1 / (1 - self.contention)
         commands = {"none": 0.0, "naive": attempts + 2, "mutex": attempts + 1}.get(point.strategy, 5 * attempts)
         rivals = point.concurrency > 1 and point.keys == 1

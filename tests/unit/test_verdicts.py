@@ -7,6 +7,7 @@ from support.trials import CAUGHT, MISSED, violation
 from pybench import verdicts
 from pybench.exits import Exit
 from pybench.strategies import Exclusion, Promise
+from pybench.terms import Terms
 from pybench.thresholds import ThresholdResult
 from pybench.verdicts import Verdict
 
@@ -21,7 +22,7 @@ CLEAN = {
 
 
 def judged(exclusion=Exclusion.ALWAYS, promises=(), control_caught=True, **counts: int):
-    return verdicts.judge({**CLEAN, **counts}, exclusion, promises, control_caught=control_caught)
+    return verdicts.judge({**CLEAN, **counts}, Terms(exclusion, frozenset(promises)), control_caught=control_caught)
 
 
 def test_a_clean_cell_is_safe_with_its_bound():
@@ -107,15 +108,9 @@ def test_an_order_is_a_violation_only_where_it_is_promised(promise, column, reas
 
 def test_what_was_found_is_kept_as_a_violation_only_where_it_is_one():
     inversion = violation(kind="fifo-inversion")
-    assert verdicts.is_violation(inversion, {Promise.FIFO})
-    assert not verdicts.is_violation(inversion, {Promise.FENCE})
-    assert verdicts.is_violation(violation(), ())
-
-
-@pytest.mark.parametrize("promises", [(), (Promise.FENCE,), (Promise.FENCE, Promise.FIFO)])
-def test_a_record_keeps_the_promises_as_text(promises):
-    assert verdicts.promises_of(verdicts.promises_text(promises)) == set(promises)
-    assert verdicts.promises_of(None) == set()
+    assert verdicts.is_violation(inversion, Terms(Exclusion.ALWAYS, frozenset({Promise.FIFO})))
+    assert not verdicts.is_violation(inversion, Terms(Exclusion.ALWAYS, frozenset({Promise.FENCE})))
+    assert verdicts.is_violation(violation(), Terms(Exclusion.NOTHING))
 
 
 def test_a_run_needs_a_control_and_every_control_caught():
@@ -205,6 +200,7 @@ def trials(*rows: dict):
     usual = {
         "cell": "a",
         "exclusion": "always",
+        "promises": "",
         "judged_by": "belief",
         "verdict": "SAFE",
         "grants": 10,

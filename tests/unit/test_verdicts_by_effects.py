@@ -6,6 +6,7 @@ from support.trials import FakeResult, cell, record, totals, violation
 
 from pybench import verdicts
 from pybench.strategies import CATALOGUE, Exclusion, Judge, Promise
+from pybench.terms import Terms
 from pybench.verdicts import Verdict
 
 WRITTEN = {
@@ -23,9 +24,8 @@ WRITTEN = {
 def judged(
     judged_by=Judge.EFFECTS, exclusion=Exclusion.NOTHING, promises=(), *, control_caught=True, **counts: int | None
 ):
-    return verdicts.judge(
-        {**WRITTEN, **counts}, exclusion, promises, judged_by=judged_by, control_caught=control_caught
-    )
+    terms = Terms(exclusion, frozenset(promises), judged_by)
+    return verdicts.judge({**WRITTEN, **counts}, terms, control_caught=control_caught)
 
 
 def trial(judged_by: Judge, *, final_value: int | None, of="mutex", found=(), **counts: int):
@@ -91,8 +91,9 @@ def test_overlaps_that_a_guard_let_nothing_through_of_are_shown_and_no_violation
     judgement = judged(Judge.GUARD, Exclusion.ALWAYS, {Promise.FENCE}, **overlapped)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.SAFE, False)
     assert judgement.reason.endswith("at 95 %; 3 double grants; 2 stale writes were refused")
-    assert verdicts.violations({**WRITTEN, **overlapped}, {Promise.FENCE}, Judge.GUARD) == 0
-    assert not verdicts.is_violation(violation(), (), Judge.GUARD)
+    fenced = Terms(Exclusion.ALWAYS, frozenset({Promise.FENCE}), Judge.GUARD)
+    assert verdicts.violations({**WRITTEN, **overlapped}, fenced) == 0
+    assert not verdicts.is_violation(violation(), fenced)
 
 
 def test_belief_judges_no_effects():
@@ -133,7 +134,7 @@ def test_an_update_that_one_trial_lost_is_not_made_up_for_by_another():
     lost = trial(Judge.EFFECTS, final_value=99, acknowledged_writes=100).row
     unknown = trial(Judge.EFFECTS, final_value=101, acknowledged_writes=100, unknown_writes=1).row
     counts = verdicts.counts_of(pd.DataFrame([lost, unknown]))
-    both = verdicts.judge(counts, Exclusion.NOTHING, judged_by=Judge.EFFECTS, control_caught=True)
+    both = verdicts.judge(counts, Terms(Exclusion.NOTHING, judged_by=Judge.EFFECTS), control_caught=True)
     assert (both.verdict, both.reason) == (Verdict.UNSAFE, "1 lost update")
 
 
@@ -142,14 +143,19 @@ def test_a_cell_of_which_one_trial_was_not_read_is_undecided():
     unread = trial(Judge.GUARD, final_value=None, acknowledged_writes=100).row
     counts = verdicts.counts_of(pd.DataFrame([read, unread]))
     assert counts["final_value"] is None
-    assert (
-        verdicts.judge(counts, Exclusion.ALWAYS, judged_by=Judge.GUARD, control_caught=True).verdict
-        is Verdict.UNDECIDED
-    )
+    guarded = Terms(Exclusion.ALWAYS, judged_by=Judge.GUARD)
+    assert verdicts.judge(counts, guarded, control_caught=True).verdict is Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize(
-    ("text", "judge"), [("guard", Judge.GUARD), (None, Judge.BELIEF), (float("nan"), Judge.BELIEF)]
-)
-def test_a_record_of_before_there_were_others_went_by_belief(text, judge):
-    assert verdicts.judge_of(text) is judge
+@pytest.mark.parametrize("promises", [(), (Promise.FENCE,), (Promise.FENCE, Promise.FIFO)])
+@pytest.mark.parametrize("judged_by", list(Judge))
+def test_a_record_keeps_the_terms_of_its_verdict(promises, judged_by):
+    terms = Terms(Exclusion.WHILE_NOBODY_OUTLIVES, frozenset(promises), judged_by)
+    assert Terms.recorded(terms.columns()) == terms
+    assert all(type(text) is str for text in terms.columns().values())
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan")])
+def test_a_record_of_before_there_were_others_promised_exclusion_and_went_by_belief(nothing):
+    row = {"exclusion": "always", "promises": nothing, "judged_by": nothing}
+    assert Terms.recorded(row) == Terms(Exclusion.ALWAYS)
