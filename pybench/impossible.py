@@ -129,14 +129,14 @@ def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
         if backend.kind is not ServerKind.POSTGRES:
             continue
         wanted = sessions_of(cell, name)
+        opens = f"{_how_connected(cell)} opens {plural(wanted, 'session')}"
         if not backend.is_given and wanted > MOST_SESSIONS:
             most = f"a Postgres that pybench starts takes {MOST_SESSIONS:,}"
-            return f"{_how_connected(cell)} opens {wanted:,} sessions, {most}; {_fewer(cell)}"
+            return f"{opens}, {most}; {_fewer(cell)}"
         room = limits.sessions.get(name)
         if room is not None and wanted + WATCHING_SESSIONS > room.free:
-            opens = f"{_how_connected(cell)} opens {wanted:,} sessions, with {WATCHING_SESSIONS} that watch"
             has = f"the server of {name} has {room.free:,} left of its max_connections of {room.most:,}"
-            return f"{opens}, {has}; raise max_connections, or {_fewer(cell)}"
+            return f"{opens}, with {WATCHING_SESSIONS} that watch, {has}; raise its {room.limit}, or {_fewer(cell)}"
     return None
 
 

@@ -20,6 +20,8 @@ class Sessions:
     """Without those that are in use, and those that it keeps for superusers."""
     most: int
     """Its `max_connections`."""
+    limit: str = "max_connections"
+    """The name of what leaves no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +69,5 @@ def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limit
             # How many clients a pooler takes it does not tell.
             pooled.add(name)
         elif is_given:
-            sessions[name] = Sessions(server.facts.sessions_free, server.facts.max_connections)
+            sessions[name] = Sessions(server.facts.sessions_free, server.facts.max_connections, server.facts.limit)
     return replace(Limits.of_this_machine(), maxclients=maxclients, replicas=replicas, sessions=sessions, pooled=pooled)

@@ -61,7 +61,7 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
     what = f"{server.endpoint} is {server.label}, {where}{pooler}"
     free = f"{facts.sessions_free:,} of its {facts.max_connections:,} sessions free"
     few = facts.sessions_free < FEW_SESSIONS
-    hint = "raise its max_connections, or end other clients" if few else None
+    hint = f"raise its {facts.limit}, or end other clients" if few else None
     yield Finding(Level.WARN if few else Level.OK, SUBJECT, f"{what}, {free}", hint)
     if facts.settings.get("fsync") is False:
         yield Finding(

@@ -67,9 +67,14 @@ def test_more_sessions_than_a_given_database_has_left_are_refused_with_both_numb
     options = {"strategy": ["pg-row", "pg-lease"], "concurrency": "16,17", **GIVEN}
     assert reasons(few, **options) == {
         "pg-row concurrency=17": "one for each client of pg-row opens 17 sessions, with 3 that watch, the server of "
-        "postgres has 19 left of its max_connections of 25; raise max_connections, or lower concurrency"
+        "postgres has 19 left of its max_connections of 25; raise its max_connections, or lower concurrency"
     }
     assert reasons(Limits(), **options) == {}
+    of_user = Limits(sessions={"postgres": Sessions(free=3, most=100, limit="CONNECTION LIMIT of the user")})
+    assert reasons(of_user, strategy="pg-row", **GIVEN) == {
+        "pg-row": "one for each client of pg-row opens 1 session, with 3 that watch, the server of postgres has 3 left "
+        "of its max_connections of 100; raise its CONNECTION LIMIT of the user, or lower concurrency"
+    }
 
 
 def test_more_sessions_than_a_database_of_ours_takes_are_refused():

@@ -45,7 +45,8 @@ SELECT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
 
 _STATE = """
 SELECT current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery(),
-       has_database_privilege(current_database(), 'CREATE'), pg_backend_pid(),
+       has_database_privilege(current_database(), 'CREATE'), current_setting('transaction_read_only')::bool,
+       pg_backend_pid(),
        extract(epoch FROM pg_postmaster_start_time())::text
 """
 
@@ -67,6 +68,8 @@ class PostgresFacts:
     max_connections: int
     sessions_free: int
     """Those that our user could open now."""
+    limit: str
+    """The name of what lets it open no more."""
     settings: Mapping[str, Setting]
     """Those that matter, as they are for a new session: units at the ends of the names."""
 
@@ -89,7 +92,7 @@ def probe(where: PostgresEndpoint | str, *, seconds: float = PROBE_S) -> Postgre
 
 
 def _facts(endpoint: PostgresEndpoint, opened: Session, peer: str | None) -> PostgresFacts:
-    version, number, standby, may_create, pid, started = _row(opened, _STATE)
+    version, number, standby, may_create, read_only, pid, started = _row(opened, _STATE)
     if number < OLDEST * 10_000:
         raise ServerError(f"{endpoint} is Postgres {version}, which is too old", hint=f"give one of {OLDEST} or later")
     if standby:
@@ -99,12 +102,18 @@ def _facts(endpoint: PostgresEndpoint, opened: Session, peer: str | None) -> Pos
             f"{endpoint} does not let {endpoint.user} create schemas",
             hint=f'GRANT CREATE ON DATABASE "{endpoint.database}" TO "{endpoint.user}"',
         )
+    if read_only:
+        raise ServerError(
+            f"{endpoint} lets {endpoint.user} read only: default_transaction_read_only is on",
+            hint=f'ALTER ROLE "{endpoint.user}" SET default_transaction_read_only = off',
+        )
     superuser, limit, used = _row(opened, _SESSIONS)
     settings = read_settings(opened)
     most = int(settings["max_connections"])
     kept = ("superuser_reserved_connections", "reserved_connections")
     open_to_us = most - (0 if superuser else sum(int(settings.get(name, 0)) for name in kept))
     free = max(0, open_to_us - used)
+    has_own_limit = not superuser and limit is not None and limit < free
     return PostgresFacts(
         version=version.split()[0],
         transport="tcp" if endpoint.unix is None else "unix",
@@ -113,7 +122,8 @@ def _facts(endpoint: PostgresEndpoint, opened: Session, peer: str | None) -> Pos
         pooled=pid != opened.info.backend_pid,
         superuser=superuser,
         max_connections=most,
-        sessions_free=free if superuser or limit is None else max(0, min(free, limit)),
+        sessions_free=max(0, limit) if has_own_limit else free,
+        limit="CONNECTION LIMIT of the user or the database" if has_own_limit else "max_connections",
         settings=settings,
     )
 

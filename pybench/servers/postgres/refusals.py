@@ -25,6 +25,15 @@ BY_CODE = {
     "57P02": Meaning("ended our session: another one of its processes had crashed", "see its log"),
     "53100": Meaning("has a full disk", "free some space there"),
     "53200": Meaning("is out of memory", "give it more, or lower its max_connections"),
+    "57014": Meaning(
+        "broke a statement off: statement_timeout was over, or somebody said so",
+        "set statement_timeout to 0 for this user",
+    ),
+    "25P03": Meaning(
+        "ended our session: idle_in_transaction_session_timeout was over",
+        "set idle_in_transaction_session_timeout to 0 for this user",
+    ),
+    "57P05": Meaning("ended our session: idle_session_timeout was over", "set idle_session_timeout to 0 for this user"),
     "25006": Meaning("takes no writes", "is it a standby? give its primary"),
 }
 """By SQLSTATE."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import struct
@@ -19,6 +20,7 @@ from pybench.servers import supervisor as redis_supervisor
 from pybench.servers.binaries import find as find_redis
 from pybench.servers.postgres import PostgresEndpoint, binaries, config, probe, supervisor
 from pybench.servers.postgres.connecting import connect
+from pybench.servers.postgres.connecting import session as open_session
 from pybench.servers.postgres.supervisor import SupervisedPostgres
 
 SECRET = "s3cret-w0rd"
@@ -31,8 +33,12 @@ def guarded() -> Iterator[SupervisedPostgres]:
     with connect(server.private) as session:
         session.execute(f"CREATE ROLE ann LOGIN PASSWORD '{SECRET}'")
         session.execute(f"CREATE ROLE one LOGIN PASSWORD '{SECRET}' CONNECTION LIMIT 1")
+        session.execute(f"CREATE ROLE reader LOGIN PASSWORD '{SECRET}'")
+        session.execute("ALTER ROLE reader SET default_transaction_read_only = on")
+        session.execute(f"CREATE ROLE hasty LOGIN PASSWORD '{SECRET}'")
+        session.execute("ALTER ROLE hasty SET idle_in_transaction_session_timeout = '1ms'")
         session.execute("CREATE DATABASE theirs")
-        session.execute("GRANT CREATE ON DATABASE postgres TO ann, one")
+        session.execute("GRANT CREATE ON DATABASE postgres TO ann, one, reader, hasty")
     yield server
     server.stop()
 
@@ -63,7 +69,7 @@ def test_the_right_password_lets_in(guarded: SupervisedPostgres):
     facts = probe(url(guarded))
     assert facts.peer == "127.0.0.1"
     assert not facts.superuser
-    assert facts.sessions_free == 100 - 3
+    assert (facts.sessions_free, facts.limit) == (100 - 3, "max_connections")
     assert probe(url(guarded).replace("127.0.0.1", "localhost")).peer == "127.0.0.1"
 
 
@@ -93,6 +99,30 @@ def test_a_user_who_may_not_create_schemas(guarded: SupervisedPostgres):
     assert 'GRANT CREATE ON DATABASE "theirs" TO "ann"' in told
 
 
+def test_a_user_who_may_only_read(guarded: SupervisedPostgres):
+    told = refused(url(guarded, f"reader:{SECRET}"))
+    assert "lets reader read only: default_transaction_read_only is on" in told
+    assert 'ALTER ROLE "reader" SET default_transaction_read_only = off' in told
+
+
+def test_a_time_limit_of_the_server_s_is_told_by_its_name(guarded: SupervisedPostgres):
+    def slow() -> None:
+        with open_session(PostgresEndpoint.parse(url(guarded))) as session:
+            session.execute("SET statement_timeout = 1")
+            session.execute("SELECT pg_sleep(1)")
+
+    def idle() -> None:
+        with open_session(PostgresEndpoint.parse(url(guarded, f"hasty:{SECRET}"))) as session:
+            session.execute("BEGIN")
+            select.select([session.fileno()], [], [], 5)  # The server tells us that it ends.
+            session.execute("SELECT 1")
+
+    for do, told in ((slow, "statement_timeout was over"), (idle, "idle_in_transaction_session_timeout was over")):
+        with pytest.raises(ServerError, match=told) as caught:
+            do()
+        assert "to 0 for this user" in (caught.value.hint or "")
+
+
 def test_no_session_left(guarded: SupervisedPostgres):
     taken = [psycopg.connect(url(guarded)) for _ in range(97)]
     assert "has no session left" in refused(url(guarded))
@@ -103,7 +133,8 @@ def test_no_session_left(guarded: SupervisedPostgres):
 
 
 def test_a_limit_of_the_user_counts(guarded: SupervisedPostgres):
-    assert probe(url(guarded, f"one:{SECRET}")).sessions_free == 1
+    facts = probe(url(guarded, f"one:{SECRET}"))
+    assert (facts.sessions_free, facts.limit) == (1, "CONNECTION LIMIT of the user or the database")
     with psycopg.connect(url(guarded, f"one:{SECRET}")):
         assert "has no session left" in refused(url(guarded, f"one:{SECRET}"))
 
