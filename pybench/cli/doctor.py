@@ -67,8 +67,9 @@ def _source(word: str) -> Source:
 def _addresses(option: str | None, variable: str) -> list[str]:
     import os
 
-    address = option or os.environ.get(variable)
-    return [address] if address else []
+    # An option that is empty is told of: whoever gave it meant a server.
+    address = (os.environ.get(variable) or None) if option is None else option
+    return [] if address is None else [address]
 
 
 def _lines(finding: Finding) -> list[str]:

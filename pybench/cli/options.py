@@ -106,7 +106,7 @@ Redis = Annotated[
     ),
 ]
 Postgres = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="URL",
         rich_help_panel="Servers",

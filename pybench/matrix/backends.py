@@ -28,6 +28,7 @@ _SCHEMES = {
 }
 _URL_SCHEMA = {"type": "string", "pattern": f"^\\s*(({'|'.join(_SCHEMES)})://|\\$\\{{)"}
 
+_FORMS = "say redis://HOST:PORT or postgresql://HOST/DATABASE"
 _MASK = ":***@"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _KINDS_LATER = {"cluster": "Cluster", "sentinel": "Sentinel"}
@@ -50,7 +51,7 @@ def kind_of(url: str) -> ServerKind | None:
 def parse_url(value: object) -> SecretStr:
     """The address of a Redis or Postgres server, kept as written. Raises BadValue, which does not tell its password."""
     if not isinstance(value, str):
-        raise BadValue(f"{shown(value)} is not an address", hint="say redis://HOST:PORT or postgresql://HOST/DATABASE")
+        raise BadValue(f"{shown(value)} is not an address", hint=_FORMS)
     if _MASK in value:
         raise BadValue("the password of this address was not kept", hint="give it again, or write it as ${NAME}")
     address = _filled(value.strip())
@@ -61,12 +62,22 @@ def parse_url(value: object) -> SecretStr:
 
             PostgresEndpoint.parse(address)
         else:
-            from pybench.servers.endpoint import Endpoint
+            from pybench.servers.endpoint import LATER, Endpoint, scheme_of
 
+            if kind_of(address) is None and scheme_of(address) not in LATER:
+                raise BadValue(f"{shown(shown_address(value.strip()))} is not an address", hint=_FORMS)
             Endpoint.parse(address)
     except InputError as error:
         raise BadValue(error.message, hint=error.hint) from None
     return SecretStr(value.strip())
+
+
+def require_kind(url: str, kind: ServerKind) -> None:
+    """Raise BadValue, which names what takes `url`, where its scheme says that its server is not of `kind`."""
+    said = kind_of(url)
+    if said not in (None, kind):
+        message = f"{shown_address(url)} is not the address of a {kind.label} server"
+        raise BadValue(message, hint=f"--{said} takes it, as does {said.variable}")
 
 
 def parse_urls(value: object) -> tuple[SecretStr, ...]:
@@ -216,10 +227,7 @@ def at_address(backend: Backend, url: str | None) -> Backend:
     """`backend`, which pybench would start, as the server at `url` where there is one. Raises BadValue."""
     if url is None:
         return backend
-    said = kind_of(url)
-    if said not in (None, backend.kind):
-        message = f"{shown_address(url)} is not the address of a {backend.kind.label} server"
-        raise BadValue(message, hint=f"--{said} takes it, as does {said.variable}")
+    require_kind(url, backend.kind)
     return backend.model_copy(update={"written_url": parse_url(url)})
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from pybench.errors import InputError
 from pybench.matrix.axes import AXES
-from pybench.matrix.backends import Backend, kind_of, named, shown_address
+from pybench.matrix.backends import Backend, named, require_kind
 from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
@@ -155,12 +155,11 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
 
 def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[str]) -> None:
     """Put the servers at `urls` in the place of all backends of `kind`, under its name. Raises InputError."""
-    for url in urls:
-        if kind_of(url) not in (None, kind):
-            raise InputError(
-                f"--{kind}: {shown_address(url)} is not the address of a {kind.label} server",
-                hint=f"--{kind_of(url)} takes it",
-            )
+    try:
+        for url in urls:
+            require_kind(url, kind)
+    except BadValue as problem:
+        raise InputError(f"--{kind}: {problem.message}", hint=problem.hint) from None
     others = _backends_in(raw)
     if others is not None:
         kept = {name: backend for name, backend in others.items() if _kind_of(name, backend) != kind}

@@ -21,8 +21,10 @@ DEFAULT_PORT: Final = 6379
 ANSWER_S: Final = 5.0
 """For one answer in the middle of a run, connecting included."""
 
+EMPTY: Final = "an empty text"
+
 _FORMS = "redis://[user:password@]host[:port][/db] or unix:///path[?db=N]"
-_LATER = {
+LATER = {
     "rediss": "TLS",
     "redis+sentinel": "Sentinel",
     "sentinel": "Sentinel",
@@ -50,10 +52,10 @@ class Endpoint:
     def parse(cls, url: str | SecretStr) -> Endpoint:
         """Read a URL. Raises InputError that names it without its password."""
         text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
-        shown = without_password(text)
-        scheme = text.partition("://")[0].lower() if "://" in text else ""
-        if scheme in _LATER:
-            raise InputError(f"{shown}: {_LATER[scheme]} comes in a later step", hint=f"for now give {_FORMS}")
+        shown = without_password(text) or EMPTY
+        scheme = scheme_of(text)
+        if scheme in LATER:
+            raise InputError(f"{shown}: {LATER[scheme]} comes in a later step", hint=f"for now give {_FORMS}")
         if scheme not in _UNDERSTOOD:
             hint = "--postgres takes it" if scheme in ("postgres", "postgresql") else f"give {_FORMS}"
             raise InputError(f"{shown} is not the URL of a Redis server", hint=hint)
@@ -91,6 +93,11 @@ class Endpoint:
             return f"unix://{user}{quote(self.unix)}" + (f"?db={self.db}" if self.db else "")
         host = f"[{self.host}]" if self.host is not None and ":" in self.host else self.host
         return f"redis://{user}{host}:{self.port}/{self.db}"
+
+
+def scheme_of(url: str) -> str:
+    """In lower case; empty where there is none."""
+    return url.partition("://")[0].lower() if "://" in url else ""
 
 
 def without_password(url: str) -> str:

@@ -102,9 +102,11 @@ def test_the_doctor_asks_the_given_server_and_never_prints_its_password(pybench:
 
 
 def test_the_doctor_says_41_when_a_given_server_does_not_answer(pybench: Pybench):
-    answer = pybench("doctor", "--redis", "redis://127.0.0.1:1")
+    # An option that is empty, as of a variable that is not set, is no server that answered.
+    answer = pybench("doctor", "--redis", "redis://127.0.0.1:1", "--postgres", "")
     assert answer.code == 41
     assert "bad   server" in answer.out
+    assert "bad   postgres      an empty text is not the URL" in answer.out
 
 
 def test_a_reader_that_leaves_early_ends_nothing(tmp_path: Path):

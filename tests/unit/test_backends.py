@@ -245,5 +245,19 @@ def test_a_variable_that_is_no_address_is_told_by_its_name(tmp_path, monkeypatch
         assert "\n" not in caught.value.message
 
 
+@pytest.mark.parametrize("option", ["redis", "postgres"])
+@pytest.mark.parametrize("address", ["", "host=localhost dbname=x", "mysql://me:***@h/d", "localhost:5432"])
+def test_what_is_no_address_is_not_taken_for_one_of_redis(option, address):
+    with pytest.raises(InputError) as caught:
+        matrix_from_options(strategy="mutex,pg-row", **{option: address.replace("***", "hunter2")})
+    told = f'--{option}: "{address}" is not an address; say redis://HOST:PORT or postgresql://HOST/DATABASE'
+    assert caught.value.message == told
+
+
+def test_a_second_database_for_the_same_locks_is_refused():
+    with pytest.raises(InputError, match="--postgres: a Postgres server is one of several addresses"):
+        matrix_from_options(strategy="pg-row", postgres=["postgresql://h/d", "postgresql://i/d"])
+
+
 def test_each_kind_has_one_variable():
     assert [kind.variable for kind in ServerKind] == ["PYBENCH_REDIS_URL", "PYBENCH_POSTGRES_URL"]

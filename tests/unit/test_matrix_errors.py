@@ -332,8 +332,7 @@ def test_options_are_named_in_place_of_lines():
         '--hold: "2" has no unit; say 2s or 2ms',
         '--rate: "5000" is not a rate; say 5000/s',
         "--max-in-flight: 0 is out of range; at least 1",
-        "--redis: http://h is not the URL of a Redis server; give "
-        "redis://[user:password@]host[:port][/db] or unix:///path[?db=N]",
+        '--redis: "http://h" is not an address; say redis://HOST:PORT or postgresql://HOST/DATABASE',
         '--threshold: "jain" is not a threshold; say for example "acquire.p99 < 50ms" or "violations == 0"',
         '--allow: "all" is not one of hold-beyond-ttl',
     ]

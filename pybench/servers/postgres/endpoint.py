@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
 from pybench.errors import InputError
-from pybench.servers.endpoint import without_password
+from pybench.servers.endpoint import EMPTY, scheme_of, without_password
 
 DEFAULT_PORT: Final = 5432
 DEFAULT_FOLDER: Final = "/var/run/postgresql"
@@ -47,9 +47,11 @@ class PostgresEndpoint:
     def parse(cls, url: str | SecretStr) -> PostgresEndpoint:
         """Read a URL. Raises InputError that names it without its password."""
         text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
-        shown = without_password(text)
-        if text.partition("://")[0].lower() not in _SCHEMES or "://" not in text:
-            raise InputError(f"{shown} is not the URL of a Postgres database", hint=f"give {_FORMS}")
+        shown = without_password(text) or EMPTY
+        scheme = scheme_of(text)
+        if scheme not in _SCHEMES:
+            hint = "--redis takes it" if scheme in ("redis", "unix") else f"give {_FORMS}"
+            raise InputError(f"{shown} is not the URL of a Postgres database", hint=hint)
         reason = _reason_to_refuse(text)
         try:
             # libpq knows its schemes in lower case only.
@@ -112,8 +114,11 @@ def _reason_to_refuse(url: str) -> str | None:
         return "it holds white space"
     if "#" in url:
         return "it holds an unescaped '#'"
-    if "@" in url.partition("?")[2]:
-        return "it holds an unescaped '?' or '@'"
+    place, _, query = url.partition("://")[2].partition("?")
+    authority, _, database = place.partition("/")
+    # Of two the first would end the password, and the rest of it would be the host: looked up, and shown.
+    if authority.count("@") > 1 or "@" in database + query:
+        return "it holds an unescaped '@', '/' or '?'"
     return None
 
 

@@ -66,6 +66,9 @@ def test_special_characters_of_a_password_are_decoded_once():
         ("postgresql://u:hu#sh@h/db", "'#'"),
         ("postgresql://u:hu?sh@h/db", "'?'"),
         ("postgresql://u:hush hush@h/db", "white space"),
+        # A client would take hush@h for the host of the first, and u for that of the second.
+        ("postgresql://u:hu@hush@h/db", "unescaped '@'"),
+        ("postgresql://u:12/hush@h/db", "unescaped '@'"),
     ],
 )
 def test_what_cannot_be_used_is_refused_without_showing_the_password(url: str, told: str):
