@@ -56,6 +56,8 @@ def load(path: str | Path) -> Run:
     """Read the run folder at `path`. Raises RecordError when it is none, is damaged, or of a newer schema."""
     absolute = Path(path).absolute()
     manifest = read_manifest(absolute)
+    if manifest["status"] == "complete":
+        tables.require_files(absolute)
     return Run.of(absolute, manifest, tables.gather(absolute, manifest["control"]))
 
 

@@ -51,6 +51,15 @@ def encode_part(record: TrialRecord) -> bytes:
     return bytes(sink.getvalue())
 
 
+def require_files(folder: Path) -> None:
+    """Raise RecordError where `folder`, whose run is complete, lacks a file: without its trials it says nothing."""
+    for file in (*FILES.values(), VIOLATIONS):
+        if not (folder / file).exists():
+            raise RecordError(
+                f"{folder / file} is not there, though its run is complete", hint="restore it from a copy, or run again"
+            )
+
+
 def gather(folder: Path, controls: Sequence[Mapping[str, Any]]) -> Tables:
     """Everything in `folder`, judged by `controls`. Raises RecordError for a file that cannot be read or understood."""
     with explained(folder):

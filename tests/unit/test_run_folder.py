@@ -364,6 +364,15 @@ def test_a_damaged_file_is_named(folder, name):
         load(folder.path)
 
 
+@pytest.mark.parametrize("name", ["trials.parquet", "latency.parquet", "timeline.parquet", "violations.jsonl"])
+def test_a_file_that_a_complete_run_lacks_is_named(folder, name):
+    folder.add_trial(record())
+    folder.finish("complete")
+    (folder.path / name).unlink()
+    with pytest.raises(RecordError, match=f"{name} is not there, though its run is complete"):
+        load(folder.path)
+
+
 def test_what_a_killed_writer_left_is_removed_and_never_read(folder):
     folder.add_trial(record())
     (part,) = (folder.path / "parts").iterdir()
