@@ -85,7 +85,7 @@ def run(
     """Measure a matrix and return its record: `pybench run` without the talk.
 
     `matrix` is the path of a file, a parsed matrix, or None when `options` say it all: `strategy`, `concurrency` and
-    the other options of the command line, as texts or lists of texts. Writes the run folder `out` (by default
+    the other options of the command line, as texts or numbers or lists of them. Writes the run folder `out` (by default
     `results/<name>-<time>`) with its report. `quick` shortens every trial. Given servers are used without asking.
 
     Raises InputError for what cannot be used as it stands, ServerError, RecordError, CoreBuildError; and

@@ -7,7 +7,7 @@ instead`, or the name of the option in place of the line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 from shlex import quote
 from typing import Any
@@ -73,11 +73,12 @@ def load_matrix(
 def matrix_from_options(environment: Mapping[str, str] | None = None, /, **options: object) -> Matrix:
     """The matrix that options alone describe. None and empty lists count as not given.
 
-    Every axis takes a text or a list of texts, which may hold several values with commas between them. Beside them:
-    `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a URL, or a
-    list of them, each of another server), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` leaves what there
-    is). The addresses in `environment` are used where strategies need servers of a kind of which nothing else names
-    any. Raises InputError that names the option of every problem, and TypeError for an option that no matrix has.
+    Every axis takes a text, which may hold several values with commas between them, a number, or a list of these.
+    Beside them: `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a
+    URL, or a list of them, each of another server), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` leaves
+    what there is). The addresses in `environment` are used where strategies need servers of a kind of which nothing
+    else names any. Raises InputError that names the option of every problem, and TypeError for an option that no matrix
+    has.
     """
     raw: dict[str, Any] = {}
     overlaid, spare = _overlay(raw, options, environment or {})
@@ -134,12 +135,12 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
         elif name in ("threshold", "allow"):
             block = "thresholds" if name == "threshold" else name
             before = raw.get(block) or []
-            added = [value] if isinstance(value, str) else list(value)
+            added = _listed(value)
             if isinstance(before, list):
                 raw[block] = [*before, *added]
                 flags |= {(block, len(before) + index): flag for index in range(len(added))}
         elif name in _KINDS:
-            _overlay_addresses(raw, ServerKind(name), [value] if isinstance(value, str) else list(value))
+            _overlay_addresses(raw, ServerKind(name), _listed(value))
             flags[("backends", name)] = flag
             spare.pop(name, None)
         elif name != "servers":
@@ -153,11 +154,11 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
     return flags, spare
 
 
-def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[str]) -> None:
+def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[Any]) -> None:
     """Put the servers at `urls` in the place of all backends of `kind`, under its name. Raises InputError."""
     try:
         for url in urls:
-            require_kind(url, kind)
+            require_kind(str(url), kind)
     except BadValue as problem:
         raise InputError(f"--{kind}: {problem.message}", hint=problem.hint) from None
     others = _backends_in(raw)
@@ -204,15 +205,19 @@ def _kind_of(name: str, backend: object) -> ServerKind | None:
 
 
 def _require_text(flag: str, value: object) -> None:
-    for one in value if isinstance(value, list | tuple) else [value]:
+    for one in _listed(value):
         if isinstance(one, str) and not is_text(one):
             raise InputError(f"{flag}: {shown(one)} is not UTF-8", hint=OPTIONS_HINT)
 
 
-def _overlay_axis(raw: dict[str, Any], name: str, value: str | Sequence[str], flag: str) -> None:
-    texts = [value] if isinstance(value, str) else [str(text) for text in value]
+def _listed(value: object) -> list[Any]:
+    """One value stands for a list of one."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _overlay_axis(raw: dict[str, Any], name: str, value: object, flag: str) -> None:
     try:
-        values = [one for text in texts for one in split_list(text)]
+        values = [one for text in _listed(value) for one in split_list(str(text))]
     except BadValue as problem:
         raise InputError(f"{flag}: {problem.message}", hint=problem.hint or OPTIONS_HINT) from None
     axes, fixed = raw.get("axes") or {}, raw.get("fixed") or {}

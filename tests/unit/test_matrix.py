@@ -247,6 +247,17 @@ def test_an_option_that_no_matrix_has_is_our_own_fault():
         matrix_from_options(strategy="mutex", colour="red")
 
 
+def test_an_option_takes_a_number_as_it_takes_its_text():
+    by_text = matrix_from_options(strategy="mutex", concurrency="16", read_share="0.5", keys="1,2", trials="3")
+    assert matrix_from_options(strategy="mutex", concurrency=16, read_share=0.5, keys=[1, 2], trials=3) == by_text
+
+
+@pytest.mark.parametrize("option", ["strategy", "concurrency", "hold", "redis", "postgres", "threshold", "allow"])
+def test_an_option_of_another_type_is_told_as_what_it_is_not(option):
+    with pytest.raises(InputError, match=f"^--{option}: "):
+        matrix_from_options(**{"strategy": "mutex", option: 5.5})
+
+
 def test_a_backend_may_name_several_servers_by_their_addresses():
     urls = ["redis://me:hunter2@a.example", "redis://b.example", "unix:///run/c.sock"]
     matrix = matrix_from_mapping({"axes": {"strategy": "redlock(nodes=3)"}, "backends": {"redis": {"urls": urls}}})
