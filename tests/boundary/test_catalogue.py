@@ -62,10 +62,15 @@ EDGES = [
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_grant_that_nobody_contends_sends_what_the_catalogue_lists(make_spec, pool, name):
+    # Five servers share this machine: one that had not had its turn would be given up, and the lock asked for again.
+    has_timeout = any(parameter.name == "node_timeout_ms" for parameter in CATALOGUE[name].parameters)
+    args = {"node_timeout_ms": 1_000} if has_timeout else {}
+    # Each end of a stage may cut a request off, so there is but one.
+    asked = {"strategy": name, "args": args, "concurrency": 1, "hold": fixed(1), "warmup_ns": 0}
     with servers_for(pool, name) as servers:
-        totals = _core.Trial(make_spec(strategy=name, concurrency=1, hold=fixed(1), servers=servers)).run().totals
+        totals = _core.Trial(make_spec(**asked, servers=servers)).run().totals
     assert totals["grants"] > 5
-    # The last grant may be cut off by the end of the trial, and a queue is made once.
+    # The last request may be cut off, and a queue is made once.
     each = CATALOGUE[name].commands_per_grant
     commands = each * totals["all_grants"]
     assert commands - each <= totals["all_commands"] <= commands + each + 1
