@@ -54,8 +54,8 @@ proof: build ## the slow proofs: long property tests and many fault trials
 perf: build ## pybench beside its references on one server, interleaved: a table and perf.json
 	$(BIN)/python -m tests.benchmarks.perf
 
-fuzz: ## the reply parser under cargo-fuzz, for a minute (needs a nightly toolchain)
-	cd rust_core/wire && cargo +nightly fuzz run replies -- -max_total_time=60
+fuzz: ## what reads Redis and Postgres under cargo-fuzz, a minute for each target (needs a nightly toolchain)
+	cd rust_core/wire && for target in replies answers logins; do cargo +nightly fuzz run $$target -- -max_total_time=60; done
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) target pybench/*.so
