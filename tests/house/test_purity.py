@@ -58,10 +58,17 @@ SINS_OF_ONE = {
 BANNED = re.compile(r"use of a disallowed (?:method|type) `([\w:]+)`")
 
 
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+"""Where what the crates are made of has been looked at already, if `make lint` was run before."""
+
+
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory) -> Path:
+def copy() -> Path:
     """The pure crates alone, in a workspace with our lints and bans, and with every sin in each."""
-    place = tmp_path_factory.mktemp("pure")
+    # At the same place each time, or what the compiler keeps of each copy would pile up.
+    place = TARGET / "pure"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
     manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
     members = ", ".join(f'"rust_core/{crate}"' for crate in PURE)
     alone, replaced = re.subn(r"members = \[.*?\]", f"members = [{members}]", manifest, flags=re.DOTALL)
@@ -94,7 +101,7 @@ def named_by_clippy(place: Path, crate: str) -> tuple[int, set[str]]:
     done = subprocess.run(
         ["cargo", "clippy", "--offline", "-p", crate, "--no-deps", "--message-format=json", "--", "-D", "warnings"],
         cwd=place,
-        env={**os.environ, "CARGO_TARGET_DIR": str(place / "target")},
+        env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)},
         capture_output=True,
         text=True,
         check=False,
