@@ -5,10 +5,12 @@
 //! lost, or made twice; that is said, and not taken for proof of either.
 
 /// The writes of one guarded counter that started from zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostUpdates {
-    acknowledged: u64,
-    unknown: u64,
+    /// Were answered with success.
+    pub acknowledged: u64,
+    /// Were sent, and their answers did not come.
+    pub unknown: u64,
 }
 
 /// What the counter's final value proves.
@@ -24,38 +26,8 @@ pub enum UpdateVerdict {
     Surplus { at_least: u64 },
 }
 
-impl UpdateVerdict {
-    pub const fn is_violation(self) -> bool {
-        match self {
-            Self::Kept | Self::Undecided { .. } => false,
-            Self::Lost { .. } | Self::Surplus { .. } => true,
-        }
-    }
-}
-
 impl LostUpdates {
-    /// Of a counter whose writes were counted elsewhere.
-    pub const fn counted(acknowledged: u64, unknown: u64) -> Self {
-        Self { acknowledged, unknown }
-    }
-
-    /// A write was answered with success.
-    pub const fn acknowledge(&mut self) {
-        self.acknowledged += 1;
-    }
-
-    /// A write was sent, and its answer will not come.
-    pub const fn lose_answer(&mut self) {
-        self.unknown += 1;
-    }
-
-    /// Joins what another thread counted of the same counter.
-    pub const fn join(&mut self, other: &Self) {
-        self.acknowledged += other.acknowledged;
-        self.unknown += other.unknown;
-    }
-
-    pub const fn judge(&self, final_value: u64) -> UpdateVerdict {
+    pub const fn judge(self, final_value: u64) -> UpdateVerdict {
         let most = self.acknowledged + self.unknown;
         if final_value < self.acknowledged {
             UpdateVerdict::Lost {

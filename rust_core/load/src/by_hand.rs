@@ -7,6 +7,7 @@ use check::Report;
 use locks::{Event, Key, Keys, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
 
 use crate::client::Doing;
+use crate::connection::Caller;
 use crate::control::Control;
 use crate::judge::{Bench, Judge};
 use crate::setup;
@@ -116,14 +117,14 @@ impl Rig {
 
     /// What was sent last is answered.
     pub(crate) fn answered(mut self, reply: Reply) -> Self {
-        let (client, call) = self.thread.unsendable.pop().expect("something was sent");
+        let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
         self.thread.tell(client, self.now, Event::Replied { call, reply });
         self
     }
 
     /// The answer to what was sent last will not come.
     pub(crate) fn loses_its_answer(mut self) -> Self {
-        let (client, call) = self.thread.unsendable.pop().expect("something was sent");
+        let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
         self.thread.tell(client, self.now, Event::Lost { call });
         self
     }

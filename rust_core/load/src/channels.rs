@@ -32,7 +32,7 @@ impl Thread {
             Command::Subscribe { key } => {
                 let connection = self.subscribing_connection(who.client, key);
                 if !self.connections[connection as usize].is_ready() {
-                    self.unsendable.push((who.client, who.call));
+                    self.unsendable.push(who);
                     return;
                 }
                 match self.subscriptions.join(connection, key, who) {
@@ -91,7 +91,7 @@ impl Thread {
     /// A release is published before it is answered, but the answer may be the first to arrive. Who has just given a lock
     /// back would then come before all who wait to hear of it, again and again.
     pub(crate) fn messages_first(&self, ready: &mut [Ready]) {
-        if self.shared.subscribes() {
+        if self.shared.strategy.subscribes() {
             ready.sort_unstable_by_key(|event| !self.subscribes_over(event.connection));
         }
     }

@@ -30,7 +30,7 @@ const BACKLOG_PAUSE: Nanos = Nanos::from_millis(2);
 const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
 
 /// A client, and which of its calls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) client: u32,
     pub(crate) call: CallId,

@@ -25,7 +25,8 @@ impl Thread {
     fn slack(&self) -> Nanos {
         let seven_of_eight_wait = self.outstanding * 8 >= self.clients.len() * 7;
         // What blocks on the server is outstanding, too, and its answer is not about to come.
-        let may_wait = !(self.shared.has_pauses() || self.shared.has_own_connections() || self.shared.subscribes());
+        let strategy = self.shared.strategy;
+        let may_wait = !(self.shared.has_pauses() || strategy.owns_connection() || strategy.subscribes());
         if self.outstanding >= DEEP && seven_of_eight_wait && may_wait {
             SLACK
         } else {

@@ -59,7 +59,7 @@ impl Thread {
         let Caller { client, call } = who;
         let connection = &mut self.connections[index as usize];
         if !connection.is_ready() {
-            self.unsendable.push((client, call));
+            self.unsendable.push(who);
             return;
         }
         let before = connection.out.len();
@@ -84,7 +84,7 @@ impl Thread {
         let now = clock::now();
         self.report_confirmed(now);
         let mut unsendable = std::mem::take(&mut self.unsendable);
-        for (client, call) in unsendable.drain(..) {
+        for Caller { client, call } in unsendable.drain(..) {
             self.tell(client, now, Event::Lost { call });
         }
         if self.unsendable.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use locks::{Key, Nanos};
 
 use crate::client::Doing;
-use crate::connection::Awaited;
+use crate::connection::{Awaited, Caller};
 use crate::thread::Thread;
 
 impl Thread {
@@ -22,7 +22,7 @@ impl Thread {
 
     pub(crate) fn own_connection(&self, client: u32) -> u32 {
         assert!(
-            self.shared.has_own_connections(),
+            self.shared.strategy.owns_connection(),
             "client {client} has no connection of its own"
         );
         self.first_own() + client
@@ -31,19 +31,19 @@ impl Thread {
     /// The client that a connection belongs to.
     pub(crate) fn owner_of(&self, connection: u32) -> Option<u32> {
         let own = connection.checked_sub(self.first_own());
-        own.filter(|_| self.shared.has_own_connections())
+        own.filter(|_| self.shared.strategy.owns_connection())
     }
 
     /// The connection over which a client listens to the channel of a lock: all that share connections listen to one
     /// channel over the same one.
     pub(crate) fn subscribing_connection(&self, client: u32, key: Key) -> u32 {
-        assert!(self.shared.subscribes(), "client {client} does not subscribe");
+        assert!(self.shared.strategy.subscribes(), "client {client} does not subscribe");
         let which = if self.shared.per_client { client } else { key.0 };
         self.first_own() + which % self.per_server
     }
 
     pub(crate) fn subscribes_over(&self, connection: u32) -> bool {
-        self.shared.subscribes() && connection >= self.first_own()
+        self.shared.strategy.subscribes() && connection >= self.first_own()
     }
 
     /// Those who have something on this connection that ends with it, besides their calls, will hear that it closed.
@@ -55,9 +55,9 @@ impl Thread {
 
     /// Whether it makes sense for a client to start.
     pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
-        let owns_one =
-            !self.shared.has_own_connections() || self.connections[self.own_connection(client) as usize].is_ready();
-        let shares_one = !self.shared.shares_connections
+        let owns_one = !self.shared.strategy.owns_connection()
+            || self.connections[self.own_connection(client) as usize].is_ready();
+        let shares_one = !self.shared.strategy.shares_connections()
             || (0..self.targets.len() as u16)
                 .any(|server| self.connections[self.shared_connection(client, server) as usize].is_ready());
         owns_one && shares_one
@@ -66,7 +66,7 @@ impl Thread {
     /// Closes a client's own connection, or the one over which it waits to subscribe, as its lock wishes, and opens it
     /// again at once.
     pub(crate) fn hang_up(&mut self, client: u32, now: Nanos) {
-        let index = if self.shared.subscribes() {
+        let index = if self.shared.strategy.subscribes() {
             self.subscribing_connection(client, self.clients[client as usize].key)
         } else {
             self.own_connection(client)
@@ -91,8 +91,10 @@ impl Thread {
     /// The clients of these calls hear that no answers will come.
     pub(crate) fn lose(&mut self, calls: VecDeque<Awaited>) {
         self.outstanding -= calls.len();
-        self.unsendable
-            .extend(calls.into_iter().map(|awaited| (awaited.client, awaited.call)));
+        let lost = calls
+            .into_iter()
+            .map(|Awaited { client, call, .. }| Caller { client, call });
+        self.unsendable.extend(lost);
     }
 
     /// A command that takes a lock and whose connection was lost may leave a key that nobody can take back before its

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos};
+use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos, Strategy};
 use rustix::thread::CpuSet;
 use wire::KeyNames;
 use wire::postgres::Hashes;
@@ -103,11 +103,11 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             .map(|(stream, chance)| Client::new(AnyLock::new(spec.strategy, Arc::clone(&lock_spec), chance), stream))
             .collect();
         let per_server = match spec.connections {
-            _ if !shared.shares_connections => 0,
+            _ if !spec.strategy.shares_connections() => 0,
             Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
-        let beside = shared.connections_beside(count, per_server);
+        let beside = connections_beside(spec.strategy, count, per_server);
         let connections = (0..spec.servers.len() as u16)
             .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
             .chain((0..beside).map(|_| Connection::new(FIRST_SERVER)))
@@ -156,6 +156,17 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
         });
     }
     Ok(threads)
+}
+
+/// How many connections so many clients have to the first server besides those that they share.
+const fn connections_beside(strategy: Strategy, clients: u32, shared: u32) -> u32 {
+    if strategy.owns_connection() {
+        clients
+    } else if strategy.subscribes() {
+        shared // as many again, to subscribe over
+    } else {
+        0
+    }
 }
 
 /// Room for the keys of each client, where an acquire names several.

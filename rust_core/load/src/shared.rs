@@ -7,25 +7,6 @@ use crate::TrialError;
 use crate::spec::{AfterLease, Connections, KeyOrder, Pace, Poll, TrialSpec};
 use crate::workload::{Keys, Length, Stream};
 
-/// The connections to the first server besides those that clients share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
-    Nothing,
-    EachClients,
-    /// As many again as clients share, to subscribe over.
-    Subscribing,
-}
-
-impl Beside {
-    const fn of(strategy: Strategy) -> Self {
-        match (strategy.owns_connection(), strategy.subscribes()) {
-            (true, _) => Self::EachClients,
-            (false, true) => Self::Subscribing,
-            (false, false) => Self::Nothing,
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) strategy: Strategy,
@@ -45,9 +26,6 @@ pub(crate) struct Shared {
     pub(crate) dies: bool,
     /// How long a key may stay that nobody can take back: the lease in full, or not at all where there is none.
     pub(crate) ttl: Nanos,
-    /// Clients send over connections that they share.
-    pub(crate) shares_connections: bool,
-    beside: Beside,
     /// Each client shares its connections with nobody.
     pub(crate) per_client: bool,
     poll: Poll,
@@ -79,8 +57,6 @@ impl Shared {
             } else {
                 Nanos::ZERO
             },
-            shares_connections: spec.strategy.shares_connections(),
-            beside: Beside::of(spec.strategy),
             per_client: spec.connections == Connections::PerClient,
             poll: spec.poll,
         })
@@ -89,24 +65,6 @@ impl Shared {
     /// Clients hold or think for a while: there are other timers than those of retries.
     pub(crate) fn has_pauses(&self) -> bool {
         !(self.hold.is_zero() && self.think.is_zero())
-    }
-
-    /// Each client has a connection of its own.
-    pub(crate) fn has_own_connections(&self) -> bool {
-        self.beside == Beside::EachClients
-    }
-
-    pub(crate) fn subscribes(&self) -> bool {
-        self.beside == Beside::Subscribing
-    }
-
-    /// How many connections a thread of so many clients has to the first server besides those that they share.
-    pub(crate) const fn connections_beside(&self, clients: u32, shared: u32) -> u32 {
-        match self.beside {
-            Beside::Nothing => 0,
-            Beside::EachClients => clients,
-            Beside::Subscribing => shared,
-        }
     }
 
     pub(crate) fn spins(&self) -> bool {

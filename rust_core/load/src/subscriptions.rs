@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use locks::{CallId, Key};
+use locks::Key;
 
 use crate::connection::Caller;
 
@@ -147,7 +147,7 @@ impl Subscriptions {
 
     /// A connection is closed. Appends its listeners to `cut_off`, and to `lost` the calls of those that waited for the
     /// answer to another one's.
-    pub(crate) fn close(&mut self, connection: u32, cut_off: &mut Vec<u32>, lost: &mut Vec<(u32, CallId)>) {
+    pub(crate) fn close(&mut self, connection: u32, cut_off: &mut Vec<u32>, lost: &mut Vec<Caller>) {
         if let Some(asked) = self.asked.get_mut(&connection) {
             asked.clear();
         }
@@ -156,13 +156,15 @@ impl Subscriptions {
             channel.state = State::Forgotten;
             channel.unanswered = 0;
             cut_off.extend(channel.listeners.drain(..));
-            lost.extend(channel.joining.drain(..).map(|who| (who.client, who.call)));
+            lost.append(&mut channel.joining);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use locks::CallId;
+
     use super::*;
 
     const KEY: Key = Key(3);
@@ -249,7 +251,7 @@ mod tests {
         known.join(8, KEY, client(5));
         let (mut cut_off, mut lost) = (Vec::new(), Vec::new());
         known.close(8, &mut cut_off, &mut lost);
-        assert_eq!((cut_off, lost), (vec![4, 5], vec![(5, CallId(50))]));
+        assert_eq!((cut_off, lost), (vec![4, 5], vec![client(5)]));
         assert!(known.stands(7, KEY), "another connection's");
         assert_eq!(known.join(8, KEY, client(4)), Joined::AsFirst);
         assert_eq!(known.answered(8, true), Some(KEY));

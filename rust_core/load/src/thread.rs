@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use check::ClientId;
-use locks::{Actions, CallId, Keys, Nanos};
+use locks::{Actions, Keys, Nanos};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::LoadError;
 use crate::channels::{Confirmed, Message};
 use crate::client::{Client, ClientFigures};
 use crate::clock;
-use crate::connection::Connection;
+use crate::connection::{Caller, Connection};
 use crate::control::{Control, Stage};
 use crate::dialect::{Encoder, Target};
 use crate::judge::Judge;
@@ -66,7 +66,7 @@ pub(crate) struct Thread {
     /// Clients that start in this round.
     pub(crate) starting: Vec<u32>,
     /// Calls that could not be sent: their clients hear of it in this round.
-    pub(crate) unsendable: Vec<(u32, CallId)>,
+    pub(crate) unsendable: Vec<Caller>,
     /// Clients whose own connection, or subscription, closed: they hear of it in this round, too.
     pub(crate) disconnected: Vec<u32>,
     pub(crate) subscriptions: Subscriptions,
