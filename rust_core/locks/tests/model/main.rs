@@ -123,33 +123,31 @@ proptest! {
     }
 }
 
-/// How many of the first 100 seeds show two believers.
-fn caught(strategy: Strategy, mistake: Mistake) -> usize {
-    caught_among(100, strategy, mistake)
+/// Whether more than three of the first 100 seeds show two believers.
+fn is_caught(strategy: Strategy, mistake: Mistake) -> bool {
+    is_caught_among(100, 4, strategy, mistake)
 }
 
-pub(crate) fn caught_among(seeds: u64, strategy: Strategy, mistake: Mistake) -> usize {
-    (0..seeds)
-        .filter(|&seed| World::run(strategy, mistake, seed).violation.is_some())
-        .count()
+/// Whether so many of the first seeds show two believers. No more worlds are played than it takes to know.
+pub(crate) fn is_caught_among(seeds: u64, enough: usize, strategy: Strategy, mistake: Mistake) -> bool {
+    let shows = |&seed: &u64| World::run(strategy, mistake, seed).violation.is_some();
+    (0..seeds).filter(shows).take(enough).count() == enough
 }
 
 #[test]
 fn the_locks_that_promise_nothing_are_caught() {
-    let found = [Strategy::None, Strategy::Naive].map(|strategy| caught(strategy, Mistake::None));
-    assert!(found[0] > 90 && found[1] > 3, "{found:?}");
+    assert!(is_caught_among(100, 91, Strategy::None, Mistake::None));
+    assert!(is_caught(Strategy::Naive, Mistake::None));
 }
 
 #[test]
 fn a_release_that_does_not_compare_the_token_is_caught() {
-    let found = caught(Strategy::Mutex, Mistake::DeleteWithoutCompare);
-    assert!(found > 3, "in {found} worlds");
+    assert!(is_caught(Strategy::Mutex, Mistake::DeleteWithoutCompare));
 }
 
 #[test]
 fn a_lease_counted_from_the_reply_is_caught() {
-    let found = caught(Strategy::Mutex, Mistake::LeaseFromReply);
-    assert!(found > 3, "in {found} worlds");
+    assert!(is_caught(Strategy::Mutex, Mistake::LeaseFromReply));
 }
 
 #[test]
@@ -162,8 +160,11 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
         (NOTIFY_KEPT, Mistake::DeleteWithoutCompare),
     ] {
         // A hand-off is quick: in few worlds a lease is nearly over when it is heard of.
-        let found = caught_among(200, strategy, mistake);
-        assert!(found > 3, "{mistake:?} of {}: in {found} worlds", strategy.name());
+        assert!(
+            is_caught_among(200, 4, strategy, mistake),
+            "{mistake:?} of {}",
+            strategy.name()
+        );
     }
 }
 
@@ -182,8 +183,9 @@ fn mistakes_in_the_locks_with_a_lease_are_caught() {
         (WRITERS_FIRST, Mistake::OneTooMany),
         (WRITERS_FIRST, Mistake::LeaseFromReply),
     ];
-    let found = cases.map(|(strategy, mistake)| (caught(strategy, mistake), strategy.name(), mistake));
-    assert!(found.iter().all(|&(worlds, ..)| worlds > 3), "{found:?}");
+    for (strategy, mistake) in cases {
+        assert!(is_caught(strategy, mistake), "{mistake:?} of {}", strategy.name());
+    }
 }
 
 #[test]
@@ -191,16 +193,15 @@ fn mistakes_in_the_locks_over_several_servers_are_caught() {
     use Mistake::{DeleteWithoutCompare, LeaseFromReply, RestartWithoutData, ReusedCallIds};
     for name in ["redlock", "multilock"] {
         for mistake in [DeleteWithoutCompare, LeaseFromReply, RestartWithoutData, ReusedCallIds] {
-            let found = caught(over_servers(name), mistake);
-            assert!(found > 0, "{mistake:?} of {name}: in none of the worlds");
+            let found = is_caught_among(100, 1, over_servers(name), mistake);
+            assert!(found, "{mistake:?} of {name}: in none of the worlds");
         }
     }
 }
 
 #[test]
 fn a_lock_of_redisson_that_does_not_look_at_the_time_is_caught() {
-    let found = caught(over_servers("redisson-redlock"), Mistake::None);
-    assert!(found > 3, "in {found} worlds");
+    assert!(is_caught(over_servers("redisson-redlock"), Mistake::None));
 }
 
 #[test]
@@ -210,14 +211,13 @@ fn a_queue_that_is_served_from_its_end_is_caught() {
             .violation
             .is_some()
     };
-    let found = (0..100).filter(overtakes).count();
+    let found = (0..100).filter(overtakes).take(31).count();
     assert!(found > 30, "in {found} worlds");
 }
 
 #[test]
 fn call_ids_that_begin_again_with_each_attempt_are_caught() {
-    let found = caught(Strategy::Mutex, Mistake::ReusedCallIds);
-    assert!(found > 3, "in {found} worlds");
+    assert!(is_caught(Strategy::Mutex, Mistake::ReusedCallIds));
 }
 
 #[test]
@@ -229,12 +229,12 @@ fn the_same_seed_is_the_same_world() {
 }
 
 /// How often each thing happened in the first worlds.
-fn reached(strategy: Strategy) -> BTreeMap<String, u64> {
+fn reached(strategy: Strategy) -> BTreeMap<&'static str, u64> {
     reached_among(100, strategy)
 }
 
-pub(crate) fn reached_among(seeds: u64, strategy: Strategy) -> BTreeMap<String, u64> {
-    let mut reached = BTreeMap::<String, u64>::new();
+pub(crate) fn reached_among(seeds: u64, strategy: Strategy) -> BTreeMap<&'static str, u64> {
+    let mut reached = BTreeMap::new();
     for seed in 0..seeds {
         for (outcome, times) in World::run(strategy, Mistake::None, seed).outcomes {
             *reached.entry(outcome).or_default() += times;

@@ -207,8 +207,8 @@ impl Run {
         }
     }
 
-    pub(crate) fn count(&mut self, what: &str) {
-        *self.outcomes.entry(what.to_owned()).or_default() += 1;
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.outcomes.entry(what).or_default() += 1;
     }
 
     pub(crate) fn strikes(&mut self, percent: u64) -> bool {

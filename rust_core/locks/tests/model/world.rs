@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(crate) lost_update: Option<String>,
     /// The clients that were not granted anything after the faults had ended.
     pub(crate) unserved: Vec<usize>,
-    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) outcomes: BTreeMap<&'static str, u64>,
     pub(crate) trace: u64,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Run {
     pub(crate) mistake: Mistake,
     pub(crate) chance: Chance,
     pub(crate) violation: Option<String>,
-    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) outcomes: BTreeMap<&'static str, u64>,
     pub(crate) trace: DefaultHasher,
 }
 
