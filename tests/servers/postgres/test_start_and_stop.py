@@ -14,12 +14,15 @@ import psycopg
 import pytest
 
 from pybench.errors import ServerError
-from pybench.servers.postgres import PostgresEndpoint, binaries, probe, supervisor
+from pybench.servers.postgres import PostgresEndpoint, PostgresServer, binaries, probe, supervisor
 from pybench.servers.postgres.connecting import connect
+from pybench.servers.postgres.supervisor import SupervisedPostgres
 from pybench.servers.programs import Binary
 from pybench.servers.supervisor import Transport
 from tests.servers.postgres.conftest import processes_of, runs, shared_memory, shared_memory_of
 from tests.waiting import wait_until
+
+Running = tuple[SupervisedPostgres, PostgresServer]
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
@@ -65,14 +68,13 @@ def test_it_takes_as_many_sessions_as_are_asked_for():
     server.stop()
 
 
-def test_other_users_get_neither_at_the_data_nor_at_the_socket():
-    server, _ = supervisor.start(binaries.find("auto"))
+def test_other_users_get_neither_at_the_data_nor_at_the_socket(running: Running):
+    server, _ = running
     data = server.folder / "data"
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (server.folder, data, server.folder / "server.log")}
     socket = stat.S_IMODE(Path(server.endpoint.unix or "").stat().st_mode)
     owner = data.stat().st_uid
     user = Path(f"/proc/{server.pid}").stat().st_uid
-    server.stop()
     assert modes[server.folder] & 0o007 == 0
     assert modes[data] == 0o700
     assert modes[server.folder / "server.log"] == 0o600
@@ -113,21 +115,15 @@ def test_a_tcp_server_listens_on_loopback_only_and_asks_for_its_password(binary:
     assert secret.encode() not in seen
 
 
-def test_a_unix_server_listens_on_no_port():
-    server, _ = supervisor.start(binaries.find("auto"))
-    with connect(server.endpoint) as session:
-        assert session.execute("SHOW listen_addresses").fetchone() == ("",)
-    server.stop()
+def test_a_unix_server_listens_on_no_port(session: psycopg.Connection):
+    assert session.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
-def test_the_log_says_nothing_of_what_a_benchmark_provokes():
-    server, _ = supervisor.start(binaries.find("auto"))
-    with connect(server.endpoint) as session:
-        session.execute("SELECT pg_advisory_unlock(1)")
-        with pytest.raises(psycopg.Error):
-            session.execute("SELECT 1 / 0")
-    log = (server.folder / "server.log").read_text()
-    server.stop()
+def test_the_log_says_nothing_of_what_a_benchmark_provokes(running: Running, session: psycopg.Connection):
+    session.execute("SELECT pg_advisory_unlock(1)")
+    with pytest.raises(psycopg.Error):
+        session.execute("SELECT 1 / 0")
+    log = (running[0].folder / "server.log").read_text()
     assert "ready to accept" in log
     assert "zero" not in log
     assert "WARNING" not in log
