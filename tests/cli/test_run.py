@@ -197,6 +197,8 @@ def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(
     assert run.manifest["status"] == "interrupted"
     assert list(run.trials["status"]) == ["complete", "interrupted"]
     assert (tmp_path / "folder" / "report.html").exists()
+    if number != signal.SIGINT:
+        return  # They leave the same behind, so what goes on from it is tried once.
 
     resumed = pybench("run", "--resume", "folder")
     assert resumed.code == 0
