@@ -140,6 +140,14 @@ def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
     return None
 
 
+def _rows_without_a_table(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
+    if not CATALOGUE[cell.strategy].uses_rows:
+        return None
+    grants = (limits.grants.get(name) for name in parts_of_place(cell.backend))
+    grant = next((grant for grant in grants if grant is not None), None)
+    return grant and f"its rows are those of a table in a schema of its own, which this user may not create; {grant}"
+
+
 def _keys_nobody_chooses(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
     match cell.key_choice.kind:
         case "zipf" if cell.keys == 1:
@@ -269,6 +277,7 @@ _RULES: tuple[Rule, ...] = (
     _idle_threads,
     _connections,
     _sessions,
+    _rows_without_a_table,
     _keys_nobody_chooses,
     _open_loop,
 )

@@ -36,6 +36,8 @@ class Limits:
     """Given backend -> the sessions that its database has left."""
     pooled: Collection[str] = ()
     """Given backends before whose database a pooler stands."""
+    grants: Mapping[str, str] = field(default_factory=dict)
+    """Given backend -> what would let our user create schemas in its database, where it may not."""
     open_files: int | None = None
     """Files that this process may open."""
 
@@ -58,6 +60,7 @@ def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limit
     replicas: dict[str, int] = {}
     sessions: dict[str, Sessions] = {}
     pooled: set[str] = set()
+    grants: dict[str, str] = {}
     for name, server in servers:
         is_given = matrix.backends[name].is_given
         if isinstance(server, Server):
@@ -65,9 +68,19 @@ def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limit
                 maxclients[name] = min(server.facts.maxclients, maxclients.get(name, server.facts.maxclients))
             if is_given and server.facts.replicas is not None:
                 replicas.setdefault(name, server.facts.replicas)
-        elif server.facts.pooled:
+            continue
+        if not server.facts.may_create:
+            grants[name] = server.grant_to_create()
+        if server.facts.pooled:
             # How many clients a pooler takes it does not tell.
             pooled.add(name)
         elif is_given:
             sessions[name] = Sessions(server.facts.sessions_free, server.facts.max_connections, server.facts.limit)
-    return replace(Limits.of_this_machine(), maxclients=maxclients, replicas=replicas, sessions=sessions, pooled=pooled)
+    return replace(
+        Limits.of_this_machine(),
+        maxclients=maxclients,
+        replicas=replicas,
+        sessions=sessions,
+        pooled=pooled,
+        grants=grants,
+    )

@@ -63,6 +63,9 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
     few = facts.sessions_free < FEW_SESSIONS
     hint = f"raise its {facts.limit}, or end other clients" if few else None
     yield Finding(Level.WARN if few else Level.OK, SUBJECT, f"{what}, {free}", hint)
+    if not facts.may_create:
+        message = f"{server.endpoint} does not let {server.endpoint.user} create schemas, which locks of rows need"
+        yield Finding(Level.WARN, SUBJECT, message, server.grant_to_create())
     if facts.settings.get("fsync") is False:
         yield Finding(
             Level.WARN, SUBJECT, f"{server.endpoint} runs with fsync off: it is faster than one that can be relied on"

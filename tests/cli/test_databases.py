@@ -205,6 +205,20 @@ def test_a_wrong_password_is_refused_and_written_nowhere(
         assert not file.is_file() or wrong.encode() not in file.read_bytes(), file
 
 
+def test_a_user_who_may_create_nothing_measures_the_locks_that_need_no_table(
+    pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
+):
+    with ServerPool() as pool, pool.postgres(Given(url_of(database))).session() as session:
+        session.execute("CREATE ROLE bare LOGIN PASSWORD 'b4re'")
+    url = f"postgresql://bare:b4re@127.0.0.1:{database.endpoint.port}/postgres"
+    answer = pybench("run", "-s", "pg-advisory", "-s", "pg-row", *QUICK, "--postgres", url, "--out", "folder")
+    assert answer.code == 0, answer.err
+    assert 'may not create; GRANT CREATE ON DATABASE "postgres" TO "bare"' in " ".join(answer.err.split())
+    trials = load(tmp_path / "folder").trials
+    assert (set(trials["strategy"]), set(trials["verdict"])) == ({"pg-advisory"}, {"SAFE"})
+    assert "bare create schemas" in " ".join(pybench("doctor", "--postgres", url).out.split())
+
+
 def test_clients_that_share_a_session_are_unsafe_and_break_no_promise(pybench: Pybench, tmp_path: Path):
     lock = "pg-advisory(session=shared, wait=try)"
     answer = pybench("run", "-s", lock, "--concurrency", "8", "--hold", "1ms", *QUICK, "--out", "folder")

@@ -77,6 +77,13 @@ def test_more_sessions_than_a_given_database_has_left_are_refused_with_both_numb
     }
 
 
+def test_where_no_table_can_be_made_locks_without_rows_can_be_measured_all_the_same():
+    grant = 'GRANT CREATE ON DATABASE "d" TO "ann"'
+    told = reasons(Limits(grants={"postgres": grant}), strategy="mutex,pg-advisory,pg-row,layered", **GIVEN)
+    reason = f"its rows are those of a table in a schema of its own, which this user may not create; {grant}"
+    assert told == {"pg-row": reason, "layered": reason}
+
+
 def test_more_sessions_than_a_database_of_ours_takes_are_refused():
     assert reasons(strategy="pg-row", concurrency="1000,1001") == {
         "pg-row concurrency=1001": "one for each client of pg-row opens 1,001 sessions, a Postgres that pybench starts "

@@ -70,6 +70,8 @@ class PostgresFacts:
     """Those that our user could open now."""
     limit: str
     """The name of what lets it open no more."""
+    may_create: bool
+    """Whether our user may create schemas: locks of rows have a table."""
     settings: Mapping[str, Setting]
     """Those that matter, as they are for a new session: units at the ends of the names."""
 
@@ -97,11 +99,6 @@ def _facts(endpoint: PostgresEndpoint, opened: Session, peer: str | None) -> Pos
         raise ServerError(f"{endpoint} is Postgres {version}, which is too old", hint=f"give one of {OLDEST} or later")
     if standby:
         raise ServerError(f"{endpoint} is a standby: it takes no locks", hint="give its primary")
-    if not may_create:
-        raise ServerError(
-            f"{endpoint} does not let {endpoint.user} create schemas",
-            hint=f'GRANT CREATE ON DATABASE "{endpoint.database}" TO "{endpoint.user}"',
-        )
     if read_only:
         raise ServerError(
             f"{endpoint} lets {endpoint.user} read only: default_transaction_read_only is on",
@@ -124,6 +121,7 @@ def _facts(endpoint: PostgresEndpoint, opened: Session, peer: str | None) -> Pos
         max_connections=most,
         sessions_free=max(0, limit) if has_own_limit else free,
         limit="CONNECTION LIMIT of the user or the database" if has_own_limit else "max_connections",
+        may_create=may_create,
         settings=settings,
     )
 

@@ -37,6 +37,10 @@ class PostgresServer(Answered[PostgresEndpoint, PostgresFacts]):
             "database": self.endpoint.database,
         }
 
+    def grant_to_create(self) -> str:
+        """The statement that would let its user create schemas."""
+        return f'GRANT CREATE ON DATABASE "{self.endpoint.database}" TO "{self.endpoint.user}"'
+
     def connect(self, *, name: str = NAME, seconds: float = ANSWER_S) -> Session:
         """A session of its own, each statement a transaction; whoever asks for it closes it.
 
