@@ -143,9 +143,10 @@ def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
 def _rows_without_a_table(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     if not CATALOGUE[cell.strategy].uses_rows:
         return None
-    grants = (limits.grants.get(name) for name in parts_of_place(cell.backend))
-    grant = next((grant for grant in grants if grant is not None), None)
-    return grant and f"its rows are those of a table in a schema of its own, which this user may not create; {grant}"
+    lacking = [limits.grants[name] for name in parts_of_place(cell.backend) if name in limits.grants]
+    if not lacking:
+        return None
+    return f"its rows are those of a table in a schema of its own, which this user may not create; {lacking[0]}"
 
 
 def _keys_nobody_chooses(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:

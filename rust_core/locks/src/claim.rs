@@ -11,8 +11,8 @@ pub(crate) struct Claim {
 
 /// What is held, and how long its holder may believe.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grant {
-    pub(crate) claim: Claim,
+pub(crate) struct Grant<C = Claim> {
+    pub(crate) claim: C,
     pub(crate) until: Nanos,
 }
 

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 use crate::backoff::{Backoff, Next};
 use crate::calls::{Calls, Effect, Wait, wait};
+use crate::claim;
+use crate::kept::Renewable;
 use crate::recipe::{Answer, Claim, Recipe, Was};
 use crate::{
     Actions, CallId, Chance, Command, ErrorKind, Event, Fence, Key, Lasts, LockMachine, Mode, Nanos, Outcome, Reply,
@@ -49,12 +51,7 @@ enum State {
     GivingBack(Unanswered, ScriptForm, Why),
 }
 
-/// What is held, and how long its holder may believe.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grant {
-    pub(crate) claim: Claim,
-    pub(crate) until: Nanos,
-}
+pub(crate) type Grant = claim::Grant<Claim>;
 
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {

@@ -21,6 +21,7 @@
 use std::sync::Arc;
 
 use crate::calls::{Effect, Wait, wait};
+use crate::kept::Renewable;
 use crate::leased::{Grant, Leased};
 use crate::recipe::{Answer, Claim, Recipe, Was};
 use crate::{

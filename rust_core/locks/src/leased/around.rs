@@ -19,16 +19,6 @@ impl<R: Recipe> Leased<R> {
         }
     }
 
-    /// What is held was renewed.
-    pub(crate) fn prolong(&mut self, until: Nanos) {
-        match &mut self.state {
-            State::Held(grant) => grant.until = until,
-            State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
-                unreachable!("prolonged, but nothing is held")
-            }
-        }
-    }
-
     /// Gives back what is held and that nobody was told of: its lease was as good as over when it could be used. Then
     /// goes on as after any grant that came too late.
     pub(crate) fn reject(&mut self, now: Nanos, out: &mut Actions) {
@@ -38,12 +28,6 @@ impl<R: Recipe> Leased<R> {
                 unreachable!("rejected, but nothing is held")
             }
         }
-    }
-
-    pub(crate) fn send(&mut self, command: Command, out: &mut Actions) -> CallId {
-        let call = self.fresh_call();
-        out.send_over(R::LANE, call, SERVER, command);
-        call
     }
 
     /// For a command that it knows nothing of: the calls of one client have one numbering.
@@ -62,20 +46,26 @@ impl<R: Recipe> Renewable for Leased<R> {
     }
 
     fn granted(&self) -> Option<claim::Grant> {
-        self.held().map(|Grant { claim, until }| claim::Grant {
-            claim: claim::Claim {
-                key: claim.key,
-                token: claim.token,
-            },
+        let Grant { claim, until } = self.held()?;
+        let (key, token) = (claim.key, claim.token);
+        Some(claim::Grant {
+            claim: claim::Claim { key, token },
             until,
         })
     }
 
     fn prolong(&mut self, until: Nanos) {
-        Self::prolong(self, until);
+        match &mut self.state {
+            State::Held(grant) => grant.until = until,
+            State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
+                unreachable!("prolonged, but nothing is held")
+            }
+        }
     }
 
     fn send(&mut self, command: Command, out: &mut Actions) -> CallId {
-        Self::send(self, command, out)
+        let call = self.fresh_call();
+        out.send_over(R::LANE, call, SERVER, command);
+        call
     }
 }
