@@ -3,14 +3,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use locks::Reply;
-use wire::postgres::{Answers, Block, Broken};
+use wire::postgres::{Block, Broken};
+
+#[path = "../../tests/postgres/pieces.rs"]
+mod pieces;
+
+use pieces::read_in_pieces;
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
     let (which, piece, bytes) = input;
     let block = [Some(Block::Commits), Some(Block::Other), None][usize::from(which % 3)];
-    let whole = read(bytes, bytes.len().max(1), block);
-    let pieces = read(bytes, usize::from(piece).max(1), block);
+    let whole = read_in_pieces(bytes, &[bytes.len().max(1)], block);
+    let pieces = read_in_pieces(bytes, &[usize::from(piece).max(1)], block);
     assert_eq!(whole.0, pieces.0);
     // An error shows the bytes that had come by then: only its kind can be the same.
     let kind = |broken: &Broken| match broken {
@@ -24,26 +28,3 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
         assert!(text.chars().count() < 400, "{text}");
     }
 });
-
-/// The replies in `bytes`, which come so many at a time, and how the session ended, if it did.
-fn read(bytes: &[u8], piece: usize, block: Option<Block>) -> (Vec<Reply>, Option<Broken>) {
-    let mut answers = Answers::default();
-    let (mut come, mut used, mut replies) = (0, 0, Vec::new());
-    while come < bytes.len() {
-        come = (come + piece).min(bytes.len());
-        loop {
-            match answers.parse(&bytes[used..come], block) {
-                Ok((length, reply)) => {
-                    used += length;
-                    assert!(used <= come);
-                    match reply {
-                        Some(reply) => replies.push(reply),
-                        None => break,
-                    }
-                }
-                Err(broken) => return (replies, Some(broken)),
-            }
-        }
-    }
-    (replies, None)
-}

@@ -3,5 +3,6 @@
 mod answers;
 mod blocks;
 mod logins;
+mod pieces;
 mod properties;
 mod words;

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use wire::postgres::{Answers, Block, Broken, LogIn, LogInPlan, Prepare, Progress};
 
 use crate::blocks::spec;
+use crate::pieces::read_in_pieces;
 use crate::words::{answer, bound, complete, error, message, notice, parameter, ready, row};
 
 /// An answer, and what it is.
@@ -34,31 +35,6 @@ fn answers() -> impl Strategy<Value = (Vec<u8>, Reply)> {
         let before = if noticed { notice() } else { Vec::new() };
         ([before, bytes].concat(), reply)
     })
-}
-
-/// The bytes as they might come, in pieces, each read with what the last left over. What was read, and how the session
-/// ended, if it did.
-fn read_in_pieces(bytes: &[u8], lengths: &[usize]) -> (Vec<Reply>, Option<Broken>) {
-    let mut answers = Answers::default();
-    let mut lengths = lengths.iter().cycle();
-    let (mut come, mut used, mut replies) = (0, 0, Vec::new());
-    while come < bytes.len() {
-        come = (come + lengths.next().unwrap()).min(bytes.len());
-        loop {
-            match answers.parse(&bytes[used..come], Some(Block::Other)) {
-                Ok((length, reply)) => {
-                    used += length;
-                    assert!(used <= come);
-                    match reply {
-                        Some(reply) => replies.push(reply),
-                        None => break,
-                    }
-                }
-                Err(broken) => return (replies, Some(broken)),
-            }
-        }
-    }
-    (replies, None)
 }
 
 fn nearly_answers() -> impl Strategy<Value = Vec<u8>> {
@@ -92,13 +68,13 @@ proptest! {
     ) {
         let bytes: Vec<u8> = all.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let expected: Vec<Reply> = all.iter().map(|(_, reply)| *reply).collect();
-        prop_assert_eq!(read_in_pieces(&bytes, &lengths), (expected, None));
+        prop_assert_eq!(read_in_pieces(&bytes, &lengths, Some(Block::Other)), (expected, None));
     }
 
     #[test]
     fn a_verdict_does_not_depend_on_how_the_bytes_come(bytes in nearly_answers(), lengths in lengths()) {
-        let (whole, broken) = read_in_pieces(&bytes, &[bytes.len().max(1)]);
-        let (pieces, same) = read_in_pieces(&bytes, &lengths);
+        let (whole, broken) = read_in_pieces(&bytes, &[bytes.len().max(1)], Some(Block::Other));
+        let (pieces, same) = read_in_pieces(&bytes, &lengths, Some(Block::Other));
         prop_assert_eq!(whole, pieces);
         // What is shown of the bytes is what had come by then.
         let kind = |broken: Option<Broken>| broken.map(|broken| std::mem::discriminant(&broken));
