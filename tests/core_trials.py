@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from pybench import _core
 from pybench.servers import Server
 
 if TYPE_CHECKING:
@@ -59,6 +62,19 @@ def trial_spec_of(servers: Sequence[Mapping[str, Any]], **fields: object) -> Tri
     }
     # Of fields that are said by name the type checker cannot know the types.
     return cast("TrialSpec", spec | fields)
+
+
+@contextlib.contextmanager
+def running(spec: TrialSpec) -> Iterator[Any]:
+    """A trial in a thread of its own; at the end it is waited for, and whoever does not want to wait stops it."""
+    # With its result, which it has in the end, as `Any`: no test asks whether it is there.
+    trial: Any = _core.Trial(spec)
+    thread = threading.Thread(target=trial.run)
+    thread.start()
+    try:
+        yield trial
+    finally:
+        thread.join()
 
 
 def fixed(milliseconds: float) -> dict[str, Any]:

@@ -3,7 +3,6 @@ has a lock whose holder is gone."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from tests.benchmarks import pgbench
 from tests.benchmarks import references as ref
 from tests.benchmarks.references import Figure
 from tests.benchmarks.sample import Goal, Sample
-from tests.core_trials import MS, fixed, trial_spec_of
+from tests.core_trials import MS, fixed, running, trial_spec_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +140,12 @@ def _running(servers: list[dict[str, Any]], **fields: Any) -> Iterator[tuple[_co
             "max_wait_ns": 9_000 * MS,
         },
     }
-    trial = _core.Trial(trial_spec_of(servers, **{**asked, **fields}))
-    thread = threading.Thread(target=trial.run)
-    thread.start()
-    while trial.progress().phase != "measuring":
-        time.sleep(0.001)
-    began_ns = time.monotonic_ns() - trial.progress().elapsed_ns
-    time.sleep(0.02)
-    try:
+    with running(trial_spec_of(servers, **{**asked, **fields})) as trial:
+        while trial.progress().phase != "measuring":
+            time.sleep(0.001)
+        began_ns = time.monotonic_ns() - trial.progress().elapsed_ns
+        time.sleep(0.02)
         yield trial, began_ns
-    finally:
-        thread.join()
 
 
 DATABASE_CASES = (database, holder_gone)

@@ -170,8 +170,7 @@ def time_to_free_ms(server: Server, name: str) -> float:
     if name == "replicated":
         servers = [ref.with_a_replica()]
     elif "redlock" in name:
-        with ref.as_in_a_run(5) as five:
-            servers = ref.specs(five)
+        servers = ref.specs(ref.servers_of_a_run(5))
     args: dict[str, Any] = {"nodes": len(servers)} if "redlock" in name or "multilock" in name else {}
     if name == "semaphore":
         args["permits"] = 1

@@ -163,27 +163,31 @@ _LIKE: list[binaries.Binary] = []
 
 
 def more_like(binary: binaries.Binary) -> None:
-    """What `as_in_a_run` is to start."""
+    """What `servers_of_a_run` is to start."""
     _LIKE[:] = [binary]
+
+
+def servers_of_a_run(count: int) -> list[Server]:
+    """`count` independent servers as `pybench run` starts and places them, on Unix sockets; started when first needed.
+
+    Server and driver have cores of their own where there are enough, else the kernel decides.
+    """
+    placement = place(_CORES, threads=1, servers=count)
+    started = _SETS.setdefault(count, [])
+    while len(started) < count:
+        supervised, facts = supervisor.start(_LIKE[0], cores=placement.servers or _CORES)
+        started.append((supervised, Server(supervised.endpoint, facts, _LIKE[0].source, supervised.pid)))
+    return [server for _, server in started]
 
 
 @contextmanager
 def as_in_a_run(count: int) -> Iterator[list[Server]]:
-    """`count` independent servers as `pybench run` starts them, and this thread placed as its driver is.
-
-    They listen on Unix sockets; server and driver have cores of their own where there are enough, else the kernel
-    decides. Started when first needed.
-    """
-    placement = place(_CORES, threads=1, servers=count)
-    if count not in _SETS:
-        _SETS[count] = []
-        for _ in range(count):
-            supervised, facts = supervisor.start(_LIKE[0], cores=placement.servers or _CORES)
-            _SETS[count].append((supervised, Server(supervised.endpoint, facts, _LIKE[0].source, supervised.pid)))
+    """`servers_of_a_run`, and this thread placed as the driver of that run is."""
+    servers = servers_of_a_run(count)
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, placement.drivers or _CORES)
+    os.sched_setaffinity(0, place(_CORES, threads=1, servers=count).drivers or _CORES)
     try:
-        yield [server for _, server in _SETS[count]]
+        yield servers
     finally:
         os.sched_setaffinity(0, before)
 
@@ -210,7 +214,7 @@ def with_a_replica() -> dict[str, Any]:
 
 
 def stop_more() -> None:
-    """Ends what `as_in_a_run` and `with_a_replica` started."""
+    """Ends what `servers_of_a_run` and `with_a_replica` started."""
     _POOL.close()
     while _SETS:
         for supervised, _ in _SETS.popitem()[1]:

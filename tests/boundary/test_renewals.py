@@ -3,57 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import redis
 
-from pybench import _core
-from tests.core_trials import MS, fixed, trial_spec
+from pybench.servers import Server
+from tests.core_trials import MS, fixed, running, trial_spec
 from tests.redis_client import connect
+from tests.waiting import wait_until
 
 TTL_MS = 600
 HOLD_MS = 1_500
 """Two and a half leases, of which each is renewed three times."""
 CLIENTS = 4
 CHANNEL = "kept:{0}:channel"
-WITHIN_S = 10
 
 
-@contextlib.contextmanager
-def running(server: Any, **fields: object) -> Iterator[Any]:  # noqa: ANN401 - the session's server, a core trial
+def keeping(server: Server, **fields: object) -> contextlib.AbstractContextManager[Any]:
     """A trial of `notify` on one key; at the end it is waited for."""
-    trial: Any = _core.Trial(
-        trial_spec(
-            server,
-            **{
-                "strategy": "notify",
-                "args": {"renew": "ttl/3"},
-                "key_prefix": "kept:",
-                "concurrency": CLIENTS,
-                "hold": fixed(HOLD_MS),
-                "ttl_ms": TTL_MS,
-                "warmup_ns": 0,
-                "duration_ns": 30_000 * MS,
-                **fields,
-            },
-        )
-    )
-    thread = threading.Thread(target=trial.run)
-    thread.start()
-    try:
-        yield trial
-    finally:
-        thread.join()
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
+    asked = {
+        "strategy": "notify",
+        "args": {"renew": "ttl/3"},
+        "key_prefix": "kept:",
+        "concurrency": CLIENTS,
+        "hold": fixed(HOLD_MS),
+        "ttl_ms": TTL_MS,
+        "warmup_ns": 0,
+        "duration_ns": 30_000 * MS,
+    }
+    return running(trial_spec(server, **{**asked, **fields}))
 
 
 def looks_in_vain(user: redis.Redis) -> int:
@@ -64,7 +42,7 @@ def looks_in_vain(user: redis.Redis) -> int:
 def test_a_hold_of_several_leases_is_kept_and_those_who_wait_ask_once_in_each(server):
     with connect(server.endpoint) as user:
         user.config_resetstat()
-        with running(server, duration_ns=(HOLD_MS - 100) * MS) as trial:
+        with keeping(server, duration_ns=(HOLD_MS - 100) * MS) as trial:
             pass
         looks = looks_in_vain(user)
         assert not user.exists("kept:{0}")
@@ -79,7 +57,7 @@ def test_a_hold_of_several_leases_is_kept_and_those_who_wait_ask_once_in_each(se
 
 
 def test_without_renewals_such_a_hold_outlasts_its_lease(server):
-    with running(server, args={}, duration_ns=(HOLD_MS - 100) * MS, hold=fixed(HOLD_MS)) as trial:
+    with keeping(server, args={}, duration_ns=(HOLD_MS - 100) * MS, hold=fixed(HOLD_MS)) as trial:
         pass
     totals = trial.result.totals
     assert totals["renewals"] == 0
@@ -92,9 +70,9 @@ def test_a_holder_that_dies_after_renewals_leaves_no_more_than_one_lease(server)
     dead = {"hold": fixed(60_000), "concurrency": 1, "duration_ns": 2 * TTL_MS * MS, "dies": True}
     waiting = {"hold": fixed(0), "concurrency": 1}
     with connect(server.endpoint) as user, contextlib.ExitStack() as stack:
-        holder = stack.enter_context(running(server, **dead))
+        holder = stack.enter_context(keeping(server, **dead))
         wait_until(lambda: user.exists("kept:{0}") == 1, "it is held")
-        waiter = stack.enter_context(running(server, **waiting))
+        waiter = stack.enter_context(keeping(server, **waiting))
         stack.callback(waiter.stop)
         wait_until(lambda: user.pubsub_numsub(CHANNEL)[0][1] > 0, "somebody waits")
         wait_until(lambda: holder.result is not None, "the holder dies")
