@@ -112,6 +112,26 @@ def test_a_wait_that_ends_just_as_it_is_granted_leaves_no_lock_that_nobody_holds
     wait_until(lambda: nothing_is_left(postgres), "no lock is left")
 
 
+CANCEL_WAITERS = """
+SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'watched' AND wait_event_type = 'Lock'
+"""
+
+
+@pytest.mark.parametrize(("name", "args"), [*BY_SESSION[::2], BY_SESSION[3]])
+def test_a_wait_that_somebody_cancels_is_over_and_no_error(postgres: Database, name, args):
+    # What Postgres says, too, of a wait whose limit passes just as it is granted.
+    asked: dict[str, Any] = {"strategy": name, "args": args, "keys": 1, "hold": fixed(20), "warmup_ns": 0}
+    cancelled = 0
+    with Watched(postgres, **asked) as watched, postgres.connect() as session:
+        while cancelled < 50:
+            cancelled += len(session.execute(CANCEL_WAITERS).fetchall())
+        totals = watched.totals()
+    # A signal may come when the wait it was meant for is over.
+    assert 30 < totals["timeouts"] <= cancelled
+    assert totals["double_grants"] == totals["errors"] == 0
+    wait_until(lambda: nothing_is_left(postgres), "no lock is left")
+
+
 @pytest.mark.parametrize("order", ["random", "sorted"])
 def test_rows_that_are_locked_crosswise_are_a_conflict_and_tried_again(postgres: Database, order):
     postgres.make_table(3)

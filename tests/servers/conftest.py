@@ -25,8 +25,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What surrounds the trials of a run, in less time: for runs that are not about figures."""
     for name, ms in (("CONTROL_NS", 60), ("BASELINE_NS", 20), ("BASELINE_WARMUP_NS", 5)):
         monkeypatch.setattr(control, name, ms * MS)
-    monkeypatch.setattr(trials, "PATIENCE_NS", 50 * MS)
-    monkeypatch.setattr(trials, "REST_NS", 200 * MS)
+    monkeypatch.setattr(trials, "PATIENCE_NS", 500 * MS)
+    monkeypatch.setattr(trials, "REST_NS", 1_000 * MS)
     monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
     monkeypatch.setattr(runner, "PARTING_S", 0.2)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pybench import job
+from pybench import job, trials
 from pybench.exits import Exit
 from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
@@ -148,7 +148,9 @@ def test_a_given_server_that_is_restarted_under_its_holders_is_no_measurement(gi
     assert "was restarted while it was being measured" in message
 
 
-def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_path: Path):
+def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(trials, "PATIENCE_NS", 50_000_000)
+
     def hang() -> None:
         # Longer than clients wait for an answer, and shorter than the trial.
         os.kill(given.pid, signal.SIGSTOP)

@@ -61,9 +61,10 @@ impl Effect {
 }
 
 /// Whether an error of a database says that a statement met others, and that nothing of it is left: it can be tried again.
+/// One that was cancelled has waited for them: nothing else of a statement about one row takes long.
 pub(crate) const fn is_conflict(kind: ErrorKind) -> bool {
     match kind {
-        ErrorKind::Serialization | ErrorKind::Deadlock | ErrorKind::LockNotAvailable => true,
+        ErrorKind::Serialization | ErrorKind::Deadlock | ErrorKind::LockNotAvailable | ErrorKind::Canceled => true,
         ErrorKind::NoScript
         | ErrorKind::ReadOnly
         | ErrorKind::Loading
@@ -71,7 +72,6 @@ pub(crate) const fn is_conflict(kind: ErrorKind) -> bool {
         | ErrorKind::OutOfMemory
         | ErrorKind::WrongType
         | ErrorKind::NoAuth
-        | ErrorKind::Canceled
         | ErrorKind::InFailedTransaction
         | ErrorKind::TooManyConnections
         | ErrorKind::SessionEnded

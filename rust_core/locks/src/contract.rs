@@ -220,7 +220,7 @@ pub enum ErrorKind {
     Deadlock,
     /// 55P03: `NOWAIT`, or `lock_timeout` passed.
     LockNotAvailable,
-    /// 57014: cancelled, or `statement_timeout` passed.
+    /// 57014: cancelled, or `statement_timeout` passed, or `lock_timeout` just as the lock was granted.
     Canceled,
     /// 25P02, and a `COMMIT` that was answered with `ROLLBACK`.
     InFailedTransaction,

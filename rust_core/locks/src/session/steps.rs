@@ -72,7 +72,9 @@ impl<L: InSession> BySession<L> {
     /// point at which it was to give up and the grant can fall together.
     fn failed(&mut self, now: Nanos, kind: ErrorKind, out: &mut Actions) {
         match kind {
-            ErrorKind::LockNotAvailable if self.lock.blocks() => {
+            // Cancelled: by an administrator, by a limit of the server, or by our own limit where it passed just as the
+            // lock came, of which Postgres tells no more than that. All that takes time here is the wait.
+            ErrorKind::LockNotAvailable | ErrorKind::Canceled if self.lock.blocks() => {
                 self.undo_and_settle(now, Outcome::Refused(Refusal::TimedOut), out);
             }
             ErrorKind::LockNotAvailable => self.undo(now, self.lock.undo(self.mode), Then::Again, out),

@@ -136,10 +136,11 @@ impl Locks {
         let Waiting { wanted, .. } = self.waiting.remove(at);
         self.held.push(wanted);
         self.served += 1;
-        let reply = if self.served.is_multiple_of(7) {
-            Reply::Error(ErrorKind::LockNotAvailable)
-        } else {
-            wanted.answer(Wait::Block)
+        let reply = match self.served % 14 {
+            7 => Reply::Error(ErrorKind::LockNotAvailable),
+            // What Postgres tells when the limit has passed and the wait is over when it looks.
+            0 => Reply::Error(ErrorKind::Canceled),
+            _ => wanted.answer(Wait::Block),
         };
         Some((wanted.by, reply))
     }

@@ -2,7 +2,7 @@
 
 use locks::{ErrorKind, Mode, Outcome, Refusal, Reply, Scope, Session, Spec, Statement, Strategy, Wait};
 
-use crate::postgres::{OTHER_ERRORS, sql};
+use crate::postgres::{OTHER_ERRORS, WAITED_OUT, sql};
 use crate::words::{KEY, PATIENCE_MS, Script, every_10_ms, one_attempt};
 
 pub(crate) fn script(scope: Scope, wait: Wait, spec: Spec) -> Script {
@@ -170,37 +170,41 @@ fn a_refused_transaction_is_ended_before_the_pause() {
 
 #[test]
 fn a_wait_that_the_server_ended_unlocks_what_may_have_come_with_the_error() {
-    let ended = || {
-        waiting()
-            .at(5_000)
-            .error("lock", ErrorKind::LockNotAvailable)
-            .expect_own_sql("unlock", Statement::AdvisoryUnlock, [0, 0])
-    };
-    // It had not come; and it had.
-    for answer in [Reply::Int(0), Reply::Int(1)] {
+    for kind in WAITED_OUT {
+        let ended = || {
+            waiting()
+                .at(5_000)
+                .error("lock", kind)
+                .expect_own_sql("unlock", Statement::AdvisoryUnlock, [0, 0])
+        };
+        // It had not come; and it had.
+        for answer in [Reply::Int(0), Reply::Int(1)] {
+            ended()
+                .reply("unlock", answer)
+                .expect(Outcome::Refused(Refusal::TimedOut));
+        }
+        ended().lose("unlock").expect(Outcome::Unknown);
+        ended().sleep().expect_hang_up().expect(Outcome::Unknown);
         ended()
-            .reply("unlock", answer)
-            .expect(Outcome::Refused(Refusal::TimedOut));
+            .error("unlock", ErrorKind::Other)
+            .expect_hang_up()
+            .expect(Outcome::Failed(ErrorKind::Other));
     }
-    ended().lose("unlock").expect(Outcome::Unknown);
-    ended().sleep().expect_hang_up().expect(Outcome::Unknown);
-    ended()
-        .error("unlock", ErrorKind::Other)
-        .expect_hang_up()
-        .expect(Outcome::Failed(ErrorKind::Other));
 }
 
 #[test]
 fn a_transaction_whose_wait_the_server_ended_is_rolled_back() {
-    script(Scope::Transaction, Wait::Block, every_10_ms())
-        .acquire()
-        .expect_send_over("lock", true)
-        .expect_wake_at_ms(5_000 + PATIENCE_MS)
-        .at(5_000)
-        .error("lock", ErrorKind::LockNotAvailable)
-        .expect_own_sql("rollback", Statement::Rollback, [0, 0])
-        .reply("rollback", Reply::Ok)
-        .expect(Outcome::Refused(Refusal::TimedOut));
+    for kind in WAITED_OUT {
+        script(Scope::Transaction, Wait::Block, every_10_ms())
+            .acquire()
+            .expect_send_over("lock", true)
+            .expect_wake_at_ms(5_000 + PATIENCE_MS)
+            .at(5_000)
+            .error("lock", kind)
+            .expect_own_sql("rollback", Statement::Rollback, [0, 0])
+            .reply("rollback", Reply::Ok)
+            .expect(Outcome::Refused(Refusal::TimedOut));
+    }
 }
 
 #[test]
@@ -253,6 +257,9 @@ fn an_error_is_an_outcome_once_nothing_is_left_of_the_attempt() {
             .expect_own_sql("unlock", Statement::AdvisoryUnlock, [0, 0])
             .reply("unlock", Reply::Int(0))
             .expect(Outcome::Failed(kind));
+    }
+    // What does not wait was cancelled by somebody.
+    for kind in OTHER_ERRORS.into_iter().chain([ErrorKind::Canceled]) {
         trying_in_transaction()
             .error("try", kind)
             .expect_own_sql("rollback", Statement::Rollback, [0, 0])
@@ -274,7 +281,7 @@ fn an_error_is_an_outcome_once_nothing_is_left_of_the_attempt() {
 
 #[test]
 fn a_release_that_cannot_be_trusted_ends_the_session() {
-    for kind in OTHER_ERRORS {
+    for kind in OTHER_ERRORS.into_iter().chain([ErrorKind::Canceled]) {
         releasing()
             .error("unlock", kind)
             .expect_hang_up()

@@ -101,6 +101,7 @@ fn a_writer_in_the_way_is_a_refusal_too() {
         ErrorKind::Serialization,
         ErrorKind::Deadlock,
         ErrorKind::LockNotAvailable,
+        ErrorKind::Canceled,
     ] {
         asking(every_10_ms())
             .error("take", kind)
@@ -109,7 +110,7 @@ fn a_writer_in_the_way_is_a_refusal_too() {
             .expect_take("second", LEASE_MS)
             .expect_attempts(2);
     }
-    for kind in [ErrorKind::Canceled, ErrorKind::TooManyConnections, ErrorKind::ReadOnly] {
+    for kind in [ErrorKind::TooManyConnections, ErrorKind::ReadOnly] {
         asking(every_10_ms()).error("take", kind).expect(Outcome::Failed(kind));
     }
 }

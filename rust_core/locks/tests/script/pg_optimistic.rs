@@ -47,6 +47,7 @@ fn the_work_is_done_again_after_a_pause_as_the_next_attempt() {
         Reply::Error(ErrorKind::Serialization),
         Reply::Error(ErrorKind::Deadlock),
         Reply::Error(ErrorKind::LockNotAvailable),
+        Reply::Error(ErrorKind::Canceled),
     ];
     for reply in in_the_way {
         writing()

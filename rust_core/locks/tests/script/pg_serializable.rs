@@ -43,6 +43,7 @@ fn a_conflict_is_rolled_back_before_the_work_is_done_again() {
         ErrorKind::Serialization,
         ErrorKind::Deadlock,
         ErrorKind::LockNotAvailable,
+        ErrorKind::Canceled,
     ] {
         let conflicted = || writing().error("write", kind).expect_rollback();
         conflicted()

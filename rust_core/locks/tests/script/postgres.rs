@@ -7,8 +7,8 @@ use crate::words::{KEY, Script};
 /// Of a row.
 pub(crate) const ROW: Reply = Reply::Int(0);
 
-/// All kinds of error but those that say that others were in the way, or that the session has ended.
-pub(crate) const OTHER_ERRORS: [ErrorKind; 12] = [
+/// All kinds of error but those that can say that others were in the way, or that the session has ended.
+pub(crate) const OTHER_ERRORS: [ErrorKind; 11] = [
     ErrorKind::NoScript,
     ErrorKind::ReadOnly,
     ErrorKind::Loading,
@@ -16,12 +16,14 @@ pub(crate) const OTHER_ERRORS: [ErrorKind; 12] = [
     ErrorKind::OutOfMemory,
     ErrorKind::WrongType,
     ErrorKind::NoAuth,
-    ErrorKind::Canceled,
     ErrorKind::InFailedTransaction,
     ErrorKind::TooManyConnections,
     ErrorKind::Other,
     ErrorKind::Unexpected,
 ];
+
+/// How the server says that a wait is over: usually, and where its limit passed just as the lock was granted.
+pub(crate) const WAITED_OUT: [ErrorKind; 2] = [ErrorKind::LockNotAvailable, ErrorKind::Canceled];
 
 pub(crate) const fn sql(statement: Statement, key: Key, numbers: [u64; 2]) -> Command {
     Command::Sql {
