@@ -6,7 +6,8 @@ that it started are ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -154,7 +155,7 @@ def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None =
     require_core()
     begun: list[RunFolder] = []
     try:
-        with Interrupts() as interrupts:
+        with _open_files(), Interrupts() as interrupts:
             return _carried_out(job, watch or Silent(), consent, interrupts, begun)
     except KeyboardInterrupt as insisted:
         if begun:
@@ -217,7 +218,6 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
     from pybench.placement import placement_of
     from pybench.plan import make_plan
 
-    _raise_file_limit()
     first = make_plan(matrix, Limits.of_this_machine())
     first.require_cells()
     placement = placement_of(matrix, first.cells)
@@ -229,13 +229,20 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
     return plan, placement, [server for _, server in by_backend]
 
 
-def _raise_file_limit() -> None:
-    """Let this process open as many connections as it may; the plan has refused the cells that want more."""
+@contextmanager
+def _open_files() -> Iterator[None]:
+    """Let this process open as many connections as it may, for so long; the plan refuses the cells that want more."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard and hard != resource.RLIM_INFINITY:
+    raised = soft != hard and hard != resource.RLIM_INFINITY
+    if raised:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield
+    finally:
+        if raised:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _folder(

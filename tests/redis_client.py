@@ -16,6 +16,6 @@ def connect(endpoint: Endpoint) -> redis.Redis:
         db=endpoint.db,
         username=endpoint.username,
         password=None if endpoint.password is None else endpoint.password.get_secret_value(),
-        socket_timeout=5.0,
+        socket_timeout=20.0,
         protocol=2,
     )

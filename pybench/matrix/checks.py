@@ -33,6 +33,7 @@ def problems_of(matrix: Matrix) -> list[Problem]:
         *_open_loop_words(("axes",), axes, {*axes, *fixed}),
         *_open_loop_words(("fixed",), fixed, {*axes, *fixed}),
         *_includes(matrix, fixed),
+        *_persistence(matrix, axes, fixed),
         *_thresholds(matrix),
         *_size(matrix, axes),
     ]
@@ -175,6 +176,15 @@ def _includes(matrix: Matrix, fixed: dict[str, Any]) -> Iterator[Problem]:
     for index, part in enumerate(matrix.include):
         names = part.model_fields_set
         yield from _open_loop_words(("include", index), names, {*names, *fixed})
+
+
+def _persistence(matrix: Matrix, axes: dict[str, Any], fixed: dict[str, Any]) -> Iterator[Problem]:
+    found = [place for _, _, on in places_of(matrix) for place in on]
+    if found and not any(ServerKind.REDIS in kinds_of_place(place, matrix.backends) for place in found):
+        for block in [block for block, named in (("axes", axes), ("fixed", fixed)) if "appendfsync" in named]:
+            message = "appendfsync says nothing where no cell is on a Redis server"
+            hint = "leave it out; what a database's commit waits for is an argument of its locks: synchronous_commit"
+            yield Problem((block, "appendfsync"), message, hint, of_key=True)
 
 
 def _thresholds(matrix: Matrix) -> Iterator[Problem]:

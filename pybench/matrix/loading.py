@@ -164,6 +164,9 @@ def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[Any]) -
     others = _backends_in(raw)
     if others is not None:
         kept = {name: backend for name, backend in others.items() if _kind_of(name, backend) != kind}
+        if kind.value in kept:
+            message = f"the backend {kind} of this matrix is not a {kind.label} server"
+            raise InputError(f"--{kind}: {message}", hint="give it another name there")
         _add_backend(raw, kept, kind, {"url": urls[0]} if len(urls) == 1 else {"urls": urls})
 
 

@@ -69,6 +69,8 @@ def _explanation(error: OSError, folder: Path, *, begun: bool) -> RecordError:
         return RecordError(f"{where} cannot be there: a file is in the way", hint=elsewhere)
     if error.errno == errno.ENAMETOOLONG:
         return RecordError(f"{where} cannot be there: its path is too long", hint=elsewhere)
+    if error.errno == errno.ENOENT and not begun:
+        return RecordError(f"{where} cannot be made there", hint=elsewhere)
     if error.errno == errno.ENOENT:
         return RecordError(
             f"{where}, or a file of it, is gone",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,8 +13,9 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from pybench import _core
-from tests.core_trials import MS, fixed
+from tests.core_trials import MS, fixed, running
 from tests.redis_client import connect
+from tests.waiting import wait_until
 
 
 def run(spec):
@@ -35,9 +35,8 @@ def test_a_mutex_is_granted_again_and_again_and_never_twice(make_spec):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_of_two_queues_that_acknowledge_places_one_keeps_their_order(make_spec, threads):
     hot = {"concurrency": 16, "hold": fixed(1), "duration_ns": 300 * MS, "threads": threads}
-    stream, queue = (
-        run(make_spec(strategy=name, key_prefix=f"test:{name}:{threads}:", **hot)) for name in ("fair", "fair-queue")
-    )
+    # Under the same names: neither takes what the other left there for its own.
+    stream, queue = (run(make_spec(strategy=name, **hot)) for name in ("fair", "fair-queue"))
     assert stream.totals["fifo_inversions"] > 0
     assert queue.totals["fifo_inversions"] == 0
     assert queue.totals["grants"] > 20
@@ -52,7 +51,8 @@ def test_no_lock_at_all_is_caught(make_spec):
     first = result.violations[0]
     assert first["kind"] == "double-grant"
     assert first["first_granted_ns"] <= first["second_granted_ns"] == first["at_ns"]
-    assert 0 < first["overlap_ns"] <= 2 * MS
+    # Of the order of a hold, on however busy a machine.
+    assert 0 < first["overlap_ns"] <= 100 * MS
     assert first["key"] == f"{make_spec()['key_prefix']}{{0}}"
 
 
@@ -90,7 +90,7 @@ def test_a_naive_lock_that_is_outlived_is_deleted_by_the_wrong_hand(make_spec):
 
 
 def test_an_open_loop_keeps_its_rate_and_counts_from_the_due_time(make_spec):
-    loop = {"kind": "open", "arrivals": "constant", "rate_per_s": 2_000.0, "max_in_flight": 100}
+    loop = {"kind": "open", "arrivals": "constant", "rate_per_s": 2_000.0, "max_in_flight": 1_000}
     result = run(make_spec(loop=loop, keys=1_000, duration_ns=500 * MS))
     assert result.totals["arrivals"] == pytest.approx(1_000, abs=2)
     assert result.totals["grants"] + result.totals["unfinished"] >= 990
@@ -189,19 +189,17 @@ def test_where_the_server_is_the_limit_a_retry_goes_out_with_the_next_answers(ma
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core there is no other to be bound to")
 def test_a_thread_keeps_to_its_core(make_spec):
     bound = max(os.sched_getaffinity(0))
-    trial = _core.Trial(make_spec(cores=[bound], duration_ns=300 * MS))
     seen = set()
 
     def look():
         for status in Path("/proc/self/task").glob("*/status"):
             with suppress(OSError):  # A thread that has ended meanwhile.
                 seen.add(re.search(r"Cpus_allowed_list:\s*(\S+)", status.read_text())[1])
+        return str(bound) in seen
 
-    watcher = threading.Timer(0.1, look)
-    watcher.start()
-    trial.run()
-    watcher.join()
-    assert str(bound) in seen
+    with running(make_spec(cores=[bound], duration_ns=60_000 * MS)) as trial:
+        wait_until(look, "a thread is bound to the core")
+        trial.stop()
     assert len(seen) > 1, "the others are free"
 
 

@@ -64,7 +64,7 @@ LEAKS_WHEN_CUT_OFF = {
     "naive",
 }
 
-COMPANIONS = ["queue", "place", "bell", "channel", "fence", "readers", "writers"]
+COMPANIONS = ["queue", "tickets", "place", "bell", "channel", "fence", "readers", "writers"]
 USES_COMPANIONS = {"read-write", "fair", "fair-queue", "fenced"}
 
 WRITE_FIRST = {
@@ -77,7 +77,7 @@ FOREVER = {
     # Its numbers have to outlive every lease.
     "fenced": {":fence"},
     # The stream and its group are made once for each lock.
-    "fair": {":queue"},
+    "fair": {":tickets"},
 }
 
 
@@ -222,7 +222,7 @@ def test_scripts_flushed_again_and_again_are_no_error_and_nothing_of_the_trial_i
         assert not user.exists(*NAMES), "what is given back is free"
         if lock.name == "fair":
             # A ticket that a reader was handed just as it hung up stays; each client has one at a time.
-            assert sum(user.xlen(f"{name}:queue") for name in NAMES) <= CLIENTS
+            assert sum(user.xlen(f"{name}:tickets") for name in NAMES) <= CLIENTS
 
 
 def test_killed_connections_are_lost_calls_and_grants_go_on(lock: Survival):

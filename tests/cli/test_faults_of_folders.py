@@ -152,6 +152,10 @@ def test_a_folder_below_a_file_is_told(pybench_inside: Pybench, tmp_path: Path):
         assert "Traceback" not in answer.err
 
 
+def test_a_place_that_takes_no_folders_is_told(pybench_inside: Pybench):
+    refused(pybench_inside(*RUN, "--out", "/proc/run"), "cannot be made there", "name another folder with --out")
+
+
 def test_a_folder_that_belongs_to_another_is_told(tmp_path: Path):
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o555)

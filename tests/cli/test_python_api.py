@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import threading
 from pathlib import Path
@@ -18,6 +19,8 @@ QUICK = {"trials": 1, "warmup": "20ms", "duration": "200ms"}
 def test_a_file_is_measured_and_its_record_returned(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     (tmp_path / "shop.yaml").write_text("axes: {strategy: [none, mutex], concurrency: [8]}\nfixed: {hold: 200us}")
     before = signal.getsignal(signal.SIGINT)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard - 1, hard))
     run = pybench.run(tmp_path / "shop.yaml", out=tmp_path / "folder", **QUICK)
     assert dict(zip(run.summary["strategy"], run.summary["verdict"], strict=True)) == {
         "none": "UNSAFE",
@@ -29,6 +32,8 @@ def test_a_file_is_measured_and_its_record_returned(tmp_path: Path, capfd: pytes
     assert pybench.load(tmp_path / "folder").summary.equals(run.summary)
     assert capfd.readouterr() == ("", "")
     assert signal.getsignal(signal.SIGINT) is before
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard - 1, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_options_alone_or_a_parsed_matrix_do_as_well(tmp_path: Path):

@@ -83,6 +83,13 @@ def test_an_address_replaces_the_backends_of_its_kind_and_no_others(tmp_path):
     ]
 
 
+def test_an_address_takes_no_name_from_a_backend_of_the_other_kind(tmp_path):
+    path = written(tmp_path, "axes: {strategy: [mutex, pg-row]}\nbackends: {postgres: {url: 'redis://h'}, pg: }\n")
+    with pytest.raises(InputError) as caught:
+        load_matrix(path, postgres="postgresql://h/d")
+    assert caught.value.message == "--postgres: the backend postgres of this matrix is not a Postgres server"
+
+
 def test_one_address_leaves_the_other_kind_to_be_started_where_it_is_needed():
     matrix = matrix_from_options(strategy="mutex,pg-row", postgres="postgresql://me:hunter2@h/d")
     told = matrix.to_dict()["backends"]
@@ -139,6 +146,11 @@ def test_the_kind_of_a_backend_is_said_by_its_address_or_its_name():
         (
             "axes: {strategy: mutex}\nbackends: {a: {prepare: unnamed}}\n",
             "m.yaml:2:16: only statements of a Postgres server are prepared; leave it out",
+        ),
+        (
+            "axes: {strategy: [pg-row, pg-lease], appendfsync: [off, always]}\n",
+            "m.yaml:1:38: appendfsync says nothing where no cell is on a Redis server; leave it out; what a database's "
+            "commit waits for is an argument of its locks: synchronous_commit",
         ),
         (
             "axes: {strategy: pg-row}\nbackends: {a: {url: 'postgresql://me:hunter2@h/d?sslmode=require'}}\n",

@@ -54,8 +54,10 @@ scripts! {
 /// A key beside a lock's own: its name is the lock's with a colon and `suffix` behind, so that all have one hash tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Companion {
-    /// Who waits, in order.
+    /// Who waits, in order: a sorted set.
     Queue,
+    /// The same as a stream, of which each waiter reads a ticket.
+    Tickets,
     /// What the names of places begin with; a waiter's token follows.
     Place,
     /// What the names of doorbells begin with; a waiter's token follows.
@@ -74,6 +76,7 @@ impl Companion {
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Queue => "queue",
+            Self::Tickets => "tickets",
             Self::Place => "place",
             Self::Bell => "bell",
             Self::Channel => "channel",

@@ -54,7 +54,7 @@ impl Encoder {
         let sha = sha1_smol::Sha1::from(source).digest().to_string();
         let template = |parts: &[Part<'_>]| Template::new(parts, keys.first());
         let channel = || Part::Companion(Companion::Channel);
-        let queue = || Part::Companion(Companion::Queue);
+        let tickets = || Part::Companion(Companion::Tickets);
         let delete = |script: [&str; 2]| match how {
             CompareAndDelete::Script => template(&[Text(script[0]), Text(script[1]), Text("1"), Key, Token]),
             CompareAndDelete::DelIfEq => template(&[Text("DELIFEQ"), Key, Token]),
@@ -74,21 +74,21 @@ impl Encoder {
             create_queue: template(&[
                 Text("XGROUP"),
                 Text("CREATE"),
-                queue(),
+                tickets(),
                 Text(GROUP),
                 Text("0"),
                 Text("MKSTREAM"),
             ]),
-            add_ticket: template(&[Text("XADD"), queue(), Text("*"), Text("token"), Token]),
+            add_ticket: template(&[Text("XADD"), tickets(), Text("*"), Text("token"), Token]),
             read_ticket: {
                 let reader = [Text("XREADGROUP"), Text("GROUP"), Text(GROUP), Token];
                 let one_blocking = [Text("COUNT"), Text("1"), Text("BLOCK")];
                 let before: Vec<_> = reader.into_iter().chain(one_blocking).collect();
-                Template::around_number(&before, &[Text("STREAMS"), queue(), Text(">")], keys.first())
+                Template::around_number(&before, &[Text("STREAMS"), tickets(), Text(">")], keys.first())
             },
-            ack_ticket: template(&[Text("XACK"), queue(), Text(GROUP), Number]),
-            drop_ticket: template(&[Text("XDEL"), queue(), Number]),
-            trim_queue: template(&[Text("XTRIM"), queue(), Text("MAXLEN"), Text("~"), Number]),
+            ack_ticket: template(&[Text("XACK"), tickets(), Text(GROUP), Number]),
+            drop_ticket: template(&[Text("XDEL"), tickets(), Number]),
+            trim_queue: template(&[Text("XTRIM"), tickets(), Text("MAXLEN"), Text("~"), Number]),
             index: keys.index(),
         }
     }

@@ -155,16 +155,16 @@ fn a_queue_is_a_stream_whose_readers_are_named_by_their_tokens() {
     let (key, token) = (Key(7), TOKEN);
     check(
         Command::CreateQueue { key },
-        "XGROUP CREATE p:{07}:queue waiters 0 MKSTREAM",
+        "XGROUP CREATE p:{07}:tickets waiters 0 MKSTREAM",
     );
     check(
         Command::AddTicket { key, token },
-        &format!("XADD p:{{07}}:queue * token {TOKEN_HEX}"),
+        &format!("XADD p:{{07}}:tickets * token {TOKEN_HEX}"),
     );
     let timeout_ms = 2_500;
     check(
         Command::ReadTicket { key, token, timeout_ms },
-        &format!("XREADGROUP GROUP waiters {TOKEN_HEX} COUNT 1 BLOCK 2500 STREAMS p:{{07}}:queue >"),
+        &format!("XREADGROUP GROUP waiters {TOKEN_HEX} COUNT 1 BLOCK 2500 STREAMS p:{{07}}:tickets >"),
     );
     let entry = EntryId {
         ms: 1_526_919_030_474,
@@ -172,11 +172,14 @@ fn a_queue_is_a_stream_whose_readers_are_named_by_their_tokens() {
     };
     check(
         Command::AckTicket { key, entry },
-        "XACK p:{07}:queue waiters 1526919030474-55",
+        "XACK p:{07}:tickets waiters 1526919030474-55",
     );
-    check(Command::DropTicket { key, entry }, "XDEL p:{07}:queue 1526919030474-55");
+    check(
+        Command::DropTicket { key, entry },
+        "XDEL p:{07}:tickets 1526919030474-55",
+    );
     let length = 1_000;
-    check(Command::TrimQueue { key, length }, "XTRIM p:{07}:queue MAXLEN ~ 1000");
+    check(Command::TrimQueue { key, length }, "XTRIM p:{07}:tickets MAXLEN ~ 1000");
 }
 
 /// The arguments of a script that both forms begin with.
@@ -359,7 +362,7 @@ proptest! {
         );
         prop_assert_eq!(
             arguments(&encoder, Command::DropTicket { key, entry: EntryId { ms: number, seq } }),
-            vec![text("XDEL"), [&name[..], b":queue"].concat(), format!("{number}-{seq}").into_bytes()]
+            vec![text("XDEL"), [&name[..], b":tickets"].concat(), format!("{number}-{seq}").into_bytes()]
         );
         prop_assert_eq!(
             arguments(&encoder, Command::Expire { key, seconds: number }),
