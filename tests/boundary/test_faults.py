@@ -241,7 +241,7 @@ def test_a_trial_that_cannot_be_is_refused_with_the_field(make_spec, fields, mes
 
 
 def test_a_debug_core_refuses_to_measure(make_spec, tmp_path):
-    built = ROOT / "target" / "debug" / "lib_core.so"
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "lib_core.so"
     if not built.exists():
         subprocess.run(["cargo", "build", "--quiet", "--locked", "-p", "pybench-core"], cwd=ROOT, check=True)
     (tmp_path / "_core.so").symlink_to(built)

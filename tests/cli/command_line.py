@@ -14,6 +14,8 @@ from pybench.servers.supervisor import SupervisedServer
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-W", "error", "-m", "pybench"]
+LEFT_AT_ONCE = [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-m", "pybench"]
+"""The same for who leaves at once, in the middle of opening a file, for all we know."""
 PASSWORD = "s3cret-pass"
 QUICK = ["--trials", "1", "--warmup", "20ms", "--duration", "200ms"]
 

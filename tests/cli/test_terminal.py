@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pexpect
 import pyte
 import pytest
-from command_line import COMMAND, QUICK, environment
+from command_line import COMMAND, LEFT_AT_ONCE, QUICK, environment
 
 WAIT_S = 60.0
 
@@ -18,8 +18,10 @@ WAIT_S = 60.0
 class Terminal:
     """A process on a terminal, and what is on the screen."""
 
-    def __init__(self, arguments: list[str], where: Path, **variables: str) -> None:
-        command, *rest = [*COMMAND, *arguments]
+    def __init__(
+        self, arguments: list[str], where: Path, *, program: Sequence[str] = COMMAND, **variables: str
+    ) -> None:
+        command, *rest = [*program, *arguments]
         env = environment(TERM="xterm-256color", **variables)
         # The size is the terminal's own.
         del env["COLUMNS"]
@@ -119,7 +121,7 @@ def test_ctrl_c_keeps_the_running_trial_and_says_how_to_go_on(tmp_path: Path):
 
 
 def test_a_second_ctrl_c_leaves_at_once_without_a_traceback(tmp_path: Path):
-    terminal = Terminal(LONG, tmp_path)
+    terminal = Terminal(LONG, tmp_path, program=LEFT_AT_ONCE)
     terminal.read_until(shows("measuring 1."))
     # Two signals that come before the first is handled are one: on a busy machine the third is the second.
     for _ in range(3):
