@@ -35,7 +35,7 @@ FAIR = Strategy(
 FAIR_QUEUE = Strategy(
     name="fair-queue",
     summary="First come, first served: a sorted set on the server's clock, and a doorbell for each waiter.",
-    commands=("script: take it, or take a place", "script: delete it, hand it on, ring"),
+    commands=("script: take it, or take a place", "script: delete it, or hand it on and ring"),
     promise="One holder at a time, in order of arrival; a dead holder or waiter is passed over within a stated time.",
     holds_under=(
         "What mutex survives. A waiter that died is skipped once its beat is overdue, a dead holder after one ttl. "

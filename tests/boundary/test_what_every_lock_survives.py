@@ -64,7 +64,7 @@ LEAKS_WHEN_CUT_OFF = {
     "naive",
 }
 
-COMPANIONS = ["queue", "tickets", "place", "bell", "channel", "fence", "readers", "writers"]
+COMPANIONS = ["queue", "tickets", "place", "bell", "next", "channel", "fence", "readers", "writers"]
 USES_COMPANIONS = {"read-write", "fair", "fair-queue", "fenced"}
 
 WRITE_FIRST = {

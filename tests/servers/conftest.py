@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+import redis
 
 from pybench import control, runner, stage, trials
 from pybench.durations import MS
 from pybench.servers import Server, binaries, read_figures, supervisor
 from pybench.servers.binaries import Binary
 from pybench.servers.endpoint import Endpoint
+from tests.redis_client import connect
+from tests.servers.queue_scripts import Queue
 
 BINARIES = {binary.source.split()[0]: binary for binary in reversed(binaries.find_all()[0])}
 
@@ -89,3 +92,17 @@ def web_server() -> Iterator[Endpoint]:
         yield Endpoint(host="127.0.0.1", port=web.server_port)
         web.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def client(binary: Binary) -> Iterator[redis.Redis]:
+    """Another user of a server of its own."""
+    server, _ = supervisor.start(binary)
+    with connect(server.endpoint) as client:
+        yield client
+    server.stop()
+
+
+@pytest.fixture
+def queue(client: redis.Redis) -> Queue:
+    return Queue(client)

@@ -2,62 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import redis
 
-from pybench.servers import supervisor
-from pybench.servers.binaries import Binary
-from tests.redis_client import connect
-
-LUA = Path(__file__).parents[2] / "rust_core" / "locks" / "src" / "lua"
-LEASE_MS = 5_000
-ALIVE_MS = 3_000
-TAKEN, WAITS, PLACED, TURNED_AWAY = 0, 1, 2, -1
-
-
-@pytest.fixture
-def client(binary: Binary) -> Iterator[redis.Redis]:
-    server, _ = supervisor.start(binary)
-    with connect(server.endpoint) as client:
-        yield client
-    server.stop()
-
-
-class Queue:
-    """The scripts of `fair-queue` for one lock."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self.client = client
-        self.keys = ["lock{1}", "lock{1}:queue", "lock{1}:place", "lock{1}:bell"]
-        self.take_script = client.register_script((LUA / "queue_take.lua").read_text(encoding="utf-8"))
-        self.leave_script = client.register_script((LUA / "queue_leave.lua").read_text(encoding="utf-8"))
-
-    def take(self, token: str, lease_ms: int = LEASE_MS, alive_ms: int = ALIVE_MS) -> int:
-        return self.take_script(self.keys, [token, lease_ms, alive_ms])
-
-    def leave(self, token: str, lasts_ms: int = LEASE_MS, *, listens: bool = False) -> int:
-        return self.leave_script(self.keys, [token, lasts_ms, int(listens)])
-
-    def holder(self) -> bytes | None:
-        return self.client.get("lock{1}")
-
-    def ring(self, token: str) -> bool:
-        """Whether the bell of `token` rang; it is silent afterwards."""
-        return self.client.lpop(f"lock{{1}}:bell:{token}") is not None
-
-
-@pytest.fixture
-def queue(client: redis.Redis) -> Queue:
-    return Queue(client)
-
-
-def pass_ms(ms: int) -> None:
-    """Time of the server: there is no other way to let a key expire."""
-    time.sleep(ms / 1_000)
+from tests.servers.queue_scripts import ALIVE_MS, LEASE_MS, LUA, PLACED, TAKEN, TURNED_AWAY, WAITS, pass_ms
 
 
 def test_a_free_lock_is_taken_at_once_and_leaves_no_queue_behind(queue):
@@ -76,7 +24,7 @@ def test_waiters_are_served_in_their_order_of_arrival(queue):
     holder = "a"
     for waiter in waiters:
         assert queue.leave(holder) == 1
-        assert queue.holder() == waiter.encode()
+        assert queue.holder() == waiter
         assert [other for other in waiters if queue.ring(other)] == [waiter]
         holder = waiter
 
@@ -92,7 +40,7 @@ def test_a_lock_handed_over_is_overtaken_by_nobody_and_begins_its_lease_when_the
     assert queue.take("b") == TAKEN
     assert queue.client.pttl("lock{1}") > LEASE_MS - 1_000
     assert queue.leave("b") == 1
-    assert queue.holder() == b"c"
+    assert queue.holder() == "c"
 
 
 def test_a_lock_handed_over_lasts_as_long_as_was_said_and_its_ring_as_long_as_its_waiter_counts_as_alive(queue):
@@ -100,7 +48,7 @@ def test_a_lock_handed_over_lasts_as_long_as_was_said_and_its_ring_as_long_as_it
     queue.take("b", alive_ms=400)
     queue.leave("a", lasts_ms=700)
     assert 400 < queue.client.pttl("lock{1}") <= 700
-    assert 0 < queue.client.pttl("lock{1}:bell:b") <= 400
+    assert 0 < queue.ttl("bell", "b") <= 400
 
 
 def test_a_waiter_that_missed_its_ring_and_its_lock_takes_a_new_place_with_a_bell_that_rings(queue):
@@ -109,10 +57,10 @@ def test_a_waiter_that_missed_its_ring_and_its_lock_takes_a_new_place_with_a_bel
     queue.leave("a", lasts_ms=30)
     pass_ms(40)
     queue.take("c")
-    assert queue.holder() == b"c"
+    assert queue.holder() == "c"
     assert queue.take("b") == PLACED
     queue.leave("c")
-    assert queue.holder() == b"b"
+    assert queue.holder() == "b"
     assert queue.ring("b")
 
 
@@ -122,7 +70,7 @@ def test_a_waiter_that_died_is_skipped(queue):
     queue.take("b")
     pass_ms(40)
     assert queue.leave("a") == 1
-    assert queue.holder() == b"b"
+    assert queue.holder() == "b"
     assert not queue.ring("dead")
     assert queue.ring("b")
 
@@ -136,7 +84,7 @@ def test_a_waiter_that_came_back_from_the_dead_stands_at_the_end(queue):
     assert queue.take("late") == PLACED
     queue.take("c")
     queue.leave("b")
-    assert queue.holder() == b"late"
+    assert queue.holder() == "late"
 
 
 def test_a_lock_that_expired_goes_to_the_first_whoever_beats(queue):
@@ -145,7 +93,7 @@ def test_a_lock_that_expired_goes_to_the_first_whoever_beats(queue):
     queue.take("b")
     pass_ms(40)
     assert queue.take("b") == WAITS
-    assert queue.holder() == b"a"
+    assert queue.holder() == "a"
     assert queue.ring("a")
     assert queue.leave("dead") == 0
     assert queue.take("a") == TAKEN
@@ -160,9 +108,9 @@ def test_an_expired_lock_is_handed_over_for_no_longer_than_its_lease_or_the_life
     queue.take("b")
     pass_ms(40)
     assert queue.take("b", lease_ms=lease_ms) == WAITS
-    assert queue.holder() == b"a"
+    assert queue.holder() == "a"
     assert 0 < queue.client.pttl("lock{1}") <= 700
-    assert 0 < queue.client.pttl("lock{1}:bell:a") <= alive_ms
+    assert 0 < queue.ttl("bell", "a") <= alive_ms
 
 
 def test_a_beat_passes_over_waiters_that_died(queue):
@@ -181,7 +129,7 @@ def test_a_beat_lengthens_the_life_of_its_waiter_and_shortens_nobody_elses(queue
     queue.take("c", alive_ms=30)
     pass_ms(80)
     queue.leave("a")
-    assert queue.holder() == b"b"
+    assert queue.holder() == "b"
 
 
 def test_a_newcomer_that_does_not_wait_hands_an_expired_lock_to_the_first(queue):
@@ -189,8 +137,8 @@ def test_a_newcomer_that_does_not_wait_hands_an_expired_lock_to_the_first(queue)
     queue.take("a")
     pass_ms(40)
     assert queue.take("hasty", alive_ms=0) == TURNED_AWAY
-    assert queue.holder() == b"a"
-    assert queue.client.zrange("lock{1}:queue", 0, -1) == []
+    assert queue.holder() == "a"
+    assert queue.waiters() == []
 
 
 def test_a_beat_takes_an_expired_lock_for_whoever_is_first_itself(queue):
@@ -206,12 +154,12 @@ def test_who_leaves_the_queue_wakes_its_own_blocked_pop_and_takes_nothing_from_o
     queue.take("b")
     queue.take("c")
     assert queue.leave("b", listens=True) == 0
-    assert queue.client.zrange("lock{1}:queue", 0, -1) == [b"c"]
-    assert 0 < queue.client.pttl("lock{1}:bell:b") <= 1_000
+    assert queue.waiters() == ["c"]
+    assert 0 < queue.ttl("bell", "b") <= 1_000
     assert queue.ring("b")
-    assert queue.holder() == b"a"
+    assert queue.holder() == "a"
     queue.leave("a")
-    assert queue.holder() == b"c"
+    assert queue.holder() == "c"
 
 
 def test_who_leaves_with_the_lock_just_handed_over_hands_it_on(queue):
@@ -220,18 +168,19 @@ def test_who_leaves_with_the_lock_just_handed_over_hands_it_on(queue):
     queue.take("c")
     queue.leave("a")
     assert queue.leave("b", listens=True) == 1
-    assert queue.holder() == b"c"
+    assert queue.holder() == "c"
     assert queue.ring("c")
 
 
 def test_a_blocked_pop_is_answered_by_the_hand_over(queue):
     queue.take("a")
     queue.take("b")
+    bell = queue.key("bell", "b")
     with queue.client.client() as waiter:
-        waiter.connection.send_command("BLPOP", "lock{1}:bell:b", "4.5")
+        waiter.connection.send_command("BLPOP", bell, "4.5")
         queue.leave("a")
-        assert waiter.connection.read_response() == [b"lock{1}:bell:b", b"1"]
-    assert queue.client.exists("lock{1}:bell:b") == 0
+        assert waiter.connection.read_response() == [bell.encode(), b"1"]
+    assert queue.client.exists(bell) == 0
 
 
 def test_when_all_have_died_nothing_is_left(queue):

@@ -38,6 +38,9 @@ pub enum Command {
     /// `BLPOP bell timeout`, the bell of `token`: the doorbell list that only its waiter listens to, called
     /// `<name>:bell:<token>`. The timeout is never 0, which would be none. Blocks.
     AwaitBell { key: Key, token: Token, timeout_ms: u64 },
+    /// `RENAME next bell`: what lies ready under the name of `token`, called `<name>:next:<token>`, becomes the bell of
+    /// `heir`, and rings it.
+    HandOver { key: Key, token: Token, heir: Token },
     /// `SUBSCRIBE channel`, the channel of the key.
     Subscribe { key: Key },
     /// `UNSUBSCRIBE channel`
@@ -79,6 +82,7 @@ impl Command {
             | Self::Run { token, .. }
             | Self::RunAll { token, .. }
             | Self::AwaitBell { token, .. }
+            | Self::HandOver { token, .. }
             | Self::AddTicket { token, .. }
             | Self::ReadTicket { token, .. } => Some(token),
             Self::Sql { statement, token, .. } if statement.takes_token() => Some(token),

@@ -190,6 +190,8 @@ pub enum Reply {
     Int(i64),
     /// The id of a stream's entry: of the one added, or of the first one read.
     Entry(EntryId),
+    /// The token of another, as a script answers it.
+    Token(Token),
     /// A list with something in it, such as what a blocking pop found that is no number.
     Items,
     Error(ErrorKind),

@@ -15,15 +15,23 @@
 //! when it is its turn. Between beats the waiter blocks at its doorbell over its own connection. Beats go over the shared
 //! one, so that the pop may block for longer than a beat: a waiter sends a beat each 2 s, and a pop each 6 s.
 //!
+//! A second script confirms a lock that was handed over, and tells its holder who is first in the queue, its heir. It lays
+//! the heir's bell ready under the holder's own name, where it lasts no longer than the holder's lease and the heir's
+//! place. So the release that others wait for is one `RENAME`: it fails unless both last, and else it rings. The heir keeps
+//! its place, as the first, until it has confirmed: with its bell gone the lock is its own, and nobody's turn comes before.
+//! Where no heir is known, or the bell is not there, a third script gives back, and looks for whose turn it is. Whoever
+//! gave the last lock back as soon as it was told of an heir, or before, asks for none: where work is that short, or the
+//! server that busy, an heir costs the server more than it spares.
+//!
 //! A lock that was handed over is the waiter's from the release of the holder before. When that was the waiter cannot
 //! know; but it was after its last beat. So it holds the lock as soon as it hears the ring, for its lease or `ALIVE` beats,
-//! whichever is shorter, from the send of that beat; and for the whole lease once the script is answered once more. A
-//! hand-off takes one round trip; where a lease is shorter than a beat it may be over by that count, and then the script
-//! is asked first.
+//! whichever is shorter, from the send of that beat; and for the whole lease once that is confirmed. A hand-off
+//! takes one round trip; where a lease is shorter than a beat it may be over by that count, and then the first script is
+//! asked before.
 //!
 //! Bounds: a waiter that died is out of the queue `ALIVE` beats after its last one, and a lock that was handed to it is
-//! free after a lease, or `ALIVE` beats where those are shorter; a lock that expired is taken by the next beat of any
-//! waiter, for whoever is first. So the lock of a dead holder goes on within its lease and a beat (and a quarter, for
+//! free after a lease, or two where its place lasts for longer than one; a lock that expired is taken by the next beat of
+//! any waiter, for whoever is first. So the lock of a dead holder goes on within its lease and a beat (and a quarter, for
 //! beats are spread).
 //!
 //! Promises: order of arrival among those whose beats reach the server; never held past the lease, nor by a reply to an
@@ -58,6 +66,8 @@ pub(crate) struct FairQueue {
     /// A place of ours lapsed, maybe with a lock that had been handed to us: the ring of that may still be on its way, and
     /// would be taken for one of the present place.
     stale_ring: bool,
+    /// The last hold was long enough for an heir to be worth asking for.
+    wants_heir: bool,
     state: State,
 }
 
@@ -108,6 +118,9 @@ struct Held {
     until: Nanos,
     /// The script that sets the whole lease of a lock that was handed over, while it is not answered.
     confirming: Option<Confirming>,
+    since: Nanos,
+    /// When it was confirmed, and the first in the queue then.
+    told: Option<(Nanos, Option<Token>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -128,10 +141,19 @@ struct Leaving {
     claim: Claim,
     call: CallId,
     sent: Nanos,
-    form: ScriptForm,
+    way: Way,
     /// Whether we may be blocked at our bell.
     listens: bool,
     why: Why,
+}
+
+/// How the server is told that we leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the script, which looks for whose turn it is.
+    Script(ScriptForm),
+    /// By ringing for the heir.
+    ByName,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +181,7 @@ impl FairQueue {
             bell: None,
             was_cut: false,
             stale_ring: false,
+            wants_heir: true,
             state: State::Idle,
         }
     }
@@ -178,7 +201,7 @@ impl FairQueue {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(held) => self.leave(now, held.claim, Why::Release, out),
+            State::Held(held) => self.give_back(now, held, out),
             State::Idle | State::Asking(_) | State::Waiting(_) | State::Pausing(_) | State::Leaving(_) => {
                 panic!("Release, but nothing is held")
             }
@@ -192,7 +215,7 @@ impl FairQueue {
             State::Asking(Asking { claim, .. }) | State::Waiting(Waiting { claim, .. }) => {
                 self.leave(now, claim, Why::Cancel, out);
             }
-            State::Held(held) => self.leave(now, held.claim, Why::Release, out),
+            State::Held(held) => self.give_back(now, held, out),
             State::Leaving(leaving) => match leaving.why {
                 Why::TooLate | Why::Refused(_) | Why::Failed(_) => {
                     let why = Why::Cancel;
@@ -234,7 +257,7 @@ impl FairQueue {
                     Reply::Int(0..) | Reply::Items => self.ask(now, claim, ScriptForm::Sha, true, out),
                     Reply::Nil => self.listen(claim, out),
                     Reply::Error(kind) => self.leave(now, claim, Why::Failed(kind), out),
-                    Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Other => {
+                    Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Other => {
                         self.leave(now, claim, Why::Failed(ErrorKind::Unexpected), out);
                     }
                 }

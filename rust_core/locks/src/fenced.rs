@@ -38,7 +38,9 @@ impl Recipe for Fenced {
                 None => Answer::Odd,
             },
             Reply::Nil => Answer::Busy,
-            Reply::Ok | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => Answer::Odd,
+            Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+                Answer::Odd
+            }
         }
     }
 

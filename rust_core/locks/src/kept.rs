@@ -147,6 +147,7 @@ impl<L: Renewable> Kept<L> {
             | Reply::Nil
             | Reply::Int(_)
             | Reply::Entry(_)
+            | Reply::Token(_)
             | Reply::Items
             | Reply::Other => {
                 self.try_later(now, asked, grant, out);

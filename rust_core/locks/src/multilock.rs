@@ -35,6 +35,7 @@ impl Stake for Keys {
             | Reply::Nil
             | Reply::Int(_)
             | Reply::Entry(_)
+            | Reply::Token(_)
             | Reply::Items
             | Reply::Error(_)
             | Reply::Other => None,

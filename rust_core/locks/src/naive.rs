@@ -196,7 +196,13 @@ impl Naive {
                 self.go_on(key, next, out);
             }
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Other => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -210,7 +216,13 @@ impl Naive {
                 Effect::Nothing => self.settle(Outcome::Released, out),
                 Effect::Unknown => self.settle(Outcome::Unknown, out),
             },
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Other => {
                 self.settle(Outcome::Unknown, out);
             }
         }
@@ -234,7 +246,13 @@ impl Naive {
                 }
             }
             Reply::Error(kind) => self.abandon(now, leasing, Outcome::Failed(kind), out),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Other => {
                 self.abandon(now, leasing, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -257,9 +275,13 @@ impl Naive {
                 Why::Cancel => Outcome::Released,
             },
             Reply::Error(kind) => Outcome::Failed(kind),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
-                Outcome::Failed(ErrorKind::Unexpected)
-            }
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Other => Outcome::Failed(ErrorKind::Unexpected),
         };
         self.settle(outcome, out);
     }

@@ -224,9 +224,13 @@ impl Notify {
         {
             self.subscription = match reply {
                 Reply::Ok => Subscription::Stands { key },
-                Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
-                    Subscription::None
-                }
+                Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Error(_)
+                | Reply::Other => Subscription::None,
             };
         }
         match self.state {

@@ -63,6 +63,7 @@ impl InSession for PgAdvisory {
                 | Reply::Nil
                 | Reply::Int(_)
                 | Reply::Entry(_)
+                | Reply::Token(_)
                 | Reply::Items
                 | Reply::Error(_)
                 | Reply::Other,
@@ -123,6 +124,7 @@ impl Was {
             | Reply::Nil
             | Reply::Int(_)
             | Reply::Entry(_)
+            | Reply::Token(_)
             | Reply::Items
             | Reply::Error(_)
             | Reply::Other => None,
@@ -135,7 +137,13 @@ impl Was {
         match reply {
             Reply::Ok => Some(Self::Ours),
             Reply::Error(ErrorKind::InFailedTransaction) => Some(Self::NotOurs),
-            Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
+            Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Error(_)
+            | Reply::Other => None,
         }
     }
 }

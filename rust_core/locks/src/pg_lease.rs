@@ -35,7 +35,9 @@ impl Recipe for PgLease {
                 None => Answer::Odd,
             },
             Reply::Nil => Answer::Busy,
-            Reply::Ok | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => Answer::Odd,
+            Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+                Answer::Odd
+            }
         }
     }
 
@@ -53,7 +55,7 @@ impl Recipe for PgLease {
         match reply {
             Reply::Int(_) => Some(Was::Ours),
             Reply::Nil => Some(Was::NotOurs),
-            Reply::Ok | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
+            Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
         }
     }
 }

@@ -57,7 +57,13 @@ impl InSession for PgRow {
             (Wait::SkipLocked, Reply::Nil) => Answer::Busy,
             (
                 Wait::Block | Wait::Try | Wait::SkipLocked,
-                Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other,
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Error(_)
+                | Reply::Other,
             ) => Answer::Odd,
         }
     }

@@ -43,6 +43,7 @@ pub(crate) trait Recipe {
             | Reply::Nil
             | Reply::Int(_)
             | Reply::Entry(_)
+            | Reply::Token(_)
             | Reply::Items
             | Reply::Error(_)
             | Reply::Other => None,
@@ -98,7 +99,9 @@ impl Answer {
         match reply {
             Reply::Ok => Self::Granted(None),
             Reply::Nil => Self::Busy,
-            Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => Self::Odd,
+            Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+                Self::Odd
+            }
         }
     }
 
@@ -107,7 +110,13 @@ impl Answer {
         match reply {
             Reply::Int(1) => Self::Granted(None),
             Reply::Nil => Self::Busy,
-            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => Self::Odd,
+            Reply::Ok
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Error(_)
+            | Reply::Other => Self::Odd,
         }
     }
 }

@@ -37,7 +37,7 @@ impl Stake for Key {
         match reply {
             Reply::Ok => Some(Taken::Mine),
             Reply::Nil => Some(Taken::Theirs),
-            Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
+            Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
         }
     }
 }

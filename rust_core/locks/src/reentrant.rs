@@ -115,6 +115,7 @@ impl Recipe for Counted {
                 | Reply::Nil
                 | Reply::Int(_)
                 | Reply::Entry(_)
+                | Reply::Token(_)
                 | Reply::Items
                 | Reply::Error(_)
                 | Reply::Other,
@@ -216,7 +217,7 @@ impl Reentrant {
                 }
                 out.settle(Outcome::Failed(kind));
             }
-            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 out.settle(Outcome::Failed(ErrorKind::Unexpected));
             }
         }
@@ -241,7 +242,7 @@ impl Reentrant {
             }
             Reply::Error(kind) => self.give_up(grant, Outcome::Failed(kind), out),
             // 0 as well: others are left, unless somebody has touched the count.
-            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.give_up(grant, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }

@@ -42,6 +42,7 @@ impl Recipe for Replicated {
             | Reply::Ok
             | Reply::Nil
             | Reply::Entry(_)
+            | Reply::Token(_)
             | Reply::Items
             | Reply::Error(_)
             | Reply::Other => Answer::Odd,

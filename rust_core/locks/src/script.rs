@@ -2,7 +2,7 @@
 
 macro_rules! scripts {
     ($($(#[$about:meta])* $name:ident = $file:literal, [$($companion:ident),*], $numbers:literal;)*) => {
-        /// A script. Its answer is an integer or nil.
+        /// A script. Its answer is an integer, a token or nil.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Script { $($(#[$about])* $name),* }
 
@@ -36,8 +36,9 @@ scripts! {
     GiveBackAll = "give_back_all", [], 0;
     NotifyAcquire = "notify_acquire", [], 1;
     NotifyRelease = "notify_release", [Channel], 0;
-    QueueLeave = "queue_leave", [Queue, Place, Bell], 2;
-    QueueTake = "queue_take", [Queue, Place, Bell], 2;
+    QueueConfirm = "queue_confirm", [Queue, Place, Bell, Next], 2;
+    QueueLeave = "queue_leave", [Queue, Place, Bell, Next], 2;
+    QueueTake = "queue_take", [Queue, Place, Bell, Next], 2;
     ReadGiveBack = "read_give_back", [Readers], 0;
     ReadTake = "read_take", [Readers, Writers], 1;
     ReentrantEnter = "reentrant_enter", [], 1;
@@ -62,6 +63,8 @@ pub enum Companion {
     Place,
     /// What the names of doorbells begin with; a waiter's token follows.
     Bell,
+    /// What the names of the bells of heirs begin with, until they ring; the holder's token follows.
+    Next,
     /// Where releases are published.
     Channel,
     /// The counter of fences; never expires.
@@ -79,6 +82,7 @@ impl Companion {
             Self::Tickets => "tickets",
             Self::Place => "place",
             Self::Bell => "bell",
+            Self::Next => "next",
             Self::Channel => "channel",
             Self::Fence => "fence",
             Self::Readers => "readers",

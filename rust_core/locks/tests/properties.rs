@@ -37,7 +37,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let reply = prop_oneof![
         4 => select(vec![Reply::Ok, Reply::Nil, Reply::Int(0), Reply::Int(1)]),
-        2 => select(vec![Reply::Int(2), Reply::Items, Reply::Int(-1), Reply::Int(40), Reply::Int(i64::MAX)]),
+        2 => select(vec![Reply::Int(2), Reply::Items, Reply::Int(-1), Reply::Int(40), Reply::Int(i64::MAX), Reply::Token(Token { high: 1, low: 2 })]),
         1 => select(vec![Reply::Entry(ENTRY), Reply::Other]),
         1 => select(ERRORS.to_vec()).prop_map(Reply::Error),
     ];
@@ -240,7 +240,7 @@ impl Watcher {
                 assert!(!self.spent.contains(&token), "{token:?} is used again");
                 self.tokens.insert(token);
             }
-            Command::Run { token, .. } | Command::AwaitBell { token, .. } => {
+            Command::Run { token, .. } | Command::AwaitBell { token, .. } | Command::HandOver { token, .. } => {
                 assert!(self.tokens.contains(&token), "{token:?} is not mine");
             }
             // A reader has one name for all requests.
@@ -322,7 +322,10 @@ enum Ending {
 /// The reply that leads on; none where nobody waits for one.
 fn good(command: Command) -> Option<Reply> {
     match command {
-        Command::SetNxPx { .. } | Command::Subscribe { .. } | Command::CreateQueue { .. } => Some(Reply::Ok),
+        Command::SetNxPx { .. }
+        | Command::Subscribe { .. }
+        | Command::CreateQueue { .. }
+        | Command::HandOver { .. } => Some(Reply::Ok),
         Command::Run {
             script: Script::QueueTake | Script::NotifyAcquire,
             ..

@@ -33,6 +33,7 @@ pub struct Encoder {
     del: Template,
     scripts: Scripts,
     await_bell: Template,
+    hand_over: [Template; 2],
     subscribe: Template,
     unsubscribe: Template,
     create_queue: Template,
@@ -49,7 +50,7 @@ const GROUP: &str = "waiters";
 
 impl Encoder {
     pub fn new(keys: &KeyNames, how: CompareAndDelete) -> Self {
-        use Part::{Bell, Key, Number, Text, Token};
+        use Part::{Key, Number, OfToken, Text, Token};
         let source = Script::CompareAndDelete.source();
         let sha = sha1_smol::Sha1::from(source).digest().to_string();
         let template = |parts: &[Part<'_>]| Template::new(parts, keys.first());
@@ -68,7 +69,12 @@ impl Encoder {
             expire: template(&[Text("EXPIRE"), Key, Number]),
             del: template(&[Text("DEL"), Key]),
             scripts: Scripts::new(keys.first()),
-            await_bell: template(&[Text("BLPOP"), Bell, Number]),
+            await_bell: template(&[Text("BLPOP"), OfToken(Companion::Bell), Number]),
+            hand_over: Template::of_two_tokens(
+                &[Text("RENAME"), OfToken(Companion::Next)],
+                &[OfToken(Companion::Bell)],
+                keys.first(),
+            ),
             subscribe: template(&[Text("SUBSCRIBE"), channel()]),
             unsubscribe: template(&[Text("UNSUBSCRIBE"), channel()]),
             create_queue: template(&[
@@ -170,6 +176,10 @@ impl Encoder {
             Command::AwaitBell { key, token, timeout_ms } => {
                 self.await_bell.push_token(out, index, key, token);
                 push_seconds(out, timeout_ms);
+            }
+            Command::HandOver { key, token, heir } => {
+                self.hand_over[0].push_token(out, index, key, token);
+                self.hand_over[1].push_token(out, index, key, heir);
             }
             Command::Subscribe { key } => self.subscribe.push(out, index, key),
             Command::Unsubscribe { key } => self.unsubscribe.push(out, index, key),

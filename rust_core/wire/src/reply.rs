@@ -1,6 +1,6 @@
 //! A reply reduced to what a lock asks of it.
 
-use locks::{EntryId, Reply};
+use locks::{EntryId, Reply, Token};
 
 use crate::{Children, Frame, Malformed, error_kind, parse_frame};
 
@@ -44,7 +44,10 @@ fn parse_any(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
         Frame::Null => Reply::Nil,
         Frame::Integer(number) => Reply::Int(number),
         Frame::Error(line) | Frame::BulkError(line) => Reply::Error(error_kind(line)),
-        Frame::Bulk(text) => entry_id(text).map_or(Reply::Other, Reply::Entry),
+        Frame::Bulk(text) => match token(text) {
+            Some(token) => Reply::Token(token),
+            None => entry_id(text).map_or(Reply::Other, Reply::Entry),
+        },
         Frame::Map(streams) => entry_read(streams).map_or(Reply::Other, Reply::Entry),
         // RESP2 has no pushes: there, what concerns channels comes as an array.
         Frame::Push(items) | Frame::Array(items) => match (about_channel(items), frame) {
@@ -118,6 +121,18 @@ fn entry_read(streams: Children<'_>) -> Option<EntryId> {
         (Frame::Bulk(id), 1) => entry_id(id),
         _ => None,
     }
+}
+
+/// 32 hex digits, in the small letters in which tokens are written.
+fn token(text: &[u8]) -> Option<Token> {
+    if text.len() != 32 || !text.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    let number = u128::from_str_radix(str::from_utf8(text).ok()?, 16).ok()?;
+    Some(Token {
+        high: (number >> 64) as u64,
+        low: number as u64,
+    })
 }
 
 /// `<ms>-<seq>`

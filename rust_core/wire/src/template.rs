@@ -12,8 +12,8 @@ pub(crate) enum Part<'a> {
     Key,
     /// The name of a key beside it.
     Companion(Companion),
-    /// The name of the doorbell of the token.
-    Bell,
+    /// The name of a key beside it, with the token behind.
+    OfToken(Companion),
     Token,
     /// Only behind all others, and left to the writer of the command: its length varies.
     Number,
@@ -48,6 +48,15 @@ impl Template {
         ]
     }
 
+    /// A command with two tokens: what comes before the second one's first argument, and the rest.
+    pub(crate) fn of_two_tokens(first: &[Part<'_>], second: &[Part<'_>], name: &[u8]) -> [Self; 2] {
+        let arguments = first.len() + second.len();
+        [
+            Self::lay_out(Some(arguments), first, name),
+            Self::lay_out(None, second, name),
+        ]
+    }
+
     /// Arguments of a command whose head is written otherwise.
     pub(crate) fn fragment(parts: &[Part<'_>], name: &[u8]) -> Self {
         Self::lay_out(None, parts, name)
@@ -69,8 +78,8 @@ impl Template {
                     let suffix = companion.suffix().as_bytes();
                     keys_at.push(push_pieces(&mut bytes, &[name, b":", suffix]));
                 }
-                Part::Bell => {
-                    let suffix = Companion::Bell.suffix().as_bytes();
+                Part::OfToken(companion) => {
+                    let suffix = companion.suffix().as_bytes();
                     keys_at.push(push_pieces(&mut bytes, &[name, b":", suffix, b":", NO_TOKEN]));
                     token_at = bytes.len() - b"\r\n".len() - TOKEN_LEN;
                 }

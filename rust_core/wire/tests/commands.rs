@@ -134,6 +134,21 @@ fn what_blocks_says_for_how_long() {
 }
 
 #[test]
+fn a_bell_is_given_by_its_name_from_one_token_to_another() {
+    let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
+    let given = Command::HandOver {
+        key: Key(7),
+        token: TOKEN,
+        heir: Token { high: 1, low: 0xabc },
+    };
+    let (from, to) = (
+        format!("p:{{07}}:next:{TOKEN_HEX}"),
+        "p:{07}:bell:00000000000000010000000000000abc",
+    );
+    assert_eq!(words(&arguments(&encoder, given)), ["RENAME", &from, to]);
+}
+
+#[test]
 fn a_channel_is_named_after_its_lock() {
     let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
     let of = |command| arguments(&encoder, command);

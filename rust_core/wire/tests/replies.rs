@@ -1,6 +1,6 @@
 //! What a lock makes of each answer.
 
-use locks::{EntryId, ErrorKind, Reply};
+use locks::{EntryId, ErrorKind, Reply, Token};
 use wire::{Frame, Parsed, error_kind, error_text, parse, parse_frame};
 
 fn reply(bytes: &[u8]) -> Reply {
@@ -295,5 +295,27 @@ fn the_text_of_a_long_error_stops_at_two_hundred_characters() {
         let line = letter.repeat(1_000);
         let text = error_text(&Frame::Error(line.as_bytes())).unwrap();
         assert_eq!(text.chars().count(), 200, "{letter}");
+    }
+}
+
+#[test]
+fn a_token_is_32_small_hex_digits_and_nothing_else() {
+    let token = Token {
+        high: 0x0123_4567_89ab_cdef,
+        low: 0xfedc_ba98_7654_3210,
+    };
+    assert_eq!(
+        reply(b"$32\r\n0123456789abcdeffedcba9876543210\r\n"),
+        Reply::Token(token)
+    );
+    for odd in [
+        "$31\r\n123456789abcdeffedcba9876543210\r\n",
+        "$33\r\n00123456789abcdeffedcba9876543210\r\n",
+        "$32\r\n0123456789ABCDEFFEDCBA9876543210\r\n",
+        "$32\r\n+123456789abcdeffedcba9876543210\r\n",
+        "$32\r\n0123456789abcdeffedcba987654321g\r\n",
+        "+0123456789abcdeffedcba9876543210\r\n",
+    ] {
+        assert_eq!(reply(odd.as_bytes()), Reply::Other, "{odd}");
     }
 }

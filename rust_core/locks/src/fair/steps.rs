@@ -19,7 +19,7 @@ impl Fair {
                 self.add(now, key, out);
             }
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
-            Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -46,7 +46,7 @@ impl Fair {
                 self.start_reading(now, key, own, out);
             }
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Items | Reply::Other => {
+            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -57,7 +57,13 @@ impl Fair {
         match reply {
             Reply::Entry(own) => self.drop_ticket(key, own, out),
             // There is no ticket; and no lock was asked for.
-            Reply::Error(_) | Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Items | Reply::Other => {}
+            Reply::Error(_)
+            | Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Other => {}
         }
         self.settle(Outcome::Released, out);
     }
@@ -99,7 +105,7 @@ impl Fair {
                 self.drop_ticket(key, own, out);
                 self.settle(Outcome::Failed(kind), out);
             }
-            Reply::Ok | Reply::Int(_) | Reply::Items | Reply::Other => {
+            Reply::Ok | Reply::Int(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.drop_ticket(key, own, out);
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
@@ -143,7 +149,7 @@ impl Fair {
                 }
                 Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
             },
-            Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -205,9 +211,16 @@ impl Fair {
                 return self.delete(now, back.claim, ScriptForm::Source, why, out);
             }
             (Reply::Error(kind), _) => kind,
-            (Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other, _) => {
-                ErrorKind::Unexpected
-            }
+            (
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Other,
+                _,
+            ) => ErrorKind::Unexpected,
         };
         // The key, if it is there, frees itself within one lease.
         self.hand_in_if_kept(back, out);

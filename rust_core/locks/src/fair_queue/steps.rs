@@ -1,11 +1,12 @@
 //! What `fair-queue` does about an answer, and what it sends.
 
-use super::{ALIVE, Asking, Bell, Confirming, FairQueue, Held, Leaving, Pausing, State, Waiting, Why};
+use super::{ALIVE, Asking, Bell, Confirming, FairQueue, Held, Leaving, Pausing, State, Waiting, Way, Why};
 use crate::backoff::Next;
 use crate::calls::{Effect, SERVER};
 use crate::claim::Claim;
 use crate::{
     Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Lease, Nanos, Outcome, Refusal, Reply, Script, ScriptForm,
+    Token,
 };
 
 impl FairQueue {
@@ -50,7 +51,7 @@ impl FairQueue {
             Reply::Int(0) => {
                 let until = self.spec.lease.until(asking.sent);
                 if until > now {
-                    self.hold(asking.claim, until, None, out);
+                    self.hold(now, asking.claim, until, None, out);
                 } else {
                     self.leave(now, asking.claim, Why::TooLate, out);
                 }
@@ -80,17 +81,25 @@ impl FairQueue {
                 Effect::Nothing if !asking.placed => self.settle(Outcome::Failed(kind), out),
                 Effect::Nothing | Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
             },
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Other => {
                 self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
     }
 
-    fn hold(&mut self, claim: Claim, until: Nanos, confirming: Option<Confirming>, out: &mut Actions) {
+    fn hold(&mut self, now: Nanos, claim: Claim, until: Nanos, confirming: Option<Confirming>, out: &mut Actions) {
         self.state = State::Held(Held {
             claim,
             until,
             confirming,
+            since: now,
+            told: None,
         });
         out.settle(Outcome::Held {
             lasts: Lasts::Until(until),
@@ -106,14 +115,14 @@ impl FairQueue {
             return self.ask(now, claim, ScriptForm::Sha, true, out);
         }
         let confirming = self.confirm(now, claim, ScriptForm::Sha, out);
-        self.hold(claim, until, Some(confirming), out);
+        self.hold(now, claim, until, Some(confirming), out);
     }
 
-    /// Sets the whole lease. Not as a waiter: who has lost the lock by then is not to stand in the queue again.
+    /// Sets the whole lease, and asks for an heir.
     fn confirm(&mut self, now: Nanos, claim: Claim, form: ScriptForm, out: &mut Actions) -> Confirming {
         let call = self.calls.fresh();
-        let numbers = [self.spec.lease.ttl().0, 0];
-        out.send(call, SERVER, claim.run(Script::QueueTake, form, numbers));
+        let numbers = [self.spec.lease.ttl().0, u64::from(self.wants_heir)];
+        out.send(call, SERVER, claim.run(Script::QueueConfirm, form, numbers));
         Confirming { call, sent: now, form }
     }
 
@@ -123,14 +132,16 @@ impl FairQueue {
         };
         let until = self.spec.lease.until(confirming.sent);
         match reply {
-            Reply::Int(0) if now < held.until && until > held.until => {
-                held.until = until;
-                out.renewed(Lasts::Until(until));
+            Reply::Int(0) | Reply::Token(_) if now < held.until => {
+                held.told = Some((now, heir(reply)));
+                if until > held.until {
+                    held.until = until;
+                    out.renewed(Lasts::Until(until));
+                }
             }
             // Answered after the end of what was promised, it revives nothing.
-            Reply::Int(0) => {}
-            // It was ours for less long than we thought, or nobody waited and it was free: then it has been taken anew,
-            // and is given back with the release.
+            Reply::Int(0) | Reply::Token(_) => {}
+            // It was ours for less long than we thought.
             Reply::Int(-1) => out.lapsed(),
             Reply::Error(ErrorKind::NoScript) if confirming.form == ScriptForm::Sha => {
                 held.confirming = Some(self.confirm(now, held.claim, ScriptForm::Source, out));
@@ -199,6 +210,39 @@ impl FairQueue {
         self.bell = Some(Bell { call, token });
     }
 
+    pub(super) fn give_back(&mut self, now: Nanos, held: Held, out: &mut Actions) {
+        match (held.told, held.confirming) {
+            (Some((told, _)), _) => {
+                let takes = told.since(held.since);
+                // With a little to spare: so much the answers vary.
+                self.wants_heir = now.since(held.since) >= Nanos(takes.0 + takes.0 / 4);
+            }
+            (None, Some(_)) => self.wants_heir = false,
+            // It was taken by asking.
+            (None, None) => {}
+        }
+        match held.told {
+            Some((_, Some(heir))) if now < held.until => self.hand_over(now, held.claim, heir, out),
+            Some(_) | None => self.leave(now, held.claim, Why::Release, out),
+        }
+    }
+
+    /// The heir's from the ring on: he stands first in the queue until he has heard it.
+    fn hand_over(&mut self, now: Nanos, claim: Claim, heir: Token, out: &mut Actions) {
+        let Claim { key, token } = claim;
+        let call = self.calls.fresh();
+        out.send(call, SERVER, Command::HandOver { key, token, heir });
+        out.wake_at(now.after(self.spec.patience));
+        self.state = State::Leaving(Leaving {
+            claim,
+            call,
+            sent: now,
+            way: Way::ByName,
+            listens: false,
+            why: Why::Release,
+        });
+    }
+
     pub(super) fn leave(&mut self, now: Nanos, claim: Claim, why: Why, out: &mut Actions) {
         let listens = self.listens(claim);
         self.send_leave(now, claim, ScriptForm::Sha, listens, why, out);
@@ -216,7 +260,7 @@ impl FairQueue {
             claim,
             call,
             sent: now,
-            form,
+            way: Way::Script(form),
             listens,
             why,
         });
@@ -232,6 +276,9 @@ impl FairQueue {
 
     pub(super) fn left(&mut self, now: Nanos, leaving: Leaving, reply: Reply, out: &mut Actions) {
         match (reply, leaving.why) {
+            (Reply::Ok, _) if leaving.way == Way::ByName => self.settle(Outcome::Released, out),
+            // The heir has gone, or the lease is over: the script tells which.
+            (Reply::Error(_), why) if leaving.way == Way::ByName => self.leave(now, leaving.claim, why, out),
             (Reply::Int(0), Why::Release) => self.settle(Outcome::Expired, out),
             (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => self.settle(Outcome::Released, out),
             // 1: the lock had been handed to us meanwhile, and has been handed on.
@@ -246,13 +293,22 @@ impl FairQueue {
                     Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
                 }
             }
-            (Reply::Error(ErrorKind::NoScript), why) if leaving.form == ScriptForm::Sha => {
+            (Reply::Error(ErrorKind::NoScript), why) if leaving.way == Way::Script(ScriptForm::Sha) => {
                 self.send_leave(now, leaving.claim, ScriptForm::Source, leaving.listens, why, out);
             }
             // After an error: the lock, if it is there, frees itself within one lease, and the place `ALIVE` beats after
             // the last one.
             (Reply::Int(0 | 1), Why::Failed(kind)) | (Reply::Error(kind), _) => self.settle(Outcome::Failed(kind), out),
-            (Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other, _) => {
+            (
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Other,
+                _,
+            ) => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -276,5 +332,15 @@ impl FairQueue {
 impl Held {
     pub(super) fn is_confirmed_by(&self, call: CallId) -> bool {
         self.confirming.is_some_and(|confirming| confirming.call == call)
+    }
+}
+
+/// Of the answer that it is taken.
+const fn heir(reply: Reply) -> Option<Token> {
+    match reply {
+        Reply::Token(heir) => Some(heir),
+        Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+            None
+        }
     }
 }

@@ -37,7 +37,13 @@ impl Layered {
         let count = match reply {
             Reply::Int(count) => count,
             // Without a row, too: the key has none.
-            Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Error(_)
+            | Reply::Other => {
                 return self.abandon(now, Outcome::Failed(kind_of(reply)), out);
             }
         };
@@ -79,7 +85,7 @@ impl Layered {
             // The id of the row, whatever it is.
             Reply::Int(_) => Outcome::Released,
             Reply::Nil => Outcome::Expired,
-            Reply::Ok | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+            Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
                 Outcome::Failed(kind_of(reply))
             }
         };

@@ -1,6 +1,7 @@
--- Leaves the queue, and when the lock is mine, hands it to the first in the queue who is alive and rings his bell. Most
--- of what others wait for is this script, so it makes as few calls as it can.
--- KEYS: the lock; the queue, a sorted set by order of arrival; what places are called; what bells are called.
+-- Leaves the queue, and when the lock is mine, hands it to the first in the queue who is alive and rings his bell. It
+-- makes as few calls as it can: others wait for it where the holder knows no heir.
+-- KEYS: the lock; the queue, a sorted set by order of arrival; what places are called; what bells are called; what the
+-- bells of heirs are called until they ring.
 -- ARGV: my token; for how many ms a lock lasts that is handed over; 1 when I may be blocked at my own bell.
 -- 1: the lock was mine. 0: it was not, or no longer.
 local lock, me = KEYS[1], ARGV[1]
@@ -10,10 +11,19 @@ if ARGV[3] == '1' then
     redis.call('RPUSH', KEYS[4] .. ':' .. me, 0)
     redis.call('PEXPIRE', KEYS[4] .. ':' .. me, 1000)
 end
-if redis.call('GET', lock) ~= me then
+local held = redis.call('GET', lock) or ''
+local holder = string.sub(held, 1, #me)
+if holder == me then
+    if #held > #me then
+        redis.call('DEL', KEYS[5] .. ':' .. me)
+    end
+else
+    -- As an heir who is not rung for yet I take the bell away, and the holder finds that out.
+    local given = string.sub(held, #me + 1) == me and redis.call('DEL', KEYS[5] .. ':' .. holder) == 0
     redis.call('ZREM', KEYS[2], me)
-    redis.call('DEL', KEYS[3] .. ':' .. me)
-    return 0
+    if redis.call('DEL', KEYS[3] .. ':' .. me) == 0 or not given then
+        return 0
+    end
 end
 
 -- Whoever holds the lock has left the queue already.

@@ -1,22 +1,42 @@
--- Joins the queue, shows that I live, and takes the lock when it is my turn. Sent again with each beat, and when my bell
--- has rung: a lock that was handed to me then begins its whole lease.
+-- Joins the queue, shows that I live, and takes the lock when it is my turn. Sent again with each beat.
 -- KEYS: the lock; the queue, a sorted set by order of arrival; what places are called, each a list that ends by the
--- server's clock when its waiter no longer counts as alive; what bells are called. ARGV: my token; the lease in ms; for
--- how many ms I count as alive, 0 when I do not wait at all.
+-- server's clock when its waiter no longer counts as alive; what bells are called; what the bells of heirs are called
+-- until they ring. ARGV: my token; the lease in ms; for how many ms I count as alive, 0 when I do not wait at all.
 -- 0: taken. 1: I wait where I was. 2: I wait behind all others, from now on. -1: not taken, and I do not wait.
 local lock, queue, place = KEYS[1], KEYS[2], KEYS[3] .. ':' .. ARGV[1]
 local me, lease, alive = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local holder = redis.call('GET', lock)
+local held = redis.call('GET', lock)
+local holder = held and string.sub(held, 1, #me)
 if holder == me then
     redis.call('PEXPIRE', lock, lease)
     return 0
 end
 
+local placed
+if held and string.sub(held, #me + 1) == me then
+    -- I am the holder's heir: see queue_confirm.lua.
+    local bell = KEYS[5] .. ':' .. holder
+    placed = redis.call('EXISTS', bell) == 1
+    if placed then
+        redis.call('PEXPIRE', bell, math.min(math.max(redis.call('PTTL', lock), 1), alive))
+    elseif redis.call('DEL', place) == 1 then
+        -- Given to me, or the holder's lease is over: nothing else ends that bell before my place.
+        redis.call('ZREM', queue, me)
+        redis.call('SET', lock, me, 'PX', lease)
+        return 0
+    else
+        -- My place lapsed, and who stands behind me is not to be kept waiting by that.
+        redis.call('SET', lock, holder, 'KEEPTTL')
+    end
+else
+    placed = redis.call('EXISTS', place) == 1
+end
+
 local answer = -1
 if alive > 0 then
     answer = 1
-    if redis.call('EXISTS', place) == 0 then
+    if not placed then
         -- No place, or it lapsed, maybe with a lock that had been handed to me. To join writes first what may be refused
         -- for want of memory.
         local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
@@ -30,7 +50,7 @@ if alive > 0 then
         redis.call('PEXPIRE', queue, alive)
     end
 end
-if holder then
+if held then
     return answer
 end
 

@@ -49,7 +49,13 @@ impl Notify {
             },
             (
                 How::First | How::Told | How::Looking(_),
-                Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other,
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Other,
             ) => self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out),
         }
     }
@@ -141,7 +147,7 @@ impl Notify {
                 Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
             },
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
-            Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.settle(Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
@@ -184,7 +190,13 @@ impl Notify {
                 self.settle(Outcome::Failed(kind), out);
             }
             (
-                Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other,
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Other,
                 Why::Release | Why::Cancel | Why::TooLate,
             ) => self.settle(Outcome::Failed(ErrorKind::Unexpected), out),
         }

@@ -32,7 +32,13 @@ impl<E: Effect> Optimistic<E> {
                 return self.undo(now, Then::Again, out);
             }
             // Without a row, too: the key has none.
-            Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => kind_of(reply),
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Error(_)
+            | Reply::Other => kind_of(reply),
         };
         self.undo(now, Then::Settle(Outcome::Failed(kind)), out);
     }
@@ -44,7 +50,13 @@ impl<E: Effect> Optimistic<E> {
             Reply::Nil if E::GUARDED => self.conflicted(now, out),
             Reply::Error(ErrorKind::SessionEnded) => self.part(ErrorKind::SessionEnded, out),
             Reply::Error(kind) if is_conflict(kind) => self.conflicted(now, out),
-            Reply::Ok | Reply::Nil | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Error(_)
+            | Reply::Other => {
                 self.undo(now, Then::Settle(Outcome::Failed(kind_of(reply))), out);
             }
         }

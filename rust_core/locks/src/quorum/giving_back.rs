@@ -88,9 +88,16 @@ impl<S: Stake> Quorum<S> {
             (_, Reply::Int(1)) => Back::Deleted,
             (_, Reply::Int(0)) => Back::Absent,
             (_, Reply::Error(kind)) => Back::Failed(kind),
-            (_, Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other) => {
-                Back::Failed(ErrorKind::Unexpected)
-            }
+            (
+                _,
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Other,
+            ) => Back::Failed(ErrorKind::Unexpected),
         };
         // Not so when it was an earlier attempt's.
         let seat = self.seats.of(server);

@@ -76,7 +76,7 @@ impl Redisson {
                 }
                 self.child_failed(now, pass, Why::End(Outcome::Failed(kind)), out);
             }
-            Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
+            Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.last_word(pass, out);
                 let outcome = Outcome::Failed(ErrorKind::Unexpected);
                 self.child_failed(now, pass, Why::End(outcome), out);

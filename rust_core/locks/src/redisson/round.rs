@@ -55,9 +55,16 @@ impl Round {
                 },
             ) => Said::WantsSource,
             (Reply::Error(kind), _) => Said::Failed(kind),
-            (Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other, _) => {
-                Said::Failed(ErrorKind::Unexpected)
-            }
+            (
+                Reply::Ok
+                | Reply::Nil
+                | Reply::Int(_)
+                | Reply::Entry(_)
+                | Reply::Token(_)
+                | Reply::Items
+                | Reply::Other,
+                _,
+            ) => Said::Failed(ErrorKind::Unexpected),
         };
         Some(child as u16)
     }

@@ -45,9 +45,13 @@ impl<L: InSession> BySession<L> {
     pub(super) fn asked(&mut self, now: Nanos, asking: Asking, bit: u8, reply: Reply, out: &mut Actions) {
         let answer = match reply {
             Reply::Error(kind) => return self.failed(now, kind, out),
-            Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => {
-                self.lock.taken(reply)
-            }
+            Reply::Ok
+            | Reply::Nil
+            | Reply::Int(_)
+            | Reply::Entry(_)
+            | Reply::Token(_)
+            | Reply::Items
+            | Reply::Other => self.lock.taken(reply),
         };
         match answer {
             Answer::Granted(fence) => {
@@ -184,6 +188,8 @@ impl<L: InSession> BySession<L> {
 pub(crate) const fn kind_of(reply: Reply) -> ErrorKind {
     match reply {
         Reply::Error(kind) => kind,
-        Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Other => ErrorKind::Unexpected,
+        Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
+            ErrorKind::Unexpected
+        }
     }
 }

@@ -34,7 +34,7 @@ impl Strategy {
                 Script::WriteTake,
                 Script::WriteGiveBack,
             ],
-            Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueLeave],
+            Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueConfirm, Script::QueueLeave],
             Self::Notify { renews: false } => &[Script::NotifyAcquire, Script::NotifyRelease],
             Self::Notify { renews: true } => &[Script::NotifyAcquire, Script::NotifyRelease, Script::CompareAndExpire],
             Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],

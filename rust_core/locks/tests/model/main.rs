@@ -169,6 +169,11 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
 }
 
 #[test]
+fn an_heir_who_stays_it_though_his_place_lapsed_is_caught() {
+    assert!(is_caught_among(400, 1, FAIR_QUEUE, Mistake::HeirForEver));
+}
+
+#[test]
 fn mistakes_in_the_locks_with_a_lease_are_caught() {
     let cases = [
         // Who keeps a lease says himself when it has lapsed.
@@ -277,7 +282,7 @@ fn the_worlds_reach_renewals_and_losses() {
 #[test]
 fn the_worlds_reach_what_is_special_about_the_locks_that_wait() {
     for (strategy, special) in [
-        (FAIR_QUEUE, &["queued", "queued again", "hung up"][..]),
+        (FAIR_QUEUE, &["queued", "queued again", "given by name", "hung up"][..]),
         (Strategy::Fair, &["queued", "overtaken", "hung up"]),
         (NOTIFY, &["told"]),
         (NOTIFY_KEPT, &["told", "renewed", "lapsed"]),

@@ -93,6 +93,9 @@ impl Run {
         self.wipe(from.server);
         let now = self.now;
         if let Some(reply) = self.server(from).run(now, from, command) {
+            if let (Command::HandOver { .. }, Reply::Ok) = (command, reply) {
+                self.count("given by name");
+            }
             self.reply(from, reply);
         } else {
             let (Command::AwaitBell { token, timeout_ms, .. } | Command::ReadTicket { token, timeout_ms, .. }) =

@@ -17,6 +17,8 @@ pub(crate) struct Redis {
     pub(crate) queues: BTreeMap<Key, Vec<Place>>,
     /// The bells that ring and that nobody has heard: what they say, and until when.
     pub(crate) bells: BTreeMap<Token, (u64, Nanos)>,
+    /// Those of heirs that do not ring yet, by the holders under whose names they lie, and until when.
+    pub(crate) nexts: BTreeMap<Token, Nanos>,
     /// Who is blocked at a bell; on connections, too, that the server does not know to be closed.
     pub(crate) blocked: Vec<(Token, Sender)>,
     pub(crate) listeners: Vec<(Key, Sender)>,
@@ -40,6 +42,8 @@ pub(crate) enum Effect {
 pub(crate) struct Entry {
     /// `None`: the `1` of `SETNX`.
     pub(crate) token: Option<Token>,
+    /// The first in the queue behind it.
+    pub(crate) heir: Option<Token>,
     pub(crate) expires: Nanos,
 }
 
@@ -49,6 +53,7 @@ impl Redis {
             keys: BTreeMap::new(),
             queues: BTreeMap::new(),
             bells: BTreeMap::new(),
+            nexts: BTreeMap::new(),
             blocked: Vec::new(),
             listeners: Vec::new(),
             streams: BTreeMap::new(),
@@ -74,6 +79,7 @@ impl Redis {
     pub(crate) fn run(&mut self, now: Nanos, from: Sender, command: Command) -> Option<Reply> {
         self.keys.retain(|_, entry| entry.expires > now);
         self.bells.retain(|_, (_, expires)| *expires > now);
+        self.nexts.retain(|_, expires| *expires > now);
         match command {
             Command::AwaitBell { token, .. } => self.await_bell(token, from),
             Command::ReadTicket { key, .. } => self.read_ticket(key, from),
@@ -100,7 +106,14 @@ impl Redis {
                 }
                 let expires = now.after(Nanos::from_millis(lease_ms));
                 let token = Some(token);
-                self.keys.insert(key, Entry { token, expires });
+                self.keys.insert(
+                    key,
+                    Entry {
+                        token,
+                        heir: None,
+                        expires,
+                    },
+                );
                 Reply::Ok
             }
             Command::CompareAndDelete {
@@ -121,6 +134,9 @@ impl Redis {
                 ..
             } => {
                 self.script_cached = true;
+                if script == Script::QueueConfirm {
+                    return self.queue_confirm(now, key, token, numbers[0], numbers[1] == 1);
+                }
                 let leased = self.run_lease(now, script, key, token, numbers);
                 leased.unwrap_or_else(|| Reply::Int(self.run_script(now, script, key, token, numbers)))
             }
@@ -139,7 +155,14 @@ impl Redis {
                     return Reply::Int(0);
                 }
                 let (token, expires) = (None, Nanos::NEVER);
-                self.keys.insert(key, Entry { token, expires });
+                self.keys.insert(
+                    key,
+                    Entry {
+                        token,
+                        heir: None,
+                        expires,
+                    },
+                );
                 Reply::Int(1)
             }
             Command::Expire { key, seconds } => match self.keys.get_mut(&key) {
@@ -150,6 +173,7 @@ impl Redis {
                 None => Reply::Int(0),
             },
             Command::Del { key } => self.delete(key),
+            Command::HandOver { token, heir, .. } => self.hand_over_by_name(token, heir),
             Command::Wait { replicas, .. } => self.wait(replicas),
             Command::CreateQueue { key } => self.create_queue(key),
             Command::AddTicket { key, .. } => self.add_ticket(key),

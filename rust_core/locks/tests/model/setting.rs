@@ -11,6 +11,8 @@ pub(crate) enum Mistake {
     ReusedCallIds,
     /// The lock goes to the last in the queue.
     LastComesFirst,
+    /// Whoever was the first in the queue once stays the heir, though his place lapsed.
+    HeirForEver,
     /// The counter of grants forgets one now and then.
     FenceComesAgain,
     /// One more is let in than there is room for.

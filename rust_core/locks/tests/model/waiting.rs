@@ -1,6 +1,6 @@
 //! What a Redis does for the locks that wait on it: the scripts of `fair-queue` and `notify`, bells and channels.
 
-use locks::{Key, Nanos, Reply, Script, Token};
+use locks::{ErrorKind, Key, Nanos, Reply, Script, Token};
 
 use crate::network::Sender;
 use crate::redis::{Effect, Entry, Redis};
@@ -47,16 +47,31 @@ impl Redis {
 
     fn queue_take(&mut self, now: Nanos, key: Key, me: Token, lease: u64, alive: u64) -> i64 {
         if self.holds(key, me) {
-            self.set(now, key, me, lease);
+            self.set_end(now, key, lease);
             return 0;
+        }
+        let placed = self.is_alive(now, key, me);
+        if let Some((holder, Some(heir), expires)) = self.holder_and_heir(key)
+            && heir == me
+        {
+            let waits = self.nexts.contains_key(&holder);
+            if waits {
+                let place_ends = now.after(Nanos::from_millis(alive));
+                self.nexts.insert(holder, expires.min(place_ends));
+            } else if placed {
+                self.queues.entry(key).or_default().retain(|place| place.token != me);
+                self.set(now, key, me, lease);
+                return 0;
+            } else if self.mistake != Mistake::HeirForEver {
+                self.keys.get_mut(&key).expect("it is held").heir = None;
+            }
         }
         let is_held = self.keys.contains_key(&key);
         let queue = self.queues.entry(key).or_default();
         let mut answer = -1;
         if alive > 0 {
             let deadline_ms = now.0 / 1_000_000 + alive;
-            let is_alive = |place: &&mut Place| place.token == me && place.deadline_ms > now.0 / 1_000_000;
-            if let Some(place) = queue.iter_mut().find(is_alive) {
+            if let Some(place) = queue.iter_mut().find(|place| placed && place.token == me) {
                 place.deadline_ms = deadline_ms;
                 answer = 1;
             } else {
@@ -81,13 +96,75 @@ impl Redis {
         }
     }
 
+    pub(crate) fn queue_confirm(&mut self, now: Nanos, key: Key, me: Token, lease: u64, wants_heir: bool) -> Reply {
+        if self.holds(key, me) {
+            self.set_end(now, key, lease);
+        } else {
+            let held = self.holder_and_heir(key);
+            let given = held.is_some_and(|(holder, heir, _)| heir == Some(me) && !self.nexts.contains_key(&holder));
+            let queue = self.queues.entry(key).or_default();
+            let first = queue.first().is_some_and(|first| first.token == me);
+            let free = held.is_none() && first && self.is_alive(now, key, me);
+            if !given && !free {
+                return Reply::Int(-1);
+            }
+            self.queues.entry(key).or_default().retain(|place| place.token != me);
+            self.set(now, key, me, lease);
+        }
+        let first = self.queues.entry(key).or_default().first();
+        let Some(first) = first.filter(|first| wants_heir && first.deadline_ms > now.0 / 1_000_000) else {
+            return Reply::Int(0);
+        };
+        let (heir, place_ends) = (first.token, Nanos::from_millis(first.deadline_ms));
+        let entry = self.keys.get_mut(&key).expect("it is held");
+        entry.heir = Some(heir);
+        self.nexts.insert(me, entry.expires.min(place_ends));
+        Reply::Token(heir)
+    }
+
+    fn set_end(&mut self, now: Nanos, key: Key, lease: u64) {
+        let entry = self.keys.get_mut(&key).expect("it is held");
+        entry.expires = now.after(Nanos::from_millis(lease));
+    }
+
+    fn is_alive(&self, now: Nanos, key: Key, token: Token) -> bool {
+        let queue = self.queues.get(&key).into_iter().flatten();
+        queue
+            .into_iter()
+            .any(|place| place.token == token && place.deadline_ms > now.0 / 1_000_000)
+    }
+
+    fn holder_and_heir(&self, key: Key) -> Option<(Token, Option<Token>, Nanos)> {
+        let entry = self.keys.get(&key)?;
+        Some((entry.token?, entry.heir, entry.expires))
+    }
+
+    /// `RENAME`
+    pub(crate) fn hand_over_by_name(&mut self, me: Token, heir: Token) -> Reply {
+        match self.nexts.remove(&me) {
+            Some(expires) => {
+                self.bells.remove(&heir);
+                self.ring(heir, 1, expires);
+                Reply::Ok
+            }
+            None => Reply::Error(ErrorKind::Other),
+        }
+    }
+
     fn queue_leave(&mut self, now: Nanos, key: Key, me: Token, lasts: u64, listens: bool) -> i64 {
-        self.queues.entry(key).or_default().retain(|place| place.token != me);
         if listens {
             self.ring(me, 0, now.after(Nanos::from_millis(1_000)));
         }
-        if !self.holds(key, me) && self.mistake != Mistake::DeleteWithoutCompare {
-            return 0;
+        let placed = self.is_alive(now, key, me);
+        self.queues.entry(key).or_default().retain(|place| place.token != me);
+        if self.holds(key, me) {
+            self.nexts.remove(&me);
+        } else {
+            let heir_of = self.holder_and_heir(key).filter(|&(_, heir, _)| heir == Some(me));
+            let given = heir_of.is_some_and(|(holder, ..)| self.nexts.remove(&holder).is_none());
+            if !(given && placed) && self.mistake != Mistake::DeleteWithoutCompare {
+                return 0;
+            }
         }
         self.delete(key);
         if let Some(first) = self.first_alive(now, key, None) {
@@ -149,6 +226,7 @@ impl Redis {
     pub(crate) fn set(&mut self, now: Nanos, key: Key, token: Token, lease_ms: u64) {
         let expires = now.after(Nanos::from_millis(lease_ms));
         let token = Some(token);
-        self.keys.insert(key, Entry { token, expires });
+        let heir = None;
+        self.keys.insert(key, Entry { token, heir, expires });
     }
 }

@@ -163,7 +163,7 @@ fn a_strategy_says_which_scripts_it_sends() {
     let beat = Millis(2_000);
     assert_eq!(
         Strategy::FairQueue { beat }.scripts(),
-        [Script::QueueTake, Script::QueueLeave]
+        [Script::QueueTake, Script::QueueConfirm, Script::QueueLeave]
     );
 }
 

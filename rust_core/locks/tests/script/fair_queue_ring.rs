@@ -13,7 +13,7 @@ const PROMISED_MS: u64 = ALIVE_MS - ALIVE_MS / 100 - 2;
 
 impl Script {
     fn expect_confirmation(self, label: &'static str, form: locks::ScriptForm) -> Self {
-        self.expect_unguarded_run(label, Lua::QueueTake, Some("join"), form, [LEASE_MS, 0])
+        self.expect_unguarded_run(label, Lua::QueueConfirm, Some("join"), form, [LEASE_MS, 1])
     }
 }
 
@@ -74,7 +74,7 @@ fn a_lock_whose_lease_is_shorter_than_a_beat_is_held_with_the_ring_only_for_that
     short()
         .at(987)
         .reply("bell", Reply::Int(1))
-        .expect_unguarded_run("confirm", Lua::QueueTake, Some("join"), SHA, [1_000, 0])
+        .expect_unguarded_run("confirm", Lua::QueueConfirm, Some("join"), SHA, [1_000, 1])
         .expect_held_until(988)
         .release()
         .expect_run("leave", Lua::QueueLeave, Some("join"), SHA, [1_000, 0]);

@@ -7,6 +7,7 @@ mod every_lock;
 mod fair;
 mod fair_queue;
 mod fair_queue_bell;
+mod fair_queue_heir;
 mod fair_queue_ring;
 mod fenced;
 mod layered;
