@@ -150,6 +150,21 @@ impl Redis {
                 self.script_cached = true;
                 Reply::Int(self.run_over_keys(now, script, keys, token, lease_ms))
             }
+            Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => self.naively(now, command),
+            Command::HandOver { token, heir, .. } => self.hand_over_by_name(token, heir),
+            Command::Wait { replicas, .. } => self.wait(replicas),
+            Command::CreateQueue { key } => self.create_queue(key),
+            Command::AddTicket { key, .. } => self.add_ticket(key),
+            Command::DropTicket { key, entry } => self.drop_ticket(key, entry),
+            // What is pending is not kept, and no queue gets so long.
+            Command::AckTicket { .. } | Command::TrimQueue { .. } => Reply::Int(0),
+            other => panic!("the model does not know {other:?}"),
+        }
+    }
+
+    /// The commands of `naive`.
+    fn naively(&mut self, now: Nanos, command: Command) -> Reply {
+        match command {
             Command::SetNx { key } => {
                 if self.keys.contains_key(&key) {
                     return Reply::Int(0);
@@ -173,14 +188,7 @@ impl Redis {
                 None => Reply::Int(0),
             },
             Command::Del { key } => self.delete(key),
-            Command::HandOver { token, heir, .. } => self.hand_over_by_name(token, heir),
-            Command::Wait { replicas, .. } => self.wait(replicas),
-            Command::CreateQueue { key } => self.create_queue(key),
-            Command::AddTicket { key, .. } => self.add_ticket(key),
-            Command::DropTicket { key, entry } => self.drop_ticket(key, entry),
-            // What is pending is not kept, and no queue gets so long.
-            Command::AckTicket { .. } | Command::TrimQueue { .. } => Reply::Int(0),
-            other => panic!("the model does not know {other:?}"),
+            other => panic!("{other:?} is none of them"),
         }
     }
 
