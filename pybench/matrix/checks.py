@@ -179,9 +179,10 @@ def _includes(matrix: Matrix, fixed: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _persistence(matrix: Matrix, axes: dict[str, Any], fixed: dict[str, Any]) -> Iterator[Problem]:
-    found = [place for _, _, on in places_of(matrix) for place in on]
+    blocks = [block for block, named in (("axes", axes), ("fixed", fixed)) if "appendfsync" in named]
+    found = [place for _, _, on in places_of(matrix) for place in on] if blocks else []
     if found and not any(ServerKind.REDIS in kinds_of_place(place, matrix.backends) for place in found):
-        for block in [block for block, named in (("axes", axes), ("fixed", fixed)) if "appendfsync" in named]:
+        for block in blocks:
             message = "appendfsync says nothing where no cell is on a Redis server"
             hint = "leave it out; what a database's commit waits for is an argument of its locks: synchronous_commit"
             yield Problem((block, "appendfsync"), message, hint, of_key=True)

@@ -45,14 +45,16 @@ def test_of_two_queues_that_acknowledge_places_one_keeps_their_order(make_spec, 
 
 
 def test_no_lock_at_all_is_caught(make_spec):
-    result = run(make_spec(strategy="none", hold=fixed(1)))
+    # Without a warm-up, so that the holds of all violations are measured.
+    result = run(make_spec(strategy="none", hold=fixed(1), warmup_ns=0))
     assert result.totals["double_grants"] > 100
     assert len(result.violations) == 100, "the first hundred are told in full"
     first = result.violations[0]
     assert first["kind"] == "double-grant"
     assert first["first_granted_ns"] <= first["second_granted_ns"] == first["at_ns"]
-    # Of the order of a hold, on however busy a machine.
-    assert 0 < first["overlap_ns"] <= 100 * MS
+    # A busy machine makes holds longer, and overlaps with them: none is longer than the longest hold.
+    holds = [_core.histogram_buckets(row.hdr)[0][-1] for row in result.histograms if row.phase == "hold"]
+    assert 0 < first["overlap_ns"] <= max(holds)
     assert first["key"] == f"{make_spec()['key_prefix']}{{0}}"
 
 

@@ -70,8 +70,9 @@ impl Encoder {
             del: template(&[Text("DEL"), Key]),
             scripts: Scripts::new(keys.first()),
             await_bell: template(&[Text("BLPOP"), OfToken(Companion::Bell), Number]),
-            hand_over: Template::of_two_tokens(
+            hand_over: Template::halves(
                 &[Text("RENAME"), OfToken(Companion::Next)],
+                0,
                 &[OfToken(Companion::Bell)],
                 keys.first(),
             ),
@@ -90,7 +91,7 @@ impl Encoder {
                 let reader = [Text("XREADGROUP"), Text("GROUP"), Text(GROUP), Token];
                 let one_blocking = [Text("COUNT"), Text("1"), Text("BLOCK")];
                 let before: Vec<_> = reader.into_iter().chain(one_blocking).collect();
-                Template::around_number(&before, &[Text("STREAMS"), tickets(), Text(">")], keys.first())
+                Template::halves(&before, 1, &[Text("STREAMS"), tickets(), Text(">")], keys.first())
             },
             ack_ticket: template(&[Text("XACK"), tickets(), Text(GROUP), Number]),
             drop_ticket: template(&[Text("XDEL"), tickets(), Number]),

@@ -39,18 +39,9 @@ impl Template {
         Self::lay_out(Some(parts.len()), parts, name)
     }
 
-    /// A command with a number in the midst of it: what comes before, and what behind.
-    pub(crate) fn around_number(before: &[Part<'_>], behind: &[Part<'_>], name: &[u8]) -> [Self; 2] {
-        let arguments = before.len() + 1 + behind.len();
-        [
-            Self::lay_out(Some(arguments), before, name),
-            Self::lay_out(None, behind, name),
-        ]
-    }
-
-    /// A command with two tokens: what comes before the second one's first argument, and the rest.
-    pub(crate) fn of_two_tokens(first: &[Part<'_>], second: &[Part<'_>], name: &[u8]) -> [Self; 2] {
-        let arguments = first.len() + second.len();
+    /// A command in two halves, with so many arguments between them that the writer of the command adds.
+    pub(crate) fn halves(first: &[Part<'_>], between: usize, second: &[Part<'_>], name: &[u8]) -> [Self; 2] {
+        let arguments = first.len() + between + second.len();
         [
             Self::lay_out(Some(arguments), first, name),
             Self::lay_out(None, second, name),

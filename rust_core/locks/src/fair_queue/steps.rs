@@ -133,7 +133,12 @@ impl FairQueue {
         let until = self.spec.lease.until(confirming.sent);
         match reply {
             Reply::Int(0) | Reply::Token(_) if now < held.until => {
-                held.told = Some((now, heir(reply)));
+                let heir = if let Reply::Token(heir) = reply {
+                    Some(heir)
+                } else {
+                    None
+                };
+                held.told = Some((now, heir));
                 if until > held.until {
                     held.until = until;
                     out.renewed(Lasts::Until(until));
@@ -332,15 +337,5 @@ impl FairQueue {
 impl Held {
     pub(super) fn is_confirmed_by(&self, call: CallId) -> bool {
         self.confirming.is_some_and(|confirming| confirming.call == call)
-    }
-}
-
-/// Of the answer that it is taken.
-const fn heir(reply: Reply) -> Option<Token> {
-    match reply {
-        Reply::Token(heir) => Some(heir),
-        Reply::Ok | Reply::Nil | Reply::Int(_) | Reply::Entry(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
-            None
-        }
     }
 }

@@ -12,6 +12,12 @@ pub(crate) struct Place {
     deadline_ms: u64,
 }
 
+impl Place {
+    fn is_alive(&self, now: Nanos) -> bool {
+        self.deadline_ms > now.0 / 1_000_000
+    }
+}
+
 impl Redis {
     pub(crate) fn run_script(&mut self, now: Nanos, script: Script, key: Key, token: Token, numbers: [u64; 2]) -> i64 {
         let [lease, second] = numbers;
@@ -50,7 +56,7 @@ impl Redis {
             self.set_end(now, key, lease);
             return 0;
         }
-        let placed = self.is_alive(now, key, me);
+        let placed = self.has_place(now, key, me);
         if let Some((holder, Some(heir), expires)) = self.holder_and_heir(key)
             && heir == me
         {
@@ -59,7 +65,7 @@ impl Redis {
                 let place_ends = now.after(Nanos::from_millis(alive));
                 self.nexts.insert(holder, expires.min(place_ends));
             } else if placed {
-                self.queues.entry(key).or_default().retain(|place| place.token != me);
+                self.drop_place(key, me);
                 self.set(now, key, me, lease);
                 return 0;
             } else if self.mistake != Mistake::HeirForEver {
@@ -104,15 +110,15 @@ impl Redis {
             let given = held.is_some_and(|(holder, heir, _)| heir == Some(me) && !self.nexts.contains_key(&holder));
             let queue = self.queues.entry(key).or_default();
             let first = queue.first().is_some_and(|first| first.token == me);
-            let free = held.is_none() && first && self.is_alive(now, key, me);
+            let free = held.is_none() && first && self.has_place(now, key, me);
             if !given && !free {
                 return Reply::Int(-1);
             }
-            self.queues.entry(key).or_default().retain(|place| place.token != me);
+            self.drop_place(key, me);
             self.set(now, key, me, lease);
         }
         let first = self.queues.entry(key).or_default().first();
-        let Some(first) = first.filter(|first| wants_heir && first.deadline_ms > now.0 / 1_000_000) else {
+        let Some(first) = first.filter(|first| wants_heir && first.is_alive(now)) else {
             return Reply::Int(0);
         };
         let (heir, place_ends) = (first.token, Nanos::from_millis(first.deadline_ms));
@@ -127,11 +133,13 @@ impl Redis {
         entry.expires = now.after(Nanos::from_millis(lease));
     }
 
-    fn is_alive(&self, now: Nanos, key: Key, token: Token) -> bool {
-        let queue = self.queues.get(&key).into_iter().flatten();
-        queue
-            .into_iter()
-            .any(|place| place.token == token && place.deadline_ms > now.0 / 1_000_000)
+    fn has_place(&self, now: Nanos, key: Key, token: Token) -> bool {
+        let mut queue = self.queues.get(&key).into_iter().flatten();
+        queue.any(|place| place.token == token && place.is_alive(now))
+    }
+
+    fn drop_place(&mut self, key: Key, token: Token) {
+        self.queues.entry(key).or_default().retain(|place| place.token != token);
     }
 
     fn holder_and_heir(&self, key: Key) -> Option<(Token, Option<Token>, Nanos)> {
@@ -155,8 +163,8 @@ impl Redis {
         if listens {
             self.ring(me, 0, now.after(Nanos::from_millis(1_000)));
         }
-        let placed = self.is_alive(now, key, me);
-        self.queues.entry(key).or_default().retain(|place| place.token != me);
+        let placed = self.has_place(now, key, me);
+        self.drop_place(key, me);
         if self.holds(key, me) {
             self.nexts.remove(&me);
         } else {
@@ -179,7 +187,7 @@ impl Redis {
         let queue = self.queues.entry(key).or_default();
         while !queue.is_empty() {
             let first = queue.remove(if last_comes_first { queue.len() - 1 } else { 0 });
-            if Some(first.token) == me || first.deadline_ms > now.0 / 1_000_000 {
+            if Some(first.token) == me || first.is_alive(now) {
                 return Some(first);
             }
         }
