@@ -77,17 +77,17 @@ def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
 
 
 def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, *, id_: str, title: str) -> Figure:
-    """`measure` of `cells`, which differ in strategy and load only, against the run's load axis."""
+    """`measure` of `cells`, which differ in their line and load only, against the run's load axis."""
     load = view.load_axis
     assert load is not None, "a run without a load axis is drawn as bars"
     x = load_axis([cell.at(load) for cell in cells], axis_title(load))
     data: list[dict[str, Any]] = []
     ends: list[tuple[Series, _Point]] = []
-    for series in view.series:
+    for series in view.lines:
         points = [
             _Point(cell, cell.at(load), value)
             for cell in cells
-            if cell.series == series and (value := cell.number(measure.column)) is not None
+            if cell.line == series and (value := cell.number(measure.column)) is not None
         ]
         points = sorted((p for p in points if p.y > 0 or y.scale == "linear"), key=lambda p: p.x)
         if points:
@@ -159,7 +159,7 @@ def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], 
 
 def symbol(cell: CellView) -> str:
     """The marker of a cell: the shape of its strategy, filled when safe, hollow with a cross when unsafe."""
-    return cell.series.shape + SYMBOL_SUFFIXES[cell.verdict]
+    return cell.line.shape + SYMBOL_SUFFIXES[cell.verdict]
 
 
 def hover_text(cell: CellView, measure: Measure) -> str:
@@ -193,7 +193,7 @@ def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> t
             "xshift": 6,
             "showarrow": False,
             "name": series.label,
-            "text": series_text(series, unsafe=series.label in view.unsafe_series, further=beyond[series.label]),
+            "text": series_text(series, unsafe=series.label in view.unsafe_lines, further=beyond[series.label]),
         }
         for moved, (series, _) in zip(heights, rising, strict=True)
     ]
@@ -213,8 +213,8 @@ def _apart(heights: Sequence[float], room: float) -> list[float]:
 
 def _alt(view: View, cells: Sequence[CellView], measure: Measure, title: str, load: str) -> str:
     parts = []
-    for series in view.series:
-        mine = [cell for cell in cells if cell.series == series]
+    for series in view.lines:
+        mine = [cell for cell in cells if cell.line == series]
         values = [
             f"{hover_text(cell, measure)} at {say_condition(load, cell.condition(load))}"
             for cell in sorted(mine, key=lambda cell: cell.at(load))

@@ -62,15 +62,15 @@ def bars(view: View) -> str:
 
 def leading(view: View) -> frozenset[str]:
     """The labels of the strategies that charts begin with: all, or of many those that lead where locks are compared."""
-    if len(view.series) <= MANY_SERIES:
-        return frozenset(series.label for series in view.series)
+    if len(view.lines) <= MANY_SERIES or view.line_axis:
+        return frozenset(line.label for line in view.lines)
     return frozenset(series.label for series in by_wins(view)[:LEADING_SERIES])
 
 
 def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[Figure]:
     """A panel for each of `measures` and each condition apart from the load."""
     load = view.load_axis
-    facets = view.facets(load) if load else view.facets()
+    facets = view.panels(load) if load else view.panels()
     figures = []
     for place, (conditions, cells) in enumerate(facets):
         for measure in measures:

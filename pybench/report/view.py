@@ -8,14 +8,14 @@ the run varied, apart from the strategy and its backend: what is at one load is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from pybench.conditions import AxisValue, Conditions
+from pybench.conditions import AxisValue, Conditions, say_condition
 from pybench.contenders import apart, lock_labels, offered_rate
 from pybench.numbers import missing
 from pybench.records import Run
@@ -96,6 +96,9 @@ class CellView:
     id: str
     anchor: str
     series: Series
+    """Its lock."""
+    line: Series
+    """What charts draw it as: its lock, or where a run has a single lock the value of the axis that varies."""
     conditions: Conditions
     row: Mapping[str, Any]
 
@@ -149,6 +152,10 @@ class View:
     series: tuple[Series, ...]
     axes: tuple[str, ...]
     """The axes with more than one value; the strategy, its arguments and its backend are the lock's, and left out."""
+    lines: tuple[Series, ...] = ()
+    """What charts colour: `series`, or of a run with a single lock the values of `line_axis`."""
+    line_axis: str | None = None
+    """The axis whose values are the lines of a chart; None where the locks are."""
 
     @cached_property
     def measured(self) -> bool:
@@ -165,15 +172,17 @@ class View:
     @cached_property
     def load_axis(self) -> str | None:
         """The axis that charts against load have below: concurrency, otherwise another that is a number."""
-        if "concurrency" in self.axes:
-            return "concurrency"
-        numeric = [axis for axis in self.axes if all(_is_number(cell.condition(axis)) for cell in self.cells)]
-        return numeric[0] if numeric else None
+        return load_axis_of(self.axes, [cell.conditions for cell in self.cells])
 
     @cached_property
     def unsafe_series(self) -> frozenset[str]:
         """The labels of the strategies that were unsafe in any cell."""
         return frozenset(cell.series.label for cell in self.cells if cell.unsafe)
+
+    @cached_property
+    def unsafe_lines(self) -> frozenset[str]:
+        """The labels of the lines of charts that were unsafe in any cell."""
+        return frozenset(cell.line.label for cell in self.cells if cell.unsafe)
 
     @cached_property
     def aside(self) -> dict[str, float]:
@@ -183,6 +192,10 @@ class View:
     def may_be_used(self, series: Series) -> bool:
         """Whether charts are scaled for `series`: a lock that was unsafe nowhere in the run."""
         return series.strategy != BASE_LINE and series.label not in self.unsafe_series
+
+    def panels(self, *inside: str) -> list[tuple[Conditions, list[CellView]]]:
+        """The cells of each chart: grouped by their conditions apart from the axes `inside` and that of the lines."""
+        return self.facets(*inside, *([self.line_axis] if self.line_axis else []))
 
     def facets(self, *inside: str) -> list[tuple[Conditions, list[CellView]]]:
         """The cells grouped by their conditions apart from the axes `inside`, in order of the conditions."""
@@ -223,19 +236,52 @@ def make_view(run: Run) -> View:
     for axis in axes:
         _read_numbers(rows, axis)
     labels = lock_labels(rows)
-    series = _series(rows, labels)
+    series = _series((labels[str(row["cell"])], str(row["strategy"])) for row in rows)
+    conditions = {str(row["cell"]): tuple((axis, row[axis]) for axis in axes) for row in rows}
+    line_axis = _line_axis(axes, list(conditions.values()), [one.strategy for one in series.values()])
+    line_labels = {str(row["cell"]): _line_label(row, line_axis) or labels[str(row["cell"])] for row in rows}
+    lines = _series((line_labels[str(row["cell"])], str(row["strategy"])) for row in rows) if line_axis else series
     anchors = _anchors([str(row["cell"]) for row in rows])
     cells = tuple(
         CellView(
             id=str(row["cell"]),
             anchor=anchors[str(row["cell"])],
             series=series[labels[str(row["cell"])]],
-            conditions=tuple((axis, row[axis]) for axis in axes),
+            line=lines[line_labels[str(row["cell"])]],
+            conditions=conditions[str(row["cell"])],
             row=row,
         )
         for row in rows
     )
-    return View(run, cells, tuple(series.values()), axes)
+    return View(run, cells, tuple(series.values()), axes, tuple(lines.values()), line_axis)
+
+
+def load_axis_of(axes: Sequence[str], conditions: Sequence[Conditions]) -> str | None:
+    """The axis that charts against load have below: concurrency, otherwise the first of `axes` that is a number."""
+    if "concurrency" in axes:
+        return "concurrency"
+    return next((axis for axis in axes if all(_is_number(dict(one)[axis]) for one in conditions)), None)
+
+
+def _line_axis(axes: Sequence[str], conditions: Sequence[Conditions], strategies: Sequence[str]) -> str | None:
+    """The axis whose values a chart draws as lines: where the run has a single lock, the first that is not the load.
+
+    One strategy under six retry policies is one panel with six lines, and not six panels with a line each.
+    """
+    if sum(strategy != BASE_LINE for strategy in strategies) != 1:
+        return None
+    load = load_axis_of(axes, conditions)
+    return next((axis for axis in axes if axis != load), None)
+
+
+def _line_label(row: Mapping[str, Any], line_axis: str | None) -> str | None:
+    if line_axis is None:
+        return None
+    value = str(row[line_axis])
+    if row["strategy"] == BASE_LINE:
+        return f"{BASE_LINE} ({line_axis} {value})"
+    # A bare `none` would read as the strategy of that name.
+    return f"no {line_axis}" if value == BASE_LINE else say_condition(line_axis, value).removeprefix(f"{line_axis} ")
 
 
 def _read_numbers(rows: Sequence[dict[str, Any]], axis: str) -> None:
@@ -290,15 +336,15 @@ def _ranges(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
     return ends
 
 
-def _series(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> dict[str, Series]:
+def _series(named: Iterable[tuple[str, str]]) -> dict[str, Series]:
+    """A series for each label, by the label; each comes with its strategy."""
     series: dict[str, Series] = {}
     coloured = base_lines = 0
-    for row in rows:
-        label = labels[str(row["cell"])]
+    for label, strategy in named:
         if label in series:
             continue
         # No lock at all is the base line of every run, so it is drawn in ink.
-        if row["strategy"] == BASE_LINE:
+        if strategy == BASE_LINE:
             shape = SHAPES[base_lines % len(SHAPES)]
             series[label] = Series(label, BASE_LINE, "var(--series-none)", shape, BASE_LINE_DASH)
             base_lines += 1
@@ -306,7 +352,7 @@ def _series(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> dic
         # Seven colours and nine pairs of shape and dash have no factor in common: 63 strategies differ.
         turn, shape_place = divmod(coloured, len(SHAPES))
         colour = f"var(--series-{coloured % SERIES_COLOURS})"
-        series[label] = Series(label, str(row["strategy"]), colour, SHAPES[shape_place], DASHES[turn % len(DASHES)])
+        series[label] = Series(label, strategy, colour, SHAPES[shape_place], DASHES[turn % len(DASHES)])
         coloured += 1
     return series
 

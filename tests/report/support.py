@@ -38,6 +38,7 @@ class Point:
     cost: float = 45.0
     broken: bool = False
     inversions: int | None = None
+    retry: str = "full-jitter(base=1ms, cap=50ms, max_wait=10s)"
     database: str | None = None
     """Its `database_figures`."""
 
@@ -45,6 +46,7 @@ class Point:
     def id(self) -> str:
         name = f"{self.strategy}({self.args})" if self.args else self.strategy
         where = f"concurrency={self.concurrency} keys={self.keys}"
+        where += "" if self.retry.startswith("full-jitter") else f" retry={self.retry}"
         return f"{name} {where}" if self.backend == "default" else f"{name} {where} backend={self.backend}"
 
 
@@ -116,7 +118,7 @@ def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, t
         {
             "id": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend,
             "concurrency": point.concurrency, "keys": point.keys, "key_choice": "uniform", "hold": "0", "think": "0",
-            "ttl_ms": 10_000, "retry": "full-jitter(base=1ms, cap=50ms, max_wait=10s)", "connections": "shared(4)",
+            "ttl_ms": 10_000, "retry": point.retry, "connections": "shared(4)",
             "threads": 1, "poll": "block", "loop": "closed", "after_lease": "continue", "appendfsync": "off",
         }
         for point in points
@@ -207,7 +209,7 @@ class _Trial:
         return {
             "cell": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend,
             "server": SERVER, "concurrency": point.concurrency, "keys": point.keys, "hold": "0",
-            "retry": "full-jitter(base=1ms, cap=50ms, max_wait=10s)", "exclusion": exclusion.value,
+            "retry": self.point.retry, "exclusion": exclusion.value,
             "trial": self.number, "block": self.number,
             "started_at": f"2026-03-14T09:27:{self.number:02}.000+00:00", "status": self.status,
             "grants_per_s": self.rate, **judgement_columns(judgement, self.rate),

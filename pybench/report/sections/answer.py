@@ -128,7 +128,7 @@ def _control(view: View) -> Tile:
 def _chart(view: View) -> Figure | None:
     """What decides, where most locks are safe beside each other, and of those where clients met most often."""
     measure = RESPONSE if all(cell.is_open for cell in view.cells) else THROUGHPUT
-    facets = view.facets(view.load_axis) if view.load_axis else view.facets()
+    facets = view.panels(view.load_axis) if view.load_axis else view.panels()
     drawable = [(conditions, cells) for conditions, cells in facets if drawn_values(cells, measure)]
     if not drawable:
         return None
@@ -142,5 +142,5 @@ def _chart(view: View) -> Figure | None:
 
 
 def _tells(cells: Sequence[CellView]) -> tuple[int, float]:
-    safe = {cell.series.label for cell in cells if cell.verdict == "SAFE"}
+    safe = {cell.line.label for cell in cells if cell.verdict == "SAFE"}
     return len(safe), max(cell.number("contention_rate") or 0.0 for cell in cells)

@@ -32,7 +32,7 @@ def render(view: View) -> Section | None:
     axis = log_axis([float(y) for _, ys in curves.values() for y in ys], "response", format_us)
     figures = [
         _panel(conditions, cells, curves, axis, f"distribution-{place}")
-        for place, (conditions, cells) in enumerate(view.facets())
+        for place, (conditions, cells) in enumerate(view.panels())
         if any(cell.id in curves for cell in cells)
     ]
     charts = Charts(
@@ -80,19 +80,19 @@ def _panel(
     x = Axis("log", 1.0, max(longest, 10.0), ticks, "percentile of grants", lambda tick: NINES[tick])
     data = [trace for cell in drawn for trace in _traces(cell, *curves[cell.id])]
     title = say_conditions(conditions)
-    ends = "; ".join(f"{cell.series.label}{_verdict(cell)} up to {format_us(curves[cell.id][1][-1])}" for cell in drawn)
+    ends = "; ".join(f"{cell.line.label}{_verdict(cell)} up to {format_us(curves[cell.id][1][-1])}" for cell in drawn)
     alt = f"Response time over percentiles, {title}. {ends}." if title else f"Response time over percentiles. {ends}."
     return Figure(id_, title, alt, data, {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN})
 
 
 def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[dict[str, Any]]:
     """The curve, and the marker of its strategy at p50, p90, p99 and so on."""
-    named = {"type": "scatter", "name": series_text(cell.series, unsafe=cell.unsafe), "meta": cell.series.label}
+    named = {"type": "scatter", "name": series_text(cell.line, unsafe=cell.unsafe), "meta": cell.line.label}
     curve = named | {
         "mode": "lines",
         "x": xs,
         "y": ys,
-        "line": {"color": cell.series.colour, "width": 1.75, "dash": "dot" if cell.unsafe else cell.series.dash},
+        "line": {"color": cell.line.colour, "width": 1.75, "dash": "dot" if cell.unsafe else cell.line.dash},
         "customdata": [format_us(value) for value in ys],
         "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
     }
@@ -104,7 +104,7 @@ def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[di
         "mode": "markers",
         "x": marked,
         "y": [float(f"{y:.4g}") for y in np.exp(np.interp(np.log(marked), np.log(xs), np.log(ys)))],
-        "marker": {"color": cell.series.colour, "size": 6, "symbol": symbol(cell)},
+        "marker": {"color": cell.line.colour, "size": 6, "symbol": symbol(cell)},
         "hoverinfo": "skip",
     }
     return [curve, marks]

@@ -29,7 +29,7 @@ def render(view: View) -> Section | None:
     by_cell = {str(cell): rows for cell, rows in _coarser(steps, width).groupby("cell", sort=False)}
     figures = [
         _panel(view, conditions, cells, by_cell, f"timeline-{place}")
-        for place, (conditions, cells) in enumerate(view.facets())
+        for place, (conditions, cells) in enumerate(view.panels())
         if any(cell.id in by_cell for cell in cells)
     ]
     averaged = f" Here {width} steps are averaged into one point." if width > 1 else ""
@@ -78,7 +78,7 @@ def _panel(
     x = linear_axis([end], "seconds into the window", lambda value: f"{value:g}")
     x = Axis("linear", 0.0, end, x.ticks, x.title, x.text)
     title = say_conditions(conditions)
-    ranges = "; ".join(f"{cell.series.label}: {_spread(cell, by_cell[cell.id])}" for cell in drawn)
+    ranges = "; ".join(f"{cell.line.label}: {_spread(cell, by_cell[cell.id])}" for cell in drawn)
     alt = f"Grants per 100 ms over time{', ' + title if title else ''}. {ranges}."
     layout = {"xaxis": x.layout(), "yaxis": _y_axis(view, drawn, by_cell).layout(), "margin": MARGIN}
     return Figure(id_, title, alt, data, layout)
@@ -108,8 +108,8 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
         ends.append((middles[-1], grants[-1]))
     trace = {
         "type": "scatter",
-        "name": series_text(cell.series, unsafe=cell.unsafe),
-        "meta": cell.series.label,
+        "name": series_text(cell.line, unsafe=cell.unsafe),
+        "meta": cell.line.label,
         "hovertemplate": "%{fullData.name}: %{y:.3~s}<extra></extra>",
     }
     lines = trace | {
@@ -117,13 +117,13 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
         "x": xs,
         "y": ys,
         "opacity": 0.85,
-        "line": {"color": cell.series.colour, "width": 1, "dash": "dot" if cell.unsafe else cell.series.dash},
+        "line": {"color": cell.line.colour, "width": 1, "dash": "dot" if cell.unsafe else cell.line.dash},
     }
     marks = trace | {
         "mode": "markers",
         "x": [x for x, _ in ends],
         "y": [y for _, y in ends],
-        "marker": {"color": cell.series.colour, "size": 6, "symbol": symbol(cell)},
+        "marker": {"color": cell.line.colour, "size": 6, "symbol": symbol(cell)},
     }
     return [lines, marks] if rows["start_ns"].nunique() > 1 else [marks]
 

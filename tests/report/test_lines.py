@@ -1,0 +1,34 @@
+"""What a chart draws as its lines: the locks, or the values of the axis that varies where a run has a single lock."""
+
+from __future__ import annotations
+
+from pybench.report.sections import throughput
+from pybench.report.view import make_view
+from tests.report.support import Point, make_run
+
+RETRIES = ("none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter")
+
+
+def test_one_lock_under_six_retry_policies_is_one_panel_with_six_lines():
+    """Charts colour the axis that varies: a run with a single lock must not be a panel for each line."""
+    points = [Point("mutex", n, 1, retry=retry, cost=40 + i) for i, retry in enumerate(RETRIES) for n in (1, 16, 64)]
+    view = make_view(make_run(points))
+    assert [line.label for line in view.lines] == ["no retry", *RETRIES[1:]]
+    assert len({(line.colour, line.shape, line.dash) for line in view.lines}) == len(RETRIES)
+    figures = throughput.render(view).figures
+    assert len(figures) == 1
+    assert {trace["meta"] for trace in figures[0].data} == {"no retry", *RETRIES[1:]}
+    assert all(f"{line.label}: " in figures[0].alt for line in view.lines)
+
+
+def test_of_several_locks_the_locks_are_the_lines_whatever_else_varies():
+    points = [Point(lock, 16, 1, retry=retry) for lock in ("mutex", "fair") for retry in RETRIES]
+    view = make_view(make_run(points))
+    assert [line.label for line in view.lines] == ["mutex", "fair"]
+    assert view.line_axis is None
+
+
+def test_clients_without_a_lock_are_drawn_beside_a_single_lock_as_what_they_are():
+    points = [Point(lock, 16, 1, retry=retry) for lock in ("none", "mutex") for retry in RETRIES[:2]]
+    view = make_view(make_run(points))
+    assert [line.label for line in view.lines] == ["none (retry none)", "none (retry fixed)", "no retry", "fixed"]
