@@ -71,6 +71,7 @@ def _in_full(strategy: Strategy) -> str:
         "commands": _commands(strategy),
         "promise": strategy.promise,
         "holds under": strategy.holds_under,
+        "SAFE means": _safe_means(strategy),
         "when to use": strategy.when_to_use,
         "when not": strategy.when_not,
         "connections": _connections(strategy),
@@ -83,6 +84,16 @@ def _in_full(strategy: Strategy) -> str:
         text = f"{parameter.name}={_default(parameter)} ({parameter.allowed.text}): {parameter.meaning}"
         lines += _wrapped(text, f"{word:<{len(_INDENT)}}", f"{_INDENT}  ")
     return "\n".join(lines)
+
+
+def _safe_means(strategy: Strategy) -> str:
+    """What SAFE beside this lock stands on, with its default arguments."""
+    from pybench.standing_on import when_holder_dies, would_not_survive
+
+    lost, freed = would_not_survive(strategy, ()), when_holder_dies(strategy, ())
+    said = [f"safe on healthy servers; it {lost}" if lost else "", freed]
+    text = "; ".join(filter(None, said))
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _commands(strategy: Strategy) -> str:
@@ -113,6 +124,8 @@ def _wrapped(text: str, first: str, later: str) -> list[str]:
 
 
 def _row(strategy: Strategy) -> dict[str, Any]:
+    from pybench.standing_on import caveats, when_holder_dies
+
     return {
         "strategy": strategy.name,
         "family": strategy.family.value,
@@ -128,6 +141,8 @@ def _row(strategy: Strategy) -> dict[str, Any]:
         "acknowledges_places": strategy.acknowledges_places,
         "judged_by": strategy.judged_by.value,
         "holds_under": strategy.holds_under,
+        "would_not_survive": list(caveats(strategy, ())),
+        "when_holder_dies": when_holder_dies(strategy, ()),
         "when_to_use": strategy.when_to_use,
         "when_not": strategy.when_not,
         "axes": axes_of(strategy),

@@ -8,6 +8,7 @@ import pandas as pd
 
 from pybench.conditions import say_conditions
 from pybench.report.view import CellView, View
+from pybench.standing_on import NOT_CONTENDED, badges
 from pybench.strategies import Exclusion
 from pybench.verdicts import Verdict, controls_caught, counts_of, judge, terms_of
 
@@ -16,7 +17,10 @@ def reasons(view: View) -> dict[str, str]:
     """The reason for the verdict of each cell, by the cell's id: "0 violations in 51,204 contended grants, ..."."""
     groups = dict(iter(view.run.trials.groupby("cell", sort=False)))
     caught = controls_caught(view.run.manifest["control"])
-    return {cell.id: _reason(groups[cell.id], caught=caught) + _elsewhere(view, cell) for cell in view.cells}
+    return {
+        cell.id: _reason(groups[cell.id], caught=caught) + _stands_on(cell) + _elsewhere(view, cell)
+        for cell in view.cells
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,11 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     if terms.exclusion is Exclusion.NOTHING:
         return f"{judgement.reason}; it promises nothing"
     return f"{judgement.reason}; outside of what it promises"
+
+
+def _stands_on(cell: CellView) -> str:
+    """What SAFE stands on; that nothing was contended stands in the reason itself."""
+    return "".join(f"; {badge}" for badge in badges(cell.row) if badge != NOT_CONTENDED)
 
 
 def _elsewhere(view: View, cell: CellView) -> str:

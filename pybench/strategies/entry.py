@@ -166,6 +166,8 @@ class Strategy:
     server_kinds: tuple[ServerKind, ...] = (ServerKind.REDIS,)
     """Of its servers, in the order in which the core counts them; none for what asks no server, and is on any."""
     judged_by: Judge = Judge.BELIEF
+    lost_by: tuple[str, ...] = ()
+    """Events after which two may hold it, as short noun phrases; what follows from its lease is not among them."""
     uses_rows: bool = False
     """Whether each key is a row of a table of the database."""
     promises: frozenset[Promise] = frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pybench.strategies.entry import Choice, Count, Exclusion, Family, Lease, Parameter, Promise, Strategy
 
 SET, RELEASE = "SET key token NX PX ttl", "compare-and-delete key token"
+ONE_SERVER_LOST = ("a restart that loses data", "a failover", "a clock jump")
 
 NONE = Strategy(
     name="none",
@@ -33,6 +34,7 @@ NAIVE = Strategy(
     when_to_use="Never in new code; measure it to learn what replacing it costs and gains.",
     when_not="Wherever a process may be killed or paused: that is everywhere.",
     exclusion=Exclusion.WHILE_NOBODY_OUTLIVES,
+    lost_by=("a client that dies between SETNX and EXPIRE (the lock then stays taken)", *ONE_SERVER_LOST),
     lease=Lease.WHOLE_SECONDS,
 )
 
@@ -48,6 +50,7 @@ MUTEX = Strategy(
     when_to_use="The default on one server: work that is shorter than the ttl, or that may be repeated.",
     when_not="Where work past the lease does harm: then the resource itself must refuse it (a fence).",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
 )
 
@@ -63,6 +66,7 @@ WATCHDOG = Strategy(
     when_to_use="Work whose length nobody knows beforehand: a short ttl frees the lock soon after a crash.",
     when_not="Where a holder that hangs must lose its lock: say max_hold_ms, or take a mutex.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     extends_lease=True,
     parameters=(
@@ -90,6 +94,7 @@ FENCED = Strategy(
     when_to_use="Where the guarded resource can compare the number: then work past the lease does no harm.",
     when_not="Where nobody looks at the number: it then costs a script and a key for nothing.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     promises=frozenset({Promise.FENCE}),
     extends_lease=True,
@@ -108,6 +113,7 @@ REPLICATED = Strategy(
     when_to_use="One server with replicas and automatic failover, where a doubled grant is rare enough to bear.",
     when_not="Where a failover must never grant twice: no form of asynchronous replication gives that.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=("a restart that loses data", "a failover to a replica that lacks the grant", "a clock jump"),
     lease=Lease.MILLISECONDS,
     owns_connection=True,
     parameters=(

@@ -20,6 +20,8 @@ LOCK_TIMEOUT = "lock_timeout_ms"
 SYNCHRONOUS_COMMIT = "synchronous_commit"
 AS_THE_SERVER_HAS_IT = "server"
 
+SESSION_LOST = ("a session that is lost (restart, failover, cut connection)",)
+
 _LOCK_TIMEOUT = Parameter(
     LOCK_TIMEOUT,
     Count(0, 86_400_000),
@@ -49,6 +51,7 @@ ADVISORY = Strategy(
     when_to_use="Postgres is there already, clients keep a session each, and work may last as long as it likes.",
     when_not="Behind a pooler, unless scope=transaction. Thousands of waiters: each keeps a session of the database.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=SESSION_LOST,
     lease=Lease.NONE,
     family=Family.DATABASE,
     server_kinds=_ONE_DATABASE,
@@ -83,6 +86,7 @@ ROW = Strategy(
     when_to_use="What is guarded is the row itself: the lock ends with the transaction that changes it.",
     when_not="Long holds: an open transaction keeps a session, and keeps VACUUM from its work.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=(*SESSION_LOST, "idle_in_transaction_session_timeout during a hold"),
     lease=Lease.NONE,
     family=Family.DATABASE,
     server_kinds=_ONE_DATABASE,
@@ -118,6 +122,7 @@ LEASE = Strategy(
     when_to_use="A lock that has to outlive sessions and restarts, and a fence for work that may come late.",
     when_not="Many grants a second: each writes, and its commit waits for the disk.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=("a failover that loses commits", "a clock jump"),
     lease=Lease.MILLISECONDS,
     family=Family.DATABASE,
     server_kinds=_ONE_DATABASE,
@@ -135,6 +140,7 @@ OPTIMISTIC = Strategy(
     when_to_use="Conflicts are rare, or the work is short and may be done twice.",
     when_not="A hot row: most of the work is done for nothing. Work with effects outside of the database.",
     exclusion=Exclusion.NOTHING,
+    lost_by=("a failover that loses commits",),
     lease=Lease.NONE,
     family=Family.DATABASE,
     server_kinds=_ONE_DATABASE,
@@ -152,6 +158,7 @@ SERIALIZABLE = Strategy(
     when_to_use="Rules over several rows that no single lock guards, where conflicts are rare.",
     when_not="A hot row: most of the work is done for nothing. Work with effects outside of the database.",
     exclusion=Exclusion.NOTHING,
+    lost_by=("a failover that loses commits",),
     lease=Lease.NONE,
     family=Family.DATABASE,
     server_kinds=_ONE_DATABASE,
@@ -180,6 +187,7 @@ LAYERED = Strategy(
     when_to_use="The truth is in Postgres, the crowd is too large for it, and a late write would do harm.",
     when_not="A resource that cannot compare a fence. Little contention: the row alone does with fewer commands.",
     exclusion=Exclusion.NOTHING,
+    lost_by=("a failover of the database that loses commits", "a write that does not compare the fence"),
     lease=Lease.MILLISECONDS,
     family=Family.BOTH,
     server_kinds=(ServerKind.REDIS, ServerKind.POSTGRES),

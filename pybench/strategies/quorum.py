@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pybench.strategies.entry import Choice, Count, Exclusion, Family, Lease, Number, Parameter, Strategy
-from pybench.strategies.plain import RELEASE, SET
+from pybench.strategies.plain import ONE_SERVER_LOST, RELEASE, SET
+
+QUORUM_LOST = ("a server that restarts without its data within one ttl", "a clock jump")
 
 _NODES = Parameter("nodes", Count(1, 32), 5, "Servers, each on its own.")
 
@@ -42,6 +44,7 @@ REDLOCK = Strategy(
     when_to_use="Where locks must go on while a server is down, and nobody wants to run a consensus system.",
     when_not="Where a doubled grant does harm: use a fence. Where one server is enough: a mutex costs a fifth.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=QUORUM_LOST,
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
     parameters=_QUORUM,
@@ -59,6 +62,7 @@ REDISSON_REDLOCK = Strategy(
     when_to_use="To learn what a program that uses it today may rely on.",
     when_not="In new code: redlock checks what is left of the lease, and Redisson has given it up.",
     exclusion=Exclusion.NOTHING,
+    lost_by=(*QUORUM_LOST, "an acquire that takes long against the ttl"),
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
     allows_for_drift=False,
@@ -77,6 +81,7 @@ MULTILOCK = Strategy(
     when_to_use="Work on several things at once: both accounts of a transfer, all parts of an order.",
     when_not="Many keys that others want one by one: each refusal starts the whole set again.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=QUORUM_LOST,
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
     takes_many_keys=True,
@@ -96,6 +101,7 @@ REDISSON_MULTILOCK = Strategy(
     when_to_use="To learn what a program that uses it today may rely on, and what sorted keys would save it.",
     when_not="Where clients name keys in any order, or a server may be down: take multilock.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     family=Family.SEVERAL_SERVERS,
     takes_many_keys=True,

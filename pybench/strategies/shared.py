@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pybench.strategies.entry import Choice, Count, Exclusion, Lease, Parameter, Strategy
+from pybench.strategies.plain import ONE_SERVER_LOST
 
 REENTRANT = Strategy(
     name="reentrant",
@@ -15,6 +16,7 @@ REENTRANT = Strategy(
     when_to_use="Code that takes a lock and calls code which takes the same one.",
     when_not="Where entries can be kept apart: a plain mutex sends less and shows the mistake.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     nests=True,
     parameters=(
@@ -39,6 +41,7 @@ READ_WRITE = Strategy(
     when_to_use="Many more reads than writes, and reads long enough to be worth sharing.",
     when_not="Short reads: each still costs two calls, and a mutex is simpler.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     shares=True,
     parameters=(Parameter("prefer", Choice(("readers", "writers")), "readers", "Who goes first when both want it."),),
@@ -53,6 +56,7 @@ SEMAPHORE = Strategy(
     when_to_use="To bound how many do something at once: calls to a partner, exports, connections.",
     when_not="With one permit: a mutex does the same for less.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     parameters=(Parameter("permits", Count(1, 1_000), 4, "Holders at a time."),),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pybench.strategies.entry import Count, Exclusion, Lease, Parameter, Promise, Strategy
-from pybench.strategies.plain import RELEASE, RENEW, SET
+from pybench.strategies.plain import ONE_SERVER_LOST, RELEASE, RENEW, SET
 
 FAIR = Strategy(
     name="fair",
@@ -27,6 +27,7 @@ FAIR = Strategy(
     when_to_use="To see what the pattern of many blog posts really gives.",
     when_not="Where the order counts: fair-queue keeps it, with fewer commands.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     acknowledges_places=True,
     owns_connection=True,
@@ -44,6 +45,7 @@ FAIR_QUEUE = Strategy(
     when_to_use="A hot lock whose unlucky waiters must not starve; its longest wait is short.",
     when_not="Rarely contended locks: they gain nothing. Many thousand waiters: each holds a connection.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     promises=frozenset({Promise.FIFO}),
     acknowledges_places=True,
@@ -66,6 +68,7 @@ NOTIFY = Strategy(
     when_to_use="Few waiters and long holds, past a ttl with renew: they sleep, and the next one starts at once.",
     when_not="Many waiters on one lock: each release wakes all of them. fair-queue wakes one.",
     exclusion=Exclusion.ALWAYS,
+    lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     extends_lease=True,
     subscribes=True,
