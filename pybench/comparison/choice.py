@@ -1,0 +1,169 @@
+"""Which lock to take: how ties at one load are broken, and what is best over all loads of a run.
+
+Where the figure that places locks decides nothing, the next one does: clients that starve, fairness, the p99 response,
+what is promised, and the cost. Each step leaves only those that are better than all that it drops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from pybench.comparison.claims import Basis, Choice, Figure, LoadComparison, Out, Place, TieBreak
+from pybench.comparison.entrants import Entrant, Field, Row, commands, promise, servers
+from pybench.comparison.rivals import Rivals, deciding, shown
+
+NEXT = (Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS)
+"""What breaks a tie, in this order."""
+
+_KNOWN: Mapping[Figure, Callable[[Row], int | None]] = {
+    Figure.PROMISE: promise,
+    Figure.SERVERS: servers,
+    Figure.COMMANDS: commands,
+}
+
+
+def break_tie(group: Sequence[Entrant], rivals: Rivals, *, open_loop: bool) -> Iterator[TieBreak]:
+    """The steps that narrow `group`, the first locks of a load."""
+    for figure in NEXT:
+        if len(group) < 2:
+            return
+        if figure is Figure.RESPONSE and open_loop:
+            # That has placed them.
+            continue
+        left = _left(group, figure, rivals)
+        over = [one for one in group if one not in left]
+        if over:
+            worst = max(left, key=lambda one: _badness(one, figure))
+            best = min(over, key=lambda one: _badness(one, figure))
+            ratio = rivals.ratio(worst, best, figure)
+            yield TieBreak(figure, _names(left), _names(over), value_of(worst, figure), value_of(best, figure), ratio)
+        group = left
+
+
+def _left(group: Sequence[Entrant], figure: Figure, rivals: Rivals) -> list[Entrant]:
+    """Those of `group` that are left: each is better than each that is dropped."""
+    best = min(group, key=lambda one: _badness(one, figure))
+    dropped = [one for one in group if is_better(best, one, figure, rivals)]
+    while dropped:
+        left = [one for one in group if one not in dropped]
+        still = [one for one in dropped if all(is_better(other, one, figure, rivals) for other in left)]
+        if len(still) == len(dropped):
+            return left
+        dropped = still
+    return list(group)
+
+
+def is_better(one: Entrant, other: Entrant, figure: Figure, rivals: Rivals) -> bool:
+    """Whether `one` is better than `other` in `figure`."""
+    if figure not in _KNOWN:
+        return rivals.better(one, other, figure)
+    mine, others = value_of(one, figure), value_of(other, figure)
+    if mine is None or others is None:
+        return False
+    return mine < others if figure.least_is_best else mine > others
+
+
+def value_of(one: Entrant, figure: Figure) -> float | None:
+    """The figure of a cell, or of its lock."""
+    if figure in _KNOWN:
+        known = _KNOWN[figure](one.row)
+        return None if known is None else float(known)
+    return shown(one, figure)
+
+
+def _badness(one: Entrant, figure: Figure) -> float:
+    value = value_of(one, figure)
+    if value is None:
+        return math.inf
+    return value if figure.least_is_best else -value
+
+
+def _names(entrants: Sequence[Entrant]) -> tuple[str, ...]:
+    return tuple(one.lock for one in entrants)
+
+
+def choose(loads: Sequence[Field], compared: Sequence[LoadComparison], rivals: Rivals) -> Choice:
+    """The lock to take over all loads: one that no other beats, or where each is beaten somewhere, that loses least."""
+    outs = [one.out for load in loads for one in load.entrants]
+    if not outs:
+        return Choice(Basis.NOTHING_MEASURED)
+    if Out.VOID in outs:
+        return Choice(Basis.VOID)
+    locks = _candidates(loads)
+    if not locks:
+        return Choice(Basis.NONE_SAFE)
+    if len(locks) == 1:
+        others = {one.lock for load in loads for one in load.entrants} - set(locks)
+        return Choice(Basis.ONLY_RANKED if others else Basis.ONLY_LOCK, tuple(locks))
+    if not any(load.is_contested for load in compared):
+        return Choice(Basis.NOT_CONTESTED, tuple(locks))
+    return _decide(locks, loads, compared, rivals)
+
+
+def _candidates(loads: Sequence[Field]) -> list[str]:
+    """The locks that are ranked somewhere and unsafe nowhere; where all are unsafe somewhere, those ranked anywhere."""
+    entrants = [one for load in loads for one in load.entrants]
+    unsafe = {one.lock for one in entrants if one.out is Out.UNSAFE}
+    ranked = list(dict.fromkeys(one.lock for one in entrants if one.out is None))
+    return [lock for lock in ranked if lock not in unsafe] or ranked
+
+
+def _decide(locks: Sequence[str], loads: Sequence[Field], compared: Sequence[LoadComparison], rivals: Rivals) -> Choice:
+    wins = _placing_wins(locks, loads, rivals)
+    left = _undominated(locks, wins)
+    if any(wins[one, other] and wins[other, one] for one in left for other in left):
+        loses = {lock: _worst_loss(lock, compared) for lock in left}
+        ahead = Counter(one.lock for load in compared for one in load.ranked if one.place is Place.AHEAD)
+        return Choice(Basis.DEPENDS, (min(left, key=lambda lock: (loses[lock], -ahead[lock])),))
+    decided: Figure | None = None
+    for figure in NEXT:
+        if len(left) == 1:
+            break
+        further = _undominated(left, _tie_wins(left, loads, compared, figure, rivals))
+        if len(further) < len(left):
+            left, decided = further, figure
+    return Choice(Basis.DECIDED if len(left) == 1 else Basis.TIED, tuple(left), decided)
+
+
+def _placing_wins(locks: Sequence[str], loads: Sequence[Field], rivals: Rivals) -> Counter[tuple[str, str]]:
+    """At how many loads one lock is better than another in the figure that places them."""
+    wins: Counter[tuple[str, str]] = Counter()
+    for load in loads:
+        here = [one for one in load.entrants if one.out is None and one.lock in locks]
+        for one in here:
+            for other in here:
+                wins[one.lock, other.lock] += rivals.better(one, other, deciding(one, other, load))
+    return wins
+
+
+def _tie_wins(
+    locks: Sequence[str],
+    loads: Sequence[Field],
+    compared: Sequence[LoadComparison],
+    figure: Figure,
+    rivals: Rivals,
+) -> Counter[tuple[str, str]]:
+    """At how many loads one lock is better than another in `figure`, of those at which both are among the first."""
+    wins: Counter[tuple[str, str]] = Counter()
+    for load, found in zip(loads, compared, strict=True):
+        if figure is Figure.RESPONSE and found.is_open:
+            continue
+        first = {one.lock for one in found.first} & set(locks)
+        here = [one for one in load.entrants if one.out is None and one.lock in first]
+        for one in here:
+            for other in here:
+                wins[one.lock, other.lock] += is_better(one, other, figure, rivals)
+    return wins
+
+
+def _undominated(locks: Sequence[str], wins: Mapping[tuple[str, str], int]) -> list[str]:
+    """Those of `locks` that no other beats without being beaten by it; all of them where that leaves none."""
+    left = [lock for lock in locks if not any(wins[other, lock] and not wins[lock, other] for other in locks)]
+    return left or list(locks)
+
+
+def _worst_loss(lock: str, compared: Sequence[LoadComparison]) -> float:
+    standings = [load.of(lock) for load in compared]
+    return max((one.ratio.value for one in standings if one.place is Place.BEHIND and one.ratio), default=1.0)

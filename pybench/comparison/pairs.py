@@ -1,0 +1,166 @@
+"""Whether one of two locks is better than chance explains: log ratios of paired trials, and one correction for a run.
+
+A block holds every cell once, so the trials of one block are a pair: a minute in which the machine was busy falls on
+both. Of each pair of locks at each load the logarithms of their ratios are taken, block by block, and their mean is
+tested with Student's t. Few blocks estimate a variance badly, so those of a run are moderated: each is drawn towards
+the others as far as they agree (Smyth 2004, "Linear models and empirical Bayes methods"). Holm's correction is over all
+comparisons of the run together. What lies within the equivalence band is no difference.
+
+Promises: on identical locks at most 5 % of runs show a difference anywhere; `tests/unit/test_error_rates.py` proves it
+on real trials of identical locks. A difference that is found has an interval that clears the band, and no other has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pybench.comparison.claims import Ratio
+
+ERROR_RATE = 0.05
+ENOUGH_BLOCKS = 4
+"""With fewer, a difference would have to be enormous."""
+LEAST_SPREAD = 0.002
+"""Of logarithms: trials whose ratios agree better than this do so by chance, or because their figures are rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One pair of locks at one load in one figure: the logarithm of how many times better the first is, by block."""
+
+    logs: Sequence[float]
+    family: Hashable
+    """Variances of one family are moderated by each other."""
+    band: float
+    """The equivalence band: so much better, as a share, is not better."""
+    locks: int
+    """How many locks the load has: of its pairs that many less one are independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What was found of a sample."""
+
+    ratio: Ratio
+    """Of the first to the second: above 1 where the first is better."""
+    differs: bool
+    """Whether it lies beyond the equivalence band, and that is no chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    mean: float
+    error: float
+    freedom: float
+    blocks: int
+    band: float
+
+    @property
+    def p(self) -> float:
+        """How often chance alone takes the mean so far beyond the band, on one side or the other."""
+        from scipy.special import stdtr
+
+        beyond = abs(self.mean) - math.log1p(self.band)
+        return 1.0 if beyond <= 0 else float(2 * stdtr(self.freedom, -beyond / self.error))
+
+
+def compare_pairs(samples: Mapping[Hashable, Sample]) -> dict[Hashable, Tested]:
+    """Test all `samples` of a run together. Those with too few blocks are left out."""
+    large = {key: sample for key, sample in samples.items() if len(sample.logs) >= ENOUGH_BLOCKS}
+    estimates: dict[Hashable, _Estimate] = {}
+    for family in dict.fromkeys(sample.family for sample in large.values()):
+        estimates |= _moderated({key: sample for key, sample in large.items() if sample.family == family})
+    differing = _holm({key: one.p for key, one in estimates.items()})
+    # The level that the last comparison of Holm's was made at: those that differ clear the band at it, and no other.
+    level = ERROR_RATE / max(1, len(estimates) - len(differing))
+    return {key: Tested(_ratio(one, level), key in differing) for key, one in estimates.items()}
+
+
+def _holm(chances: Mapping[Hashable, float]) -> set[Hashable]:
+    rejected: set[Hashable] = set()
+    for key in sorted(chances, key=lambda key: chances[key]):
+        if chances[key] > ERROR_RATE / (len(chances) - len(rejected)):
+            break
+        rejected.add(key)
+    return rejected
+
+
+def _ratio(of: _Estimate, level: float) -> Ratio:
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(of.freedom, 1 - level / 2)) * of.error
+    return Ratio(_exp(of.mean), _exp(of.mean - half), _exp(of.mean + half), 1 - level, of.blocks)
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(max(value, -700.0), 700.0))
+
+
+def _moderated(samples: Mapping[Hashable, Sample]) -> dict[Hashable, _Estimate]:
+    logs = {key: np.asarray(sample.logs, dtype=np.float64) for key, sample in samples.items()}
+    variances = np.array([max(np.var(one, ddof=1), LEAST_SPREAD**2) for one in logs.values()])
+    freedom = np.array([len(one) - 1 for one in logs.values()], dtype=np.float64)
+    prior_freedom, prior = _prior(variances, freedom)
+    # Pairs of the same locks share their trials: of k (k - 1) / 2 only k - 1 add to what is known of the variance.
+    known = sum(freedom * [2 / sample.locks for sample in samples.values()])
+    if math.isinf(prior_freedom):
+        moderated, total = np.full_like(variances, prior), np.full_like(freedom, known)
+    else:
+        moderated = (prior_freedom * prior + freedom * variances) / (prior_freedom + freedom)
+        total = np.maximum(freedom, np.minimum(prior_freedom + freedom, known))
+    return {
+        key: _Estimate(float(one.mean()), math.sqrt(variance / len(one)), float(free), len(one), samples[key].band)
+        for (key, one), variance, free in zip(logs.items(), moderated, total, strict=True)
+    }
+
+
+def _prior(variances: NDArray[np.float64], freedom: NDArray[np.float64]) -> tuple[float, float]:
+    """How many degrees of freedom the other variances are worth, and the variance that they agree upon."""
+    if len(variances) < 3:
+        return 0.0, 0.0
+    from scipy.special import digamma, polygamma
+
+    logs = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
+    centre = float(logs.mean())
+    excess = float(logs.var(ddof=1) - polygamma(1, freedom / 2).mean())
+    if excess <= 0:
+        return math.inf, math.exp(centre)
+    half = _trigamma_inverse(excess)
+    return 2 * half, math.exp(centre + float(digamma(half)) - math.log(half))
+
+
+def _trigamma_inverse(value: float) -> float:
+    """Newton's method on the reciprocal of the trigamma function, which is nearly linear."""
+    from scipy.special import polygamma
+
+    if value > 1e7:
+        return 1 / math.sqrt(value)
+    if value < 1e-6:
+        return 1 / value
+    found = 0.5 + 1 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, found))
+        step = trigamma * (1 - trigamma / value) / float(polygamma(2, found))
+        found += step
+        if -step / found < 1e-8:
+            break
+    return found
+
+
+def paired_logs(one: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
+    """The logarithms of the ratios of two locks, in the blocks that have both."""
+    return [math.log(one[block] / other[block]) for block in sorted(one.keys() & other.keys())]
+
+
+def positive(values: Mapping[int, float], floor: float) -> dict[int, float]:
+    """`values` of trials as logarithms take them: what stood still counts as `floor`, what is infinite not at all."""
+    return {block: max(value, floor) for block, value in values.items() if math.isfinite(value)}
+
+
+def floor_of(values: Iterable[float]) -> float:
+    """Half of the least of `values` that is above 0."""
+    return min((value for value in values if value > 0 and math.isfinite(value)), default=1.0) / 2

@@ -1,0 +1,141 @@
+"""The pairs of locks at each load, each tested once in every figure, and what the tests say of two locks.
+
+In a closed loop throughput places two locks. In an open loop, where both grant what arrives, the p99 response does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from pybench.comparison.claims import Figure, Ratio
+from pybench.comparison.entrants import KEEPS_UP, Entrant, Field
+from pybench.comparison.pairs import Sample, Tested, compare_pairs, floor_of, paired_logs, positive
+from pybench.numbers import missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TESTED = {Figure.THROUGHPUT: 0.03, Figure.RESPONSE: 0.03, Figure.FAIRNESS: 0.25}
+"""The figures that are tested over trials, and their equivalence bands. Little unfairness is no starvation."""
+
+_AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
+"""Where the figure itself is not known because waits were not over: it is at least so high."""
+_STARVED = ("starved_clients", "starved")
+"""Columns of trials, the better one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """The pairs of locks of a run, each as it was tested."""
+
+    tested: Mapping[object, Tested]
+    bounded: frozenset[tuple[str, Figure]]
+    """Cells of whose figure some trial has a lower bound only: those are never the better ones."""
+    starved: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Cell -> how many clients starved in each trial, where that is known."""
+
+    def ratio(self, one: Entrant, other: Entrant, figure: Figure) -> Ratio | None:
+        """How many times better `one` is than `other`; None where too few trials tell."""
+        found = self.tested.get((figure, one.cell, other.cell))
+        if found is not None:
+            return found.ratio
+        turned = self.tested.get((figure, other.cell, one.cell))
+        return None if turned is None else inverse(turned.ratio)
+
+    def better(self, one: Entrant, other: Entrant, figure: Figure) -> bool:
+        """Whether `one` is measurably better than `other`: by the test, and by the medians that tables show."""
+        if figure is Figure.STARVATION:
+            mine, others = self.starved.get(one.cell), self.starved.get(other.cell)
+            return bool(mine and others) and not any(mine or ()) and all(count > 0 for count in others or ())
+        ratio = self.ratio(one, other, figure)
+        found = self.tested.get((figure, one.cell, other.cell)) or self.tested.get((figure, other.cell, one.cell))
+        if ratio is None or found is None or not found.differs or ratio.value <= 1:
+            return False
+        if (one.cell, figure) in self.bounded:
+            return False
+        mine_, others_ = shown(one, figure), shown(other, figure)
+        if mine_ is None or others_ is None:
+            return False
+        high, low = (others_, mine_) if figure.least_is_best else (mine_, others_)
+        return high > low * (1 + TESTED[figure])
+
+
+def keeps_up(one: Entrant, load: Field) -> bool:
+    """Whether it grants what arrives in an open loop."""
+    rate = one.figure("safe_grants_per_s")
+    return load.offered_per_s is not None and rate is not None and rate >= KEEPS_UP * load.offered_per_s
+
+
+def deciding(one: Entrant, other: Entrant, load: Field) -> Figure:
+    """The figure that places these two."""
+    return Figure.RESPONSE if keeps_up(one, load) and keeps_up(other, load) else Figure.THROUGHPUT
+
+
+def shown(one: Entrant, figure: Figure) -> float | None:
+    """The figure of a cell as its summary has it: the median of its trials, or of a long wait what it is at least."""
+    value = one.figure(figure.value)
+    return one.figure(_AT_LEAST[figure]) if value is None and figure in _AT_LEAST else value
+
+
+def inverse(ratio: Ratio) -> Ratio:
+    """The same ratio from the other side."""
+    low, high = 1 / ratio.high if ratio.high else math.inf, 1 / ratio.low if ratio.low else math.inf
+    return Ratio(1 / ratio.value if ratio.value else math.inf, low, high, ratio.confidence, ratio.blocks)
+
+
+def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals:
+    """Test the ranked locks of each load pair by pair; without `trials` nothing is known of any pair."""
+    if trials is None or "cell" not in trials:
+        return Rivals({}, frozenset())
+    complete = trials[trials["status"] == "complete"] if "status" in trials else trials
+    groups = {str(cell): rows for cell, rows in complete.groupby("cell", sort=False)}
+    samples: dict[object, Sample] = {}
+    bounded: set[tuple[str, Figure]] = set()
+    for load in loads:
+        ranked = [one for one in load.entrants if one.out is None and one.cell in groups]
+        for figure, band in TESTED.items():
+            blocks = {one.cell: _blocks(groups[one.cell], figure) for one in ranked}
+            bounded |= {(one.cell, figure) for one in ranked if _is_bounded(groups[one.cell], figure)}
+            floor = floor_of(value for values in blocks.values() for value in values.values())
+            values = {cell: positive(found, floor) for cell, found in blocks.items()}
+            for one, other in combinations(ranked, 2):
+                logs = paired_logs(values[one.cell], values[other.cell])
+                turned = [-log for log in logs] if figure.least_is_best else logs
+                samples[figure, one.cell, other.cell] = Sample(turned, figure, band, len(ranked))
+    starved = {cell: counts for cell, rows in groups.items() if (counts := _starved(rows))}
+    return Rivals(compare_pairs(samples), frozenset(bounded), starved)
+
+
+def _blocks(rows: pd.DataFrame, figure: Figure) -> dict[int, float]:
+    """Block -> figure, of the trials that have one; where a p99 is not known, what it is at least."""
+    values = _column(rows, figure.value)
+    bounds = _column(rows, _AT_LEAST.get(figure, ""))
+    numbers = _column(rows, "block") if "block" in rows else _column(rows, "trial")
+    found = {}
+    for number, (block, value, bound) in enumerate(zip(numbers, values, bounds, strict=True)):
+        known = bound if value is None else value
+        if known is not None:
+            found[number if block is None else int(block)] = known
+    return found
+
+
+def _is_bounded(rows: pd.DataFrame, figure: Figure) -> bool:
+    bounds, values = _column(rows, _AT_LEAST.get(figure, "")), _column(rows, figure.value)
+    return any(value is None and bound is not None for value, bound in zip(values, bounds, strict=True))
+
+
+def _starved(rows: pd.DataFrame) -> list[float]:
+    for name in _STARVED:
+        counts = [count for count in _column(rows, name) if count is not None]
+        if len(counts) == len(rows):
+            return counts
+    return []
+
+
+def _column(rows: pd.DataFrame, name: str) -> list[float | None]:
+    values: Iterable[object] = rows[name] if name in rows else [None] * len(rows)
+    return [None if missing(value) or isinstance(value, str) else float(value) for value in values]  # type: ignore[arg-type] # not missing, so a number
