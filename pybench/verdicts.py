@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pybench import exits
+from pybench.evidence import too_little
 from pybench.exits import Exit
 from pybench.lateness import late_cells
 from pybench.numbers import format_ns, plural, significant
@@ -191,7 +192,7 @@ def run_exit(
 
 
 def cell_verdict(trials: pd.DataFrame) -> Verdict:
-    """The worst verdict of one cell's `trials`.
+    """The worst verdict of one cell's `trials`; UNDECIDED in place of SAFE where they are too little evidence.
 
     A trial without a grant is undecided for itself and takes nothing from the proof of the others.
     """
@@ -201,7 +202,17 @@ def cell_verdict(trials: pd.DataFrame) -> Verdict:
         for verdict, grants in zip(verdicts, trials["grants"], strict=True)
         if grants > 0 or verdict is not Verdict.UNDECIDED
     ]
-    return worst(proving or verdicts)
+    verdict = worst(proving or verdicts)
+    return Verdict.UNDECIDED if verdict is Verdict.SAFE and too_little(trials) else verdict
+
+
+def judge_cell(trials: pd.DataFrame, *, control_caught: bool) -> Judgement:
+    """The judgement on one cell by what its `trials` counted together, with the same verdict as `cell_verdict`."""
+    judgement = judge(counts_of(trials), terms_of(trials), control_caught=control_caught)
+    lacking = too_little(trials) if judgement.verdict is Verdict.SAFE else None
+    if lacking is None:
+        return judgement
+    return Judgement(Verdict.UNDECIDED, lacking, judgement.promise_broken, None)
 
 
 def _counted(terms: Terms) -> list[Kind]:

@@ -10,7 +10,7 @@ from pybench.conditions import say_conditions
 from pybench.report.view import CellView, View
 from pybench.standing_on import NOT_CONTENDED, badges
 from pybench.strategies import Exclusion
-from pybench.verdicts import Verdict, controls_caught, counts_of, judge, terms_of
+from pybench.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
 
 
 def reasons(view: View) -> dict[str, str]:
@@ -49,10 +49,15 @@ def remarks(view: View) -> list[Remark]:
             meaning = reason.partition("; ")[2] if cell.unsafe else reason
             alike.setdefault((cell.verdict, cell.series.label, meaning), []).append(cell)
     found = [
-        Remark(verdict, label, _where(view, cells), _reason(_trials(view, cells)) + _elsewhere(view, cells[0]))
+        Remark(verdict, label, _where(view, cells), _shared_reason(view, cells) + _elsewhere(view, cells[0]))
         for (verdict, label, _), cells in alike.items()
     ]
     return sorted(found, key=lambda remark: remark.verdict != Verdict.UNSAFE)
+
+
+def _shared_reason(view: View, cells: list[CellView]) -> str:
+    """The violations of unsafe cells together; undecided ones have the same reason each, and no other together."""
+    return _reason(_trials(view, cells if cells[0].unsafe else cells[:1]))
 
 
 def _where(view: View, cells: list[CellView]) -> str:
@@ -70,7 +75,7 @@ def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:
 def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     totals = counts_of(trials)
     terms = terms_of(trials)
-    judgement = judge(totals, terms, control_caught=caught)
+    judgement = judge_cell(trials, control_caught=caught)
     if judgement.verdict is not Verdict.UNSAFE:
         cut_off = totals["grants"] == 0 and (trials["status"] != "complete").all()
         return "it was interrupted before it was granted anything" if caught and cut_off else judgement.reason

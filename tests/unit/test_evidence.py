@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from support.trials import FakeResult, cell, record, totals
+
+from pybench import verdicts
+from pybench.evidence import LEAST_CONTENDED, too_little
+from pybench.summary import summarise
+from pybench.verdicts import Verdict
+
+FEW = f"no violation, but in fewer than the {LEAST_CONTENDED} contended grants that SAFE needs"
+IN_NO_TRIAL = "no violation, but some trial had no contended grant"
+
+
+def trials(*contended: int, clients: int = 8, **fields: object) -> pd.DataFrame:
+    of = cell(concurrency=clients)
+    rows = [
+        record(of, trial=trial, result=FakeResult(totals=totals(grants=200, contended_grants=count))).row | fields
+        for trial, count in enumerate(contended, start=1)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("contended", "reason"),
+    [
+        ((30,), None),
+        ((10, 10, 10), None),
+        ((29,), FEW),
+        ((1, 1, 1), FEW),
+        ((100, 0, 100), IN_NO_TRIAL),
+        # Of before there were probes: its words say that nothing was contended.
+        ((0, 0), None),
+    ],
+)
+def test_safe_needs_contended_grants_in_every_trial_and_not_too_few(contended, reason):
+    rows = trials(*contended)
+    assert too_little(rows) == reason
+    assert verdicts.cell_verdict(rows) is (Verdict.UNDECIDED if reason else Verdict.SAFE)
+
+
+def test_a_cell_that_its_probe_judged_needs_no_contended_grants_of_its_own():
+    assert too_little(trials(1, 0, judged_by_probe=True)) is None
+    assert too_little(trials(1, 1, judged_by_probe=False)) == FEW
+
+
+def test_nothing_contended_among_several_clients_is_undecided_where_the_probe_says_nothing():
+    assert "no probe judged the lock" in too_little(trials(0, 0, judged_by_probe=False))
+    assert too_little(trials(0, 0, clients=1, judged_by_probe=False)) is None
+    assert too_little(trials(0, 0, judged_by_probe=None)) is None
+
+
+def test_a_trial_without_a_grant_asks_for_no_evidence():
+    rows = trials(50, 0)
+    rows.loc[1, ["grants", "verdict"]] = [0, "UNDECIDED"]
+    assert too_little(rows) is None
+    assert verdicts.cell_verdict(rows) is Verdict.SAFE
+
+
+def test_too_little_evidence_takes_nothing_from_a_violation():
+    broken = trials(2, 1)
+    broken["double_grants"] = 1
+    broken["verdict"] = "UNSAFE"
+    assert verdicts.cell_verdict(broken) is Verdict.UNSAFE
+    assert verdicts.judge_cell(broken, control_caught=True).verdict is Verdict.UNSAFE
+
+
+def test_the_judgement_of_a_cell_has_the_reason_for_its_verdict():
+    judgement = verdicts.judge_cell(trials(3), control_caught=True)
+    assert (judgement.verdict, judgement.reason, judgement.bound_per_million) == (Verdict.UNDECIDED, FEW, None)
+    assert verdicts.judge_cell(trials(300), control_caught=True).verdict is Verdict.SAFE
+
+
+def test_the_summary_ranks_no_cell_with_too_little_evidence():
+    row = summarise(trials(3, 2), ()).iloc[0]
+    assert row["verdict"] == "UNDECIDED"
+    assert pd.isna(row["safe_grants_per_s"])
+    assert pd.isna(row["bound_per_million"])
