@@ -29,6 +29,7 @@ MEDIANS = (
     "split_votes_per_1000",
     "renewals_per_grant",
     "jain",
+    "clients_served",
     "utilisation",
     "client_cpu_us_per_grant",
     "server_cpu_us_per_grant",
@@ -91,6 +92,11 @@ def quantile_values(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, N
     return {name: values[same] if name in shown else values[:0] for name, values in figures.items()}
 
 
+def _most(values: pd.Series[Any]) -> float | None:
+    """The highest value over the trials; None where no trial has one."""
+    return None if values.isna().all() else float(values.max())
+
+
 def _figures(group: pd.DataFrame) -> dict[str, Any]:
     complete = group[group["status"] == "complete"]
     verdict = cell_verdict(group)
@@ -106,6 +112,7 @@ def _figures(group: pd.DataFrame) -> dict[str, Any]:
         "safe_grants_per_s": safe_rate(verdict, grants_per_s),
         **{name: figure for names in QUANTILES for name, figure in quantile_medians(complete, names).items()},
         **{name: stats.median(complete[name]) for name in MEDIANS},
+        "starved_clients": _most(complete["starved_clients"]),
         **sums,
         "orphan_s": float(group["orphan_s"].sum()),
         "bound_per_million": bound,

@@ -86,6 +86,17 @@ class Distribution:
             case _:
                 return int(self.parameters[0])
 
+    def mean(self) -> float:
+        """Nanoseconds on average."""
+        first, *rest = self.parameters
+        match self.kind:
+            case "uniform":
+                return (first + rest[0]) / 2
+            case "lognormal":
+                return first * math.exp(rest[0] ** 2 / 2)
+            case _:
+                return first
+
     def to_core(self) -> DistributionSpec:
         """What the core takes."""
         first, *rest = self.parameters

@@ -37,6 +37,8 @@ _COLUMNS = (
     "split_votes_per_1000",
     "renewals_per_grant",
     "jain",
+    "clients_served",
+    "starved_clients",
     "utilisation",
     "client_cpu_us_per_grant",
     "server_cpu_us_per_grant",

@@ -99,6 +99,8 @@ _FIGURES = {
     ),
     "longest_streak": pa.int64(),
     "overtakes": pa.int64(),
+    "clients_served": pa.float64(),
+    "starved_clients": pa.int64(),
     **dict.fromkeys(
         ("utilisation", "efficiency", "client_cpu_us_per_grant", "server_cpu_us_per_grant", "server_cpu_share"),
         pa.float64(),
@@ -174,6 +176,8 @@ SUMMARY_FIGURES = (
     "split_votes_per_1000",
     "renewals_per_grant",
     "jain",
+    "clients_served",
+    "starved_clients",
     "utilisation",
     "client_cpu_us_per_grant",
     "server_cpu_us_per_grant",

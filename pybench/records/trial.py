@@ -17,6 +17,8 @@ import numpy as np
 from pybench import _core, stats, verdicts
 from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
+from pybench.records.served import served_columns
+from pybench.records.use import use_columns
 from pybench.strategies import Judge
 from pybench.terms import Terms
 
@@ -98,7 +100,8 @@ def trial_record(
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
         "database_figures": _database(database_figures, totals),
         **_fairness(totals, result, strategy),
-        **_use(cell, totals, round_trip_us),
+        **served_columns(cell, result),
+        **use_columns(cell, strategy, totals, round_trip_us),
         **_counts(cell, totals),
         **effects,
         "violations": verdicts.violations(counts, terms),
@@ -206,15 +209,6 @@ def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy
         # Where no place is acknowledged nobody can be passed at one.
         "fifo_inversions": totals["fifo_inversions"] if strategy.acknowledges_places else None,
     }
-
-
-def _use(cell: Cell, totals: Mapping[str, int], round_trip_us: float | None) -> dict[str, float | None]:
-    grants, window_ns, held_ns = totals["grants"], totals["window_ns"], totals["nominal_hold_ns"]
-    efficiency = None
-    if cell.keys == 1 and round_trip_us is not None and window_ns > 0:
-        # Grants/s times the shortest time a grant of one key can take: its hold and one idle round trip.
-        efficiency = (held_ns + grants * round_trip_us * 1e3) / window_ns
-    return {"utilisation": _per(held_ns, window_ns * cell.keys), "efficiency": efficiency}
 
 
 def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:

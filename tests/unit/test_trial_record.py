@@ -128,6 +128,7 @@ def test_a_trial_that_ended_before_its_window_has_no_rate():
 def test_fairness_is_over_clients():
     clients = {
         "grants": np.array([10, 30, 0], dtype=np.uint64),
+        "attempts": np.array([10, 30, 1], dtype=np.uint64),
         "wait_sum_ns": np.array([100_000, 900_000, 50_000], dtype=np.uint64),
     }
     counted = totals(grants=40, longest_wait_ns=70_000, longest_streak=6, overtakes=2)
