@@ -1,17 +1,24 @@
 //! For tests: a thread whose calls are answered by hand. Its connections are never opened, so that what the locks send
 //! stays in `unsendable`.
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use check::Report;
 use locks::{Event, Key, Keys, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
 
+use wire::postgres::Prepare;
+use wire::{CompareAndDelete, Protocol};
+
 use crate::client::Doing;
-use crate::connection::Caller;
+use crate::connection::{Caller, Connection};
 use crate::control::Control;
 use crate::judge::{Bench, Judge};
 use crate::setup;
-use crate::spec::{AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, TrialSpec};
+use crate::spec::{
+    Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer, RedisServer,
+    ServerSpec, Speaks, TrialSpec,
+};
 use crate::thread::Thread;
 use crate::trial;
 
@@ -68,6 +75,63 @@ pub(crate) struct Rig {
 
 /// Clients of one key within an open window, all at rest.
 pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
+    rig_of(&spec(strategy, clients))
+}
+
+/// Clients of a Redis that enter so often.
+pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
+    let speaks = Speaks::Redis(RedisServer {
+        username: None,
+        password: None,
+        db: 0,
+        protocol: Protocol::Resp3,
+        compare_and_delete: CompareAndDelete::Script,
+    });
+    rig_of(&TrialSpec {
+        servers: vec![ServerSpec {
+            address: Address::Unix("/nowhere".into()),
+            speaks,
+        }],
+        nesting,
+        ..spec(strategy, clients)
+    })
+}
+
+/// Clients of a lock of a database, each with a session that leads to the other end of a pair of sockets.
+pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig, Vec<UnixStream>) {
+    let database = ServerSpec {
+        address: Address::Unix("/nowhere".into()),
+        speaks: Speaks::Postgres(PostgresServer {
+            user: "user".to_owned(),
+            password: None,
+            database: "database".to_owned(),
+            table: "locks".to_owned(),
+            settings: Vec::new(),
+            prepare: Prepare::Named,
+        }),
+    };
+    let mut rig = rig_of(&TrialSpec {
+        servers: vec![database],
+        hold: Distribution::Fixed(Nanos::from_secs(60)),
+        ..spec(strategy, clients)
+    });
+    rig.thread.connecting = None;
+    let thread = &mut rig.thread;
+    let attach = |(index, connection): (u32, &mut Connection)| {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets can be made");
+        ours.set_nonblocking(true)
+            .expect("a socket can be read without waiting");
+        connection
+            .attach(ours.into(), &thread.poller, index)
+            .expect("a socket can be waited for");
+        theirs
+    };
+    let others = (0..).zip(&mut thread.connections).map(attach).collect();
+    (rig, others)
+}
+
+fn rig_of(spec: &TrialSpec) -> Rig {
+    let (strategy, clients) = (spec.strategy, spec.concurrency);
     let control = Arc::new(Control::new(1));
     let judge = if strategy.is_optimistic() {
         Judge::Deaf
@@ -75,7 +139,7 @@ pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
         let bench = Bench::new(clients, 1, trial::rules(strategy), Arc::clone(&control));
         Judge::Inline(Box::new(bench))
     };
-    let mut threads = setup::threads(&spec(strategy, clients), &control, vec![judge]).expect("the trial is sound");
+    let mut threads = setup::threads(spec, &control, vec![judge]).expect("the trial is sound");
     let mut thread = threads.remove(0);
     thread.running = true;
     thread.counting = true;

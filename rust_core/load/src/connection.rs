@@ -176,6 +176,16 @@ impl Connection {
         Ok(())
     }
 
+    /// For tests: it stands, over this socket.
+    #[cfg(test)]
+    pub(crate) fn attach(&mut self, socket: OwnedFd, poller: &Poller, index: u32) -> Result<(), Broken> {
+        poller.add(&socket, index, Interest::Read)?;
+        self.socket = Some(socket);
+        self.session = Some(Box::default());
+        self.greeted();
+        Ok(())
+    }
+
     /// It is opened a little later: others come first.
     pub(crate) fn put_off(&mut self, now: Nanos) {
         self.state = State::Down {

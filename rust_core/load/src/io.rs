@@ -20,7 +20,7 @@ impl Thread {
         // Moved out so that it can be read while the thread is changed; a nested call finds an empty one in its place.
         let mut actions = std::mem::take(&mut self.actions);
         self.clients[index as usize].lock.on(now, event, &mut actions);
-        let mut settled = None;
+        let (mut settled, mut hung_up) = (None, false);
         for action in actions.drain() {
             match action {
                 Action::Send {
@@ -33,7 +33,12 @@ impl Thread {
                     self.clients[index as usize].lock_wake = at;
                     self.timers.arm(index, at);
                 }
-                Action::HangUp => self.hang_up(index, now),
+                Action::HangUp => {
+                    hung_up = true;
+                    // Where that is its release, it is one that leaves now.
+                    self.stamp_release(index, now);
+                    self.hang_up(index, now);
+                }
                 Action::Queued => self.judge_each(index, now, |client, _| Judged::Queued { client }),
                 Action::Renewed { lasts } => self.renewed(index, now, lasts),
                 Action::Lapsed => self.lapsed(index, now),
@@ -43,6 +48,9 @@ impl Thread {
         self.actions = actions;
         if let Some(outcome) = settled {
             self.settled(index, now, outcome);
+        }
+        if hung_up {
+            self.hung_up(index);
         }
     }
 

@@ -13,6 +13,7 @@ mod by_hand;
 mod channels;
 mod client;
 mod clock;
+mod closing;
 mod connection;
 mod control;
 mod counting;

@@ -24,6 +24,8 @@ pub(crate) struct Ready {
     pub(crate) connection: u32,
     pub(crate) writable: bool,
     pub(crate) readable: bool,
+    /// The other end has closed it: behind what there is to read comes its end.
+    pub(crate) closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +37,8 @@ pub(crate) enum Interest {
 impl Interest {
     fn flags(self) -> epoll::EventFlags {
         match self {
-            Self::Read => epoll::EventFlags::IN,
-            Self::ReadAndWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+            Self::Read => epoll::EventFlags::IN | epoll::EventFlags::RDHUP,
+            Self::ReadAndWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP,
         }
     }
 }
@@ -82,6 +84,7 @@ impl Poller {
                 connection: event.data.u64() as u32,
                 writable: broken || flags.contains(epoll::EventFlags::OUT),
                 readable: broken || flags.contains(epoll::EventFlags::IN),
+                closed: broken || flags.contains(epoll::EventFlags::RDHUP),
             }
         }));
         Ok(())

@@ -134,6 +134,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             starting: Vec::new(),
             unsendable: Vec::new(),
             disconnected: Vec::new(),
+            hung_up: Vec::new(),
             subscriptions: Subscriptions::default(),
             confirmed: Vec::new(),
             messages: Vec::new(),

@@ -97,9 +97,13 @@ impl Thread {
         }
     }
 
-    /// The hold is over: give the lock back, one entry after another.
+    /// The hold is over: release the lock, one entry after another.
     pub(crate) fn release(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
+        if now >= client.until {
+            // With the lease all entries are over: see `Event::Release`. What is sent now may free the lock.
+            client.entries = 1;
+        }
         client.doing = Doing::Releasing;
         client.own_wake = Nanos::NEVER;
         self.tell(index, now, Event::Release);
@@ -127,6 +131,10 @@ impl Thread {
         if let Outcome::Held { lasts, .. } = outcome {
             return self.left(index, now, lasts);
         }
+        // Whichever entry was to be left, all of them are over. Whatever the lock wants sent now is not written yet.
+        self.clients[index as usize].entries = 1;
+        // Of no session that the next grant is held by.
+        self.hung_up.retain(|client| *client != index);
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now);
         if self.shared.strategy.writes() {
@@ -219,3 +227,6 @@ impl Thread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

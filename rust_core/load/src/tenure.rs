@@ -79,7 +79,7 @@ impl Thread {
             self.counters.lapsed += 1;
         }
         client.until = client.until.min(now);
-        self.judge_each(index, now, |client, _| Judged::LeaseLost { client });
+        self.tell_of_loss(index, now);
         if self.shared.after_lease == AfterLease::Stop {
             self.wake_at_end_of_lease(index);
         }
@@ -88,7 +88,28 @@ impl Thread {
     /// A release was not answered. If its session has ended, what was held may have ended before.
     pub(crate) fn look_for_session(&mut self, index: u32, now: Nanos) {
         if self.shared.strategy.holds_by_session() && self.disconnected.contains(&index) {
+            self.tell_of_loss(index, now);
+        }
+    }
+
+    /// Whoever lost a session may not be blamed for the grant that the server then made. A session that the lock itself
+    /// closed while it was held is not lost: the client goes on as the holder, and the lock answers for it.
+    fn tell_of_loss(&mut self, index: u32, now: Nanos) {
+        if !self.hung_up.contains(&index) {
             self.judge_each(index, now, |client, _| Judged::LeaseLost { client });
+        }
+    }
+
+    /// The lock of a client closed the client's own connection, and what it settled besides is settled.
+    pub(crate) fn hung_up(&mut self, index: u32) {
+        let client = &self.clients[index as usize];
+        let is_held = match client.doing {
+            Doing::Entering | Doing::Holding => true,
+            Doing::Releasing => client.release_sent == Nanos::NEVER,
+            Doing::Idle | Doing::Acquiring | Doing::Cancelling | Doing::Pausing => false,
+        };
+        if is_held && self.shared.strategy.holds_by_session() {
+            self.hung_up.push(index);
         }
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct Thread {
     pub(crate) unsendable: Vec<Caller>,
     /// Clients whose own connection, or subscription, closed: they hear of it in this round, too.
     pub(crate) disconnected: Vec<u32>,
+    /// Clients whose lock closed the session that it is held by, until they have released it.
+    pub(crate) hung_up: Vec<u32>,
     pub(crate) subscriptions: Subscriptions,
     /// Calls about a channel that this thread answers by itself, in this round.
     pub(crate) confirmed: Vec<Confirmed>,
@@ -269,6 +271,7 @@ impl Thread {
         }
         self.take_arrivals(now);
         self.start_waiting(now);
+        self.closed_first(&mut ready)?;
         self.messages_first(&mut ready);
         for &event in &ready {
             self.on_ready(event)?;

@@ -88,7 +88,7 @@ pub enum Event {
     /// `Held`, the entries before it stand, and are still to be released.
     Enter,
     /// Give it back, or leave the last entry. Only while held. Settles as `Held` when other entries are left, and they
-    /// still hold; any other settlement ends all of them.
+    /// still hold; any other settlement ends all of them. At the end of the lease or later it releases all entries.
     Release,
     /// Stop trying and free what may have been taken; while held it is a `Release` of all entries. Settles like a
     /// release. It takes the place of the request under way, if there is one: a single `Settle` answers both. In any

@@ -232,7 +232,8 @@ impl Reentrant {
                 if now < grant.until {
                     out.settle(held(grant));
                 } else {
-                    self.lock.on(now, Event::Release, out);
+                    // With the lease all entries are over, and nobody waits to hear what became of the others.
+                    self.give_up(grant, Outcome::Expired, out);
                 }
             }
             Reply::Nil => self.lock.settle(Outcome::Expired, out),

@@ -52,6 +52,21 @@ fn a_release_of_what_was_not_held_is_no_lost_session() {
     assert_eq!(overlapping().answered(Reply::Int(0)).judged().counts, doubled());
 }
 
+/// A's lock has closed the session that it is held by, and then hears that it is gone.
+#[test]
+fn a_session_that_the_lock_itself_closed_is_not_lost() {
+    let lock = Strategy::PgAdvisory {
+        scope: Scope::Session,
+        wait: Wait::Try,
+        session: Session::Own,
+    };
+    let mut held = rig(lock, 2).begins_to_hold(A, 2).at_ms(1).answered(Reply::Int(1));
+    held.thread.hung_up(A);
+    held.thread.tell(A, held.now, Event::Disconnected);
+    let granted = held.begins_to_hold(B, 9).at_ms(2).answered(Reply::Int(1));
+    assert_eq!(granted.at_ms(3).judged().counts, doubled());
+}
+
 #[test]
 fn a_holder_that_sees_its_session_close_has_lost_the_lock() {
     let mut holding = overlapping();

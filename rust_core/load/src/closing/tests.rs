@@ -1,0 +1,60 @@
+//! Two sessions whose other ends the test has.
+
+use std::io::Write;
+
+use check::ViolationCounts;
+use locks::{Nanos, Scope, Session, Strategy, Wait};
+
+use crate::by_hand::{A, B, Rig, rig_in_sessions};
+use crate::client::Doing;
+use crate::clock;
+
+/// A row that holds a true, the end of its statement, and that the session is ready.
+const GRANTED: &[u8] = b"D\0\0\0\x0b\0\x01\0\0\0\x01\x01C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+/// `FATAL`, of a session that an administrator ends.
+const ENDED: &[u8] = b"E\0\0\0\x18SFATAL\0VFATAL\0C57P01\0\0";
+
+impl Rig {
+    fn round(&mut self) {
+        let thread = &mut self.thread;
+        thread
+            .round(clock::now(), Nanos::ZERO)
+            .expect("no connection has to stand");
+    }
+
+    fn starts(&mut self, client: u32) {
+        self.thread.starting.push(client);
+        self.round();
+    }
+}
+
+#[test]
+fn a_session_whose_end_was_there_to_be_read_is_lost_before_what_was_granted_after_it() {
+    let lock = Strategy::PgAdvisory {
+        scope: Scope::Session,
+        wait: Wait::Try,
+        session: Session::Own,
+    };
+    for last_words in [&[][..], ENDED] {
+        let (mut rig, mut servers) = rig_in_sessions(lock, 2);
+        rig.starts(A);
+        servers[0].write_all(GRANTED).expect("the client is there");
+        rig.round();
+        assert_eq!(rig.doing(A), Doing::Holding);
+        rig.starts(B);
+        // Both are there when the next round looks, the grant first.
+        servers[1].write_all(GRANTED).expect("the client is there");
+        servers[0].write_all(last_words).expect("the client is there");
+        drop(servers.remove(0));
+        rig.round();
+        assert_eq!(rig.doing(B), Doing::Holding);
+        assert_eq!(rig.thread.counters.lapsed, 1);
+        // A goes on with its work, and knows that it lost the lock.
+        let expected = ViolationCounts {
+            lease_overruns: 1,
+            ..ViolationCounts::default()
+        };
+        rig.now = clock::now();
+        assert_eq!(rig.judged().counts, expected);
+    }
+}

@@ -1,0 +1,148 @@
+//! Nested entries, by hand: every way in which one can end, at every depth.
+
+use check::ViolationCounts;
+use locks::{Count, ErrorKind, Event, Reply, Strategy};
+
+use crate::by_hand::{A, B, MS, Rig, nested_rig};
+use crate::client::Doing;
+
+/// A lease of these clients is over by then; so is their patience with a call.
+const PAST_THE_LEASE_MS: u64 = 11_000;
+
+/// What becomes of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Answered(Reply),
+    Lost,
+    /// No answer comes for longer than the lock waits for one.
+    Unanswered,
+    /// The answer comes when the lease is over.
+    TooLate(Reply),
+}
+
+const FATES: [Fate; 9] = [
+    Fate::Answered(Reply::Nil),
+    Fate::Answered(Reply::Int(0)),
+    Fate::Answered(Reply::Other),
+    Fate::Answered(Reply::Error(ErrorKind::ReadOnly)),
+    Fate::Answered(Reply::Error(ErrorKind::Other)),
+    Fate::Lost,
+    Fate::Unanswered,
+    Fate::TooLate(Reply::Nil),
+    Fate::TooLate(Reply::Int(1)),
+];
+
+impl Rig {
+    fn meets(mut self, client: u32, fate: Fate) -> Self {
+        let then = self.now.0 / MS;
+        match fate {
+            Fate::Answered(reply) => self.answered(reply),
+            Fate::Lost => self.loses_its_answer(),
+            Fate::Unanswered => {
+                // Its timers are fired by `at_ms`.
+                self.thread.unsendable.clear();
+                self = self.at_ms(then + 2_000);
+                self
+            }
+            Fate::TooLate(reply) => {
+                self.now = locks::Nanos((then + PAST_THE_LEASE_MS) * MS);
+                let called = self.thread.unsendable.pop().expect("something was sent");
+                assert_eq!(called.client, client);
+                let call = called.call;
+                self.thread.tell(client, self.now, Event::Replied { call, reply });
+                self
+            }
+        }
+    }
+
+    /// Goes on until A is at rest: what is under way is answered as if all went well.
+    fn comes_to_rest(mut self, count: Count) -> Self {
+        for _ in 0..16 {
+            if !matches!(self.doing(A), Doing::Releasing | Doing::Entering | Doing::Holding) {
+                break;
+            }
+            let left = u32::from(self.thread.clients[A as usize].entries) - 1;
+            self = if self.doing(A) == Doing::Holding || self.thread.unsendable.is_empty() {
+                let later = self.now.0 / MS + 2_000;
+                self.at_ms(later)
+            } else {
+                let reply = match count {
+                    Count::Server => Reply::Int(left.into()),
+                    Count::Local => Reply::Int(1),
+                };
+                self.answered(reply)
+            };
+        }
+        self
+    }
+}
+
+/// A has entered so often, and its hold is over: the first release is on its way.
+fn releasing(count: Count, nesting: u8) -> Rig {
+    let strategy = Strategy::Reentrant { count };
+    let mut rig = nested_rig(strategy, 2, nesting).begins(A).at_ms(1);
+    rig = match count {
+        Count::Server => (1..=i64::from(nesting)).fold(rig, |rig, entries| rig.answered(Reply::Int(entries))),
+        Count::Local => rig.answered(Reply::Ok),
+    };
+    assert_eq!(rig.doing(A), Doing::Holding, "{nesting} entries");
+    rig
+}
+
+/// The checker holds A to no lock any more: another may have it, and A may ask for it again.
+fn is_over(mut rig: Rig, count: Count, what: &str) {
+    let doing = rig.doing(A);
+    assert!(
+        matches!(doing, Doing::Idle | Doing::Pausing),
+        "{what}: A is still {doing:?}"
+    );
+    let granted = match count {
+        Count::Server => Reply::Int(1),
+        Count::Local => Reply::Ok,
+    };
+    rig.thread.unsendable.clear();
+    let next = rig.now.0 / MS + 1;
+    let counts = rig.at_ms(next).begins(B).answered(granted).begins(A).judged().counts;
+    let outlived = counts.outlived;
+    let expected = ViolationCounts {
+        outlived,
+        ..ViolationCounts::default()
+    };
+    assert_eq!(counts, expected, "{what}");
+}
+
+#[test]
+fn the_checker_hears_of_the_end_of_a_grant_however_an_entry_of_it_is_left() {
+    for nesting in 1..=4 {
+        for left_before in 0..nesting {
+            for fate in FATES {
+                let what = format!("{fate:?} after {left_before} of {nesting} entries were left");
+                let mut rig = releasing(Count::Server, nesting).at_ms(3);
+                for entries in (nesting - left_before..nesting).rev() {
+                    rig = rig.answered(Reply::Int(entries.into()));
+                }
+                let over = rig.meets(A, fate).comes_to_rest(Count::Server);
+                is_over(over, Count::Server, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_checker_hears_of_the_end_of_a_grant_that_is_released_after_its_lease() {
+    for count in [Count::Server, Count::Local] {
+        for nesting in 1..=4 {
+            for fate in FATES {
+                let mut late = releasing(count, nesting);
+                // Its hold is over before, but nobody looked.
+                late = late.at_ms(PAST_THE_LEASE_MS);
+                assert_eq!(
+                    late.thread.clients[A as usize].entries, 1,
+                    "one release is sent for all entries"
+                );
+                let over = late.meets(A, fate).comes_to_rest(count);
+                is_over(over, count, &format!("{fate:?} of {nesting} entries after the lease"));
+            }
+        }
+    }
+}
