@@ -18,11 +18,19 @@ STARTED_AT_LEAST = 0.98
 LAG_ALLOWED_US = 200.0
 LAG_ALLOWED_SHARE = 0.05
 BUSY = 0.9
+REMEDY = (
+    "Lower the rate, raise threads or concurrency, end other work on this machine, or measure on a machine with more "
+    "cores."
+)
+"""What to change when the generator was late."""
 MOSTLY_REFUSED = 0.5
 
 
 def late_cells(trials: pd.DataFrame) -> dict[str, str]:
-    """The cells whose arrivals were not started in time, and what says so; by the medians of their trials."""
+    """The cells whose arrivals were not started in time, and what says so; by the medians of their trials.
+
+    All of them, in the order of the trials: tables mark their rows, for the exit code is 30 for any of them.
+    """
     late = {}
     measured = trials[trials["arrivals"].notna() & (trials["status"] == "complete")]
     for cell, rows in measured.groupby("cell", sort=False):
@@ -56,7 +64,7 @@ def lateness(
         return f"started {started:,} of {arrivals:,} arrivals, though neither the server nor the lock was the limit"
     allowed = max(LAG_ALLOWED_US, LAG_ALLOWED_SHARE * (acquire_us or 0.0))
     if lag_p99_us is not None and lag_p99_us > allowed:
-        return f"sent late by {format_us(lag_p99_us)} at the 99th percentile, where {format_us(allowed)} is allowed"
+        return f"p99 send delay {format_us(lag_p99_us)} (limit {format_us(allowed)})"
     return None
 
 

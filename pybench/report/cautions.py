@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from pybench.disturbances import DISTURBANCES, disturbances
-from pybench.lateness import late_cells
+from pybench.lateness import REMEDY, late_cells
 from pybench.matrix.thresholds import Threshold, parse_threshold
 from pybench.notation import BadValue
 from pybench.numbers import format_plain, format_us, plural
+from pybench.report.caution import SHOWN_CELLS, Caution
+from pybench.report.circumstances import circumstances
+from pybench.report.strain import strain
 from pybench.report.view import View
 from pybench.thresholds import ThresholdResult, evaluate
 from pybench.verdicts import controls_caught
 
 # An interval wider than this share of its median is called noisy.
 NOISY = 0.25
-# Cells that are named of a threshold.
-SHOWN_MISSES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Caution:
-    """`grave` ones put the whole run in question."""
-
-    title: str
-    text: str
-    grave: bool = False
 
 
 def cautions(view: View) -> list[Caution]:
@@ -49,6 +40,8 @@ def cautions(view: View) -> list[Caution]:
         found.append(Caution("Interrupted", f"The run ended early. {_missing(view)}".strip()))
     found += _missed(view)
     found += _late(view)
+    found += strain(view)
+    found += circumstances(view)
     found += _disturbed(view)
     found += _repetition(view)
     return found
@@ -69,8 +62,8 @@ def _missed(view: View) -> Iterator[Caution]:
         if not result.passed:
             missed.setdefault(result.threshold.text, []).append(result)
     for threshold, misses in missed.items():
-        told = ", ".join(_told(miss) for miss in misses[:SHOWN_MISSES])
-        more = len(misses) - SHOWN_MISSES
+        told = ", ".join(_told(miss) for miss in misses[:SHOWN_CELLS])
+        more = len(misses) - SHOWN_CELLS
         others = f" and in {plural(more, 'further cell')}" if more > 0 else ""
         yield Caution("Threshold missed", f"{threshold}: {told}{others}.")
 
@@ -95,9 +88,9 @@ def _late(view: View) -> Sequence[Caution]:
     late = late_cells(view.run.trials) if not view.run.trials.empty else {}
     if not late:
         return []
-    cell, reason = next(iter(late.items()))
-    text = f"{plural(len(late), 'cell')} {_has(len(late))} figures of the generator, not of the lock; {cell}: {reason}."
-    return [Caution("Generator late", text, grave=True)]
+    cells = "; ".join(f"{cell}: {reason}" for cell, reason in late.items())
+    of = f"{plural(len(late), 'cell')} {_has(len(late))} latencies of the load generator, not of the lock"
+    return [Caution("Generator late", f"{of}: {cells}. {REMEDY}", grave=True)]
 
 
 def _disturbed(view: View) -> Sequence[Caution]:

@@ -1,0 +1,27 @@
+"""One caution: what a reader must know before the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pybench.numbers import plural
+
+SHOWN_CELLS = 3
+"""Cells that a caution names; of the others it says how many they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """`grave` ones put the whole run in question."""
+
+    title: str
+    text: str
+    grave: bool = False
+
+
+def listed(sentences: Sequence[str], noun: str = "cell") -> str:
+    """The first of `sentences`, one a cell, and how many further ones: `a; b; and 2 further cells`."""
+    more = len(sentences) - SHOWN_CELLS
+    others = [f"and {plural(more, f'further {noun}')}"] if more > 0 else []
+    return "; ".join([*sentences[:SHOWN_CELLS], *others]) + "."

@@ -1,0 +1,146 @@
+"""Cautions about the load and what came of it: starved clients, overload, missing commands, a generator that stood.
+
+Promises: a figure that a record lacks, as older ones do, gives no caution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from pybench.lateness import late_cells
+from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, missing, plural
+from pybench.overload import overload
+from pybench.report.caution import SHOWN_CELLS, Caution, listed
+from pybench.report.view import CellView, View
+from pybench.standing_on import entry_of
+
+SERVED_AT_LEAST = 0.5
+"""Below this share of its clients a lock served far fewer at a time than asked."""
+GRANTS_A_CLIENT = 2
+"""With fewer grants a trial for each client Little's law says little of them."""
+STALL_NS = 100_000_000
+"""A generator that stood still for as long did not make the load that it says."""
+EDGE = 0.02
+"""Share of the commands of a grant that may lie beyond an end of the window."""
+
+
+def strain(view: View) -> list[Caution]:
+    """All that apply."""
+    kinds = (_starved, _few_served, _overloaded, _lease_freed, _few_commands, _stood)
+    return [caution for kind in kinds for caution in kind(view)]
+
+
+def _starved(view: View) -> Iterator[Caution]:
+    told = []
+    for cell in _measured(view):
+        worst = _worst_trial(_trials(view, cell), cell)
+        if worst is not None:
+            starved, window_s = worst
+            clients = int(cell.row["concurrency"])
+            rest = clients - starved
+            got = f"the other {rest} had all grants" if rest != 1 else "the other one had all grants"
+            told.append(
+                f"{starved} of {plural(clients, 'client')} waited for a whole trial ({format_seconds(window_s)}) in "
+                f"{cell.id}: {got}"
+            )
+    if told:
+        yield Caution("STARVED", listed(told))
+
+
+def _worst_trial(trials: pd.DataFrame, cell: CellView) -> tuple[int, float] | None:
+    """The starved clients and the window of the trial that had most, where they are more than chance explains."""
+    if "starved_clients" not in trials:
+        return None
+    clients = int(cell.row["concurrency"])
+    worst: tuple[int, float] | None = None
+    for starved, grants, window_s in zip(trials["starved_clients"], trials["grants"], trials["window_s"], strict=True):
+        if missing(starved) or starved <= _unlucky(clients, int(grants)):
+            continue
+        if worst is None or starved > worst[0]:
+            worst = int(starved), float(window_s)
+    return worst
+
+
+def _unlucky(clients: int, grants: int) -> float:
+    """How many of `clients` may go without one of `grants` that fall on them at random: twice the mean, and one."""
+    return 2 * clients * math.exp(-grants / clients) + 1
+
+
+def _few_served(view: View) -> Iterator[Caution]:
+    told = []
+    for cell in _measured(view):
+        served, clients = cell.number("clients_served"), int(cell.row["concurrency"])
+        grants = (cell.number("grants") or 0) / (cell.number("trials") or 1)
+        if served is None or served >= SERVED_AT_LEAST * clients or grants < GRANTS_A_CLIENT * clients:
+            continue
+        told.append(f"{format_ratio(served)} of {plural(clients, 'client')} in {cell.id}")
+    if told:
+        how = "By Little's law these are the clients served at a time, far fewer than asked"
+        yield Caution("Few clients served", f"{how}; the latencies are theirs alone: {listed(told)}")
+
+
+def _overloaded(view: View) -> Iterator[Caution]:
+    late = late_cells(view.run.trials) if not view.run.trials.empty else {}
+    # Where the generator was late, the lock was not offered what the rate says.
+    found = [(cell, overload(cell.row)) for cell in _measured(view) if cell.id not in late]
+    told = [f"{sentence} ({cell.id})" for cell, sentence in found if sentence]
+    if told:
+        yield Caution("Overload", listed(told))
+
+
+def _lease_freed(view: View) -> Iterator[Caution]:
+    told = []
+    for cell in _measured(view):
+        freed, grants = cell.number("lease_freed_grants"), cell.number("grants")
+        if freed and grants:
+            told.append(
+                f"{plural(int(freed), 'grant')} of {int(grants):,} ({format_percent(freed / grants)}) in {cell.id}"
+            )
+    if told:
+        why = "came only because an earlier holder's lease ended: what that holder took stayed taken"
+        yield Caution("Freed by leases", f"Some grants {why}: {listed(told)}")
+
+
+def _few_commands(view: View) -> Iterator[Caution]:
+    told = []
+    for cell in _measured(view):
+        known, sent, grants = entry_of(cell.row), cell.number("commands_per_grant"), cell.number("grants")
+        if known is None or sent is None or not grants:
+            continue
+        least = known[0].commands_of_a_grant(known[1])
+        # A grant at an end of the window has commands beyond it.
+        edge = max(EDGE, int(cell.row["concurrency"]) * (cell.number("trials") or 1) / grants)
+        if sent < least * (1 - edge):
+            told.append(f"{format_ratio(sent)} commands a grant in {cell.id}, which takes at least {least}")
+    if told:
+        yield Caution("Fewer commands than the lock needs", listed(told))
+
+
+def _stood(view: View) -> Iterator[Caution]:
+    trials = view.run.trials
+    if "longest_stall_ms" not in trials or trials["longest_stall_ms"].isna().all():
+        return
+    longest_ms = float(trials["longest_stall_ms"].max())
+    if longest_ms * 1e6 < STALL_NS:
+        return
+    cells = trials.loc[trials["longest_stall_ms"] * 1e6 >= STALL_NS, "cell"].unique()
+    named = ", ".join(str(cell) for cell in cells[:SHOWN_CELLS])
+    more = len(cells) - SHOWN_CELLS
+    others = f" and {plural(more, 'further cell')}" if more > 0 else ""
+    yield Caution(
+        "Generator stood still",
+        f"The load generator itself stood still for up to {format_us(longest_ms * 1e3)} in {named}{others}: no client "
+        "asked or released meanwhile. Run on a machine with less other work.",
+    )
+
+
+def _measured(view: View) -> Sequence[CellView]:
+    return [cell for cell in view.cells if cell.number("trials")]
+
+
+def _trials(view: View, cell: CellView) -> pd.DataFrame:
+    trials: pd.DataFrame = view.run.trials
+    return trials[(trials["cell"] == cell.id) & (trials["status"] == "complete")]

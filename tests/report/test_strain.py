@@ -1,0 +1,94 @@
+"""Cautions about the load and what came of it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from pybench.records import Run
+from pybench.report.cautions import cautions
+from pybench.report.view import make_view
+from pybench.summary import summarise
+from tests.report.support import Point, make_run
+
+
+def run_of(*points: Point, **columns: object) -> Run:
+    """A run of `points`, each of whose trials has `columns`."""
+    run = make_run(list(points))
+    for name, value in columns.items():
+        run.trials[name] = value
+    axes = [name for name in ("rate",) if name in run.trials]
+    summary = summarise(run.trials, axes)
+    return Run(run.path, run.manifest, run.trials, run.latency, run.timeline, run.violations, summary)
+
+
+def said(run: Run, title: str) -> list[str]:
+    return [caution.text for caution in cautions(make_view(run)) if caution.title == title]
+
+
+HOT = Point("mutex", 64, 1)
+
+
+def test_clients_that_waited_a_whole_trial_are_said():
+    (text,) = said(run_of(HOT, starved_clients=62, grants=20_000, window_s=0.3), "STARVED")
+    assert text == (f"62 of 64 clients waited for a whole trial (300 ms) in {HOT.id}: the other 2 had all grants.")
+
+
+def test_too_few_grants_for_all_clients_are_no_starvation():
+    # Six grants to 64 clients leave 58 without one, however fair the lock is.
+    assert said(run_of(HOT, starved_clients=58, grants=6), "STARVED") == []
+    assert said(run_of(HOT, starved_clients=3, grants=130), "STARVED") == []
+
+
+def test_a_record_from_before_has_no_figure_and_no_caution():
+    assert said(run_of(HOT, starved_clients=None, clients_served=float("nan")), "STARVED") == []
+
+
+def test_few_clients_served_are_said_by_littles_law():
+    (text,) = said(run_of(HOT, clients_served=2.6, grants=20_000), "Few clients served")
+    assert f"2.60 of 64 clients in {HOT.id}." in text
+    assert said(run_of(HOT, clients_served=60.0, grants=20_000), "Few clients served") == []
+
+
+def test_overload_is_said_for_each_cell():
+    run = run_of(HOT, rate="400/s", grants_per_s=350.0, arrivals=800, drops=0)
+    assert said(run, "Overload") == [f"400/s offered, 350/s granted: waits grow without bound ({HOT.id})."]
+
+
+def test_fewer_commands_than_the_lock_sends_are_said():
+    (text,) = said(run_of(HOT, strategy="replicated", commands_per_grant=2.4), "Fewer commands than the lock needs")
+    assert "2.40 commands a grant" in text
+    assert "at least 3." in text
+    assert said(run_of(HOT, commands_per_grant=2.0), "Fewer commands than the lock needs") == []
+
+
+def test_a_generator_that_stood_still_is_said():
+    (text,) = said(run_of(HOT, longest_stall_ms=3_000.0), "Generator stood still")
+    assert text.startswith(f"The load generator itself stood still for up to 3 s in {HOT.id}: ")
+    assert said(run_of(HOT, longest_stall_ms=20.0), "Generator stood still") == []
+
+
+def test_every_late_cell_is_named_with_what_to_do():
+    points = [Point("mutex", clients, 1) for clients in (1, 4, 16, 64)]
+    (text,) = said(run_of(*points, arrivals=1_000.0, drops=0.0, lag_p99_us=90_000.0), "Generator late")
+    assert all(f"{point.id}: p99 send delay 90 ms" in text for point in points)
+    assert "Lower the rate" in text
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_given_and_started_servers_in_one_run_are_said(beside):
+    run = run_of(HOT)
+    given = {"label": "valkey 9.1", "address": "redis://10.0.0.1:6379", "settings": {"transport": "tcp"}}
+    started = {"label": "postgres 18", "address": None, "settings": {"transport": "unix"}}
+    run.manifest["servers"] = [given, started] if beside else [given]
+    assert bool(said(run, "Servers differ")) is beside
+    if beside:
+        assert "valkey 9.1 was given, postgres 18 is started by pybench" in said(run, "Servers differ")[0]
+
+
+def test_grants_that_only_the_end_of_a_lease_made_are_said():
+    run = run_of(HOT, grants=10)
+    summary: pd.DataFrame = run.summary.assign(lease_freed_grants=9, grants=10)
+    freed = Run(run.path, run.manifest, run.trials, run.latency, run.timeline, run.violations, summary)
+    (text,) = said(freed, "Freed by leases")
+    assert f"9 grants of 10 (90 %) in {HOT.id}." in text
