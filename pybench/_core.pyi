@@ -16,6 +16,7 @@ __all__ = [
     "TrialResult",
     "build_profile",
     "histogram_buckets",
+    "judge_rows",
     "judge_updates",
     "merge_histograms",
     "version",
@@ -139,11 +140,16 @@ class TrialSpec(TypedDict):
     cores: list[int]
     """The core that each thread keeps to; empty: any."""
     poll: Literal["block", "spin"]
+    least_belief_ns: int
+    """A grant counts as contended only if it was believed in for at least this long."""
 
 @type_check_only
 class Violation(TypedDict):
     """Two grants of one key that should not have stood beside each other, or not in this order.
 
+    Or one client that was denied what it should have had: the fields of the second are None then, and `overlap_ns` is
+    how long a key stalled or a client starved until `at_ns`. Of an inversion the second may still wait: then it has a
+    client alone.
     Points count from the start of the trial. With a stale fence the first is the grant with the highest fence before;
     with an inversion it is the one that came later and was granted first.
     """
@@ -155,20 +161,24 @@ class Violation(TypedDict):
         "lease-overrun",
         "stale-fence",
         "fifo-inversion",
+        "stalled-key",
+        "starved-client",
+        "denied-release",
     ]
     key: str
     at_ns: int
     overlap_ns: int
     """How long both went on; up to the end of the trial when it ended before either did."""
     first_client: int
-    first_granted_ns: int
+    first_granted_ns: int | None
+    """None of a client that waits."""
     first_until_ns: int | None
     """The end of the lease; None for a lock without one. Of a lost session: when its holder had found that out."""
     first_fence: int | None
     first_ended_ns: int | None
     """When its release was sent; None when it had not been when the trial ended."""
-    second_client: int
-    second_granted_ns: int
+    second_client: int | None
+    second_granted_ns: int | None
     second_until_ns: int | None
     second_fence: int | None
     second_ended_ns: int | None
@@ -198,6 +208,8 @@ class TrialResult:
     """One element a client: grants, attempts, wait_sum_ns, wait_max_ns."""
     violations: list[Violation]
     """The first 100; `totals` counts all, and the inversions of a lock that promises no order, too."""
+    finding: str | None
+    """The first of `findings` in words: an order of events that the judge holds for impossible."""
 
 @final
 class Progress:
@@ -255,4 +267,13 @@ def judge_updates(
     """What the final value of counters that began at 0 proves of the writes to them, each of which added 1.
 
     With `lost` and `surplus` comes how many at least, with `undecided` how many of the writes have unknown ends.
+    """
+
+def judge_rows(
+    acknowledged: NDArray[np.uint64], unknown: NDArray[np.uint64], final: NDArray[np.uint64]
+) -> tuple[int, int, int]:
+    """The same of each row by itself, so that a surplus of one hides no loss of another.
+
+    Returns how many acknowledged writes are lost at least, how many writes there are too many at least, and how many of
+    unknown end there were in rows where nothing is amiss. Raises ValueError when the columns differ in length.
     """

@@ -34,7 +34,10 @@ MEDIANS = (
     "client_cpu_us_per_grant",
     "server_cpu_us_per_grant",
 )
-SUMS = ("grants", "contended_grants", "violations", "fifo_inversions", "lapsed", "conflicts", "stale_writes")
+SUMS = (
+    *("grants", "contended_grants", "violations", "fifo_inversions", "lease_freed_grants", "lapsed"),
+    *("conflicts", "stale_writes"),
+)
 _RANKED = (Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID)
 
 

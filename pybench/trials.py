@@ -37,8 +37,13 @@ def trial_spec(
     seed: int,
     warmup_ns: int,
     duration_ns: int,
+    least_belief_ns: int = 0,
 ) -> TrialSpec:
-    """Everything that one trial of `cell` needs. `cores` are those that its threads keep to, if any."""
+    """Everything that one trial of `cell` needs. `cores` are those that its threads keep to, if any.
+
+    `least_belief_ns` is how long a grant has to be believed in to count as contended: the time of an idle call, for a
+    shorter belief leaves no room for a rival's grant, however broken the lock.
+    """
     return {
         "strategy": cell.strategy,
         "args": dict(CATALOGUE[cell.strategy].arguments_of_lock(cell.args)),
@@ -68,6 +73,7 @@ def trial_spec(
         "threads": cell.threads,
         "cores": list(cores[: cell.threads]),
         "poll": cell.poll,
+        "least_belief_ns": least_belief_ns,
     }
 
 

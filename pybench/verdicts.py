@@ -49,7 +49,8 @@ class Verdict(StrEnum):
 class Kind:
     """One kind of violation. `promise` is the one whose strategies alone it is counted of; None: of every strategy.
 
-    An effect is seen in what was written, and counts where that is the judge; all others count where belief is.
+    An effect is seen in what was written, and counts where that is the judge. What concerns progress counts whatever
+    judges. All others count where belief is the judge.
     """
 
     column: str
@@ -57,6 +58,7 @@ class Kind:
     name: str
     promise: Promise | None = None
     is_effect: bool = False
+    is_progress: bool = False
 
 
 KINDS = {
@@ -68,8 +70,21 @@ KINDS = {
     "fifo-inversion": Kind("fifo_inversions", "FIFO inversion", Promise.FIFO),
     "lost-update": Kind("lost_updates", "lost update", is_effect=True),
     "surplus-update": Kind("surplus_updates", "surplus update", is_effect=True),
+    "stalled-key": Kind("stalls", "stalled key", is_progress=True),
+    "starved-client": Kind("starved", "starved client", Promise.FIFO),
+    "denied-release": Kind("denied_releases", "denied release"),
+    "abandoned-client": Kind("abandoned", "abandoned client", is_progress=True),
+    "left-over-key": Kind("left_over_keys", "left-over key", is_progress=True),
 }
-"""By the core's word for it; it does not find the effects."""
+"""By the core's word for it. The core does not find the effects, nor what is counted after the trial (`UNSEEN`)."""
+
+UNSEEN = ("abandoned-client", "left-over-key")
+"""Kinds that are a count after the trial: no two grants belong to them, and no point in time."""
+
+_OF_PROGRESS = [KINDS[kind] for kind in ("stalled-key", "denied-release", *UNSEEN)]
+
+CIRCUMSTANCES = ("outlived", "unknown", "reconnects", "lost_calls")
+"""Counts of a trial that tell whose fault a violation may be."""
 
 _OVERLAPS = [KINDS[kind] for kind in ("double-grant", "double-grant-after-overrun", "session-lost", "lease-overrun")]
 
@@ -108,18 +123,23 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
 
     A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that. Nor does a
     lost session: the lock was held for as long as the session lived. What judges by effects promises those and no more.
+    No strategy promises progress while its server restarts or does not answer.
     """
+    stuck = not _any(totals, ("unknown", "reconnects", "lost_calls")) and any(
+        _count(totals, kind.column) for kind in _OF_PROGRESS
+    )
     if terms.by_effects:
-        return violations(totals, terms) > 0
+        return stuck or any(_count(totals, kind.column) for kind in KINDS.values() if kind.is_effect)
     if any(_count(totals, kind.column) for kind in KINDS.values() if kind.promise in terms.promises):
         return True
     match terms.exclusion:
         case Exclusion.NOTHING:
             return False
         case Exclusion.WHILE_NOBODY_OUTLIVES:
-            return _count(totals, "double_grants") > 0
+            # A release after the lease may have deleted what another held: then that one's release finds nothing.
+            return _count(totals, "double_grants") > 0 or (stuck and not _count(totals, "outlived"))
         case Exclusion.ALWAYS:
-            return _count(totals, "double_grants") + _count(totals, "double_grants_after_overrun") > 0
+            return stuck or _any(totals, ("double_grants", "double_grants_after_overrun"))
 
 
 def violations(totals: Counts, terms: Terms) -> int:
@@ -217,7 +237,7 @@ def judge_cell(trials: pd.DataFrame, *, control_caught: bool) -> Judgement:
 
 def _counted(terms: Terms) -> list[Kind]:
     """The kinds that are violations; a guard compares fences itself, so that their order is no matter of the grants."""
-    kinds = [kind for kind in KINDS.values() if kind.is_effect == terms.by_effects]
+    kinds = [kind for kind in KINDS.values() if kind.is_progress or kind.is_effect == terms.by_effects]
     return [kind for kind in kinds if kind.promise is None or kind.promise in terms.promises]
 
 
@@ -225,11 +245,18 @@ def _count(totals: Counts, column: str) -> int:
     return totals.get(column) or 0
 
 
+def _any(totals: Counts, columns: Iterable[str]) -> bool:
+    return any(_count(totals, column) for column in columns)
+
+
 def _verdict(totals: Counts, terms: Terms, *, control_caught: bool) -> tuple[Verdict, str]:
     if not control_caught:
         return Verdict.VOID, "the control of this run was not caught, so nothing is proved"
     if violations(totals, terms) > 0:
         return Verdict.UNSAFE, _named(totals, _counted(terms))
+    if _count(totals, "findings"):
+        times = plural(_count(totals, "findings"), "time")
+        return Verdict.UNDECIDED, f"the judge met an impossible order of events {times}, so nothing is proved"
     if not totals["grants"]:
         return Verdict.UNDECIDED, "nothing was granted"
     match terms.judged_by:
@@ -281,9 +308,11 @@ def _plural(name: str) -> str:
 
 def sentence(violation: Violation) -> str:
     """One violation in one sentence, as `violations.jsonl` keeps it."""
+    if violation["second_granted_ns"] is None:
+        return _sentence_of_one(violation)
     first, second, key = violation["first_client"], violation["second_client"], _key_name(violation["key"])
     granted = f"client {second} was granted {key} at {violation['at_ns'] / 1e9:.3f} s"
-    before = f"{violation['first_granted_ns'] / 1e9:.3f} s"
+    before = _at(violation["first_granted_ns"])
     match violation["kind"]:
         case "lease-overrun":
             return f"{granted} while client {first} was still at work{_past_lease(violation)}; {_overlap(violation)}"
@@ -301,6 +330,41 @@ def sentence(violation: Violation) -> str:
         f"{granted} while client {first} still held it ({_lease_left(violation)})"
         f"{after if violation['kind'] == 'double-grant-after-overrun' else ''}"
     )
+
+
+def _sentence_of_one(violation: Violation) -> str:
+    """Of a violation to which no second grant belongs."""
+    client, key = f"client {violation['first_client']}", _key_name(violation["key"])
+    at, length = f"{violation['at_ns'] / 1e9:.3f} s", format_ns(violation["overlap_ns"])
+    match violation["kind"]:
+        case "stalled-key":
+            return f"nobody held {key} or was granted it for {length}, until {at}, while {client} waited for it"
+        case "starved-client":
+            return (
+                f"{client} waited for {key} for {length} and was not granted it before the window ended at {at}, while "
+                "clients that had asked later were granted it at least 20 times"
+            )
+        case "fifo-inversion":
+            waiting = f"client {violation['second_client']} still waited for {key} at {at}"
+            before = _at(violation["first_granted_ns"])
+            return f"{waiting}, and {client}, which had come later, had been granted it at {before}"
+    return f"{client} released {key} and was told at {at} that it did not hold it ({_lease_left(violation)})"
+
+
+def count_sentence(kind: str, count: int) -> str:
+    """The sentence for `count` violations of one of the kinds in `UNSEEN`."""
+    match kind:
+        case "abandoned-client":
+            clients = plural(count, "client had", "clients had")
+            return f"{clients} not come to rest when the time for that was over, after the end of the trial"
+        case "left-over-key":
+            keys = plural(count, "key was", "keys were")
+            return f"{keys} still on the server when all releases had been answered"
+    raise ValueError(f"{kind} is no kind that is only counted")
+
+
+def _at(point_ns: int | None) -> str:
+    return "an unknown time" if point_ns is None else f"{point_ns / 1e9:.3f} s"
 
 
 def _key_name(key: str) -> str:

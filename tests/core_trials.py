@@ -59,6 +59,7 @@ def trial_spec_of(servers: Sequence[Mapping[str, Any]], **fields: object) -> Tri
         "threads": 1,
         "cores": [],
         "poll": "block",
+        "least_belief_ns": 0,
     }
     # Of fields that are said by name the type checker cannot know the types.
     return cast("TrialSpec", spec | fields)

@@ -45,6 +45,13 @@ COUNT_COLUMNS = (
     "lease_overruns",
     "stale_fences",
     "fifo_inversions",
+    "stalls",
+    "starved",
+    "denied_releases",
+    "abandoned",
+    "left_over_keys",
+    "findings",
+    "lease_freed_grants",
     "outlived",
     "lapsed",
     "renewals",
@@ -118,6 +125,7 @@ _FIGURES = {
     "bound_per_million": pa.float64(),
     "verdict": pa.string(),
     "promise_broken": pa.bool_(),
+    "first_finding": pa.string(),
 }
 TRIAL_COLUMNS = (*CELL_COLUMNS, *_FIGURES)
 
@@ -185,6 +193,7 @@ SUMMARY_FIGURES = (
     "contended_grants",
     "violations",
     "fifo_inversions",
+    "lease_freed_grants",
     "lapsed",
     "conflicts",
     "stale_writes",

@@ -156,7 +156,7 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]]) -> pa.Table
     """`trials` with the verdicts that their counts have under these controls: the control may come after a trial."""
     caught = verdicts.controls_caught(controls)
     columns: dict[str, list[Any]] = {}
-    counted = (*verdicts.COUNTS, *verdicts.EFFECTS)
+    counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
     for row in trials.select([*counted, *COLUMNS, "grants_per_s"]).to_pylist():
         judgement = verdicts.judge(row, Terms.recorded(row), control_caught=caught)
         for name, value in judgement_columns(judgement, row["grants_per_s"]).items():

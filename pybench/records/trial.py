@@ -25,7 +25,7 @@ from pybench.terms import Terms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pybench._core import HistogramRow, TrialResult
+    from pybench._core import HistogramRow, TrialResult, Violation
     from pybench.cells import Cell
     from pybench.strategies import Strategy
 
@@ -66,6 +66,7 @@ def trial_record(
     server_calls: Mapping[str, int] | None = None,
     database_figures: Mapping[str, Any] | None = None,
     final_value: int | None = None,
+    left_over_keys: int | None = None,
     wall_s: float | None = None,
     round_trip_us: float | None = None,
 ) -> TrialRecord:
@@ -75,12 +76,15 @@ def trial_record(
     it, and `wall_s` how long that was: without either, the figures that need it are None. `server_calls` are the
     commands that they counted in that time, those of other clients too, and `database_figures` what a database among
     them counted, as JSON can hold it. `final_value` is the sum of what the work wrote, read after the trial; None where
-    nobody read it. `round_trip_us` is that of one idle call, for
+    nobody read it. `left_over_keys` are those that were still on the servers when all releases had been answered; None
+    where nobody looked. `round_trip_us` is that of one idle call, for
     the efficiency. `started_at` knows its time zone.
     """
     totals = result.totals
     effects = _effects(totals, strategy.judged_by, final_value)
-    counts = {**totals, **effects}
+    # A trial that was stopped gave its clients no time to come to rest.
+    abandoned = 0 if result.stopped else totals["abandoned"]
+    counts = {**totals, **effects, "abandoned": abandoned, "left_over_keys": left_over_keys}
     terms = Terms.of(strategy)
     judgement = verdicts.judge(counts, terms, control_caught=True)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
@@ -103,8 +107,11 @@ def trial_record(
         **served_columns(cell, result),
         **use_columns(cell, strategy, totals, round_trip_us),
         **_counts(cell, totals),
+        "abandoned": abandoned,
+        "left_over_keys": left_over_keys,
         **effects,
         "violations": verdicts.violations(counts, terms),
+        "first_finding": result.finding,
     }
     return TrialRecord(
         cell=cell.id,
@@ -115,11 +122,7 @@ def trial_record(
             for part in result.histograms
         ],
         timeline=_timeline(result.timeline),
-        violations=[
-            {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation}
-            for violation in result.violations
-            if verdicts.is_violation(violation, terms)
-        ],
+        violations=_violations(result.violations, terms, counts),
     )
 
 
@@ -148,6 +151,20 @@ def _effects(totals: Mapping[str, int], judged_by: Judge, final_value: int | Non
     proof, count = _core.judge_updates(written["acknowledged_writes"], written["unknown_writes"], final_value)
     lost, surplus = (count if proof == kind else 0 for kind in ("lost", "surplus"))
     return {**written, "final_value": final_value, "lost_updates": lost, "surplus_updates": surplus}
+
+
+def _violations(found: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:
+    """What was found, each with its sentence; of what is only counted one row a kind."""
+    rows: list[dict[str, Any]] = [
+        {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation}
+        for violation in found
+        if verdicts.is_violation(violation, terms)
+    ]
+    for kind in verdicts.UNSEEN:
+        count = counts[verdicts.KINDS[kind].column]
+        if count:
+            rows.append({"schema": SCHEMA, "sentence": verdicts.count_sentence(kind, count), "kind": kind})
+    return rows
 
 
 def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
@@ -216,6 +233,7 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
         *("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns"),
+        *("stalls", "starved", "denied_releases", "findings", "lease_freed_grants"),
         *("stale_fences", "outlived", "lapsed", "renewals", "split_votes", "conflicts", "reconnects", "lost_calls"),
     )
     return {

@@ -20,7 +20,9 @@ OUT_OF_ORDER = {"stale-fence": "fences out of order", "fifo-inversion": "served 
 
 
 def draw(violation: Mapping[str, Any]) -> str:
-    """The drawing of a row of `violations.jsonl`."""
+    """The drawing of a row of `violations.jsonl`; empty where no two grants are to be shown."""
+    if missing(violation["second_granted_ns"]):
+        return ""
     at = int(violation["at_ns"])
     first = _Hold(violation, "first")
     second = _Hold(violation, "second")

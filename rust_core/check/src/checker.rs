@@ -112,7 +112,7 @@ impl Checker {
         match event {
             Event::Waiting { client, key, mode } => self.waiting(at, client, key, mode),
             Event::Queued { client } => self.queued(at, client),
-            Event::GaveUp { client } => self.gave_up(client),
+            Event::GaveUp { client } | Event::CutOff { client, .. } => self.gave_up(client),
             Event::Granted {
                 client,
                 until,
@@ -121,8 +121,10 @@ impl Checker {
             } => return self.granted(at, client, until, hold, fence),
             Event::Renewed { client, until } => self.renewed(at, client, until),
             Event::LeaseLost { client } => self.lease_lost(at, client),
+            Event::HungUp { .. } => {}
             Event::Stopped { client } => self.stopped(at, client),
             Event::Released { client } => self.released(at, client),
+            Event::DeniedRelease { client } => self.denied(at, client),
         }
         None
     }
@@ -140,6 +142,7 @@ impl Checker {
             figures: self.figures,
             counts,
             violations,
+            first_finding: None,
         }
     }
 

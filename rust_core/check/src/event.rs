@@ -3,11 +3,12 @@
 //! ```text
 //!                 Waiting            Granted             Released
 //!          Idle ───────────> Waiting ───────> Holding ───────────────> Idle
-//!           ^                 │ ↺ Queued       │  ↺ Renewed, LeaseLost   ^
-//!           └────── GaveUp ───┘                └─ Stopped ─> Stopped ────┘  Released, or the next Waiting
+//!           ^                 │ ↺ Queued       │  ↺ Renewed, LeaseLost, HungUp
+//!           └ GaveUp, CutOff ─┘                └─ Stopped ─> Stopped ────> Idle  Released, or the next Waiting
 //! ```
 //!
-//! Of locks that live with a session a `LeaseLost` may also follow the `Released`.
+//! Of locks that live with a session a `LeaseLost` or a `HungUp` may also follow the `Released`; of locks with a lease a
+//! `DeniedRelease` may. An event that its client's state does not allow is a finding: see `findings`.
 //!
 //! The entries of one owner are one grant: `Granted` is the first, `Released` the last. Who takes several keys at once
 //! tells of each as a client of its own.
@@ -29,6 +30,9 @@ pub enum Event {
     Queued { client: ClientId },
     /// The acquire ended without a grant, or nobody knows how.
     GaveUp { client: ClientId },
+    /// The end of a period ended the wait: by itself the client would have waited on. `placed` when its place in the queue
+    /// lasts for certain at this moment.
+    CutOff { client: ClientId, placed: bool },
     /// The key of its `Waiting` was granted, in the mode of its `Waiting`. `until` ends the lease, `Nanos::NEVER` when nothing ends it; `hold` is how
     /// long the client meant to hold, whatever it then does.
     Granted {
@@ -42,11 +46,16 @@ pub enum Event {
     /// The holder was told that the lock is no longer its own: belief ends, work goes on. Where sessions are judged also
     /// between its release and what it does next: by the answer to the release it found that its session was gone.
     LeaseLost { client: ClientId },
+    /// The lock itself closed the session that it holds by. From now on a loss of this session excuses nothing, and the
+    /// holder believes until its release: nobody but the lock has ended what it holds.
+    HungUp { client: ClientId },
     /// The holder stopped working without a release, as at the end of its lease: belief and work end. A release may
     /// follow; it counts for the hand-off and for what it may delete.
     Stopped { client: ClientId },
     /// The release is about to be sent: belief and work end.
     Released { client: ClientId },
+    /// The release was answered "not held" before the lease ended, and no loss had been told before.
+    DeniedRelease { client: ClientId },
 }
 
 impl Event {
@@ -55,11 +64,14 @@ impl Event {
             Self::Waiting { client, .. }
             | Self::Queued { client }
             | Self::GaveUp { client }
+            | Self::CutOff { client, .. }
             | Self::Granted { client, .. }
             | Self::Renewed { client, .. }
             | Self::LeaseLost { client }
+            | Self::HungUp { client }
             | Self::Stopped { client }
-            | Self::Released { client } => client,
+            | Self::Released { client }
+            | Self::DeniedRelease { client } => client,
         }
     }
 
@@ -70,8 +82,11 @@ impl Event {
             Self::Waiting { .. }
             | Self::Queued { .. }
             | Self::GaveUp { .. }
+            | Self::CutOff { .. }
             | Self::Granted { .. }
-            | Self::Renewed { .. } => false,
+            | Self::Renewed { .. }
+            | Self::HungUp { .. }
+            | Self::DeniedRelease { .. } => false,
         }
     }
 }

@@ -34,7 +34,7 @@ mod violations;
 pub use checker::Checker;
 pub use event::{ClientId, Event};
 pub use fairness::jain;
-pub use lost_updates::{LostUpdates, UpdateVerdict};
+pub use lost_updates::{LostUpdates, RowsVerdict, UpdateVerdict, judge_rows};
 pub use merge::Merge;
 pub use report::{Figures, GrantSpan, Report, Violation, ViolationCounts, ViolationKind};
 pub use rules::{Order, Rules};

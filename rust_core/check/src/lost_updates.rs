@@ -44,3 +44,28 @@ impl LostUpdates {
         }
     }
 }
+
+/// What the final values of several counters prove, each judged by itself: a surplus of one hides no loss of another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowsVerdict {
+    /// At least so many acknowledged writes are gone, over all rows.
+    pub lost: u64,
+    /// At least so many writes are there that nobody sent, or that were made twice, over all rows.
+    pub surplus: u64,
+    /// The answers to so many writes were lost, in rows that show no violation: each could hide one.
+    pub undecided: u64,
+}
+
+/// Judges each row by its writes and its final value.
+pub fn judge_rows(rows: impl IntoIterator<Item = (LostUpdates, u64)>) -> RowsVerdict {
+    rows.into_iter()
+        .fold(RowsVerdict::default(), |mut sum, (writes, final_value)| {
+            match writes.judge(final_value) {
+                UpdateVerdict::Kept => {}
+                UpdateVerdict::Undecided { unknown } => sum.undecided += unknown,
+                UpdateVerdict::Lost { at_least } => sum.lost += at_least,
+                UpdateVerdict::Surplus { at_least } => sum.surplus += at_least,
+            }
+            sum
+        })
+}

@@ -9,6 +9,8 @@ pub struct Report {
     pub counts: ViolationCounts,
     /// The first 100, in the order of `at`; `counts` has them all.
     pub violations: Vec<Violation>,
+    /// The first of `counts.findings`, in words.
+    pub first_finding: Option<String>,
 }
 
 /// Figures of the window: of the grants made in it, from what was seen until it ended.
@@ -24,6 +26,8 @@ pub struct Figures {
     pub longest_streak: u64,
     /// The most overtakes that one client saw while it waited, by clients that began to wait after it.
     pub longest_overtake: u64,
+    /// Grants that came only because an earlier holder's lease ended: see `stalls`.
+    pub lease_freed_grants: u64,
 }
 
 /// Violations of the whole trial, warm-up and drain included. For standing beside others a grant counts at most once,
@@ -53,6 +57,17 @@ pub struct ViolationCounts {
     /// of a lock that promises the order; of another that acknowledges places they are counted all the same, and are not
     /// among `Report::violations`.
     pub fifo_inversions: u64,
+    /// Times that nobody held or was granted a key for longer than `Rules::granted_within`, while somebody waited for it
+    /// all the while.
+    pub stalls: u64,
+    /// Clients that waited when the window ended, had waited for at least half of it, and were passed over at least 20
+    /// times. A violation only of a lock that promises an order.
+    pub starved: u64,
+    /// Releases that were answered "not held" inside their lease.
+    pub denied_releases: u64,
+    /// Events that their client's state, or their stamp, does not allow. The driver or the checker is wrong, and nothing
+    /// of this trial is proved.
+    pub findings: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,28 +78,36 @@ pub enum ViolationKind {
     SessionLost,
     StaleFence,
     FifoInversion,
+    StalledKey,
+    StarvedClient,
+    DeniedRelease,
 }
 
-/// Two grants of one key that should not have stood beside each other, or not in this order.
+/// Two grants of one key that should not have stood beside each other, or not in this order; or one client that was
+/// denied what it should have had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub kind: ViolationKind,
     pub key: Key,
-    /// When the second was granted.
+    /// When the second was granted, or what the first was denied was seen.
     pub at: Nanos,
-    /// How long both worked from then on; up to the end of the trial when neither had ended.
+    /// How long both worked from then on; up to the end of the trial when neither had ended. Of a key that stalled and of
+    /// a client that starved, how long that had lasted at `at`.
     pub overlap: Nanos,
     /// Of those in the way of the second, the latest granted; of a semaphore's, the one with whom the permits were used
     /// up, counted from the latest granted. With a stale fence, the grant with the highest fence before; with an
-    /// inversion, who came later and was granted first.
+    /// inversion, who came later and was granted first. Of a key that stalled, who had waited longest; of a client that
+    /// starved and a release that was denied, that client.
     pub first: GrantSpan,
-    pub second: GrantSpan,
+    /// `None` where no second grant is to blame or was passed.
+    pub second: Option<GrantSpan>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantSpan {
     pub client: ClientId,
-    pub granted: Nanos,
+    /// `None` of a client that waits.
+    pub granted: Option<Nanos>,
     /// The end of the lease as it stood when the second was granted; `None` when nothing ends it. Of the first of a lost
     /// session, when the last of those in the way had found that it was lost.
     pub until: Option<Nanos>,

@@ -1,5 +1,7 @@
 //! What a cell's lock promises, as far as the judge has to be told.
 
+use locks::Nanos;
+
 /// The default is a plain lock: one holder of a key, who may share it with others that all asked to share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -12,6 +14,13 @@ pub struct Rules {
     /// What is held ends with a session, which may be gone before its holder sees it; see `sessions`. For locks with one
     /// holder at a time, or readers beside each other.
     pub sessions: bool,
+    /// Where `sessions`: within this time of a session's end its holder sees that the connection was closed. A session
+    /// that its holder finds gone later had not ended yet.
+    pub session_end_seen_within: Nanos,
+    /// A grant counts as contended only if it was believed in for at least this long; see `contention`.
+    pub least_belief: Nanos,
+    /// A key that somebody waits for is granted again within this time; see `stalls`.
+    pub granted_within: Nanos,
 }
 
 impl Default for Rules {
@@ -21,6 +30,9 @@ impl Default for Rules {
             fences: false,
             order: Order::Ignored,
             sessions: false,
+            session_end_seen_within: Nanos::NEVER,
+            least_belief: Nanos::ZERO,
+            granted_within: Nanos::NEVER,
         }
     }
 }

@@ -64,7 +64,7 @@ impl Client {
     pub(crate) fn span(&self, id: ClientId, fence: Option<Fence>) -> GrantSpan {
         GrantSpan {
             client: id,
-            granted: self.since,
+            granted: Some(self.since),
             until: (self.until != Nanos::NEVER).then_some(self.until),
             fence,
             ended: None,

@@ -29,6 +29,9 @@ impl ViolationLog {
             ViolationKind::SessionLost => self.counts.sessions_lost += 1,
             ViolationKind::StaleFence => self.counts.stale_fences += 1,
             ViolationKind::FifoInversion => self.counts.fifo_inversions += 1,
+            ViolationKind::StalledKey => self.counts.stalls += 1,
+            ViolationKind::StarvedClient => self.counts.starved += 1,
+            ViolationKind::DeniedRelease => self.counts.denied_releases += 1,
         }
     }
 
@@ -53,16 +56,11 @@ impl ViolationLog {
     /// The present grant of `client` ended its work. Called for grants of recorded violations only, so that the scan
     /// runs at most twice for each of them.
     pub(crate) fn work_ended(&mut self, client: ClientId, at: Nanos) {
-        for Violation {
-            at: since,
-            overlap,
-            first,
-            second,
-            ..
-        } in &mut self.recorded
-        {
-            // A span of an earlier grant of the same client has its end already.
-            let is_own = |span: &GrantSpan| span.client == client && span.ended.is_none();
+        // A span of an earlier grant of the same client has its end already, and one who waits has no grant to end.
+        let is_own = |span: &GrantSpan| span.client == client && span.granted.is_some() && span.ended.is_none();
+        for violation in &mut self.recorded {
+            let Some(second) = &mut violation.second else { continue };
+            let first = &mut violation.first;
             let (own, other) = if is_own(first) {
                 (first, second)
             } else if is_own(second) {
@@ -72,14 +70,17 @@ impl ViolationLog {
             };
             own.ended = Some(at);
             if other.ended.is_none() {
-                *overlap = at.since(*since);
+                violation.overlap = at.since(violation.at);
             }
         }
     }
 
     pub(crate) fn finish(mut self, at: Nanos) -> (ViolationCounts, Vec<Violation>) {
         for violation in &mut self.recorded {
-            if violation.first.ended.is_none() && violation.second.ended.is_none() {
+            let Some(second) = violation.second.filter(|second| second.granted.is_some()) else {
+                continue;
+            };
+            if violation.first.ended.is_none() && second.ended.is_none() {
                 violation.overlap = at.since(violation.at);
             }
         }
@@ -118,11 +119,26 @@ impl Checker {
             at,
             overlap: Nanos::ZERO,
             first,
-            second: self.span(second),
+            second: Some(self.span(second)),
         };
         let place = self.log.record(violation)?;
         self.clients[first.client as usize].in_violation |= first.ended.is_none();
         self.clients[second as usize].in_violation = true;
         Some(place)
+    }
+
+    /// The release of `id` was answered "not held" inside its lease.
+    #[cold]
+    pub(crate) fn denied(&mut self, at: Nanos, id: ClientId) {
+        self.log.count(ViolationKind::DeniedRelease);
+        let violation = Violation {
+            kind: ViolationKind::DeniedRelease,
+            key: Key(self.clients[id as usize].key),
+            at,
+            overlap: Nanos::ZERO,
+            first: self.span(id),
+            second: None,
+        };
+        self.log.record(violation);
     }
 }

@@ -60,6 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         threads: 1,
         cores: Vec::new(),
         poll: Poll::Block,
+        least_belief: Nanos::ZERO,
     })?;
     let mut running = trial.start();
     while !running.wait(Duration::from_secs(1)) {}

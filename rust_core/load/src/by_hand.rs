@@ -65,6 +65,7 @@ fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         threads: 1,
         cores: Vec::new(),
         poll: Poll::Block,
+        least_belief: Nanos::ZERO,
     }
 }
 
@@ -136,7 +137,8 @@ fn rig_of(spec: &TrialSpec) -> Rig {
     let judge = if strategy.is_optimistic() {
         Judge::Deaf
     } else {
-        let bench = Bench::new(clients, 1, trial::rules(strategy), Arc::clone(&control));
+        let rules = trial::rules(&spec(strategy, clients));
+        let bench = Bench::new(clients, 1, rules, Arc::clone(&control));
         Judge::Inline(Box::new(bench))
     };
     let mut threads = setup::threads(spec, &control, vec![judge]).expect("the trial is sound");

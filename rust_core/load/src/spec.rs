@@ -41,6 +41,8 @@ pub struct TrialSpec {
     /// The core that each thread keeps to; empty: any.
     pub cores: Vec<u32>,
     pub poll: Poll,
+    /// A grant counts as contended only if it was believed in for at least this long.
+    pub least_belief: Nanos,
 }
 
 #[derive(Clone, Debug)]

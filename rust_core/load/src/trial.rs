@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use check::{Order, Report, Rules};
-use locks::{Nanos, Strategy};
+use locks::Nanos;
 use wire::KeyNames;
 
 use crate::control::{Control, Progress, Stage};
@@ -105,7 +105,7 @@ fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError>
     let began = clock::now();
     // Each key of a set is the checker's client: see `Thread::judge_each`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
-    let bench = Bench::new(judged_clients, spec.keys, rules(spec.strategy), Arc::clone(control));
+    let bench = Bench::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
     let (shares, judged) = if spec.strategy.is_optimistic() {
         let judges = (0..spec.threads).map(|_| Judge::Deaf).collect();
         let (shares, _) = run_threads(setup::threads(spec, control, judges)?)?;
@@ -128,7 +128,8 @@ fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError>
 }
 
 /// What the strategy's grants are held to.
-pub(crate) const fn rules(strategy: Strategy) -> Rules {
+pub(crate) fn rules(spec: &TrialSpec) -> Rules {
+    let strategy = spec.strategy;
     Rules {
         permits: strategy.permits(),
         fences: strategy.fences(),
@@ -140,6 +141,8 @@ pub(crate) const fn rules(strategy: Strategy) -> Rules {
             Order::Ignored
         },
         sessions: strategy.holds_by_session(),
+        least_belief: spec.least_belief,
+        ..Rules::default()
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct TrialResult {
     timeline: Py<PyDict>,
     clients: Py<PyDict>,
     violations: Py<PyList>,
+    finding: Option<String>,
 }
 
 #[pyclass(frozen, get_all, module = "pybench._core")]
@@ -61,6 +62,7 @@ impl TrialResult {
             jain: measured.jain,
             histograms: histograms(py, &measured)?.unbind(),
             violations: violations(py, &measured)?.unbind(),
+            finding: measured.report.first_finding.clone(),
             timeline: columns(
                 py,
                 [
@@ -109,6 +111,11 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         ("outlived", counts.outlived),
         ("stale_fences", counts.stale_fences),
         ("fifo_inversions", counts.fifo_inversions),
+        ("stalls", counts.stalls),
+        ("starved", counts.starved),
+        ("denied_releases", counts.denied_releases),
+        ("findings", counts.findings),
+        ("lease_freed_grants", figures.lease_freed_grants / sets),
     ] {
         totals.set_item(name, value)?;
     }
@@ -151,12 +158,12 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
     dict.set_item("key", String::from_utf8_lossy(&measured.names.name(violation.key)))?;
     dict.set_item("at_ns", since(violation.at))?;
     dict.set_item("overlap_ns", violation.overlap.0)?;
-    let span = |names: [&str; 5], span: &GrantSpan| -> PyResult<()> {
-        dict.set_item(names[0], span.client / measured.keys_per_grant)?;
-        dict.set_item(names[1], since(span.granted))?;
-        dict.set_item(names[2], span.until.map(since))?;
-        dict.set_item(names[3], span.fence.map(|fence| fence.0))?;
-        dict.set_item(names[4], span.ended.map(since))
+    let span = |names: [&str; 5], span: Option<GrantSpan>| -> PyResult<()> {
+        dict.set_item(names[0], span.map(|span| span.client / measured.keys_per_grant))?;
+        dict.set_item(names[1], span.and_then(|span| span.granted).map(since))?;
+        dict.set_item(names[2], span.and_then(|span| span.until).map(since))?;
+        dict.set_item(names[3], span.and_then(|span| span.fence).map(|fence| fence.0))?;
+        dict.set_item(names[4], span.and_then(|span| span.ended).map(since))
     };
     span(
         [
@@ -166,7 +173,7 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
             "first_fence",
             "first_ended_ns",
         ],
-        &violation.first,
+        Some(violation.first),
     )?;
     span(
         [
@@ -176,7 +183,7 @@ fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violati
             "second_fence",
             "second_ended_ns",
         ],
-        &violation.second,
+        violation.second,
     )?;
     Ok(dict)
 }
@@ -189,5 +196,8 @@ fn kind(kind: ViolationKind) -> &'static str {
         ViolationKind::SessionLost => "session-lost",
         ViolationKind::StaleFence => "stale-fence",
         ViolationKind::FifoInversion => "fifo-inversion",
+        ViolationKind::StalledKey => "stalled-key",
+        ViolationKind::StarvedClient => "starved-client",
+        ViolationKind::DeniedRelease => "denied-release",
     }
 }

@@ -96,6 +96,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         threads: field(spec, "threads")?,
         cores: field(spec, "cores")?,
         poll: choice(spec, "poll", &[("block", Poll::Block), ("spin", Poll::Spin)])?,
+        least_belief: nanos(spec, "least_belief_ns")?,
     })
 }
 

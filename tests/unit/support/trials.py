@@ -55,6 +55,7 @@ def totals(**counts: int) -> dict[str, int]:
             *("longest_streak", "longest_wait_ns", "nominal_hold_ns", "all_commands", "double_grants"),
             *("double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls", "abandoned"),
             *("split_votes", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns", "sessions_lost"),
+            *("stalls", "starved", "denied_releases", "findings", "lease_freed_grants"),
             *("conflicts", "acknowledged_writes", "unknown_writes", "stale_writes"),
         ),
         0,
@@ -91,6 +92,7 @@ class FakeResult:
         }
     )
     violations: list[Any] = field(default_factory=list)
+    finding: str | None = None
 
 
 def violation(**fields: object) -> dict[str, Any]:

@@ -83,7 +83,7 @@ impl<'a> Oracle<'a> {
                     });
                 }
                 Event::Queued { .. } => wait.unwrap().place = Some(at),
-                Event::GaveUp { .. } => wait.unwrap().over = index,
+                Event::GaveUp { .. } | Event::CutOff { .. } => wait.unwrap().over = index,
                 Event::Granted { until, hold, fence, .. } => {
                     let wait = wait.unwrap();
                     wait.over = index;
@@ -116,6 +116,7 @@ impl<'a> Oracle<'a> {
                     grant.belief_end = grant.belief_end.min(at);
                     grant.told_of_loss = grant.told_of_loss.or(Some(index));
                 }
+                Event::HungUp { .. } | Event::DeniedRelease { .. } => {}
                 Event::Stopped { .. } => {
                     let grant = grant.unwrap();
                     (grant.work_end, grant.work_end_index) = (at, index);

@@ -61,6 +61,7 @@ fn rules() -> impl Strategy<Value = (Rules, bool)> {
             fences,
             order,
             sessions: sessions && permits == 1,
+            ..Rules::default()
         };
         (rules, shares && permits == 1)
     })
@@ -167,7 +168,7 @@ proptest! {
         prop_assert!(report.figures.contended_grants <= report.figures.grants);
         let ViolationCounts {
             double_grants, double_grants_after_overrun, lease_overruns, sessions_lost, outlived: _, stale_fences,
-            fifo_inversions
+            fifo_inversions, ..
         } = report.counts;
         let inversions = if history.rules.order == Order::Promised { fifo_inversions } else { 0 };
         let all = double_grants + double_grants_after_overrun + lease_overruns + sessions_lost + stale_fences + inversions;
@@ -179,34 +180,35 @@ proptest! {
         let (report, _) = judge(&history);
         let end = history.events.last().map_or(Nanos::ZERO, |last| last.0);
         for violation in report.violations {
-            let (first, second) = (violation.first, violation.second);
+            let (first, second) = (violation.first, violation.second.unwrap());
             let ends = [first.ended, second.ended, Some(end)].into_iter().flatten().min().unwrap();
             prop_assert_eq!(violation.overlap, ends.since(violation.at));
-            prop_assert_eq!(violation.at, second.granted);
+            prop_assert_eq!(Some(violation.at), second.granted);
             let one_after_another = violation.kind == ViolationKind::StaleFence && first.ended.is_some();
             prop_assert!(one_after_another || first.client != second.client);
             prop_assert!(first.granted <= second.granted);
             for span in [first, second] {
+                let granted_at = span.granted.unwrap();
                 let lease_set = |event: Event| match event {
                     Event::Granted { until, .. } | Event::Renewed { until, .. } => Some(until),
                     _ => None,
                 };
                 let set = history.events.iter().any(|&(at, event)| {
-                    let told = event.client() == span.client && at >= span.granted;
+                    let told = event.client() == span.client && at >= granted_at;
                     told && lease_set(event) == Some(span.until.unwrap_or(Nanos::NEVER))
                 });
                 let granted = history.events.iter().any(|&(at, event)| matches!(
                     event, Event::Granted { client, fence, .. }
                         if client == span.client && fence.filter(|_| history.rules.fences) == span.fence
-                            && at == span.granted
+                            && at == granted_at
                 ));
                 // Of a lost session it is when that was found.
                 let found = violation.kind == ViolationKind::SessionLost && history.events.iter().any(|&(at, event)| {
-                    Some(at) == first.until && at >= second.granted && matches!(event, Event::LeaseLost { .. })
+                    Some(at) == first.until && Some(at) >= second.granted && matches!(event, Event::LeaseLost { .. })
                 });
                 prop_assert!(granted && (set || found), "{:?} never happened", span);
                 let ended = span.ended.is_none_or(|ended| history.events.iter().any(|&(at, event)| {
-                    at == ended && at >= span.granted && event.client() == span.client
+                    at == ended && at >= granted_at && event.client() == span.client
                         && matches!(event, Event::Stopped { .. } | Event::Released { .. })
                 }));
                 prop_assert!(ended, "{:?} did not end then", span);

@@ -38,7 +38,7 @@ fn the_same_fence_again_is_stale() {
     assert_eq!((violation.kind, violation.at), (ViolationKind::StaleFence, Nanos(10)));
     assert_eq!((violation.first.client, violation.first.fence), (A, fence(7)));
     assert_eq!(
-        (violation.first.ended, violation.second.ended),
+        (violation.first.ended, violation.second.unwrap().ended),
         (Some(Nanos(5)), Some(Nanos(15)))
     );
     assert_eq!(violation.overlap, Nanos::ZERO);
@@ -58,7 +58,10 @@ fn a_client_can_be_given_a_stale_fence_after_itself() {
     let report = turn(turn(fenced(), 0, A, 7), 10, A, 6).ends();
     assert_eq!(report.counts, stale(1));
     assert_eq!(
-        (report.violations[0].first.ended, report.violations[0].second.ended),
+        (
+            report.violations[0].first.ended,
+            report.violations[0].second.unwrap().ended
+        ),
         (Some(Nanos(5)), Some(Nanos(15)))
     );
 }
@@ -103,7 +106,7 @@ fn the_fences_of_a_double_grant_are_recorded() {
     let story = fenced().waits(A).granted_with_fence(A, 100, 117);
     let violation = story.waits(C).granted_with_fence(C, 100, 118).ends().violations[0];
     assert_eq!(
-        (violation.first.fence, violation.second.fence),
+        (violation.first.fence, violation.second.unwrap().fence),
         (fence(117), fence(118))
     );
 }

@@ -51,13 +51,13 @@ fn who_was_sent_after_a_place_was_acknowledged_and_is_granted_first_inverts_the_
         (violation.kind, violation.at),
         (ViolationKind::FifoInversion, Nanos(30))
     );
-    assert_eq!((violation.first.client, violation.second.client), (B, A));
+    assert_eq!((violation.first.client, violation.second.unwrap().client), (B, A));
     assert_eq!(
         (violation.first.granted, violation.first.ended),
-        (Nanos(16), Some(Nanos(17)))
+        (Some(Nanos(16)), Some(Nanos(17)))
     );
     assert_eq!(
-        (violation.second.ended, violation.overlap),
+        (violation.second.unwrap().ended, violation.overlap),
         (Some(Nanos(40)), Nanos::ZERO)
     );
 }

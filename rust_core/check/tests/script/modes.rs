@@ -27,7 +27,10 @@ fn a_writer_beside_a_reader_is_a_double_grant() {
     let report = script().shares(A, 100).at(1).takes(B, 101).ends();
     assert_eq!(report.counts, DOUBLE);
     assert_eq!(
-        (report.violations[0].first.client, report.violations[0].second.client),
+        (
+            report.violations[0].first.client,
+            report.violations[0].second.unwrap().client
+        ),
         (A, B)
     );
 }
@@ -37,7 +40,10 @@ fn a_reader_beside_a_writer_is_a_double_grant() {
     let report = script().takes(A, 100).at(1).shares(B, 101).ends();
     assert_eq!(report.counts, DOUBLE);
     assert_eq!(
-        (report.violations[0].first.client, report.violations[0].second.client),
+        (
+            report.violations[0].first.client,
+            report.violations[0].second.unwrap().client
+        ),
         (A, B)
     );
 }
@@ -66,7 +72,10 @@ fn a_writer_that_held_before_the_first_reader_came_is_known_to_it() {
         .releases(C);
     let report = story.at(3).granted(B, 103).at(4).shares(D, 104).ends();
     assert_eq!(report.counts.double_grants, 2);
-    let clients = report.violations.iter().map(|v| (v.first.client, v.second.client));
+    let clients = report
+        .violations
+        .iter()
+        .map(|v| (v.first.client, v.second.unwrap().client));
     assert_eq!(clients.collect::<Vec<_>>(), [(A, C), (B, D)]);
 }
 

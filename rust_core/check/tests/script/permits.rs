@@ -36,7 +36,10 @@ fn one_believer_more_is_a_double_grant_beside_the_earliest() {
         }
     );
     assert_eq!(
-        (report.violations[0].first.client, report.violations[0].second.client),
+        (
+            report.violations[0].first.client,
+            report.violations[0].second.unwrap().client
+        ),
         (A, C)
     );
 }

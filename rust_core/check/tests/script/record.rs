@@ -63,7 +63,11 @@ fn an_overlap_that_nobody_ended_lasts_to_the_end_of_the_trial() {
     let report = script().takes(A, 100).at(40).takes(B, 140).at(60).ends();
     let violation = report.violations[0];
     assert_eq!(
-        (violation.overlap, violation.first.ended, violation.second.ended),
+        (
+            violation.overlap,
+            violation.first.ended,
+            violation.second.unwrap().ended
+        ),
         (Nanos(20), None, None)
     );
 }
@@ -113,7 +117,10 @@ fn a_later_grant_of_the_same_client_leaves_the_record_alone() {
 fn a_lock_without_a_lease_has_no_end_in_the_record() {
     let report = script().takes(A, NEVER).at(1).takes(B, NEVER).ends();
     assert_eq!(
-        (report.violations[0].first.until, report.violations[0].second.until),
+        (
+            report.violations[0].first.until,
+            report.violations[0].second.unwrap().until
+        ),
         (None, None)
     );
 }
@@ -122,7 +129,10 @@ fn a_lock_without_a_lease_has_no_end_in_the_record() {
 fn of_several_believers_the_latest_granted_is_named() {
     let report = script().takes(A, 100).at(1).takes(B, 101).at(2).takes(C, 102).ends();
     assert_eq!(
-        (report.violations[1].first.client, report.violations[1].second.client),
+        (
+            report.violations[1].first.client,
+            report.violations[1].second.unwrap().client
+        ),
         (B, C)
     );
 }

@@ -21,6 +21,10 @@ pub(crate) const NONE: ViolationCounts = ViolationCounts {
     outlived: 0,
     stale_fences: 0,
     fifo_inversions: 0,
+    stalls: 0,
+    starved: 0,
+    denied_releases: 0,
+    findings: 0,
 };
 /// What clients mean to hold, unless a script says otherwise.
 const HOLD: u64 = 10;
