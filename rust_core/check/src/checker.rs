@@ -3,16 +3,17 @@
 //! One grant costs three events, each a look at one client and one key. Everything that a rule asks for (who waits
 //! longest, does anybody hold, does anybody believe) stands ready in the key's record; see `table`.
 //!
-//! Promises: an event that its client's state does not allow is a panic, for then the driver is wrong and no verdict
-//! would be worth anything.
+//! Promises: an event that its client's state does not allow is a finding, and never a panic.
 
 use crate::contention::{self, Rivals};
 use crate::crowd::Crowd;
 use crate::fences::Fences;
 use crate::fifo::Fifo;
+use crate::findings::Findings;
 use crate::report::{Figures, Report, ViolationKind};
 use crate::sessions::Sessions;
-use crate::table::{Client, KeyRecord, NOBODY, State};
+use crate::stalls::lease_was_over;
+use crate::table::{Client, KeyRecord, NOBODY, Session, State};
 use crate::turns::{self, OUTSIDE};
 use crate::violations::ViolationLog;
 use crate::{ClientId, Event, Order, Rules};
@@ -27,15 +28,21 @@ pub struct Checker {
     pub(crate) crowds: Box<[Crowd]>,
     pub(crate) permits: u32,
     pub(crate) fences: Option<Fences>,
-    fifo: Option<Fifo>,
+    pub(crate) fifo: Option<Fifo>,
     pub(crate) sessions: Option<Sessions>,
     /// No crowds, no fences, no order, no sessions: what most trials ask for has a short way.
-    is_plain: bool,
+    pub(crate) is_plain: bool,
     /// The present window, or `OUTSIDE`. A grant remembers its own: what happens to a grant of the warm-up later on
     /// must not enter the figures.
     pub(crate) window: u32,
-    windows_begun: u32,
-    now: Nanos,
+    pub(crate) windows_begun: u32,
+    pub(crate) window_began: Nanos,
+    pub(crate) now: Nanos,
+    pub(crate) least_belief: Nanos,
+    pub(crate) granted_within: Nanos,
+    pub(crate) session_end_seen_within: Nanos,
+    pub(crate) release_seen_within: Nanos,
+    pub(crate) findings: Findings,
     pub(crate) figures: Figures,
     pub(crate) log: ViolationLog,
 }
@@ -59,7 +66,13 @@ impl Checker {
             is_plain: !rules.fences && rules.order == Order::Ignored && !rules.sessions,
             window: OUTSIDE,
             windows_begun: 0,
+            window_began: Nanos::ZERO,
             now: Nanos::ZERO,
+            least_belief: rules.least_belief,
+            granted_within: rules.granted_within,
+            session_end_seen_within: rules.session_end_seen_within,
+            release_seen_within: rules.release_seen_within,
+            findings: Findings::default(),
             figures: Figures::default(),
             log: ViolationLog::new(),
         };
@@ -86,14 +99,18 @@ impl Checker {
     }
 
     /// Figures start anew; who waits and holds, and the violations so far, stay.
-    pub fn begin_window(&mut self) {
+    pub fn begin_window(&mut self, start: Nanos) {
         self.figures = Figures::default();
+        self.window_began = start;
         self.windows_begun += 1;
         self.window = self.windows_begun;
     }
 
-    /// Figures stop counting; violations go on.
-    pub fn end_window(&mut self) {
+    /// Figures stop counting, but for grants of the window whose belief goes on; violations go on.
+    pub fn end_window(&mut self, end: Nanos) {
+        if self.window != OUTSIDE {
+            self.judge_starvation(end);
+        }
         self.window = OUTSIDE;
     }
 
@@ -106,13 +123,15 @@ impl Checker {
     #[inline(always)]
     pub fn on(&mut self, at: Nanos, event: Event) -> Option<Nanos> {
         if at < self.now {
-            refuse_stamp(at, event, self.now);
+            self.came_too_late(at, event);
         }
+        let at = at.max(self.now);
         self.now = at;
         match event {
             Event::Waiting { client, key, mode } => self.waiting(at, client, key, mode),
             Event::Queued { client } => self.queued(at, client),
-            Event::GaveUp { client } | Event::CutOff { client, .. } => self.gave_up(client),
+            Event::GaveUp { client } => self.gave_up(at, client),
+            Event::CutOff { client, placed } => self.cut_off(at, client, placed),
             Event::Granted {
                 client,
                 until,
@@ -121,7 +140,7 @@ impl Checker {
             } => return self.granted(at, client, until, hold, fence),
             Event::Renewed { client, until } => self.renewed(at, client, until),
             Event::LeaseLost { client } => self.lease_lost(at, client),
-            Event::HungUp { .. } => {}
+            Event::HungUp { client } => self.hung_up(at, client),
             Event::Stopped { client } => self.stopped(at, client),
             Event::Released { client } => self.released(at, client),
             Event::DeniedRelease { client } => self.denied(at, client),
@@ -131,18 +150,20 @@ impl Checker {
 
     /// Ends the trial. Violations whose grants still go on are reported without their ends.
     pub fn finish(mut self, at: Nanos) -> Report {
-        assert!(
-            at >= self.now,
-            "the trial ends at {at:?}, but it is {:?} already",
-            self.now
-        );
+        if at < self.now {
+            self.ended_too_early(at);
+        }
+        let at = at.max(self.now);
+        self.settle_all(at);
+        self.judge_stalls(at);
         self.log.counts.double_grants += self.sessions.as_ref().map_or(0, Sessions::undecided);
+        self.log.counts.findings = self.findings.count;
         let (counts, violations) = self.log.finish(at);
         Report {
             figures: self.figures,
             counts,
             violations,
-            first_finding: None,
+            first_finding: self.findings.first,
         }
     }
 
@@ -152,7 +173,7 @@ impl Checker {
             State::Idle => {}
             // A holder that stopped need not release: its lease is over.
             State::Stopped | State::Unconfirmed => self.kept_session(id),
-            State::Waiting | State::Holding => refuse(id, client.state, "begin to wait"),
+            State::Waiting | State::Holding => self.abandon(at, id),
         }
         let client = &mut self.clients[id as usize];
         client.state = State::Waiting;
@@ -165,15 +186,15 @@ impl Checker {
         if crowded {
             self.rival_came(id, key, mode);
         } else if !record.holders.is_empty() {
-            contention::contend(record, self.window, &mut self.figures);
+            contention::contend(record, &mut self.figures);
         }
     }
 
     fn queued(&mut self, at: Nanos, id: ClientId) {
         match self.clients[id as usize].state {
             State::Waiting => {}
-            state @ (State::Idle | State::Holding | State::Stopped | State::Unconfirmed) => {
-                refuse(id, state, "have a place in the queue")
+            State::Idle | State::Holding | State::Stopped | State::Unconfirmed => {
+                return self.cannot(at, id, "have a place in the queue");
             }
         }
         if let Some(fifo) = &mut self.fifo {
@@ -181,20 +202,31 @@ impl Checker {
         }
     }
 
-    fn gave_up(&mut self, id: ClientId) {
-        let client = &mut self.clients[id as usize];
-        match client.state {
-            State::Waiting => client.state = State::Idle,
+    fn cut_off(&mut self, at: Nanos, id: ClientId, placed: bool) {
+        if placed && self.clients[id as usize].state == State::Waiting {
+            self.judge_unserved(at, id);
+        }
+        self.gave_up(at, id);
+    }
+
+    pub(crate) fn gave_up(&mut self, at: Nanos, id: ClientId) {
+        match self.clients[id as usize].state {
+            State::Waiting => {}
             State::Idle | State::Holding | State::Stopped | State::Unconfirmed => {
-                refuse(id, client.state, "give up waiting")
+                return self.cannot(at, id, "give up waiting");
             }
         }
+        let client = &mut self.clients[id as usize];
+        client.state = State::Idle;
         let (key, mode) = (client.key as usize, client.mode);
+        if self.may_have_stalled(at, key) {
+            self.judge_stall(at, key);
+        }
         let record = &mut self.keys[key];
         turns::give_up(record, &mut self.clients, self.window, &mut self.figures, id);
         if record.waiters.is_empty() {
             // From here on the key lies idle because nobody wants it, not because it is slow to change hands.
-            record.handed_off = Nanos::NEVER;
+            record.wanted = false;
         }
         if let Some(crowd) = self.crowds.get_mut(key) {
             crowd.left_waiting(mode);
@@ -205,25 +237,33 @@ impl Checker {
     }
 
     fn granted(&mut self, at: Nanos, id: ClientId, until: Nanos, hold: Nanos, fence: Option<Fence>) -> Option<Nanos> {
+        if self.clients[id as usize].state != State::Waiting {
+            self.cannot(at, id, "be granted a lock");
+            return None;
+        }
+        let key = self.clients[id as usize].key as usize;
+        if self.may_have_stalled(at, key) {
+            self.judge_stall(at, key);
+        }
         let (clients, window, figures) = (&mut *self.clients, self.window, &mut self.figures);
         let client = &mut clients[id as usize];
-        match client.state {
-            State::Waiting => client.state = State::Holding,
-            State::Idle | State::Holding | State::Stopped | State::Unconfirmed => {
-                refuse(id, client.state, "be granted a lock")
-            }
-        }
-        let (key, sent) = (client.key as usize, client.since);
+        client.state = State::Holding;
+        let sent = client.since;
         let record = &mut self.keys[key];
-        let handoff = (record.handed_off != Nanos::NEVER).then(|| at.since(record.handed_off));
-        record.handed_off = Nanos::NEVER;
-        figures.grants += u64::from(window != OUTSIDE);
+        let handoff = record.wanted.then(|| at.since(record.freed));
+        record.wanted = false;
+        if window != OUTSIDE {
+            figures.grants += 1;
+            let freed = handoff.is_some_and(|handoff| lease_was_over(record.lease_left, handoff));
+            figures.lease_freed_grants += u64::from(freed);
+        }
         turns::serve(record, clients, window, figures, id);
 
         let client = &mut clients[id as usize];
         client.since = at;
         client.until = until;
         client.believes_until = until;
+        client.tally_window = window;
         if !self.is_plain {
             self.granted_beyond_plain(at, id, hold, fence, sent);
             return handoff;
@@ -240,8 +280,12 @@ impl Checker {
     /// The second half of `granted`, where more is to be judged or counted than of a plain lock.
     #[inline(never)]
     fn granted_beyond_plain(&mut self, at: Nanos, id: ClientId, hold: Nanos, fence: Option<Fence>, sent: Nanos) {
+        self.clients[id as usize].session = Session::Fine;
         if let Some(fences) = &mut self.fences {
             fences.came_with(id, fence);
+            if fence.is_none() {
+                self.cannot(at, id, "be granted a lock that promises fences without one");
+            }
         }
         if self.crowds.is_empty() {
             let client = &self.clients[id as usize];
@@ -276,122 +320,4 @@ impl Checker {
             }
         }
     }
-
-    fn renewed(&mut self, at: Nanos, id: ClientId, until: Nanos) {
-        let client = &mut self.clients[id as usize];
-        match client.state {
-            State::Holding => {}
-            State::Idle | State::Waiting | State::Stopped | State::Unconfirmed => {
-                refuse(id, client.state, "renew a lease")
-            }
-        }
-        assert!(
-            at < client.believes_until,
-            "client {id} cannot renew a lease at {at:?}: it ended at {:?}",
-            client.believes_until
-        );
-        client.until = until;
-        // Belief that was is not undone by a lease that is set anew to end earlier.
-        client.believes_until = until.max(at);
-        match client.mode {
-            Mode::Exclusive => self.keys[client.key as usize].holders.renew(until),
-            Mode::Shared => self.crowds[client.key as usize].sharers.renew(until),
-        }
-    }
-
-    fn lease_lost(&mut self, at: Nanos, id: ClientId) {
-        let client = &mut self.clients[id as usize];
-        match client.state {
-            State::Holding => {
-                let believed = at < client.believes_until;
-                client.believes_until = client.believes_until.min(at);
-                if believed {
-                    self.free_with_session(at, id);
-                }
-            }
-            State::Stopped => {} // Neither belief nor work is left to end.
-            State::Unconfirmed => client.state = State::Idle,
-            State::Idle if self.sessions.is_some() => {} // It released, and nobody was granted the lock beside it.
-            State::Idle | State::Waiting => refuse(id, client.state, "lose a lease"),
-        }
-        self.lost_session(at, id);
-    }
-
-    fn stopped(&mut self, at: Nanos, id: ClientId) {
-        match self.clients[id as usize].state {
-            State::Holding => self.end_work(at, id),
-            state @ (State::Idle | State::Waiting | State::Stopped | State::Unconfirmed) => {
-                refuse(id, state, "stop working")
-            }
-        }
-        self.clients[id as usize].state = State::Stopped;
-    }
-
-    fn released(&mut self, at: Nanos, id: ClientId) {
-        let client = &mut self.clients[id as usize];
-        let late = at > client.believes_until;
-        let key = client.key as usize;
-        match client.state {
-            State::Holding => {
-                self.end_work(at, id);
-                self.log.counts.outlived += u64::from(late);
-            }
-            State::Stopped => {} // Its work ended when it stopped.
-            State::Idle | State::Waiting | State::Unconfirmed => refuse(id, client.state, "release"),
-        }
-        self.clients[id as usize].state = if self.is_plain {
-            State::Idle
-        } else {
-            self.state_after_release(id)
-        };
-        let record = &mut self.keys[key];
-        record.released_late |= late;
-        if late && self.sessions.is_some() {
-            return; // It was free since the session ended.
-        }
-        record.handed_off = if record.waiters.is_empty() { Nanos::NEVER } else { at };
-    }
-
-    #[inline]
-    fn end_work(&mut self, at: Nanos, id: ClientId) {
-        let client = &mut self.clients[id as usize];
-        let key = client.key as usize;
-        if client.in_violation {
-            client.in_violation = false;
-            self.log.work_ended(id, at);
-        }
-        if self.is_plain {
-            self.keys[key].holders.remove(&mut self.clients, id);
-        } else {
-            self.end_work_beyond_plain(at, id);
-        }
-    }
-
-    #[inline(never)]
-    fn end_work_beyond_plain(&mut self, at: Nanos, id: ClientId) {
-        let (key, grant) = (self.clients[id as usize].key, self.span(id));
-        if let Some(fences) = &mut self.fences {
-            fences.ended(key, grant, at);
-        }
-        if let Some(fifo) = &mut self.fifo {
-            fifo.ended(key, grant, at);
-        }
-        let record = &mut self.keys[key as usize];
-        match self.crowds.get_mut(key as usize) {
-            None => record.holders.remove(&mut self.clients, id),
-            Some(crowd) => crowd.leave(record, &mut self.clients, self.permits, id),
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn refuse(id: ClientId, state: State, what: &str) -> ! {
-    panic!("client {id} cannot {what}: it is {state:?}")
-}
-
-#[cold]
-#[inline(never)]
-fn refuse_stamp(at: Nanos, event: Event, now: Nanos) -> ! {
-    panic!("{event:?} is stamped {at:?}, but it is {now:?} already")
 }

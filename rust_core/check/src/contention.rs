@@ -8,14 +8,17 @@
 //! - or a rival had the key's grant next before or after it, less than one nominal hold of the earlier of the two
 //!   apart. Not asked of semaphores: one grant more beside one other breaks nothing.
 //!
-//! A grant that was made in a window counts as soon as it is contended, and once. Of grants that exclude each other
-//! only the last of a key can be uncontended yet held, for two that stood beside each other both are contended; so a
-//! mark in the key's record serves all. Where several may hold, `crowd` counts the uncontended ones.
+//! It counts, once, if it was made in a window and believed in for at least `Rules::least_belief`: a belief of a
+//! microsecond overlaps nobody, however broken the lock. How long that was is known when its work ends, so it is counted
+//! then; or when the next grant of its key comes near. Of grants that exclude each other only the last of a key can be
+//! uncontended yet held, for two that stood beside each other both are contended; so a mark in the key's record serves
+//! all. Where several may hold, `crowd` knows the uncontended ones.
 
 use crate::ClientId;
+use crate::checker::Checker;
 use crate::crowd::Crowd;
 use crate::report::Figures;
-use crate::table::KeyRecord;
+use crate::table::{KeyRecord, Last, State};
 use crate::turns::OUTSIDE;
 use locks::{Mode, Nanos};
 
@@ -73,33 +76,76 @@ pub(crate) fn enter(
 ) -> bool {
     let within_last_hold = rivals.had_last_grant && record.last_client != id && at < record.last_hold_end;
     if within_last_hold {
-        contend(record, window, figures);
+        contend(record, figures);
     }
     record.last_client = id;
     record.last_window = window;
     record.last_hold_end = at.after(hold);
-    record.last_contended = false;
     let contended = rivals.wait || rivals.hold || within_last_hold;
-    if contended {
-        contend(record, window, figures);
-    }
+    record.last = if contended { Last::Contended } else { Last::Alone };
     contended
 }
 
-/// The key's last grant is contended; it counts once, and only in the window that it fell in.
+/// The key's last grant is contended. If it is over it counts now, otherwise when its belief proves long enough.
 #[inline]
-pub(crate) fn contend(record: &mut KeyRecord, window: u32, figures: &mut Figures) {
-    if !record.last_contended && window != OUTSIDE && record.last_window == window {
-        figures.contended_grants += 1;
+pub(crate) fn contend(record: &mut KeyRecord, figures: &mut Figures) {
+    match record.last {
+        Last::Alone => record.last = Last::Contended,
+        Last::Countable => {
+            figures.contended_grants += 1;
+            record.last = Last::Settled;
+        }
+        Last::Contended | Last::Settled => {}
     }
-    record.last_contended = true;
 }
 
 /// All that hold the key beside each other are contended from now on.
-pub(crate) fn contend_all(record: &mut KeyRecord, crowd: &mut Crowd, window: u32, figures: &mut Figures) {
-    figures.contended_grants += crowd.contend_all(window);
+pub(crate) const fn contend_all(record: &mut KeyRecord, crowd: &mut Crowd) {
+    crowd.count_anew();
     // The last grant, if it still shares the key, is one of them, and its mark must say so too.
-    if record.last_mode == Mode::Shared && record.last_client == crowd.sharers.latest() {
-        record.last_contended = true;
+    if matches!(record.last_mode, Mode::Shared) && record.last_client == crowd.sharers.latest() {
+        record.last = Last::Contended;
+    }
+}
+
+/// The work of a grant is over, and with it its belief.
+#[inline]
+pub(crate) fn settle(record: &mut KeyRecord, figures: &mut Figures, id: ClientId, contended: bool, counts: bool) {
+    figures.contended_grants += u64::from(contended && counts);
+    if record.last_client == id {
+        let countable = counts && !contended;
+        record.last = if countable { Last::Countable } else { Last::Settled };
+    }
+}
+
+impl Checker {
+    /// Whether the present grant of `id`, whose work ends at `at`, was made in the latest window and believed in for long
+    /// enough.
+    #[inline]
+    pub(crate) fn counts_if_contended(&self, at: Nanos, id: ClientId) -> bool {
+        let client = &self.clients[id as usize];
+        let believed = at.min(client.believes_until).since(client.since);
+        client.tally_window != OUTSIDE && client.tally_window == self.windows_begun && believed >= self.least_belief
+    }
+
+    /// The same for all grants whose work goes on when the trial ends.
+    #[cold]
+    pub(crate) fn settle_all(&mut self, at: Nanos) {
+        for id in 0..self.clients.len() as ClientId {
+            let client = &self.clients[id as usize];
+            if client.state != State::Holding {
+                continue;
+            }
+            let (key, mode) = (client.key as usize, client.mode);
+            let counts = self.counts_if_contended(at, id);
+            let record = &mut self.keys[key];
+            let contended = match self.crowds.get(key) {
+                Some(crowd) if mode == Mode::Shared || self.permits > 1 => {
+                    crowd.has_contended(&self.clients[id as usize])
+                }
+                Some(_) | None => record.last_client != id || record.last == Last::Contended,
+            };
+            settle(record, &mut self.figures, id, contended, counts);
+        }
     }
 }

@@ -1,17 +1,15 @@
 //! What is kept of a key besides, where several may hold it: who shares it, who wants it alone, how many hold it.
 //!
 //! Those that may hold beside each other become contended together, when a rival of all of them comes. So that this
-//! takes one step, the key counts how many of them are uncontended, under a number that changes whenever the count
-//! starts anew; who leaves is taken off the count only if it entered under the present number.
+//! takes one step, each of them that is uncontended bears the present number of the key, which changes then.
 
 use crate::ClientId;
 use crate::checker::Checker;
 use crate::contention::{self, Rivals};
-use crate::table::{Client, Holders, KeyRecord, State};
-use crate::turns::OUTSIDE;
+use crate::table::{Client, Holders, KeyRecord, Last, State};
 use locks::{Key, Mode, Nanos};
 
-/// No count stands under this number: of a grant that was contended from the start, or has been counted out.
+/// Nobody uncontended bears this number: a grant does that was contended from the start.
 const NO_COUNT: u32 = 0;
 
 #[derive(Clone, Debug)]
@@ -20,10 +18,8 @@ pub(crate) struct Crowd {
     pub(crate) waiting_exclusive: u32,
     /// How many hold the key and do not share it.
     pub(crate) holding: u32,
-    uncontended: u32,
-    /// The number of the present count, and the window that its grants fell in.
+    /// What those bear that are uncontended.
     count: u32,
-    window: u32,
 }
 
 impl Crowd {
@@ -31,9 +27,7 @@ impl Crowd {
         sharers: Holders::NONE,
         waiting_exclusive: 0,
         holding: 0,
-        uncontended: 0,
         count: NO_COUNT + 1,
-        window: OUTSIDE,
     };
 
     /// For each key its crowd, where nobody holds a share yet.
@@ -51,28 +45,27 @@ impl Crowd {
     }
 
     /// A grant joins those that may hold beside each other.
-    pub(crate) fn enter(&mut self, client: &mut Client, contended: bool, window: u32) {
-        if self.window != window {
-            self.window = window;
-            self.count_anew();
-        }
-        if contended {
-            client.tally = NO_COUNT;
-        } else {
-            client.tally = self.count;
-            self.uncontended += 1;
-        }
+    pub(crate) const fn enter(&self, client: &mut Client, contended: bool) {
+        client.tally = if contended { NO_COUNT } else { self.count };
     }
 
-    /// A grant ends, of whichever kind.
+    /// Whether a holder that may hold beside others is contended.
+    pub(crate) const fn has_contended(&self, client: &Client) -> bool {
+        client.tally != self.count
+    }
+
+    /// A grant ends, of whichever kind: whether it is contended.
     #[inline(never)]
-    pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], permits: u32, id: ClientId) {
-        let client = &mut clients[id as usize];
-        let (mode, counted) = (client.mode, client.tally == self.count);
-        // Who excludes everybody never entered a count.
-        if counted && (mode == Mode::Shared || permits > 1) {
-            self.uncontended -= 1;
-        }
+    pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], permits: u32, id: ClientId) -> bool {
+        let client = &clients[id as usize];
+        let mode = client.mode;
+        let is_marked = record.last_client == id && record.last == Last::Contended;
+        // Who excludes everybody bears no number; two of those that stood beside each other are contended.
+        let contended = if mode == Mode::Shared || permits > 1 {
+            self.has_contended(client) || is_marked
+        } else {
+            record.last_client != id || is_marked
+        };
         match mode {
             Mode::Exclusive => {
                 self.holding -= 1;
@@ -80,19 +73,14 @@ impl Crowd {
             }
             Mode::Shared => self.sharers.remove(clients, id),
         }
+        contended
     }
 
-    /// All in the count are contended; returns how many of them count in `window`.
-    pub(crate) fn contend_all(&mut self, window: u32) -> u64 {
-        let counts = window != OUTSIDE && self.window == window;
-        let uncontended = u64::from(self.uncontended);
-        self.count_anew();
-        if counts { uncontended } else { 0 }
-    }
-
-    fn count_anew(&mut self) {
-        self.uncontended = 0;
-        self.count = self.count.wrapping_add(1).max(NO_COUNT + 1);
+    pub(crate) const fn count_anew(&mut self) {
+        self.count = self.count.wrapping_add(1);
+        if self.count == NO_COUNT {
+            self.count += 1;
+        }
     }
 
     pub(crate) const fn left_waiting(&mut self, mode: Mode) {
@@ -107,28 +95,30 @@ impl Checker {
     /// Somebody began to wait for a key that several may hold.
     #[inline(never)]
     pub(crate) fn rival_came(&mut self, id: ClientId, key: Key, mode: Mode) {
+        let mode = if mode == Mode::Shared && self.permits > 1 {
+            self.cannot(self.now, id, "share a lock of several permits");
+            Mode::Exclusive
+        } else {
+            mode
+        };
         self.clients[id as usize].mode = mode;
         if self.crowds.is_empty() {
             self.expect_crowds();
         }
-        let (window, figures) = (self.window, &mut self.figures);
         let record = &mut self.keys[key.0 as usize];
         let crowd = &mut self.crowds[key.0 as usize];
-        match mode {
-            Mode::Shared => assert!(self.permits == 1, "a lock of {} permits cannot be shared", self.permits),
-            Mode::Exclusive => crowd.waiting_exclusive += 1,
-        }
+        crowd.waiting_exclusive += u32::from(mode == Mode::Exclusive);
         if self.permits > 1 {
             if crowd.holding >= self.permits {
-                contention::contend_all(record, crowd, window, figures);
+                contention::contend_all(record, crowd);
             }
             return;
         }
         if !record.holders.is_empty() {
-            contention::contend(record, window, figures);
+            contention::contend(record, &mut self.figures);
         }
         if mode == Mode::Exclusive && !crowd.sharers.is_empty() {
-            contention::contend_all(record, crowd, window, figures);
+            contention::contend_all(record, crowd);
         }
     }
 
@@ -144,11 +134,11 @@ impl Checker {
         let contended = contention::enter(record, window, figures, id, (at, hold), rivals);
         record.last_mode = mode;
         if mode == Mode::Shared || self.permits > 1 {
-            crowd.enter(client, contended, window);
+            crowd.enter(client, contended);
         }
         if self.permits > 1 && rivals.wait {
             // With this grant all permits are held, and somebody waits for one.
-            contention::contend_all(record, crowd, window, figures);
+            contention::contend_all(record, crowd);
         }
         if rivals.hold {
             self.judge_exclusion(at, id);

@@ -9,9 +9,13 @@
 //! came after A's place was acknowledged were made since then, so A was passed exactly if the latest `sent` of the
 //! key's grants so far is later than the acknowledgement.
 //!
+//! One who still waits when a period ends is judged then, if its place lasts for certain: it was told of no grant, but
+//! would have kept its place.
+//!
 //! The same is counted of a lock that acknowledges places and promises no order; there it is a figure.
 
-use crate::report::GrantSpan;
+use crate::checker::Checker;
+use crate::report::{GrantSpan, ViolationKind};
 use crate::{ClientId, Order};
 use locks::Nanos;
 
@@ -20,6 +24,8 @@ pub(crate) struct Fifo {
     is_promised: bool,
     /// When each client's place was acknowledged; `NEVER` while it has none.
     places: Box<[Nanos]>,
+    /// Whether the present place is not the first of the acquire: the one before had lapsed.
+    moved: Box<[bool]>,
     /// Of each key the grant that was sent latest.
     latest: Box<[Option<Sent>]>,
 }
@@ -44,6 +50,7 @@ impl Fifo {
         Self {
             is_promised,
             places: vec![Nanos::NEVER; clients as usize].into_boxed_slice(),
+            moved: vec![false; clients as usize].into_boxed_slice(),
             latest: vec![None; keys as usize].into_boxed_slice(),
         }
     }
@@ -54,18 +61,33 @@ impl Fifo {
     }
 
     pub(crate) fn queued(&mut self, client: ClientId, at: Nanos) {
-        self.places[client as usize] = at;
+        let place = &mut self.places[client as usize];
+        self.moved[client as usize] |= *place != Nanos::NEVER;
+        *place = at;
     }
 
     pub(crate) fn gave_up(&mut self, client: ClientId) {
         self.places[client as usize] = Nanos::NEVER;
+        self.moved[client as usize] = false;
+    }
+
+    /// Whether who waits has kept the first place that it was given.
+    pub(crate) fn has_kept_its_place(&self, client: ClientId) -> bool {
+        self.places[client as usize] != Nanos::NEVER && !self.moved[client as usize]
+    }
+
+    /// The grant that has passed one who waits for `key`.
+    fn passer_of(&self, client: ClientId, key: u32) -> Option<GrantSpan> {
+        let place = self.places[client as usize];
+        let latest = self.latest[key as usize].filter(|latest| latest.sent > place);
+        latest.map(|latest| latest.grant)
     }
 
     /// Takes a grant of what was `sent` then, and returns the one that passed it.
     pub(crate) fn granted(&mut self, key: u32, sent: Nanos, grant: GrantSpan) -> Option<GrantSpan> {
-        let place = std::mem::replace(&mut self.places[grant.client as usize], Nanos::NEVER);
+        let passed_by = self.passer_of(grant.client, key);
+        self.gave_up(grant.client);
         let latest = &mut self.latest[key as usize];
-        let passed_by = latest.filter(|latest| latest.sent > place).map(|latest| latest.grant);
         if latest.is_none_or(|latest| latest.sent < sent) {
             *latest = Some(Sent { sent, grant });
         }
@@ -76,6 +98,21 @@ impl Fifo {
     pub(crate) fn ended(&mut self, key: u32, grant: GrantSpan, at: Nanos) {
         if let Some(latest) = &mut self.latest[key as usize] {
             latest.grant.end(grant, at);
+        }
+    }
+}
+
+impl Checker {
+    /// The wait of `id` is cut off by the end of a period, while it has its place for certain.
+    #[cold]
+    pub(crate) fn judge_unserved(&mut self, at: Nanos, id: ClientId) {
+        let key = self.clients[id as usize].key;
+        let Some(fifo) = &self.fifo else { return };
+        let Some(first) = fifo.passer_of(id, key) else { return };
+        if fifo.is_promised() {
+            self.note_waiting(ViolationKind::FifoInversion, at, Nanos::ZERO, Some(first), id);
+        } else {
+            self.log.count(ViolationKind::FifoInversion);
         }
     }
 }

@@ -118,6 +118,17 @@ pub struct GrantSpan {
 }
 
 impl GrantSpan {
+    /// Of a client that waits.
+    pub(crate) const fn waiting(client: ClientId) -> Self {
+        Self {
+            client,
+            granted: None,
+            until: None,
+            fence: None,
+            ended: None,
+        }
+    }
+
     /// `present`, its client's grant of the same key, ends its work; if that is this one, this has the end now.
     pub(crate) fn end(&mut self, present: Self, at: Nanos) {
         // A client's earlier grants of a key have ended before.

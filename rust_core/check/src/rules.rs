@@ -19,6 +19,9 @@ pub struct Rules {
     pub session_end_seen_within: Nanos,
     /// A grant counts as contended only if it was believed in for at least this long; see `contention`.
     pub least_belief: Nanos,
+    /// Those who wait for a key see within this time that it was released: a grant that came no later than that after the
+    /// end of a lease may be owed to the release; see `stalls`.
+    pub release_seen_within: Nanos,
     /// A key that somebody waits for is granted again within this time; see `stalls`.
     pub granted_within: Nanos,
 }
@@ -32,6 +35,7 @@ impl Default for Rules {
             sessions: false,
             session_end_seen_within: Nanos::NEVER,
             least_belief: Nanos::ZERO,
+            release_seen_within: Nanos::ZERO,
             granted_within: Nanos::NEVER,
         }
     }

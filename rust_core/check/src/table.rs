@@ -19,6 +19,29 @@ pub(crate) enum State {
     Unconfirmed,
 }
 
+/// What is known of the session that a client holds by: see `sessions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Session {
+    Fine,
+    /// A grant was made beside its own, and is to be judged by how that ends.
+    InQuestion,
+    /// The lock itself closed it.
+    HungUp,
+}
+
+/// What of a key's last grant is still to be counted: see `contention`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// Held, and no rival was met yet.
+    Alone,
+    /// Held, and contended.
+    Contended,
+    /// Over, believed in for long enough, and not contended: it counts if the next grant comes near enough.
+    Countable,
+    /// Over: counted, or not to be counted any more.
+    Settled,
+}
+
 /// Not aligned to 64 bytes: a hundred thousand of them miss the cache less often when they are small.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
@@ -31,15 +54,14 @@ pub(crate) struct Client {
     pub(crate) mode: Mode,
     /// Its grant stands in a recorded violation, which waits for the end of it.
     pub(crate) in_violation: bool,
-    /// A grant was made beside its own, and is to be judged by how that ends: see `sessions`.
-    pub(crate) in_question: bool,
+    pub(crate) session: Session,
     /// When the first attempt was sent; once granted, when that was.
     pub(crate) since: Nanos,
     pub(crate) until: Nanos,
     /// `until`, or when it was told of the loss if that was earlier.
     pub(crate) believes_until: Nanos,
     /// While it waits, how often it was overtaken, and in which window: see `turns`. While it holds, the first is the
-    /// count it stands in: see `crowd`.
+    /// count it stands in (see `crowd`), and the second the window that its grant fell in.
     pub(crate) tally: u32,
     pub(crate) tally_window: u32,
 }
@@ -52,7 +74,7 @@ impl Client {
         state: State::Idle,
         mode: Mode::Exclusive,
         in_violation: false,
-        in_question: false,
+        session: Session::Fine,
         since: Nanos::ZERO,
         until: Nanos::ZERO,
         believes_until: Nanos::ZERO,
@@ -72,6 +94,9 @@ impl Client {
     }
 }
 
+/// See `KeyRecord::lease_left`.
+pub(crate) const NO_LEASE_LEFT: u32 = u32::MAX;
+
 /// A million keys do not fit into a processor's cache; aligned, each costs one miss instead of two.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
@@ -80,8 +105,8 @@ pub(crate) struct KeyRecord {
     pub(crate) waiters: List,
     /// Those that share the key are in its `Crowd`.
     pub(crate) holders: Holders,
-    /// The last release, while it waits for the grant it hands the key to; `NEVER` when there is none.
-    pub(crate) handed_off: Nanos,
+    /// When the key last became free.
+    pub(crate) freed: Nanos,
     /// When the key's last grant meant to end.
     pub(crate) last_hold_end: Nanos,
     pub(crate) last_client: ClientId,
@@ -93,7 +118,11 @@ pub(crate) struct KeyRecord {
     pub(crate) overtaken: u32,
     /// Set where there are crowds.
     pub(crate) last_mode: Mode,
-    pub(crate) last_contended: bool,
+    pub(crate) last: Last,
+    /// What `freed` it waits for the grant that it hands the key to: somebody has waited for it ever since.
+    pub(crate) wanted: bool,
+    /// How much of its lease the last release left, in units of 1,024 ns; `NO_LEASE_LEFT` when too little to tell.
+    pub(crate) lease_left: u32,
     /// A release was sent after its belief had ended, see `ViolationCounts::double_grants_after_overrun`.
     pub(crate) released_late: bool,
 }
@@ -102,14 +131,16 @@ impl KeyRecord {
     pub(crate) const UNUSED: Self = Self {
         waiters: List::EMPTY,
         holders: Holders::NONE,
-        handed_off: Nanos::NEVER,
+        freed: Nanos::ZERO,
         last_hold_end: Nanos::ZERO,
         last_client: NOBODY,
         last_window: 0,
         streak: 0,
         overtaken: 0,
         last_mode: Mode::Exclusive,
-        last_contended: false,
+        last: Last::Settled,
+        wanted: false,
+        lease_left: NO_LEASE_LEFT,
         released_late: false,
     };
 }

@@ -88,7 +88,7 @@ fn hand_on(
 }
 
 impl Client {
-    fn overtaken_within(&self, window: u32) -> u32 {
+    pub(crate) fn overtaken_within(&self, window: u32) -> u32 {
         if self.tally_window == window { self.tally } else { 0 }
     }
 }

@@ -1,6 +1,7 @@
 //! The log of violations: counts all of them, keeps the first 100 and fills in how each went on.
 
 use crate::checker::Checker;
+use crate::table::State;
 use crate::{ClientId, GrantSpan, Violation, ViolationCounts, ViolationKind};
 use locks::{Key, Nanos};
 
@@ -69,7 +70,7 @@ impl ViolationLog {
                 continue;
             };
             own.ended = Some(at);
-            if other.ended.is_none() {
+            if other.granted.is_some() && other.ended.is_none() {
                 violation.overlap = at.since(violation.at);
             }
         }
@@ -127,9 +128,40 @@ impl Checker {
         Some(place)
     }
 
+    /// Logs what `waiting` was denied, which has waited for `lasted`. `first` is who was granted the key in its stead.
+    pub(crate) fn note_waiting(
+        &mut self,
+        kind: ViolationKind,
+        at: Nanos,
+        lasted: Nanos,
+        first: Option<GrantSpan>,
+        waiting: ClientId,
+    ) {
+        self.log.count(kind);
+        let key = self.clients[waiting as usize].key;
+        let waits = GrantSpan::waiting(waiting);
+        let (first, second) = match first {
+            // Its holder may have ended its work, or hold another key by now.
+            Some(first) => (first, Some(waits)),
+            None => (waits, None),
+        };
+        let violation = Violation {
+            kind,
+            key: Key(key),
+            at,
+            overlap: lasted,
+            first,
+            second,
+        };
+        self.log.record(violation);
+    }
+
     /// The release of `id` was answered "not held" inside its lease.
     #[cold]
     pub(crate) fn denied(&mut self, at: Nanos, id: ClientId) {
+        if !matches!(self.clients[id as usize].state, State::Idle | State::Unconfirmed) {
+            return self.cannot(at, id, "be denied a release");
+        }
         self.log.count(ViolationKind::DeniedRelease);
         let violation = Violation {
             kind: ViolationKind::DeniedRelease,

@@ -111,13 +111,13 @@ impl Bench {
             Window::Before => {
                 let (start, end) = self.control.window();
                 if at >= start {
-                    self.checker.begin_window();
+                    self.checker.begin_window(start);
                     self.window = Window::Within { end };
                     self.cpu_began = clock::thread_cpu();
                 }
             }
             Window::Within { end } if at >= end => {
-                self.checker.end_window();
+                self.checker.end_window(end);
                 self.window = Window::After;
                 self.cpu = clock::thread_cpu().since(self.cpu_began);
             }

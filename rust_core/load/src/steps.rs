@@ -147,6 +147,7 @@ impl Thread {
             Outcome::Released => Ended::Granted,
             Outcome::Expired => {
                 self.count_not_held(index);
+                self.tell_of_denied_release(index, now);
                 Ended::Lost
             }
             Outcome::Failed(_) => Ended::Error,
@@ -164,6 +165,16 @@ impl Thread {
                 .record(Phase::Release, ended, now.since(client.release_sent));
         }
         self.think(index, now);
+    }
+
+    /// A release was answered "not held". Read before the lease ended, that answer was given before; and it was given no
+    /// reason where the lock ends with a session, or where what was written decides.
+    fn tell_of_denied_release(&mut self, index: u32, now: Nanos) {
+        let strategy = self.shared.strategy;
+        let client = &self.clients[index as usize];
+        if now < client.until && strategy.has_lease() && !strategy.writes() {
+            self.judge_each(index, now, |client, _| Judged::DeniedRelease { client });
+        }
     }
 
     pub(crate) fn fire_timers(&mut self, now: Nanos) {
@@ -217,8 +228,10 @@ impl Thread {
         for index in 0..self.clients.len() as u32 {
             match self.clients[index as usize].doing {
                 Doing::Acquiring => {
-                    self.clients[index as usize].doing = Doing::Cancelling;
-                    self.judge_each(index, now, |client, _| Judged::GaveUp { client });
+                    let client = &mut self.clients[index as usize];
+                    client.doing = Doing::Cancelling;
+                    let placed = client.lock.is_placed(now);
+                    self.judge_each(index, now, |client, _| Judged::CutOff { client, placed });
                     self.tell(index, now, Event::Cancel);
                 }
                 Doing::Entering | Doing::Holding => self.cut_short(index, now),

@@ -16,6 +16,11 @@ use crate::thread::{Share, Thread};
 use crate::timeline::{Columns, Timeline};
 use crate::{LoadError, TrialError, clock, setup};
 
+/// What a database may take to see that a client has gone, and to give what its session held to the next.
+const SESSION_GONE_WITHIN: Nanos = Nanos::from_secs(10);
+/// After this a client that waits to be told asks by itself, whether it was told or not.
+const ASKS_AGAIN_WITHIN: Nanos = Nanos::from_secs(3);
+
 /// What a trial measured.
 #[derive(Debug)]
 pub struct Measured {
@@ -141,9 +146,32 @@ pub(crate) fn rules(spec: &TrialSpec) -> Rules {
             Order::Ignored
         },
         sessions: strategy.holds_by_session(),
+        session_end_seen_within: spec.lock.patience,
         least_belief: spec.least_belief,
-        ..Rules::default()
+        release_seen_within: spec.lock.retry.cap,
+        granted_within: granted_within(spec),
     }
+}
+
+/// How long a key that is wanted may go without a grant: the lease of whoever may still have it, and then those who wait
+/// ask again within their longest pause, and are answered.
+fn granted_within(spec: &TrialSpec) -> Nanos {
+    let lease = if spec.strategy.has_lease() {
+        Nanos::from_millis(spec.lock.lease.ttl().0)
+    } else {
+        SESSION_GONE_WITHIN
+    };
+    // Who waits to be told asks by itself now and then: a message may be lost.
+    let waits_to_be_told = spec.strategy.owns_connection() || spec.strategy.subscribes();
+    let asks_again = if waits_to_be_told {
+        ASKS_AGAIN_WITHIN
+    } else {
+        Nanos::ZERO
+    };
+    lease
+        .after(spec.lock.retry.cap)
+        .after(spec.lock.patience)
+        .after(asks_again)
 }
 
 /// Runs each on a native thread of its own; the first error of any.

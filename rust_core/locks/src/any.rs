@@ -128,4 +128,8 @@ impl LockMachine for AnyLock {
     fn conflicts(&self) -> u32 {
         self.machine().conflicts()
     }
+
+    fn is_placed(&self, now: Nanos) -> bool {
+        self.machine().is_placed(now)
+    }
 }

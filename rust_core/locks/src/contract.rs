@@ -78,6 +78,11 @@ pub trait LockMachine {
     fn conflicts(&self) -> u32 {
         0
     }
+
+    /// Whether a place in the queue, of which `Queued` told, lasts on the server at `now` for certain.
+    fn is_placed(&self, _now: Nanos) -> bool {
+        false
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -373,4 +373,12 @@ impl LockMachine for FairQueue {
     fn attempts(&self) -> u32 {
         self.backoff.attempts()
     }
+
+    fn is_placed(&self, now: Nanos) -> bool {
+        match self.state {
+            // Counted from before the send, and by the driver's clock: less than a beat lies between that and the lapse.
+            State::Waiting(waiting) => now < waiting.beat_sent.after(Nanos::from_millis(self.beat.0 * (ALIVE - 1))),
+            State::Idle | State::Asking(_) | State::Pausing(_) | State::Held(_) | State::Leaving(_) => false,
+        }
+    }
 }

@@ -24,6 +24,8 @@ struct Wait {
     over: usize,
     /// When its last place in the queue was acknowledged.
     place: Option<Nanos>,
+    /// How often one was.
+    places: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -42,7 +44,7 @@ struct Grant {
     work_end: Nanos,
     work_end_index: usize,
     /// Where it was told of a loss, if it was, before it asked for the next lock.
-    told_of_loss: Option<usize>,
+    told_of_loss: Option<Nanos>,
     /// When and where it was told of a loss while it believed.
     lost: Option<(Nanos, usize)>,
     /// When and where its release was sent, and whether it still worked then.
@@ -80,9 +82,14 @@ impl<'a> Oracle<'a> {
                         begun: index,
                         over: usize::MAX,
                         place: None,
+                        places: 0,
                     });
                 }
-                Event::Queued { .. } => wait.unwrap().place = Some(at),
+                Event::Queued { .. } => {
+                    let wait = wait.unwrap();
+                    wait.place = Some(at);
+                    wait.places += 1;
+                }
                 Event::GaveUp { .. } | Event::CutOff { .. } => wait.unwrap().over = index,
                 Event::Granted { until, hold, fence, .. } => {
                     let wait = wait.unwrap();
@@ -114,7 +121,7 @@ impl<'a> Oracle<'a> {
                         grant.lost = Some((at, index));
                     }
                     grant.belief_end = grant.belief_end.min(at);
-                    grant.told_of_loss = grant.told_of_loss.or(Some(index));
+                    grant.told_of_loss = grant.told_of_loss.or(Some(at));
                 }
                 Event::HungUp { .. } | Event::DeniedRelease { .. } => {}
                 Event::Stopped { .. } => {
@@ -149,7 +156,8 @@ impl<'a> Oracle<'a> {
                     .beside(second)
                     .filter(believe)
                     .filter(|first| first.excludes(second));
-                if self.history.rules.sessions && in_the_way.all(|first| first.told_of_loss.is_some()) {
+                let in_time = |told: Nanos| told.since(second.at) <= self.history.rules.session_end_seen_within;
+                if self.history.rules.sessions && in_the_way.all(|first| first.told_of_loss.is_some_and(in_time)) {
                     counts.sessions_lost += 1;
                 } else if late_release {
                     counts.double_grants_after_overrun += 1;
@@ -167,6 +175,7 @@ impl<'a> Oracle<'a> {
             let passed = second.place.is_some_and(|place| before.any(|first| first.sent > place));
             counts.fifo_inversions += u64::from(self.history.rules.order != Order::Ignored && passed);
         }
+        counts.starved = self.starved();
         counts
     }
 
@@ -197,13 +206,39 @@ impl<'a> Oracle<'a> {
             .filter(|grant| self.history.window.contains(&grant.index))
         {
             figures.grants += 1;
-            figures.contended_grants += u64::from(self.contended_from(grant) < self.history.window.end);
+            figures.contended_grants += u64::from(self.contended_from(grant) != usize::MAX && self.is_believed(grant));
             figures.overtakes += u64::from(self.overtakes(grant));
             figures.longest_streak = figures.longest_streak.max(self.streak_at(grant));
         }
         let overtaken = self.waits.iter().map(|wait| self.times_overtaken(wait));
         figures.longest_overtake = overtaken.max().unwrap_or(0);
         figures
+    }
+
+    /// Whether it was for long enough to count.
+    fn is_believed(&self, grant: &Grant) -> bool {
+        let end = self.stamp(self.history.events.len());
+        let over = grant.belief_end.min(grant.work_end).min(end);
+        over.since(grant.at) >= self.history.rules.least_belief
+    }
+
+    /// Of the event at `index`, or of the last.
+    fn stamp(&self, index: usize) -> Nanos {
+        let events = &self.history.events;
+        events.get(index).or(events.last()).map_or(Nanos::ZERO, |event| event.0)
+    }
+
+    /// Those who wait when the window ends, have waited for half of it, and were passed 20 times.
+    fn starved(&self) -> u64 {
+        let window = &self.history.window;
+        let (start, end) = (self.stamp(window.start), self.stamp(window.end));
+        let starves = |wait: &&Wait| {
+            let half = end.since(start).0 / 2;
+            let kept = self.history.rules.order != Order::Promised || wait.places == 1;
+            let waits = wait.begun < window.end && window.end <= wait.over;
+            waits && kept && end.since(wait.sent.max(start)).0 >= half && self.times_overtaken(wait) >= 20
+        };
+        self.waits.iter().filter(starves).count() as u64
     }
 
     fn overtakes(&self, grant: &Grant) -> bool {

@@ -55,12 +55,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn rules() -> impl Strategy<Value = (Rules, bool)> {
     let order = prop_oneof![Just(Order::Ignored), Just(Order::Counted), Just(Order::Promised)];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    (1_u32..4, order, flags).prop_map(|(permits, order, (fences, sessions, shares))| {
+    let within = prop_oneof![Just(Nanos::NEVER), (0_u64..40).prop_map(Nanos)];
+    let bounds = (within, (0_u64..20).prop_map(Nanos));
+    (1_u32..4, order, flags, bounds).prop_map(|(permits, order, (fences, sessions, shares), (within, least))| {
         let rules = Rules {
             permits,
             fences,
             order,
             sessions: sessions && permits == 1,
+            session_end_seen_within: within,
+            least_belief: least,
             ..Rules::default()
         };
         (rules, shares && permits == 1)
@@ -138,11 +142,13 @@ fn judge(history: &History) -> (Report, Vec<Option<Nanos>>) {
     let mut checker = Checker::new(CLIENTS, KEYS, history.rules);
     let mut handoffs = Vec::new();
     for index in 0..=history.events.len() {
+        let at = history.events.get(index).or(history.events.last());
+        let at = at.map_or(Nanos::ZERO, |event| event.0);
         if index == history.window.start {
-            checker.begin_window();
+            checker.begin_window(at);
         }
         if index == history.window.end {
-            checker.end_window();
+            checker.end_window(at);
         }
         if let Some(&(at, event)) = history.events.get(index) {
             handoffs.push(checker.on(at, event));
@@ -170,8 +176,9 @@ proptest! {
             double_grants, double_grants_after_overrun, lease_overruns, sessions_lost, outlived: _, stale_fences,
             fifo_inversions, ..
         } = report.counts;
+        let starved = if history.rules.order == Order::Promised { report.counts.starved } else { 0 };
         let inversions = if history.rules.order == Order::Promised { fifo_inversions } else { 0 };
-        let all = double_grants + double_grants_after_overrun + lease_overruns + sessions_lost + stale_fences + inversions;
+        let all = double_grants + double_grants_after_overrun + lease_overruns + sessions_lost + stale_fences + inversions + starved;
         prop_assert_eq!(report.violations.len() as u64, all.min(100));
     }
 

@@ -169,7 +169,36 @@ fn where_nobody_asks_for_the_order_an_overtake_is_a_figure_only() {
 }
 
 #[test]
-#[should_panic(expected = "client 0 cannot have a place in the queue: it is Holding")]
 fn a_place_without_waiting() {
-    let _ = in_order().takes(A, 100).queued(A);
+    in_order()
+        .takes(A, 100)
+        .queued(A)
+        .finds("client 0 cannot have a place in the queue");
+}
+
+#[test]
+fn who_was_passed_and_still_has_its_place_at_the_end_was_passed() {
+    let told = in_order()
+        .waits(A)
+        .at(5)
+        .queued(A)
+        .at(10)
+        .takes(B, 100)
+        .at(20)
+        .releases(B);
+    let report = told.at(30).cut_off_in_place(A).ends();
+    assert_eq!(report.counts.fifo_inversions, 1);
+    let violation = report.violations[0];
+    let second = violation.second.expect("it waits");
+    assert_eq!((violation.kind, violation.at.0), (ViolationKind::FifoInversion, 30));
+    assert_eq!((violation.first.client, second.client, second.granted), (B, A, None));
+}
+
+#[test]
+fn who_may_have_lost_its_place_at_the_end_was_not_passed_for_certain() {
+    let told = || in_order().waits(A).at(5).queued(A).at(10).takes(B, 100).at(20);
+    assert_eq!(told().cut_off_without_place(A).ends().counts.fifo_inversions, 0);
+    assert_eq!(told().gives_up(A).ends().counts.fifo_inversions, 0);
+    let anew = told().at(25).queued(A).at(30).cut_off_in_place(A).ends();
+    assert_eq!(anew.counts.fifo_inversions, 0, "its place of now is behind B's");
 }

@@ -16,5 +16,6 @@ mod record;
 mod renewals;
 mod script;
 mod sessions;
+mod stalls;
 mod turns;
 mod windows;

@@ -142,19 +142,3 @@ fn an_old_watermark_is_no_news() {
     merge.watermark(0, Nanos(3));
     assert_eq!(drained(&mut merge), [(5, waits(0))]);
 }
-
-#[test]
-#[should_panic(expected = "which promised From(0.000005ms)")]
-fn an_event_before_the_watermark_breaks_the_promise() {
-    let mut merge = Merge::new(1, 8);
-    merge.watermark(0, Nanos(5));
-    merge.push(0, Nanos(4), waits(0));
-}
-
-#[test]
-#[should_panic(expected = "which promised Finished")]
-fn an_event_after_the_finish_breaks_the_promise() {
-    let mut merge = Merge::new(1, 8);
-    merge.finish(0);
-    merge.push(0, Nanos(4), waits(0));
-}

@@ -17,14 +17,14 @@ fn a_violation_names_both_grants_and_how_long_both_went_on() {
         .ends();
     let first = GrantSpan {
         client: A,
-        granted: Nanos(0),
+        granted: Some(Nanos(0)),
         until: Some(Nanos(100)),
         fence: None,
         ended: Some(Nanos(70)),
     };
     let second = GrantSpan {
         client: B,
-        granted: Nanos(40),
+        granted: Some(Nanos(40)),
         until: Some(Nanos(140)),
         fence: None,
         ended: Some(Nanos(90)),
@@ -38,7 +38,7 @@ fn a_violation_names_both_grants_and_how_long_both_went_on() {
             at,
             overlap,
             first,
-            second
+            second: Some(second),
         }]
     );
 }

@@ -42,7 +42,7 @@ pub(crate) fn script() -> Script {
 
 pub(crate) fn script_of(rules: Rules) -> Script {
     let mut checker = Checker::new(4, 2, rules);
-    checker.begin_window();
+    checker.begin_window(Nanos::ZERO);
     Script {
         checker,
         now: Nanos::ZERO,
@@ -121,6 +121,22 @@ impl Script {
         self.tell(Event::LeaseLost { client })
     }
 
+    pub(crate) fn hangs_up(self, client: ClientId) -> Self {
+        self.tell(Event::HungUp { client })
+    }
+
+    pub(crate) fn cut_off_in_place(self, client: ClientId) -> Self {
+        self.tell(Event::CutOff { client, placed: true })
+    }
+
+    pub(crate) fn cut_off_without_place(self, client: ClientId) -> Self {
+        self.tell(Event::CutOff { client, placed: false })
+    }
+
+    pub(crate) fn denied_its_release(self, client: ClientId) -> Self {
+        self.tell(Event::DeniedRelease { client })
+    }
+
     pub(crate) fn stops(self, client: ClientId) -> Self {
         self.tell(Event::Stopped { client })
     }
@@ -130,12 +146,12 @@ impl Script {
     }
 
     pub(crate) fn window_begins(mut self) -> Self {
-        self.checker.begin_window();
+        self.checker.begin_window(self.now);
         self
     }
 
     pub(crate) fn window_ends(mut self) -> Self {
-        self.checker.end_window();
+        self.checker.end_window(self.now);
         self
     }
 
@@ -143,6 +159,14 @@ impl Script {
     pub(crate) fn expect_handoff(self, expected: Option<u64>) -> Self {
         assert_eq!(self.handoff, expected.map(Nanos), "hand-off at {:?}", self.now);
         self
+    }
+
+    /// It ends with one finding, whose words have `text` in them.
+    pub(crate) fn finds(self, text: &str) {
+        let report = self.ends();
+        let first = report.first_finding.expect("something was found");
+        assert!(first.contains(text), "{first:?} has no {text:?}");
+        assert_eq!(report.counts.findings, 1);
     }
 
     pub(crate) fn ends(self) -> Report {

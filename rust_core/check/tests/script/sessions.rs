@@ -169,9 +169,14 @@ fn a_release_that_found_no_session_and_had_nobody_beside_it_is_no_violation() {
 }
 
 #[test]
-#[should_panic(expected = "cannot lose a lease")]
 fn other_locks_lose_nothing_that_they_have_released() {
-    script().takes(A, 100).at(10).releases(A).at(11).loses_lease(A);
+    script()
+        .takes(A, 100)
+        .at(10)
+        .releases(A)
+        .at(11)
+        .loses_lease(A)
+        .finds("cannot lose a lease");
 }
 
 #[test]
@@ -193,4 +198,55 @@ fn a_session_whose_end_is_seen_when_the_next_has_the_key_hands_nothing_on() {
         .at(60)
         .granted(C, NEVER)
         .expect_handoff(Some(2));
+}
+
+fn seen_within(ns: u64) -> Script {
+    script_of(Rules {
+        sessions: true,
+        session_end_seen_within: Nanos(ns),
+        ..Rules::default()
+    })
+}
+
+#[test]
+fn a_session_that_is_found_gone_too_late_was_there_at_the_grant() {
+    let found = |at| {
+        let beside = seen_within(30).takes(A, NEVER).at(50).takes(B, NEVER);
+        beside.at(at).loses_lease(A).ends().counts
+    };
+    assert_eq!(found(80), ONE_LOST);
+    assert_eq!(found(81), ONE_DOUBLE);
+}
+
+#[test]
+fn a_session_that_the_lock_closed_excuses_nothing() {
+    let closed = seen_within(30).takes(A, NEVER).at(10).hangs_up(A).at(11).loses_lease(A);
+    let report = closed.at(12).takes(B, NEVER).at(20).releases(A).ends();
+    assert_eq!(report.counts, ONE_DOUBLE, "A was promised the lock until its release");
+    let later = seen_within(30)
+        .takes(A, NEVER)
+        .at(10)
+        .takes(B, NEVER)
+        .at(11)
+        .hangs_up(A);
+    assert_eq!(later.at(12).loses_lease(A).ends().counts, ONE_DOUBLE);
+}
+
+#[test]
+fn a_release_without_an_answer_leaves_open_when_the_session_ended() {
+    let beside = seen_within(30)
+        .takes(A, NEVER)
+        .at(50)
+        .takes(B, NEVER)
+        .at(60)
+        .releases(A);
+    let report = beside.at(900).hangs_up(A).loses_lease(A).ends();
+    assert_eq!(report.counts, ONE_LOST);
+}
+
+#[test]
+fn what_is_hung_up_while_it_waits_concerns_nobody() {
+    let report = seen_within(30).takes(A, NEVER).at(1).waits(B).at(2).hangs_up(B);
+    let report = report.at(3).releases(A).granted(B, NEVER).at(4).releases(B).ends();
+    assert_eq!(report.counts, NONE);
 }

@@ -28,6 +28,7 @@ fn figures_stop_at_the_end_of_the_window_and_violations_go_on() {
         report.figures,
         Figures {
             grants: 1,
+            contended_grants: 1,
             ..Figures::default()
         }
     );
@@ -50,6 +51,7 @@ fn who_waited_before_the_window_still_waits_in_it() {
         overtakes: 1,
         longest_streak: 1,
         longest_overtake: 1,
+        lease_freed_grants: 0,
     };
     assert_eq!(figures, expected);
 }
@@ -61,12 +63,13 @@ fn a_grant_of_the_warm_up_that_becomes_contended_in_the_window_does_not_count() 
 }
 
 #[test]
-fn a_grant_of_the_window_that_becomes_contended_after_it_does_not_count() {
+fn a_grant_of_the_window_that_becomes_contended_after_it_counts() {
     let report = script().takes(A, 100).at(5).window_ends().at(6).waits(B).ends();
     assert_eq!(
         report.figures,
         Figures {
             grants: 1,
+            contended_grants: 1,
             ..Figures::default()
         }
     );

@@ -1,0 +1,129 @@
+//! What prolongs a grant, and what ends it: belief, work, and what the key's next grant is owed to.
+
+use crate::ClientId;
+use crate::checker::Checker;
+use crate::contention;
+use crate::stalls::lease_left;
+use crate::table::{Last, NO_LEASE_LEFT, Session, State};
+use locks::{Mode, Nanos};
+
+impl Checker {
+    pub(crate) fn renewed(&mut self, at: Nanos, id: ClientId, until: Nanos) {
+        let client = &self.clients[id as usize];
+        if client.state != State::Holding {
+            return self.cannot(at, id, "renew a lease");
+        }
+        if at >= client.believes_until {
+            return self.cannot(at, id, "renew a lease that has ended");
+        }
+        let client = &mut self.clients[id as usize];
+        client.until = until;
+        // Belief that was is not undone by a lease that is set anew to end earlier.
+        client.believes_until = until.max(at);
+        match client.mode {
+            Mode::Exclusive => self.keys[client.key as usize].holders.renew(until),
+            Mode::Shared => self.crowds[client.key as usize].sharers.renew(until),
+        }
+    }
+
+    pub(crate) fn lease_lost(&mut self, at: Nanos, id: ClientId) {
+        let client = &mut self.clients[id as usize];
+        match client.state {
+            // The lock has ended its own session: that takes nothing from what its holder was promised.
+            State::Holding if client.session == Session::HungUp => {}
+            State::Holding => {
+                let believed = at < client.believes_until;
+                client.believes_until = client.believes_until.min(at);
+                if believed {
+                    self.free_with_session(at, id);
+                }
+            }
+            State::Stopped => {} // Neither belief nor work is left to end.
+            State::Unconfirmed => client.state = State::Idle,
+            State::Idle if self.sessions.is_some() => {} // It released, and nobody was granted the lock beside it.
+            State::Idle | State::Waiting => return self.cannot(at, id, "lose a lease"),
+        }
+        self.lost_session(at, id, self.session_end_seen_within);
+    }
+
+    pub(crate) fn stopped(&mut self, at: Nanos, id: ClientId) {
+        if self.clients[id as usize].state != State::Holding {
+            return self.cannot(at, id, "stop working");
+        }
+        self.end_work(at, id);
+        let client = &mut self.clients[id as usize];
+        client.state = State::Stopped;
+        let record = &mut self.keys[client.key as usize];
+        if !record.wanted {
+            record.freed = at;
+            record.lease_left = NO_LEASE_LEFT;
+        }
+    }
+
+    pub(crate) fn released(&mut self, at: Nanos, id: ClientId) {
+        let client = &mut self.clients[id as usize];
+        let late = at > client.believes_until;
+        let (key, until) = (client.key as usize, client.until);
+        match client.state {
+            State::Holding => {
+                self.end_work(at, id);
+                self.log.counts.outlived += u64::from(late);
+            }
+            State::Stopped => {} // Its work ended when it stopped.
+            State::Idle | State::Waiting | State::Unconfirmed => return self.cannot(at, id, "release"),
+        }
+        self.clients[id as usize].state = if self.is_plain {
+            State::Idle
+        } else {
+            self.state_after_release(id)
+        };
+        let record = &mut self.keys[key];
+        record.released_late |= late;
+        if late && self.sessions.is_some() && record.wanted {
+            return; // It was free since the session ended.
+        }
+        record.freed = at;
+        record.wanted = !(record.waiters.is_empty() || late && self.sessions.is_some());
+        record.lease_left = lease_left(at, until, self.release_seen_within);
+    }
+
+    #[inline]
+    fn end_work(&mut self, at: Nanos, id: ClientId) {
+        let client = &mut self.clients[id as usize];
+        let key = client.key as usize;
+        if client.in_violation {
+            client.in_violation = false;
+            self.log.work_ended(id, at);
+        }
+        if self.is_plain {
+            let counts = self.counts_if_contended(at, id);
+            let record = &mut self.keys[key];
+            record.holders.remove(&mut self.clients, id);
+            let contended = record.last_client != id || record.last == Last::Contended;
+            contention::settle(record, &mut self.figures, id, contended, counts);
+        } else {
+            self.end_work_beyond_plain(at, id);
+        }
+    }
+
+    #[inline(never)]
+    fn end_work_beyond_plain(&mut self, at: Nanos, id: ClientId) {
+        let (key, grant) = (self.clients[id as usize].key, self.span(id));
+        if let Some(fences) = &mut self.fences {
+            fences.ended(key, grant, at);
+        }
+        if let Some(fifo) = &mut self.fifo {
+            fifo.ended(key, grant, at);
+        }
+        let counts = self.counts_if_contended(at, id);
+        let record = &mut self.keys[key as usize];
+        let contended = match self.crowds.get_mut(key as usize) {
+            None => {
+                record.holders.remove(&mut self.clients, id);
+                record.last_client != id || record.last == Last::Contended
+            }
+            Some(crowd) => crowd.leave(record, &mut self.clients, self.permits, id),
+        };
+        contention::settle(record, &mut self.figures, id, contended, counts);
+    }
+}
