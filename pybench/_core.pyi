@@ -59,15 +59,19 @@ class PostgresServerSpec(TypedDict):
 
 @type_check_only
 class DistributionSpec(TypedDict):
-    """`fixed` value_ns; `exp` mean_ns; `lognormal` median_ns, sigma; `uniform` low_ns, high_ns."""
+    """`fixed` value_ns; `exp` mean_ns; `lognormal` median_ns, sigma; `uniform` low_ns, high_ns; `quantiles` points.
 
-    kind: Literal["fixed", "exp", "lognormal", "uniform"]
+    A point is a standard normal deviate and the length in ns there; both ascend from point to point.
+    """
+
+    kind: Literal["fixed", "exp", "lognormal", "uniform", "quantiles"]
     value_ns: NotRequired[int]
     mean_ns: NotRequired[int]
     median_ns: NotRequired[int]
     sigma: NotRequired[float]
     low_ns: NotRequired[int]
     high_ns: NotRequired[int]
+    points: NotRequired[list[tuple[float, int]]]
 
 @type_check_only
 class KeyChoiceSpec(TypedDict):
@@ -193,6 +197,26 @@ class HistogramRow:
     hdr: bytes
     """HdrHistogram V2, deflated: lossless."""
 
+@type_check_only
+class ErrorReply(TypedDict):
+    """Error replies of one phase, code and server in the whole trial, warm-up and drain included.
+
+    Conflicts of Postgres (SQLSTATE 40001, 40P01, 55P03) are not counted here, nor is NOSCRIPT where the lock sends the
+    script again.
+    """
+
+    phase: Literal["acquire", "renew", "release", "other"]
+    """What the client was about when it sent the call; `other`: no grant, such as a log-in."""
+    code: str
+    """The first word of a reply of Redis, the SQLSTATE of one of Postgres."""
+    server: int
+    """The number of the server in `servers` of the spec, from 0."""
+    count: int
+    warmup: int
+    """How many of `count` came before the window began."""
+    first: str
+    """The first reply's text: at most 200 characters, control characters escaped."""
+
 @final
 class TrialResult:
     stopped: bool
@@ -210,6 +234,7 @@ class TrialResult:
     """The first 100; `totals` counts all, and the inversions of a lock that promises no order, too."""
     finding: str | None
     """The first of `findings` in words: an order of events that the judge holds for impossible."""
+    errors: list[ErrorReply]
 
 @final
 class Progress:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pybench.errors import InputError
 
 _CALL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
-_NAMED = re.compile(r"(?P<key>[A-Za-z]\w*)\s*=\s*(?P<value>.*)", re.DOTALL)
+_NAMED = re.compile(r"(?P<key>[A-Za-z]\w*(?:\.\d+)?)\s*=\s*(?P<value>.*)", re.DOTALL)
 _SHOWN_CHARACTERS = 60
 
 

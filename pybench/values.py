@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, cast
 
+from pybench import quantiles
 from pybench.durations import MS, S, format_duration, format_rate, parse_duration
 from pybench.notation import (
     BadValue,
@@ -31,7 +33,13 @@ if TYPE_CHECKING:
 
 RetryKind = Literal["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
 
-_DISTRIBUTIONS = {"fixed": "2ms", "exp": "exp(2ms)", "lognormal": "lognormal(2ms, 0.8)", "uniform": "uniform(1ms, 3ms)"}
+_DISTRIBUTIONS = {
+    "fixed": "2ms",
+    "exp": "exp(2ms)",
+    "lognormal": "lognormal(2ms, 0.8)",
+    "uniform": "uniform(1ms, 3ms)",
+    "quantiles": quantiles.EXAMPLE,
+}
 _KEY_CHOICES = {"uniform": "uniform", "zipf": "zipf(1.1)", "single": "single"}
 _CONNECTIONS = {"shared": "shared(4)", "per-client": "per-client"}
 _MOST_CONNECTIONS = 10_000
@@ -39,14 +47,20 @@ _MOST_CONNECTIONS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """`fixed(value_ns)`, `exp(mean_ns)`, `lognormal(median_ns, sigma)` or `uniform(low_ns, high_ns)`."""
+    """`fixed(value_ns)`, `exp(mean_ns)`, `lognormal(median_ns, sigma)`, `uniform(low_ns, high_ns)` or `quantiles(...)`.
 
-    kind: Literal["fixed", "exp", "lognormal", "uniform"]
+    The parameters of `quantiles` are percent and nanoseconds in turn, ascending.
+    """
+
+    kind: Literal["fixed", "exp", "lognormal", "uniform", "quantiles"]
     parameters: tuple[float, ...]
 
     @classmethod
     def parse(cls, value: object) -> Distribution:
-        """Read `0`, `2ms`, `exp(2ms)`, `lognormal(2ms, 0.8)` or `uniform(1ms, 3ms)`. Raises BadValue."""
+        """Read `0`, `2ms`, `exp(2ms)`, `lognormal(2ms, 0.8)`, `uniform(1ms, 3ms)` or `quantiles(p50=50ms, p99=2s)`.
+
+        Raises BadValue.
+        """
         if not isinstance(value, str) or not value.strip()[:1].isalpha():
             return cls("fixed", (parse_duration(value),))
         call = parse_call(value)
@@ -60,6 +74,9 @@ class Distribution:
                 if bounds[0] >= bounds[1]:
                     raise BadValue(f"{shown(value)} is an empty range", hint="the first bound is the lower one")
                 return cls("uniform", bounds)
+            case "quantiles", () if call.named:
+                points = quantiles.parse_points(call.named)
+                return cls("quantiles", tuple(number for point in points for number in point))
         raise _unknown_form("a distribution", value, call, _DISTRIBUTIONS)
 
     @property
@@ -75,16 +92,47 @@ class Distribution:
                 return f"lognormal({format_duration(int(first))}, {format_number(rest[0])})"
             case "uniform":
                 return f"uniform({format_duration(int(first))}, {format_duration(int(rest[0]))})"
+            case "quantiles":
+                return quantiles.text_of(self._points)
 
     def median(self) -> int:
         """Nanoseconds that half of the draws exceed."""
+        return round(self.quantile(0.5))
+
+    def quantile(self, q: float) -> float:
+        """Nanoseconds below which the share `q` of the draws lies, 0 < q < 1."""
+        assert 0 < q < 1, "a quantile lies between 0 and 1"
+        first, *rest = self.parameters
         match self.kind:
+            case "fixed":
+                return first
             case "exp":
-                return round(self.parameters[0] * math.log(2))
+                return -first * math.log1p(-q)
+            case "lognormal":
+                return first * math.exp(min(rest[0] * NormalDist().inv_cdf(q), 700.0))
             case "uniform":
-                return round(sum(self.parameters) / 2)
-            case _:
-                return int(self.parameters[0])
+                return first + q * (rest[0] - first)
+            case "quantiles":
+                return quantiles.length_at(self._points, q)
+
+    def share_above(self, ns: float) -> float:
+        """The share of the draws that are longer than `ns`."""
+        first, *rest = self.parameters
+        match self.kind:
+            case "fixed":
+                return float(first > ns)
+            case "exp":
+                return 1.0 if ns <= 0 else math.exp(-ns / first)
+            case "lognormal":
+                return 1.0 if ns <= 0 else NormalDist().cdf(-math.log(ns / first) / rest[0])
+            case "uniform":
+                return min(max((rest[0] - ns) / (rest[0] - first), 0.0), 1.0)
+            case "quantiles":
+                return quantiles.share_above(self._points, ns)
+
+    @property
+    def _points(self) -> list[tuple[float, float]]:
+        return list(zip(self.parameters[::2], self.parameters[1::2], strict=True))
 
     def mean(self) -> float:
         """Nanoseconds on average."""
@@ -109,6 +157,8 @@ class Distribution:
                 return {"kind": "lognormal", "median_ns": int(first), "sigma": float(rest[0])}
             case "uniform":
                 return {"kind": "uniform", "low_ns": int(first), "high_ns": int(rest[0])}
+            case "quantiles":
+                return {"kind": "quantiles", "points": quantiles.deviates(self._points)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,10 @@ AXES = (
     AxisOption("read_share", "PART,...", "Of the grants, those of readers: 0 to 1.", "0"),
     AxisOption("nesting", "N,...", "How often a holder enters.", "1"),
     AxisOption(
-        "hold", "TIME,...", "How long a lock is held: 2ms, exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms).", "0"
+        "hold",
+        "TIME,...",
+        "How long a lock is held: 2ms, exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms), quantiles(p50=50ms, p99=2s).",
+        "0",
     ),
     AxisOption("think", "TIME,...", "Pause of a client after its release; as --hold.", "0"),
     AxisOption("ttl", "TIME,...", "The lease.", "10s"),

@@ -22,7 +22,10 @@ BACKEND_NAME = r"[a-z][a-z0-9_-]{0,31}"
 PLACE = rf"^{BACKEND_NAME}(\+{BACKEND_NAME})?$"
 """One backend, or a Redis one and a Postgres one."""
 
-_LENGTH = {"anyOf": [{"const": 0}, {"type": "string"}], "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)"]}
+_LENGTH = {
+    "anyOf": [{"const": 0}, {"type": "string"}],
+    "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)", "quantiles(p50=50ms, p99=2s)"],
+}
 _RETRY_KINDS = ["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
 _RETRY_FIELDS = {
     "kind": {"enum": _RETRY_KINDS, "default": "full-jitter"},
@@ -149,7 +152,8 @@ _TABLE = (
         Distribution.parse,
         _text_of,
         Distribution("fixed", (0,)),
-        "How long a lock is held: `0`, `2ms`, `exp(2ms)`, `lognormal(2ms, 0.8)`, `uniform(1ms, 3ms)`.",
+        "How long a lock is held: `0`, `2ms`, `exp(2ms)`, `lognormal(2ms, 0.8)`, `uniform(1ms, 3ms)`, "
+        "`quantiles(p50=50ms, p99=2s)`.",
         _LENGTH,
     ),
     Axis(

@@ -28,7 +28,7 @@ axes:
 
 # The same names with one value, for all cells. What is not named has its default, shown here.
 fixed:
-  hold: 1ms # also: exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms)
+  hold: 1ms # also: exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms), quantiles(p50=50ms, p99=2s)
   # ttl: 10s
   # think: 0
   # retry: full-jitter # also: none, fixed(base=1ms, max_wait=5s), {{kind: exponential, base: 1ms, cap: 50ms}}

@@ -114,6 +114,8 @@ _FIGURES = {
     ),
     "commandstats": pa.string(),
     "database_figures": pa.string(),
+    "error_replies": pa.string(),
+    "error_reply_count": pa.int64(),
     **dict.fromkeys(COUNT_COLUMNS, pa.int64()),
     **dict.fromkeys(EFFECT_COLUMNS, pa.int64()),
     "arrivals": pa.int64(),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pybench import _core, stats, verdicts
+from pybench import _core, error_replies, stats, verdicts
 from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
 from pybench.records.served import served_columns
@@ -103,6 +103,8 @@ def trial_record(
         **_costs(totals, server_cpu_us, wall_s),
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
         "database_figures": _database(database_figures, totals),
+        error_replies.COLUMN: error_replies.encode(result.errors, [server.label for server in servers]),
+        error_replies.COUNT_COLUMN: sum(row["count"] for row in result.errors),
         **_fairness(totals, result, strategy),
         **served_columns(cell, result),
         **use_columns(cell, strategy, totals, round_trip_us),

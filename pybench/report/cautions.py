@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pybench.disturbances import DISTURBANCES, disturbances
+from pybench.error_replies import refusals
 from pybench.lateness import REMEDY, late_cells
 from pybench.matrix.thresholds import Threshold, parse_threshold
 from pybench.notation import BadValue
@@ -19,6 +20,8 @@ from pybench.verdicts import controls_caught
 
 # An interval wider than this share of its median is called noisy.
 NOISY = 0.25
+# Kinds of error replies that are told in full.
+SHOWN_REFUSALS = 3
 
 
 def cautions(view: View) -> list[Caution]:
@@ -42,6 +45,7 @@ def cautions(view: View) -> list[Caution]:
     found += _late(view)
     found += strain(view)
     found += circumstances(view)
+    found += _refused(view)
     found += _disturbed(view)
     found += _repetition(view)
     return found
@@ -91,6 +95,17 @@ def _late(view: View) -> Sequence[Caution]:
     cells = "; ".join(f"{cell}: {reason}" for cell, reason in late.items())
     of = f"{plural(len(late), 'cell')} {_has(len(late))} latencies of the load generator, not of the lock"
     return [Caution("Generator late", f"{of}: {cells}. {REMEDY}", grave=True)]
+
+
+def _refused(view: View) -> Sequence[Caution]:
+    """Error replies: a server that refuses what a lock needs makes its figures and its verdict worthless."""
+    found = refusals(view.run.trials)
+    if not found:
+        return []
+    told = "; ".join(refusal.sentence for refusal in found[:SHOWN_REFUSALS])
+    more = len(found) - SHOWN_REFUSALS
+    others = f"; and {plural(more, 'further kind')} of error replies" if more > 0 else ""
+    return [Caution("Error replies", f"{told}{others}.", grave=True)]
 
 
 def _disturbed(view: View) -> Sequence[Caution]:

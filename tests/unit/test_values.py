@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pybench import durations
@@ -11,6 +12,7 @@ from pybench.durations import format_duration, format_lease, format_rate, parse_
 from pybench.notation import BadValue, parse_call, split_list
 from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
 
+flattened = itertools.chain.from_iterable
 lengths = st.integers(0, durations.LONGEST_DURATION_NS)
 positive_lengths = st.integers(1, durations.LONGEST_DURATION_NS)
 sigmas = st.floats(0.001, 10)
@@ -19,6 +21,17 @@ distributions = st.one_of(
     positive_lengths.map(lambda ns: Distribution("exp", (ns,))),
     st.tuples(positive_lengths, sigmas).map(lambda both: Distribution("lognormal", both)),
     st.lists(lengths, min_size=2, max_size=2, unique=True).map(lambda two: Distribution("uniform", tuple(sorted(two)))),
+    by_quantiles := st.integers(2, 8).flatmap(
+        lambda count: st.tuples(
+            st.lists(
+                st.sampled_from([1, 2.5, 5, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.9, 99.99]),
+                min_size=count,
+                max_size=count,
+                unique=True,
+            ),
+            st.lists(positive_lengths, min_size=count, max_size=count, unique=True),
+        ).map(lambda both: Distribution("quantiles", tuple(flattened(zip(*map(sorted, both), strict=True)))))
+    ),
 )
 attempts = st.none() | st.integers(1, 2**31)
 
@@ -63,6 +76,23 @@ def test_every_rate_reads_back_from_its_canonical_text(rate):
 @given(distributions)
 def test_every_distribution_reads_back_from_its_canonical_text(distribution):
     assert Distribution.parse(distribution.text) == distribution
+
+
+@settings(deadline=None)
+@given(distributions, st.floats(0.001, 0.999))
+def test_the_share_above_a_quantile_is_what_lies_above_it(distribution, q):
+    if distribution.kind == "fixed":
+        assert distribution.share_above(distribution.quantile(q)) == 0.0
+    elif distribution.quantile(q) < 2**62:
+        assert distribution.share_above(distribution.quantile(q)) == pytest.approx(1 - q, abs=1e-6)
+
+
+@settings(deadline=None)
+@given(by_quantiles)
+def test_a_distribution_goes_through_its_quantiles(distribution):
+    for percent, ns in zip(distribution.parameters[::2], distribution.parameters[1::2], strict=True):
+        assert distribution.quantile(percent / 100) == pytest.approx(ns, rel=1e-6)
+        assert distribution.share_above(ns) == pytest.approx(1 - percent / 100, abs=1e-9)
 
 
 @given(retries())
@@ -173,6 +203,12 @@ def test_half_of_the_draws_of_a_distribution_exceed_its_median(text, median_ns):
         (Distribution.parse, "exp(2)", '"2" has no unit; say 2s or 2ms'),
         (Distribution.parse, "exp(0)", '"0" is out of range; longer than 0'),
         (Distribution.parse, "lognormal(2ms, x)", '"x" is not a number; None'),
+        (Distribution.parse, "quantiles(p50=1s)", "a distribution goes through 2 to 8 quantiles; say quantiles(p50="),
+        (Distribution.parse, "quantiles(p50=2s, p99=1s)", "the length at p99, 1s, is not above that at p50, 2s; "),
+        (Distribution.parse, "quantiles(p0=1s, p99=2s)", '"p0" is not a quantile between 0 and 100 percent; name it'),
+        (Distribution.parse, "quantiles(p50=1s, p100=2s)", '"p100" is not a quantile between 0 and 100 percent; '),
+        (Distribution.parse, "quantiles(p99=1s, p99.0=2s)", "p99 is given twice; "),
+        (Distribution.parse, "quantiles(p50=0, p99=2s)", 'p50="0" is out of range; longer than 0'),
         (
             Distribution.parse,
             "uniform(3ms, 1ms)",
@@ -203,6 +239,13 @@ def test_a_policy_names_only_what_is_off_its_defaults():
     assert Retry.parse({"kind": "full-jitter", "base": "1ms", "cap": "50ms", "max_wait": "10s"}).text == "full-jitter"
     assert Retry.parse("fixed( max_wait = 5s, base=2ms )").text == "fixed(base=2ms, max_wait=5s)"
     assert Retry.parse({"base": "2ms"}) == Retry.parse("full-jitter(base=2ms)")
+
+
+def test_quantiles_are_named_as_people_write_them_and_kept_in_one_form():
+    given = Distribution.parse("quantiles(p99.9=5s, p50=50ms, p2.5=1ms, p99=2s)")
+    assert given.text == "quantiles(p2.5=1ms, p50=50ms, p99=2s, p999=5s)"
+    # Beyond the last the line goes on, so that the tail of a hold is not cut off at what was given.
+    assert Distribution.parse("quantiles(p50=50ms, p99=2s)").quantile(0.999) == pytest.approx(6.7156e9, rel=1e-4)
 
 
 def test_the_core_is_told_numbers_in_nanoseconds():

@@ -17,6 +17,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFla
 use wire::Malformed;
 use wire::postgres::{self, Block, LogInError};
 
+use crate::client::Doing;
 use crate::dialect::{Session, Target};
 use crate::poller::{Interest, Poller};
 use crate::spec::Address;
@@ -40,6 +41,8 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
     pub(crate) client: u32,
+    /// What the client was about when it sent it.
+    pub(crate) doing: Doing,
     pub(crate) block: Block,
     pub(crate) call: CallId,
 }
@@ -63,8 +66,12 @@ pub(crate) enum Broken {
     Silent,
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    #[error("the server refused the log-in: {0}")]
-    Refused(String),
+    #[error("the server refused the log-in: {command}: {text}")]
+    Refused {
+        command: &'static str,
+        code: String,
+        text: String,
+    },
     #[error("{0}")]
     LogIn(#[from] LogInError),
     #[error("{0}")]

@@ -4,7 +4,7 @@
 //! one that finds no room or a server that is not up yet may try again for a while, also before the trial begins: those
 //! of the trial before may not have ended yet.
 
-use locks::{ErrorKind, Event, Nanos};
+use locks::{ErrorKind, Nanos};
 use wire::postgres::{GOODBYE, LogInError, Progress};
 
 use crate::LoadError;
@@ -55,9 +55,12 @@ impl Thread {
             used += length;
             let Some(reply) = reply else { break };
             let awaited = connection.awaited.pop_front().ok_or(Broken::Unasked)?;
+            let refusal = session.answers.take_refusal();
             self.outstanding -= 1;
-            let call = awaited.call;
-            self.tell(awaited.client, now, Event::Replied { call, reply });
+            if let Some(refusal) = refusal {
+                self.count_refusal(index, now, Some(awaited), &refusal);
+            }
+            self.tell_reply(awaited.client, now, awaited.call, reply);
         }
         self.start_waiting(now);
         Ok(used)

@@ -1,8 +1,8 @@
 //! Bytes in and out: what a lock wants sent, what came back, and what is done about connections that break.
 
 use check::Event as Judged;
-use locks::{Action, CallId, Command, Event, Lane, LockMachine, Nanos, ServerId};
-use wire::{Frame, Parsed, error_text, parse, parse_frame};
+use locks::{Action, CallId, Command, Event, Lane, LockMachine, Nanos, Reply, ServerId};
+use wire::{Frame, Parsed, error_code, error_text, parse, parse_frame};
 
 use crate::LoadError;
 use crate::client::{Counted, Doing};
@@ -72,7 +72,13 @@ impl Thread {
         }
         let before = connection.out.len();
         let block = self.encoders[usize::from(connection.server)].encode(command, &mut connection.out);
-        if connection.await_answer(Awaited { client, block, call }) {
+        let doing = self.clients[client as usize].doing;
+        if connection.await_answer(Awaited {
+            client,
+            doing,
+            block,
+            call,
+        }) {
             self.dirty.push(index);
         }
         self.outstanding += 1;
@@ -192,14 +198,11 @@ impl Thread {
                         return if is_open { Err(Broken::Unasked) } else { Ok(bytes.len()) };
                     };
                     self.outstanding -= 1;
-                    self.tell(
-                        awaited.client,
-                        now,
-                        Event::Replied {
-                            call: awaited.call,
-                            reply,
-                        },
-                    );
+                    if let Reply::Error(kind) = reply {
+                        self.answer_error(index, now, awaited, kind, &bytes[used - length..used]);
+                    } else {
+                        self.tell_reply(awaited.client, now, awaited.call, reply);
+                    }
                     if self.subscribes_over(index) {
                         self.answer_joined(index, now, reply);
                     }
@@ -235,7 +238,11 @@ impl Thread {
         if let Some(text) = error_text(&frame)
             && (step.is_required() || text.starts_with("NOAUTH"))
         {
-            return Err(Broken::Refused(format!("{}: {text}", step.command())));
+            return Err(Broken::Refused {
+                command: step.command(),
+                code: error_code(&frame).unwrap_or_default(),
+                text,
+            });
         }
         if answered + 1 == greeting.len() {
             connection.greeted();
@@ -276,7 +283,10 @@ impl Thread {
         let connection = &mut self.connections[index as usize];
         let stood = connection.state == State::Ready;
         let server = connection.server;
-        let awaited = connection.close(now);
+        if self.connecting.is_none() {
+            self.count_broken(index, now, broken);
+        }
+        let awaited = self.connections[index as usize].close(now);
         if self.connecting.is_some_and(|since| !may_pass(broken, now.since(since))) {
             let address = self.targets[usize::from(server)].address.to_string();
             return Err(LoadError::Connect {

@@ -22,6 +22,7 @@ mod deep;
 mod dialect;
 mod effects;
 mod error;
+mod error_replies;
 mod io;
 mod judge;
 mod lanes;
@@ -42,6 +43,7 @@ mod workload;
 
 pub use control::{Progress, Stage};
 pub use error::{LoadError, TrialError};
+pub use error_replies::{ErrorPhase, ErrorReply};
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
     RedisServer, ServerSpec, Speaks, TrialSpec,

@@ -11,6 +11,7 @@ use crate::client::{Client, ClientFigures};
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::dialect;
+use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::Poller;
 use crate::shared::Shared;
@@ -153,6 +154,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             counters: Counters::default(),
             histograms: Histograms::new(),
             timeline: Timeline::new(spec.duration),
+            error_replies: ErrorReplies::default(),
             window_end: Nanos::ZERO,
         });
     }

@@ -106,12 +106,24 @@ pub enum KeyOrder {
     Sorted,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
     Fixed(Nanos),
-    Exp { mean: Nanos },
-    LogNormal { median: Nanos, sigma: f64 },
-    Uniform { low: Nanos, high: Nanos },
+    Exp {
+        mean: Nanos,
+    },
+    LogNormal {
+        median: Nanos,
+        sigma: f64,
+    },
+    Uniform {
+        low: Nanos,
+        high: Nanos,
+    },
+    /// Standard normal deviates and the lengths there, both ascending.
+    Quantiles {
+        points: Vec<(f64, Nanos)>,
+    },
 }
 
 /// What a holder does when its lease ends under it.

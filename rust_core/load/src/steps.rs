@@ -135,6 +135,10 @@ impl Thread {
         self.clients[index as usize].entries = 1;
         // Of no session that the next grant is held by.
         self.hung_up.retain(|client| *client != index);
+        let client = &self.clients[index as usize];
+        if client.counted != Counted::No {
+            self.counters.conflicts += u64::from(client.lock.conflicts());
+        }
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now);
         if self.shared.strategy.writes() {

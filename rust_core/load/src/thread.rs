@@ -18,6 +18,7 @@ use crate::clock;
 use crate::connection::{Caller, Connection};
 use crate::control::{Control, Stage};
 use crate::dialect::{Encoder, Target};
+use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
 use crate::shared::Shared;
@@ -99,6 +100,7 @@ pub(crate) struct Thread {
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
+    pub(crate) error_replies: ErrorReplies,
     /// Half-open: what happens at this point or later is not counted.
     pub(crate) window_end: Nanos,
 }
@@ -109,6 +111,7 @@ pub(crate) struct Share {
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
+    pub(crate) error_replies: ErrorReplies,
     pub(crate) figures: Vec<ClientFigures>,
     pub(crate) window_end: Nanos,
 }
@@ -140,6 +143,7 @@ impl Thread {
             counters: self.counters,
             histograms: self.histograms,
             timeline: self.timeline,
+            error_replies: self.error_replies,
             figures: self.figures,
             window_end: self.window_end,
         };

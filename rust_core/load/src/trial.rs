@@ -9,6 +9,7 @@ use locks::Nanos;
 use wire::KeyNames;
 
 use crate::control::{Control, Progress, Stage};
+use crate::error_replies::{ErrorReplies, ErrorReply};
 use crate::judge::{Bench, Judge, Judged, merge, ring};
 use crate::spec::{Pace, TrialSpec};
 use crate::stats::{Counters, Ended, Histograms, Phase};
@@ -32,6 +33,7 @@ pub struct Measured {
     pub counters: Counters,
     pub histograms: Histograms,
     pub timeline: Columns,
+    pub errors: Vec<ErrorReply>,
     pub clients: ClientColumns,
     pub report: Report,
     pub jain: Option<f64>,
@@ -194,6 +196,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
     };
     let mut histograms = Histograms::new();
     let mut timeline = Timeline::new(Nanos::ZERO);
+    let mut errors = ErrorReplies::default();
     let mut clients = ClientColumns::default();
     let start = control.window().0;
     let mut end = Nanos::ZERO;
@@ -201,6 +204,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         counters.add(&share.counters);
         histograms.add(&share.histograms);
         timeline.add(&share.timeline);
+        errors.add(&share.error_replies);
         end = end.max(share.window_end);
         for figures in &share.figures {
             clients.grants.push(figures.grants);
@@ -228,6 +232,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         } else {
             Columns::default()
         },
+        errors: errors.into_rows(),
         jain: check::jain(&clients.grants),
         counters,
         histograms,

@@ -5,7 +5,7 @@
 
 use locks::{Key, Nanos};
 use rand_core::SeedableRng;
-use rand_distr::{Distribution as Draw, Exp, LogNormal, StandardUniform, Uniform, Zipf};
+use rand_distr::{Distribution as Draw, Exp, LogNormal, StandardNormal, StandardUniform, Uniform, Zipf};
 use rand_xoshiro::Xoroshiro128PlusPlus;
 
 use crate::spec::{ArrivalKind, Distribution, KeyChoice};
@@ -29,18 +29,19 @@ pub(crate) fn streams(seed: u64, first: u32, count: u32) -> Vec<Stream> {
 }
 
 /// A length of time, drawn anew each time it is needed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Length {
     Fixed(Nanos),
     Exp(Exp<f64>),
     LogNormal(LogNormal<f64>),
     Uniform(Uniform<u64>),
+    Quantiles(Quantiles),
 }
 
 impl Length {
     /// None where the parameters describe no distribution (a negative sigma, an empty range).
-    pub(crate) fn new(distribution: Distribution) -> Option<Self> {
-        Some(match distribution {
+    pub(crate) fn new(distribution: &Distribution) -> Option<Self> {
+        Some(match *distribution {
             Distribution::Fixed(value) => Self::Fixed(value),
             Distribution::Exp { mean: Nanos(0) } => Self::Fixed(Nanos::ZERO),
             Distribution::Exp { mean } => Self::Exp(Exp::new(1.0 / mean.0 as f64).ok()?),
@@ -48,6 +49,7 @@ impl Length {
                 Self::LogNormal(LogNormal::new((median.0.max(1) as f64).ln(), sigma).ok()?)
             }
             Distribution::Uniform { low, high } => Self::Uniform(Uniform::new_inclusive(low.0, high.0).ok()?),
+            Distribution::Quantiles { ref points } => Self::Quantiles(Quantiles::new(points)?),
         })
     }
 
@@ -62,7 +64,49 @@ impl Length {
             Self::Exp(exp) => Nanos(exp.sample(stream) as u64),
             Self::LogNormal(lognormal) => Nanos(lognormal.sample(stream) as u64),
             Self::Uniform(uniform) => Nanos(uniform.sample(stream)),
+            Self::Quantiles(quantiles) => quantiles.draw(stream),
         }
+    }
+}
+
+/// Lengths that go through given quantiles: the logarithm of the length is piecewise linear in a standard normal deviate,
+/// and its first and last pieces have no end. Of two quantiles that is a log-normal distribution.
+#[derive(Clone, Debug)]
+pub(crate) struct Quantiles {
+    pieces: Box<[Piece]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// The deviate at which the next piece begins.
+    end: f64,
+    at_zero: f64,
+    slope: f64,
+}
+
+impl Quantiles {
+    /// None where the points do not ascend, or are fewer than two.
+    fn new(points: &[(f64, Nanos)]) -> Option<Self> {
+        let piece = |pair: &[(f64, Nanos)]| {
+            let [(from, low), (to, high)] = *pair else { return None };
+            let ascends = from.is_finite() && to.is_finite() && from < to && Nanos::ZERO < low && low < high;
+            let slope = (high.0 as f64 / low.0 as f64).ln() / (to - from);
+            ascends.then(|| Piece {
+                end: to,
+                at_zero: (low.0 as f64).ln() - from * slope,
+                slope,
+            })
+        };
+        let pieces: Box<[Piece]> = points.windows(2).map(piece).collect::<Option<_>>()?;
+        (!pieces.is_empty()).then_some(Self { pieces })
+    }
+
+    fn draw(&self, stream: &mut Stream) -> Nanos {
+        let deviate: f64 = StandardNormal.sample(stream);
+        let last = self.pieces.len() - 1;
+        let piece = self.pieces.iter().position(|piece| deviate < piece.end).unwrap_or(last);
+        let Piece { at_zero, slope, .. } = self.pieces[piece];
+        Nanos(deviate.mul_add(slope, at_zero).exp() as u64)
     }
 }
 
@@ -191,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_exponential_length_has_its_mean() {
-        let length = Length::new(Distribution::Exp {
+        let length = Length::new(&Distribution::Exp {
             mean: Nanos::from_millis(2),
         })
         .expect("a mean is enough");
@@ -201,7 +245,7 @@ mod tests {
     #[test]
     fn half_of_a_lognormal_lies_below_its_median() {
         let median = Nanos::from_millis(2);
-        let length = Length::new(Distribution::LogNormal { median, sigma: 0.8 }).expect("sigma is positive");
+        let length = Length::new(&Distribution::LogNormal { median, sigma: 0.8 }).expect("sigma is positive");
         let mut stream = stream();
         let below = (0..100_000).filter(|_| length.draw(&mut stream) < median).count();
         assert!((49_000..51_000).contains(&below), "{below} of 100,000 below the median");
@@ -210,11 +254,68 @@ mod tests {
     #[test]
     fn a_uniform_length_reaches_both_ends_and_an_empty_range_is_refused() {
         let (low, high) = (Nanos(1), Nanos(3));
-        let length = Length::new(Distribution::Uniform { low, high }).expect("the range is not empty");
+        let length = Length::new(&Distribution::Uniform { low, high }).expect("the range is not empty");
         let mut stream = stream();
         let seen: std::collections::BTreeSet<u64> = (0..1_000).map(|_| length.draw(&mut stream).0).collect();
         assert_eq!(seen, [1, 2, 3].into());
-        assert!(Length::new(Distribution::Uniform { low: high, high: low }).is_none());
+        assert!(Length::new(&Distribution::Uniform { low: high, high: low }).is_none());
+    }
+
+    /// Standard normal deviates.
+    const P10: f64 = -1.281_551_565_544_6;
+    const P90: f64 = 1.281_551_565_544_6;
+    const P99: f64 = 2.326_347_874_040_8;
+
+    #[test]
+    fn a_length_by_quantiles_goes_through_each_of_them() {
+        let all: [(f64, f64, u64); 4] = [(0.1, P10, 20), (0.5, 0.0, 50), (0.9, P90, 80), (0.99, P99, 2_000)];
+        for given in [&all[1..2], &all[2..3], &all[..3], &all[1..], &all[..]] {
+            let given: Vec<_> = given.iter().chain(&all[3..]).collect();
+            let mut points: Vec<_> = given.iter().map(|&&(_, z, ms)| (z, Nanos::from_millis(ms))).collect();
+            points.dedup();
+            let length = Length::new(&Distribution::Quantiles { points }).expect("they ascend");
+            let mut stream = stream();
+            let drawn: Vec<Nanos> = (0..200_000).map(|_| length.draw(&mut stream)).collect();
+            for (quantile, _, ms) in given {
+                let below = drawn.iter().filter(|&&length| length < Nanos::from_millis(*ms)).count();
+                let share = below as f64 / drawn.len() as f64;
+                // Three times the standard deviation of a share of so many draws, and more.
+                assert!(
+                    (share - quantile).abs() < 0.004,
+                    "{share} below {ms} ms, not {quantile}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn two_quantiles_are_a_lognormal_in_their_tail_too() {
+        let points = vec![(0.0, Nanos::from_millis(2)), (1.0, Nanos((2e6 * 0.8_f64.exp()) as u64))];
+        let length = Length::new(&Distribution::Quantiles { points }).expect("they ascend");
+        let mut stream = stream();
+        let beyond = Nanos((2e6 * (0.8 * P99).exp()) as u64);
+        let above = (0..200_000).filter(|_| length.draw(&mut stream) > beyond).count();
+        assert!(
+            (1_800..2_200).contains(&above),
+            "{above} of 200,000 above the p99 of lognormal(2ms, 0.8)"
+        );
+    }
+
+    #[test]
+    fn quantiles_that_do_not_ascend_are_none() {
+        let refused = |points: &[(f64, Nanos)]| {
+            Length::new(&Distribution::Quantiles {
+                points: points.to_vec(),
+            })
+            .is_none()
+        };
+        assert!(refused(&[]));
+        assert!(refused(&[(0.0, Nanos(5))]));
+        assert!(refused(&[(0.0, Nanos(5)), (1.0, Nanos(5))]));
+        assert!(refused(&[(1.0, Nanos(5)), (1.0, Nanos(6))]));
+        assert!(refused(&[(0.0, Nanos(0)), (1.0, Nanos(6))]));
+        assert!(refused(&[(0.0, Nanos(5)), (f64::NAN, Nanos(6))]));
+        assert!(!refused(&[(0.0, Nanos(5)), (1.0, Nanos(6))]));
     }
 
     #[test]

@@ -129,6 +129,8 @@ pub struct Backoff {
     /// The longest that the last pause could be; for `DecorrelatedJitter` the last pause itself.
     reach: Nanos,
     attempts: u32,
+    /// Of the present request; here because there is room, and a client's record has none to spare.
+    conflicts: u32,
 }
 
 impl Backoff {
@@ -138,7 +140,22 @@ impl Backoff {
             began: now,
             reach: Nanos::ZERO,
             attempts: 0,
+            conflicts: 0,
         }
+    }
+
+    /// A statement of the present request met another transaction.
+    pub(crate) const fn conflict(&mut self) {
+        self.conflicts = self.conflicts.saturating_add(1);
+    }
+
+    /// A release is a request of its own: what the acquire met is counted already.
+    pub(crate) const fn forget_conflicts(&mut self) {
+        self.conflicts = 0;
+    }
+
+    pub(crate) const fn conflicts(&self) -> u32 {
+        self.conflicts
     }
 
     /// At the start of each attempt.

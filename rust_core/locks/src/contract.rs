@@ -73,8 +73,9 @@ pub trait LockMachine {
         0
     }
 
-    /// Attempts of the present (or the last) `Acquire` that the database ended because of what others did meanwhile:
-    /// deadlocks, serialization failures, versions that had changed.
+    /// Statements of the present, or the last, request that the database ended because of what others did meanwhile:
+    /// deadlocks, serialization failures, versions that had changed. A release is a request of its own, but for locks
+    /// whose release writes: there all counts from the `Acquire`.
     fn conflicts(&self) -> u32 {
         0
     }
@@ -238,4 +239,16 @@ pub enum ErrorKind {
     Other,
     /// Not an error reply, but an answer of a shape that this command never gives.
     Unexpected,
+}
+
+impl ErrorKind {
+    /// The database ended the statement, or its transaction, because of what another did meanwhile.
+    pub const fn is_conflict(self) -> bool {
+        matches!(self, Self::Serialization | Self::Deadlock)
+    }
+
+    /// The statement met another transaction or a lock that is taken: that is how locks of a database work.
+    pub const fn is_contention(self) -> bool {
+        matches!(self, Self::Serialization | Self::Deadlock | Self::LockNotAvailable)
+    }
 }

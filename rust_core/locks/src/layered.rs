@@ -10,7 +10,8 @@
 //!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is given back
 //! ```
 //! `Outside` is all that the mutex does by itself: asking, pausing, giving back. Not drawn: an error, a loss or silence of
-//! the database gives the mutex back with a last word that nobody waits for, and ends in `Idle` at once.
+//! the database gives the mutex back with a last word that nobody waits for, and ends in `Idle` at once. A statement that
+//! met another transaction is sent again, until the reply timeout has passed.
 //!
 //! Promises what the mutex does; and, also when Redis loses everything, that no write is acknowledged once a later holder
 //! has its fence. `Expired` says that a write was refused for that. The write alone decides how a release settles: where
@@ -32,6 +33,8 @@ pub(crate) struct Layered {
     /// What the mutex wants, before it is passed on. Empty between events; kept for its memory.
     wishes: Actions,
     key: Key,
+    /// Of the present request.
+    conflicts: u32,
     state: State,
 }
 
@@ -67,6 +70,8 @@ impl Entering {
 struct Unanswered {
     call: CallId,
     deadline: Nanos,
+    /// Fence and value, in case that the write has to be sent again.
+    numbers: [u64; 2],
 }
 
 impl Layered {
@@ -76,6 +81,7 @@ impl Layered {
             spec,
             wishes: Actions::default(),
             key: Key(0),
+            conflicts: 0,
             state: State::Outside,
         }
     }
@@ -85,6 +91,7 @@ impl Layered {
             // Where it is not idle, the mutex says so.
             State::Outside => {
                 self.key = key;
+                self.conflicts = 0;
                 self.tell_mutex(now, event, out);
             }
             State::Held(..) => panic!("Acquire, but the last grant was not released"),
@@ -97,10 +104,15 @@ impl Layered {
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Held(fence, value) => {
+                self.conflicts = 0;
                 let numbers = [fence.0.get(), value];
                 let call = self.send(Statement::FencedWrite, numbers, out);
                 let deadline = self.guard(now, out);
-                self.state = State::Writing(Unanswered { call, deadline });
+                self.state = State::Writing(Unanswered {
+                    call,
+                    deadline,
+                    numbers,
+                });
             }
             State::Outside | State::Entering(_) | State::Writing(_) | State::Leaving(_) => {
                 panic!("Release, but nothing is held")
@@ -122,7 +134,7 @@ impl Layered {
     fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
         match self.state {
             State::Entering(entering) if entering.awaits(call) => self.entering(now, entering, call, reply, out),
-            State::Writing(writing) if writing.call == call => self.written(now, reply, out),
+            State::Writing(writing) if writing.call == call => self.written(now, writing, reply, out),
             // One of the mutex, or of an earlier attempt: the mutex knows its own.
             State::Outside | State::Entering(_) | State::Held(..) | State::Writing(_) | State::Leaving(_) => {
                 self.tell_mutex(now, Event::Replied { call, reply }, out);
@@ -225,5 +237,9 @@ impl LockMachine for Layered {
 
     fn attempts(&self) -> u32 {
         self.mutex.attempts()
+    }
+
+    fn conflicts(&self) -> u32 {
+        self.conflicts
     }
 }

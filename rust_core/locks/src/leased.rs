@@ -105,6 +105,7 @@ impl<R: Recipe> Leased<R> {
     }
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
+        self.backoff.forget_conflicts();
         match self.state {
             State::Held(grant) => self.give_back(now, grant.claim, Why::Release, out),
             State::Idle | State::Asking(..) | State::Withdrawing(..) | State::Pausing(..) | State::GivingBack(..) => {
@@ -120,7 +121,7 @@ impl<R: Recipe> Leased<R> {
             // The answer says whether there is anything to give back; the wake point asked for at the send still
             // bounds the wait for it.
             State::Asking(asking, step) => self.state = State::Withdrawing(asking, step),
-            State::Held(grant) => self.give_back(now, grant.claim, Why::Release, out),
+            State::Held(_) => self.release(now, out),
             State::GivingBack(back, form, Why::TooLate) => self.state = State::GivingBack(back, form, Why::Cancel),
             // On its way already, or cancelled already; the one settlement to come answers both requests.
             State::GivingBack(_, _, Why::Release | Why::Cancel) | State::Withdrawing(..) => {}
@@ -134,7 +135,7 @@ impl<R: Recipe> Leased<R> {
                 self.withdrawn(now, asking.claim, step, reply, out);
             }
             State::GivingBack(back, form, why) if back.call == call => {
-                self.given_back(now, back.claim, form, why, reply, out);
+                self.given_back(now, back, form, why, reply, out);
             }
             // An answer to a call that was given up. It says how things stood then, not whether we hold anything now,
             // and whatever it may have taken has been asked back.
@@ -239,6 +240,9 @@ impl<R: Recipe> Leased<R> {
         match (source.filter(|_| unknown_script), Effect::of(kind)) {
             (Some(source), _) => self.ask(claim, source, now, Step::Take(ScriptForm::Source), out),
             (None, Effect::Nothing) if self.recipe.refuses_by(kind) => {
+                if kind.is_conflict() {
+                    self.backoff.conflict();
+                }
                 let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
                 self.go_on(claim, next, out);
             }
@@ -285,11 +289,26 @@ impl<R: Recipe> Leased<R> {
         self.state = State::GivingBack(Unanswered { claim, call, sent }, form, why);
     }
 
-    fn given_back(&mut self, now: Nanos, claim: Claim, form: ScriptForm, why: Why, reply: Reply, out: &mut Actions) {
+    fn given_back(
+        &mut self,
+        now: Nanos,
+        back: Unanswered,
+        form: ScriptForm,
+        why: Why,
+        reply: Reply,
+        out: &mut Actions,
+    ) {
+        let claim = back.claim;
         if let Reply::Error(kind) = reply {
             return match (kind, form, self.recipe.give_back(claim).as_source()) {
                 (ErrorKind::NoScript, ScriptForm::Sha, Some(source)) => {
                     self.send_back(now, claim, source, ScriptForm::Source, why, out);
+                }
+                (kind, ..) if self.recipe.is_given_back_again(kind) => {
+                    self.backoff.conflict();
+                    // What bounds the wait for the first answer bounds all of it.
+                    let call = self.send(self.recipe.give_back(claim), out);
+                    self.state = State::GivingBack(Unanswered { call, ..back }, form, why);
                 }
                 // The lock, if it is still there, frees itself within one lease.
                 (kind, ScriptForm::Sha | ScriptForm::Source, _) => self.settle(Outcome::Failed(kind), out),
@@ -367,5 +386,9 @@ impl<R: Recipe> LockMachine for Leased<R> {
 
     fn attempts(&self) -> u32 {
         self.backoff.attempts()
+    }
+
+    fn conflicts(&self) -> u32 {
+        self.backoff.conflicts()
     }
 }

@@ -78,6 +78,6 @@ pub use redisson::{Children, RedissonRules};
 pub use reentrant::Count;
 pub use script::{Companion, Script};
 pub use spec::Spec;
-pub use statement::{Opens, Parameter, Statement};
+pub use statement::{OnConflict, Opens, Parameter, Statement};
 pub use strategy::Strategy;
 pub use time::{Millis, Nanos};

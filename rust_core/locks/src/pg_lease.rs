@@ -10,7 +10,8 @@
 //!                   Pausing
 //! ```
 //! The states are those of `Leased`, which tells the rest. Promises what it does, on the clock of the database: exclusion
-//! while nobody outlives the lease, and fences that grow with every grant. A row is never deleted, so its fence never goes
+//! while nobody outlives the lease, and fences that grow with every grant. A release that meets another transaction is sent
+//! again until the reply timeout has passed. A row is never deleted, so its fence never goes
 //! back.
 
 use std::num::NonZeroU64;
@@ -44,6 +45,12 @@ impl Recipe for PgLease {
     /// The statement waits for others that write the row at this moment. Where the server lets it wait no longer, or, at
     /// a level of isolation that is not the usual one, not win, one of them has the row.
     fn refuses_by(&self, kind: ErrorKind) -> bool {
+        is_conflict(kind)
+    }
+
+    /// Whoever tries to take the row reads it, which is enough to fail at the stricter levels of isolation. Left as it is,
+    /// the row would stay taken until its lease ends.
+    fn is_given_back_again(&self, kind: ErrorKind) -> bool {
         is_conflict(kind)
     }
 

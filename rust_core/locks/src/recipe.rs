@@ -50,6 +50,12 @@ pub(crate) trait Recipe {
         }
     }
 
+    /// Whether this error, which shows that nothing was given back, says no more than that another was in the way: then
+    /// the command is sent again, as long as its answer is waited for.
+    fn is_given_back_again(&self, _kind: ErrorKind) -> bool {
+        false
+    }
+
     /// What takes away the trace that a refused attempt left, once no other follows; most leave none.
     fn forget(&self, _claim: Claim) -> Option<Command> {
         None

@@ -155,6 +155,8 @@ impl<L: InSession> BySession<L> {
     }
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
+        // A release is a request of its own.
+        self.conflicts = 0;
         match self.state {
             State::Held => self.give_back(now, out),
             // It ended with the session, and what is said to the next one concerns nobody.

@@ -64,6 +64,56 @@ impl Statement {
     }
 }
 
+/// What follows when a statement meets another transaction: a serialization failure (40001), a deadlock (40P01), or a lock
+/// for which it may not wait, or not so long (55P03). The server has undone what the statement did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// The attempt is over. The retry policy says whether another one follows.
+    NextAttempt,
+    /// The same statement is sent again at once, until the reply timeout has passed since it was first sent.
+    SentAgain,
+    /// The transaction is over, and with it the lock: nothing is left to be done.
+    EndsTheLock,
+    /// It touches no row and waits for no lock. Should it fail all the same, the session is closed.
+    NotExpected,
+}
+
+impl Statement {
+    /// Of each statement, in whatever lock it is used.
+    pub const fn on_conflict(self) -> OnConflict {
+        match self {
+            Self::AdvisoryLock
+            | Self::AdvisoryLockShared
+            | Self::AdvisoryTry
+            | Self::AdvisoryTryShared
+            | Self::TransactionLock
+            | Self::TransactionLockShared
+            | Self::TransactionTry
+            | Self::TransactionTryShared
+            | Self::RowLock
+            | Self::RowLockAlso
+            | Self::RowLockShared
+            | Self::RowLockSharedAlso
+            | Self::RowNowait
+            | Self::RowNowaitAlso
+            | Self::RowNowaitShared
+            | Self::RowNowaitSharedAlso
+            | Self::RowSkip
+            | Self::RowSkipAlso
+            | Self::RowSkipShared
+            | Self::RowSkipSharedAlso
+            | Self::LeaseTake
+            | Self::VersionRead
+            | Self::VersionWrite
+            | Self::SerializableRead
+            | Self::SerializableWrite => OnConflict::NextAttempt,
+            Self::LeaseGiveBack | Self::FenceTake | Self::ValueRead | Self::FencedWrite => OnConflict::SentAgain,
+            Self::Commit => OnConflict::EndsTheLock,
+            Self::AdvisoryUnlock | Self::AdvisoryUnlockShared | Self::Rollback => OnConflict::NotExpected,
+        }
+    }
+}
+
 /// What a parameter of a statement stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Parameter {

@@ -27,6 +27,7 @@ pub(crate) struct TrialResult {
     clients: Py<PyDict>,
     violations: Py<PyList>,
     finding: Option<String>,
+    errors: Py<PyList>,
 }
 
 #[pyclass(frozen, get_all, module = "pybench._core")]
@@ -63,6 +64,7 @@ impl TrialResult {
             histograms: histograms(py, &measured)?.unbind(),
             violations: violations(py, &measured)?.unbind(),
             finding: measured.report.first_finding.clone(),
+            errors: errors(py, &measured)?.unbind(),
             timeline: columns(
                 py,
                 [
@@ -133,6 +135,21 @@ fn histograms<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, 
         Py::new(py, row)
     });
     PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn errors<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for reply in &measured.errors {
+        let dict = PyDict::new(py);
+        dict.set_item("phase", reply.phase.name())?;
+        dict.set_item("code", &reply.code)?;
+        dict.set_item("server", reply.server)?;
+        dict.set_item("count", reply.count)?;
+        dict.set_item("warmup", reply.warmup)?;
+        dict.set_item("first", &reply.first)?;
+        list.append(dict)?;
+    }
+    Ok(list)
 }
 
 fn columns<const N: usize>(py: Python<'_>, columns: [(&str, Vec<u64>); N]) -> PyResult<Py<PyDict>> {

@@ -229,8 +229,14 @@ fn distribution(length: &Bound<'_, PyDict>) -> PyResult<Distribution> {
             low: nanos(length, "low_ns")?,
             high: nanos(length, "high_ns")?,
         }),
+        "quantiles" => Ok(Distribution::Quantiles {
+            points: field::<Vec<(f64, u64)>>(length, "points")?
+                .into_iter()
+                .map(|(deviate, ns)| (deviate, Nanos(ns)))
+                .collect(),
+        }),
         _ => Err(PyValueError::new_err(
-            "a length must be of kind fixed, exp, lognormal or uniform",
+            "a length must be of kind fixed, exp, lognormal, uniform or quantiles",
         )),
     }
 }

@@ -6,6 +6,8 @@ use crate::Frame;
 
 /// The most characters of an error that are shown.
 const MAX_TEXT: usize = 200;
+/// The most characters of a code.
+const MAX_CODE: usize = 32;
 
 /// What servers before Redis 7 put before the error of a command that a script called.
 const IN_SCRIPT: &[u8] = b"ERR Error running script";
@@ -34,7 +36,29 @@ fn kind_of_code(code: &[u8]) -> Option<ErrorKind> {
     })
 }
 
-/// The text of an error reply, for people: at most 200 characters, control characters and broken UTF-8 replaced.
+/// The code of an error reply: its first word, or, of an error that a script met, the code of that. At most 32 characters.
+/// `None` when the frame is no error.
+pub fn error_code(frame: &Frame<'_>) -> Option<String> {
+    let (Frame::Error(line) | Frame::BulkError(line)) = frame else {
+        return None;
+    };
+    let mut words = line.split(|&byte| byte == b' ');
+    let known = |word: &&[u8]| kind_of_code(word).is_some();
+    let inner = || {
+        let bare = line
+            .split(|&byte| byte == b' ')
+            .map(|word| word.strip_prefix(b"-").unwrap_or(word));
+        bare.into_iter().find(known)
+    };
+    let code = line
+        .starts_with(IN_SCRIPT)
+        .then(inner)
+        .flatten()
+        .or_else(|| words.next())?;
+    Some(printable(code).chars().take(MAX_CODE).collect())
+}
+
+/// The text of an error reply, for people: at most 200 characters, control characters escaped, broken UTF-8 replaced.
 /// `None` when the frame is no error.
 pub fn error_text(frame: &Frame<'_>) -> Option<String> {
     let (Frame::Error(line) | Frame::BulkError(line)) = frame else {
@@ -43,20 +67,27 @@ pub fn error_text(frame: &Frame<'_>) -> Option<String> {
     Some(printable(line))
 }
 
-/// At most 200 characters of a text, control characters and broken UTF-8 replaced.
+/// At most 200 characters of a text, control characters escaped, broken UTF-8 replaced.
 pub(crate) fn printable(text: &[u8]) -> String {
     // A character has at most four bytes: the rest of a long error is not even looked at.
     let text = &text[..text.len().min(MAX_TEXT * 4)];
-    let shown = |char: char| {
-        if char.is_control() {
-            char::REPLACEMENT_CHARACTER
+    let mut shown = String::new();
+    let mut length = 0;
+    for char in String::from_utf8_lossy(text).chars() {
+        // No escape is cut in two.
+        length += if char.is_control() {
+            char.escape_default().count()
         } else {
-            char
+            1
+        };
+        if length > MAX_TEXT {
+            break;
         }
-    };
-    String::from_utf8_lossy(text)
-        .chars()
-        .take(MAX_TEXT)
-        .map(shown)
-        .collect()
+        if char.is_control() {
+            shown.extend(char.escape_default());
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
 }

@@ -25,7 +25,7 @@ mod scripts;
 mod template;
 
 pub use encode::{CompareAndDelete, Encoder};
-pub use errors::{error_kind, error_text};
+pub use errors::{error_code, error_kind, error_text};
 pub use frame::{Children, Frame};
 pub use login::{Greeting, GreetingStep, Login, Protocol, greeting};
 pub use malformed::{Excerpt, Malformed};

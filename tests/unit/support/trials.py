@@ -93,6 +93,7 @@ class FakeResult:
     )
     violations: list[Any] = field(default_factory=list)
     finding: str | None = None
+    errors: list[Any] = field(default_factory=list)
 
 
 def violation(**fields: object) -> dict[str, Any]:

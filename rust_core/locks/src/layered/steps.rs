@@ -4,7 +4,7 @@ use crate::pg_lease::fence;
 use crate::session::kind_of;
 use crate::{Actions, CallId, ErrorKind, Lasts, Nanos, Outcome, Reply, ServerId, Statement};
 
-use super::{Entering, Layered, State};
+use super::{Entering, Layered, State, Unanswered};
 use crate::Event;
 
 /// The first server has the mutex.
@@ -36,6 +36,7 @@ impl Layered {
     ) {
         let count = match reply {
             Reply::Int(count) => count,
+            Reply::Error(kind) if kind.is_contention() => return self.enter_again(entering, call, out),
             // Without a row, too: the key has none.
             Reply::Ok
             | Reply::Nil
@@ -62,6 +63,18 @@ impl Layered {
         }
     }
 
+    /// What met another transaction was undone. What bounds the wait for the first answer bounds all of it.
+    fn enter_again(&mut self, mut entering: Entering, call: CallId, out: &mut Actions) {
+        self.conflicts = self.conflicts.saturating_add(1);
+        if call == entering.fence_call {
+            entering.fence_call = self.send(Statement::FenceTake, [0, 0], out);
+        }
+        // What was read before the fence was taken may be old by now: the value is read behind it, in any case.
+        entering.value_call = self.send(Statement::ValueRead, [0, 0], out);
+        entering.value = None;
+        self.state = State::Entering(entering);
+    }
+
     fn entered(&mut self, now: Nanos, entering: Entering, out: &mut Actions) {
         let (Some(fence), Some(value)) = (entering.fence, entering.value) else {
             self.state = State::Entering(entering);
@@ -80,8 +93,14 @@ impl Layered {
         }
     }
 
-    pub(super) fn written(&mut self, now: Nanos, reply: Reply, out: &mut Actions) {
+    pub(super) fn written(&mut self, now: Nanos, writing: Unanswered, reply: Reply, out: &mut Actions) {
         let outcome = match reply {
+            Reply::Error(kind) if kind.is_contention() => {
+                self.conflicts = self.conflicts.saturating_add(1);
+                let call = self.send(Statement::FencedWrite, writing.numbers, out);
+                self.state = State::Writing(Unanswered { call, ..writing });
+                return;
+            }
             // The id of the row, whatever it is.
             Reply::Int(_) => Outcome::Released,
             Reply::Nil => Outcome::Expired,

@@ -3,7 +3,7 @@
 use crate::backoff::Next;
 use crate::calls::SERVER;
 use crate::recipe::{Answer, Was};
-use crate::{Actions, CallId, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, Statement};
+use crate::{Actions, CallId, ErrorKind, Key, Lane, Lasts, Nanos, OnConflict, Outcome, Refusal, Reply, Statement};
 
 use super::{Asking, BySession, InSession, State, Then, Unanswered};
 
@@ -135,6 +135,13 @@ impl<L: InSession> BySession<L> {
     }
 
     pub(super) fn given_back(&mut self, reply: Reply, out: &mut Actions) {
+        if let Reply::Error(kind) = reply
+            && kind.is_conflict()
+            && self.lock.give_back(self.mode).on_conflict() == OnConflict::EndsTheLock
+        {
+            self.conflicts = self.conflicts.saturating_add(1);
+            return self.settle(Outcome::Released, out);
+        }
         match self.lock.given_back(reply) {
             Some(Was::Ours) => self.settle(Outcome::Released, out),
             Some(Was::NotOurs) => self.settle(Outcome::Expired, out),

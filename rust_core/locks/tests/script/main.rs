@@ -3,6 +3,7 @@
 //! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
 
 mod catalogue;
+mod conflicts;
 mod every_lock;
 mod fair;
 mod fair_queue;

@@ -182,3 +182,36 @@ fn a_cancel_waits_for_the_answer_and_a_lost_session_of_others_does_not_end_a_lea
         .expect(Outcome::Released);
     held().disconnect().expect_nothing().lose("take").expect_nothing();
 }
+
+#[test]
+fn a_release_that_met_another_transaction_is_sent_again_until_its_answer_is_waited_for_no_longer() {
+    for kind in [
+        ErrorKind::Serialization,
+        ErrorKind::Deadlock,
+        ErrorKind::LockNotAvailable,
+        ErrorKind::Canceled,
+    ] {
+        held()
+            .at(50)
+            .release()
+            .expect_row_back("back", "take")
+            .at(60)
+            .error("back", kind)
+            .expect_unguarded_row_back("again", "take")
+            .at(70)
+            .error("again", kind)
+            .expect_unguarded_row_back("third", "take")
+            .reply("third", ROW)
+            .expect(Outcome::Released);
+        // The point that was asked for at the first send bounds them all.
+        held()
+            .at(50)
+            .release()
+            .expect_row_back("back", "take")
+            .at(900)
+            .error("back", kind)
+            .expect_unguarded_row_back("again", "take")
+            .sleep()
+            .expect(Outcome::Unknown);
+    }
+}

@@ -40,11 +40,13 @@ pub enum Broken {
 }
 
 /// The answer that is under way in one session.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Answers {
     /// What the statement has answered so far.
     result: Option<Reply>,
     error: Option<ErrorKind>,
+    /// The error in words, until somebody takes it; none of a conflict, for those are many.
+    refusal: Option<Box<Refusal>>,
 }
 
 impl Answers {
@@ -69,6 +71,12 @@ impl Answers {
         Ok((used, None))
     }
 
+    /// The words of the error that the last reply was.
+    #[inline]
+    pub fn take_refusal(&mut self) -> Option<Box<Refusal>> {
+        self.refusal.take()
+    }
+
     #[inline]
     fn hear(&mut self, message: Message<'_>, here: &[u8], block: Option<Block>) -> Result<Option<Reply>, Broken> {
         let Some(block) = block else {
@@ -87,16 +95,36 @@ impl Answers {
                 if fields.is_fatal {
                     return Err(Broken::Ended(fields.in_words()));
                 }
-                self.error.get_or_insert(fields.kind());
+                self.refused(&fields);
             }
             tags::READY_FOR_QUERY_TAG if matches!(message.body, [b'I' | b'T' | b'E']) => {
-                let Self { result, error } = std::mem::take(self);
+                let (result, error) = (self.result.take(), self.error.take());
                 return Ok(Some(error.map_or(result.unwrap_or(Reply::Ok), Reply::Error)));
             }
             tags::READY_FOR_QUERY_TAG => return Err(bad("the state of a session", here).into()),
             _ => return Err(out_of_place(here).into()),
         }
         Ok(None)
+    }
+
+    /// The first error of a block is the reply; what follows comes of it.
+    #[cold]
+    fn refused(&mut self, fields: &Fields<'_>) {
+        if self.error.is_none() {
+            self.error = Some(fields.kind());
+            self.refusal = (!fields.kind().is_contention()).then(|| Box::new(fields.in_words()));
+        }
+    }
+
+    #[cold]
+    fn rolled_back(&mut self) {
+        if self.error.is_none() {
+            self.error = Some(ErrorKind::InFailedTransaction);
+            self.refusal = Some(Box::new(Refusal {
+                text: "COMMIT was answered with ROLLBACK: the transaction had failed before".to_owned(),
+                code: *b"25P02",
+            }));
+        }
     }
 
     /// A statement of the block was carried out.
@@ -107,7 +135,7 @@ impl Answers {
             b"ROLLBACK\0" => {
                 // The transaction had failed before, and its end was carried out all the same.
                 if block == Block::Commits {
-                    self.error.get_or_insert(ErrorKind::InFailedTransaction);
+                    self.rolled_back();
                 }
             }
             _ => {

@@ -1,0 +1,105 @@
+"""The error replies of a run: what servers refused, in which phase of a grant, in the server's own words.
+
+Promises: the warm-up and the end of each trial are counted, too; a record without such a column has none to tell.
+Does not do: deciding what follows from an error reply; a conflict with another transaction is none (see `conflicts`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pybench.numbers import format_exact
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pybench._core import ErrorReply
+
+COLUMN = "error_replies"
+COUNT_COLUMN = "error_reply_count"
+
+_CALLS = {"acquire": "acquire call", "renew": "renewal call", "release": "release call", "other": "other call"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Error replies of one code that one server gave to one strategy in one phase, over all trials that were read."""
+
+    strategy: str
+    server: str
+    """The server's label, with its number where the lock has several."""
+    phase: str
+    """`acquire`, `renew`, `release` or `other`."""
+    code: str
+    """The first word of a Redis error, or the SQLSTATE of a Postgres error."""
+    count: int
+    in_warmup: int
+    first: str
+    """The text of the first such reply."""
+    cells: frozenset[str]
+
+    @property
+    def sentence(self) -> str:
+        """Such as `mutex: redis 7.0.15 refused 93 release calls: "NOPERM User u has no permissions ..."`."""
+        calls = f"{format_exact(self.count)} {_CALLS.get(self.phase, 'call')}{'' if self.count == 1 else 's'}"
+        warmup = f" ({format_exact(self.in_warmup)} of them before the window)" if self.in_warmup else ""
+        return f'{self.strategy}: {self.server} refused {calls}{warmup}: "{self.first}"'
+
+
+def encode(rows: Iterable[ErrorReply], servers: Sequence[str]) -> str:
+    """The column's text: what the core counted, each with the label of its server."""
+    named = [{**row, "server_label": _label(servers, row["server"])} for row in rows]
+    return json.dumps(named, sort_keys=True)
+
+
+def decode(text: object) -> list[dict[str, Any]]:
+    """The rows of one trial; none of a record that has no such column."""
+    if not isinstance(text, str):
+        return []
+    rows: list[dict[str, Any]] = json.loads(text)
+    return rows
+
+
+def refusals(trials: pd.DataFrame) -> list[Refusal]:
+    """All that were counted in `trials`, the most frequent first."""
+    if COLUMN not in trials.columns:
+        return []
+    found: dict[tuple[str, ...], Refusal] = {}
+    for cell, strategy, text in zip(trials["cell"], trials["strategy"], trials[COLUMN], strict=True):
+        for row in decode(text):
+            one = _refusal(cell, strategy, row)
+            key = (one.strategy, one.server, one.phase, one.code)
+            before = found.get(key)
+            found[key] = one if before is None else _sum(before, one)
+    return sorted(found.values(), key=lambda refusal: -refusal.count)
+
+
+def _refusal(cell: str, strategy: str, row: Mapping[str, Any]) -> Refusal:
+    return Refusal(
+        strategy=strategy,
+        server=row["server_label"],
+        phase=row["phase"],
+        code=row["code"],
+        count=row["count"],
+        in_warmup=row["warmup"],
+        first=row["first"],
+        cells=frozenset({cell}),
+    )
+
+
+def _sum(earlier: Refusal, later: Refusal) -> Refusal:
+    return replace(
+        earlier,
+        count=earlier.count + later.count,
+        in_warmup=earlier.in_warmup + later.in_warmup,
+        cells=earlier.cells | later.cells,
+    )
+
+
+def _label(servers: Sequence[str], number: int) -> str:
+    if not 0 <= number < len(servers):
+        return f"server {number + 1}"
+    return servers[number] if len(servers) == 1 else f"{servers[number]} (server {number + 1})"
