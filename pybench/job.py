@@ -271,6 +271,7 @@ def _folder(
         servers=described,
         placement=placement.manifest(),
         command=job.command,
+        secrets=job.matrix.secrets,
     )
     folder = RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)
     begun.append(folder)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pybench.errors import InputError
+from pybench.masking import masked_word
 
 _CALL = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 _NAMED = re.compile(r"(?P<key>[A-Za-z]\w*(?:\.\d+)?)\s*=\s*(?P<value>.*)", re.DOTALL)
@@ -109,7 +110,8 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """`text` on one line, without what a terminal would obey, and not longer than a message can bear."""
+    """`text` on one line, without passwords and what a terminal would obey, and not longer than a message can bear."""
+    text = masked_word(text)
     start = text[: 4 * _SHOWN_CHARACTERS]
     line = " ".join(start.split())
     whole = len(start) == len(text) and len(line) <= _SHOWN_CHARACTERS

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pybench.errors import InputError, RecordError
+from pybench.masking import MASK, is_masked
 from pybench.numbers import plural
 from pybench.strategies import ServerKind
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pybench.placement import Placement
     from pybench.plan import Plan
     from pybench.records import RunFolder
-
-_MASK = ":***@"
 
 HINT = "start a new run: what was measured apart cannot be ranked together"
 
@@ -53,7 +52,7 @@ def matrix_of(folder: RunFolder, addresses: Mapping[str, Sequence[str]]) -> Matr
     again = command(folder.manifest, str(folder.path))
     for kind in ServerKind:
         urls = list(addresses.get(kind, ()))
-        masked = [url for url in given_servers(folder.manifest, kind) if _MASK in url]
+        masked = [url for url in given_servers(folder.manifest, kind) if is_masked(url)]
         if masked and not urls:
             raise InputError(f"the password of {masked[0]} is not in the record", hint=again)
         if urls:
@@ -97,8 +96,8 @@ def command(manifest: Mapping[str, Any], folder: str) -> str:
     again: list[str] = []
     for kind in ServerKind:
         given = list(_given(manifest, kind).values())
-        if len(given) == 1 and any(_MASK in url for url in given[0]):
-            again += [f"--{kind} {url.replace(_MASK, ':PASSWORD@')}" for url in given[0]]
+        if len(given) == 1 and any(is_masked(url) for url in given[0]):
+            again += [f"--{kind} {url.replace(MASK, 'PASSWORD')}" for url in given[0]]
     return " ".join(["pybench run --resume", quote(folder), *again])
 
 

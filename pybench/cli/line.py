@@ -31,9 +31,10 @@ def answer(arguments: list[str]) -> int:
     except Done as done:
         return done.exit_code
     except PybenchError as error:
-        return _refuse(error.message, hint=error.hint, code=error.exit)
+        hint = None if error.hint is None else _without_secrets(error.hint, arguments)
+        return _refuse(_without_secrets(error.message, arguments), hint=hint, code=error.exit)
     except TyperException as error:
-        message = error.format_message()
+        message = _without_secrets(error.format_message(), arguments)
         return _refuse(f"{message[:1].lower()}{message[1:].removesuffix('.')}", hint=_help_of(error))
     except KeyboardInterrupt:
         return interrupted()
@@ -59,18 +60,33 @@ def _help_of(error: Exception) -> str:
     return f"{context.command_path if context else 'pybench'} --help"
 
 
+def _without_secrets(text: str, arguments: list[str]) -> str:
+    """What is said of a command line: an address may stand where a file or another option was meant."""
+    import os
+
+    from pybench.masking import masked_word, secrets_of, without
+    from pybench.strategies import ServerKind
+
+    addresses = [*arguments, *filter(None, (os.environ.get(kind.variable) for kind in ServerKind))]
+    for address in addresses:
+        if (masked := masked_word(address)) != address:
+            text = text.replace(address, masked)
+    return without(text, frozenset().union(*map(secrets_of, addresses)))
+
+
 def _our_fault(arguments: list[str]) -> int:
     import platform
     import shlex
     import traceback
 
     from pybench.cli.output import versions
-    from pybench.servers.endpoint import without_password
+    from pybench.masking import masked_word
 
-    traceback.print_exc()
+    command = shlex.join(["pybench", *map(masked_word, arguments)])
     print(
-        "\nThis is a fault of pybench, not of your input. Please report it with the lines above and these:\n"
-        f"  command: {shlex.join(['pybench', *map(without_password, arguments)])}\n"
+        f"{_without_secrets(traceback.format_exc(), arguments)}\n"
+        "This is a fault of pybench, not of your input. Please report it with the lines above and these:\n"
+        f"  command: {command}\n"
         f"  {versions()}, Python {platform.python_version()}, {platform.platform()}",
         file=sys.stderr,
     )

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, PrivateAttr, SecretStr, WithJsonSchema
 
 from pybench.errors import InputError
+from pybench.masking import is_masked, masked_url, secrets_of
 from pybench.matrix.reading import reads
 from pybench.notation import BadValue, parse_choice, shown
 from pybench.strategies import ServerKind
@@ -29,7 +30,6 @@ _SCHEMES = {
 _URL_SCHEMA = {"type": "string", "pattern": f"^\\s*(({'|'.join(_SCHEMES)})://|\\$\\{{)"}
 
 _FORMS = "say redis://HOST:PORT or postgresql://HOST/DATABASE"
-_MASK = ":***@"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _KINDS_LATER = {"cluster": "Cluster", "sentinel": "Sentinel"}
 _NAMES_OF_POSTGRES = ("postgres", "postgresql", "pg")
@@ -52,7 +52,7 @@ def parse_url(value: object) -> SecretStr:
     """The address of a Redis or Postgres server, kept as written. Raises BadValue, which does not tell its password."""
     if not isinstance(value, str):
         raise BadValue(f"{shown(value)} is not an address", hint=_FORMS)
-    if _MASK in value:
+    if is_masked(value):
         raise BadValue("the password of this address was not kept", hint="give it again, or write it as ${NAME}")
     address = _filled(value.strip())
     try:
@@ -65,7 +65,7 @@ def parse_url(value: object) -> SecretStr:
             from pybench.servers.endpoint import LATER, Endpoint, scheme_of
 
             if kind_of(address) is None and scheme_of(address) not in LATER:
-                raise BadValue(f"{shown(shown_address(value.strip()))} is not an address", hint=_FORMS)
+                raise BadValue(f"{shown(masked_url(value.strip()))} is not an address", hint=_FORMS)
             Endpoint.parse(address)
     except InputError as error:
         raise BadValue(error.message, hint=error.hint) from None
@@ -76,7 +76,7 @@ def require_kind(url: str, kind: ServerKind) -> None:
     """Raise BadValue, which names what takes `url`, where its scheme says that its server is not of `kind`."""
     said = kind_of(url)
     if said not in (None, kind):
-        message = f"{shown_address(url)} is not the address of a {kind.label} server"
+        message = f"{masked_url(url)} is not the address of a {kind.label} server"
         raise BadValue(message, hint=f"--{said} takes it, as does {said.variable}")
 
 
@@ -90,7 +90,7 @@ def parse_urls(value: object) -> tuple[SecretStr, ...]:
     urls = tuple(parse_url(one) for one in values)
     for index, url in enumerate(urls):
         if url in urls[:index]:
-            told = shown(shown_address(url.get_secret_value()))
+            told = shown(masked_url(url.get_secret_value()))
             raise BadValue(f"{told} is given twice", hint="locks of several servers need each on its own")
     if len(urls) > 1 and any(kind_of(_filled(url.get_secret_value())) is ServerKind.POSTGRES for url in urls):
         hint = "no lock takes several databases, and none mixes kinds: name each under backends"
@@ -198,7 +198,12 @@ class Backend(BaseModel):
     @property
     def shown_urls(self) -> tuple[str, ...]:
         """The addresses as written, their passwords masked: fit for screens and records."""
-        return tuple(shown_address(url.get_secret_value()) for url in self._written)
+        return tuple(masked_url(url.get_secret_value()) for url in self._written)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The passwords of its addresses, in each form in which other text may repeat them."""
+        return frozenset().union(*(secrets_of(url.get_secret_value()) for url in (*self._written, *self.urls)))
 
     @property
     def _written(self) -> tuple[SecretStr, ...]:
@@ -238,13 +243,3 @@ def _filled(text: str) -> str:
         return os.environ[match[1]]
 
     return _VARIABLE.sub(value, text)
-
-
-def shown_address(url: str) -> str:
-    """The address as written: a password that is one `${NAME}` is no secret and stays."""
-    from pybench.servers.endpoint import without_password
-
-    password = re.search(r"://[^:@/]*:(.*)@", url)
-    if password and _VARIABLE.fullmatch(password[1]):
-        return url
-    return without_password(url)

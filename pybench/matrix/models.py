@@ -234,6 +234,11 @@ class Matrix(BaseModel):
         self.__dict__["backends"] = kept or self.backends
         return problems
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The passwords of its addresses, in each form in which other text may repeat them."""
+        return frozenset().union(*(backend.secrets for backend in self.backends.values()))
+
     def to_dict(self) -> dict[str, Any]:
         """The matrix in canonical text, passwords masked; `matrix_from_mapping` reads it back to an equal matrix."""
 

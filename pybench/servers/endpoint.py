@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from redis.connection import parse_url
 
 from pybench.errors import InputError
+from pybench.masking import masked_url, unknown_option
 
 DEFAULT_PORT: Final = 6379
 
@@ -52,7 +53,7 @@ class Endpoint:
     def parse(cls, url: str | SecretStr) -> Endpoint:
         """Read a URL. Raises InputError that names it without its password."""
         text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
-        shown = without_password(text) or EMPTY
+        shown = masked_url(text) or EMPTY
         scheme = scheme_of(text)
         if scheme in LATER:
             raise InputError(f"{shown}: {LATER[scheme]} comes in a later step", hint=f"for now give {_FORMS}")
@@ -100,17 +101,6 @@ def scheme_of(url: str) -> str:
     return url.partition("://")[0].lower() if "://" in url else ""
 
 
-def without_password(url: str) -> str:
-    """A URL as it may be shown, however malformed: all between the user's name and the last @ is masked."""
-    url = re.sub(r"(?i)(password=)[^&#]*", r"\1***", url)
-    scheme, found, rest = url.rpartition("://") if "://" in url else ("", "", url)
-    user, at, place = rest.rpartition("@")
-    if not at:
-        return url
-    name, colon, _ = user.partition(":")
-    return f"{scheme}{found}{name}{':***' if colon else ''}@{place}"
-
-
 class _Dropped(ValueError):
     """Something in a URL that the parser would pass over in silence, or that would end the URL where it is quoted."""
 
@@ -122,9 +112,8 @@ def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
     if "@" in parts.query:
         raise _Dropped("it holds an unescaped '?'")
     query = parse_qs(parts.query, keep_blank_values=True)
-    unknown = sorted(set(query) - _UNDERSTOOD[scheme])
-    if unknown:
-        raise _Dropped(f"unknown option {unknown[0]!r}")
+    if unknown := unknown_option(parts.query, _UNDERSTOOD[scheme]):
+        raise _Dropped(unknown)
     if parts.fragment:
         raise _Dropped("it holds an unescaped '#'")
     db = query.get("db", [""])[-1]

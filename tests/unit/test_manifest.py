@@ -5,41 +5,11 @@ import os
 import platform
 import subprocess
 
-import pytest
 from support.trials import cell, totals, violation
 
 from pybench.machine import cpu_model, describe_machine, virtualisation
 from pybench.records import build_manifest, control_entry
-from pybench.records.manifest import encode_manifest, masked, working_commit
-
-
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("redis://:s3cret@db:6379/0", "redis://:***@db:6379/0"),
-        ("redis://ann:s3cret@db", "redis://ann:***@db"),
-        ("--redis=rediss://ann:p@ss@db:1", "--redis=rediss://ann:***@db:1"),
-        ("postgresql://ann:pa/ss@db/app", "postgresql://ann:***@db/app"),
-        ("unix://ann:it's@/run/redis.sock", "unix://ann:***@/run/redis.sock"),
-        ("REDIS://ANN:S3CRET@DB", "REDIS://ANN:***@DB"),
-        ("a: redis://u:1@h, b: redis://v:2@i", "a: redis://u:***@h, b: redis://v:***@i"),
-        ("[redis://u:1@h,redis://v:2@i]", "[redis://u:***@h,redis://v:***@i]"),
-        ("redis://db:6379?password=s3cret&db=1", "redis://db:6379?password=***&db=1"),
-        ("redis://db?password=it's&db=1", "redis://db?password=***&db=1"),
-        ("redis://db:6379/0", "redis://db:6379/0"),
-        ("redis://ann@db:6379", "redis://ann@db:6379"),
-        ("hold: 2ms  # see https://example.org/a:b", "hold: 2ms  # see https://example.org/a:b"),
-    ],
-)
-def test_passwords_of_urls_are_masked(text, kept):
-    assert masked(text) == kept
-
-
-@pytest.mark.parametrize("text", ["redis://:${PW}@host", "redis://me:${REDIS_PASSWORD}@db/2"])
-def test_the_name_of_a_variable_is_no_password(text):
-    assert masked(text) == text
-    assert masked(text.replace("}@", "}x@")).endswith(text.partition("@")[2])
-    assert ":***@" in masked(text.replace("}@", "}x@"))
+from pybench.records.manifest import encode_manifest, working_commit
 
 
 def built(**fields: object):

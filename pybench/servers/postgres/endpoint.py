@@ -17,7 +17,8 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
 from pybench.errors import InputError
-from pybench.servers.endpoint import EMPTY, scheme_of, without_password
+from pybench.masking import masked_url
+from pybench.servers.endpoint import EMPTY, scheme_of
 
 DEFAULT_PORT: Final = 5432
 DEFAULT_FOLDER: Final = "/var/run/postgresql"
@@ -47,7 +48,7 @@ class PostgresEndpoint:
     def parse(cls, url: str | SecretStr) -> PostgresEndpoint:
         """Read a URL. Raises InputError that names it without its password."""
         text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
-        shown = without_password(text) or EMPTY
+        shown = masked_url(text) or EMPTY
         scheme = scheme_of(text)
         if scheme not in _SCHEMES:
             hint = "--redis takes it" if scheme in ("redis", "unix") else f"give {_FORMS}"
