@@ -137,7 +137,7 @@ fn rig_of(spec: &TrialSpec) -> Rig {
     let judge = if strategy.is_optimistic() {
         Judge::Deaf
     } else {
-        let rules = trial::rules(&spec(strategy, clients));
+        let rules = trial::rules(spec);
         let bench = Bench::new(clients, 1, rules, Arc::clone(&control));
         Judge::Inline(Box::new(bench))
     };

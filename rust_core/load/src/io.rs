@@ -37,6 +37,9 @@ impl Thread {
                     hung_up = true;
                     // Where that is its release, it is one that leaves now.
                     self.stamp_release(index, now);
+                    if self.shared.strategy.holds_by_session() {
+                        self.judge_each(index, now, |client, _| Judged::HungUp { client });
+                    }
                     self.hang_up(index, now);
                 }
                 Action::Queued => self.judge_each(index, now, |client, _| Judged::Queued { client }),
