@@ -267,6 +267,12 @@ class Trial:
         exception goes on. Raises ConnectError, RuntimeError when run twice or after a fork.
         """
 
+    def planted(self) -> list[tuple[str, bool]]:
+        """Plant faults in a checker like this trial's: of each its kind, and whether the checker found exactly that.
+
+        The last kind of a lock that is judged by belief is "no fault". Asks no server; may be called at any time.
+        """
+
     def stop(self) -> None:
         """End it early, from any thread; `run` then returns what was measured."""
 

@@ -297,7 +297,8 @@ def _outcome(
         error = error or unfinished
         run = _as_saved(folder, error)
     results = thresholds.evaluate(plan.matrix.thresholds, run.summary)
-    codes = {verdicts.run_exit(run.trials, thresholds=results, controls=run.manifest["control"])}
+    controls, probes = run.manifest["control"], run.manifest.get("probes", ())
+    codes = {verdicts.run_exit(run.trials, thresholds=results, controls=controls, probes=probes)}
     if error is not None:
         codes.add(error.exit)
     elif status == "interrupted":

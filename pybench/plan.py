@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench import control
+from pybench import probes as probing
 from pybench.cells import Cell
 from pybench.durations import MS, S
 from pybench.errors import InputError
@@ -162,11 +163,17 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
 
 
 def before_trials_ns(cells: Iterable[Cell]) -> int:
-    """What is measured before the trials of `cells`: a control for each backend, and baselines for each setting."""
+    """What is measured before the trials of `cells`.
+
+    A control for each backend, baselines for each setting, and a probe for each lock.
+    """
+    cells = list(cells)
+    probes = probing.probe_cells(cells)
+    probed = len(probes) * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
     settings = {setting for cell in cells for setting in settings_of(cell)}
     controls = len({backend for backend, _, _ in settings}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
     baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
-    return controls + len(settings) * 2 * baseline
+    return controls + len(settings) * 2 * baseline + probed
 
 
 def _backends(cell: Cell) -> list[str]:

@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from pybench import _core, control
+from pybench import _core, control, probes
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.errors import ServerError
 from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
+from pybench.proving import run_plants, run_probes
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
 from pybench.stage import DatabaseSpent, Side, Spent, clear_killed_runs, clear_run, sides_of, spent_calls, spent_cpu_us
@@ -138,6 +139,9 @@ class Runner:
             self._run_controls({part.group.backend for slot in left for part in parts_of(slot.cell)})
             waiting = {slot.cell.id for slot in left}
             self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
+            unmeasured = [cell for cell in self.plan.cells if cell.id in waiting]
+            run_plants(self.folder, self.watch, unmeasured, self._planted)
+            run_probes(self.folder, self.watch, unmeasured, self._probed)
             for slot in left:
                 self._run_slot(slot)
                 if self.interrupts.asked:
@@ -172,7 +176,7 @@ class Runner:
     def _run_controls(self, backends: Iterable[str]) -> None:
         """One control for each backend; those that an earlier part of the run caught still stand."""
         entries = [entry for entry in self.folder.manifest["control"] if entry["caught"]]
-        for backend in sorted(set(backends) - {entry["backend"] for entry in entries}):
+        for backend in sorted(set(backends) - {entry["backend"] for entry in entries if "kind" not in entry}):
             own = next(one for one in self.plan.cells if on_backend(one, backend))
             server = next(self._on(part)[0] for part in parts_of(own) if part.group.backend == backend)
             cell = control.control_cell(self.plan.cells, backend, self.plan.matrix.backends[backend].kind)
@@ -187,6 +191,15 @@ class Runner:
             self.watch.trial_ends(slot, Finished(None, None, entry["violations"], verdict))
             if not entry["caught"]:
                 self.watch.note(f"{cell.id} was not caught: whatever this run measures, it proves nothing (VOID)")
+
+    def _probed(self, cell: Cell) -> Measured:
+        slot = Slot(0, cell, 0, probes.PROBE_NS / 1e9)
+        return self._measure(slot, self._servers(cell), warmup_ns=0, duration_ns=probes.PROBE_NS)
+
+    def _planted(self, cell: Cell) -> list[tuple[str, bool]]:
+        """What the checker of a trial of `cell` finds of faults that are planted in it. Nothing is sent."""
+        sides = sides_of(cell, self._servers(cell), self.plan.matrix.backends, run_id=self.run_id, trial=0)
+        return self._trial(Slot(0, cell, 0, 0.0), sides, warmup_ns=0, duration_ns=1).planted()
 
     def _run_baselines(self, cells: Iterable[Cell]) -> None:
         """What an idle call and the client cost, once for each setting in which cells run."""
@@ -274,18 +287,7 @@ class Runner:
         self.trials_begun += 1
         backends = self.plan.matrix.backends
         sides = sides_of(slot.cell, servers, backends, run_id=self.run_id, trial=self.trials_begun)
-        trial = _core.Trial(
-            trial_spec(
-                slot.cell,
-                [side.spec() for side in sides],
-                cores=self.placement.drivers,
-                key_prefix=f"pybench:{self.run_id}:{self.trials_begun}:",
-                client_name=f"pybench-{self.run_id}",
-                seed=trial_seed(self.plan.matrix.seed, slot.block),
-                warmup_ns=warmup_ns,
-                duration_ns=duration_ns,
-            )
-        )
+        trial = self._trial(slot, sides, warmup_ns=warmup_ns, duration_ns=duration_ns)
         try:
             for side in sides:
                 side.prepare()
@@ -305,6 +307,27 @@ class Runner:
         _require_steady_clock(jumped_s, slot.cell.ttl_ms)
         self._require_answers(slot, result, sides)
         return Measured(result, started_at, wall_s, spent)
+
+    def _trial(self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int) -> _core.Trial:
+        return _core.Trial(
+            trial_spec(
+                slot.cell,
+                [side.spec() for side in sides],
+                cores=self.placement.drivers,
+                key_prefix=f"pybench:{self.run_id}:{self.trials_begun}:",
+                client_name=f"pybench-{self.run_id}",
+                seed=trial_seed(self.plan.matrix.seed, slot.block),
+                warmup_ns=warmup_ns,
+                duration_ns=duration_ns,
+                least_belief_ns=self._least_belief_ns(slot.cell),
+            )
+        )
+
+    def _least_belief_ns(self, cell: Cell) -> int:
+        """How long a grant of `cell` has to be believed in to prove anything: an idle call, where that is known."""
+        known = all(setting in self.baselines for setting in settings_of(cell))
+        idle_us = self._idle_calls_us(cell) if known else None
+        return 0 if idle_us is None else round(idle_us * 1e3)
 
     def _clear_if_possible(self, sides: Sequence[Side]) -> None:
         """After a failure, or when the user insists on leaving: what is left on a dead server ends with its lease."""

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from pybench import stats
 from pybench.contenders import KEEPS_UP, RESPONSE, offered_rate
+from pybench.evidence import LEAST_CONTENDED
+from pybench.numbers import missing
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
 from pybench.verdicts import Verdict, cell_verdict, safe_rate
 
@@ -52,6 +54,7 @@ def summarise(trials: pd.DataFrame, further_axes: Sequence[str]) -> pd.DataFrame
     counts = ("concurrency", "keys", "trials", *SUMS)
     texts = {*identity, "verdict"} - {*counts}
     types = {name: "int64" if name in counts else "str" if name in texts else "float64" for name in summary.columns}
+    types["judged_by_probe"] = "object"
     return summary.astype(types)
 
 
@@ -106,7 +109,9 @@ def _figures(group: pd.DataFrame) -> dict[str, Any]:
     grants_per_s = stats.median(complete["grants_per_s"])
     interval = stats.median_interval(complete["grants_per_s"])
     sums = {name: int(group[name].sum()) for name in SUMS}
-    bound = stats.bound_per_million(sums["contended_grants"]) if verdict is Verdict.SAFE else None
+    by_probe = _by_probe(group)
+    stands_alone = verdict is Verdict.SAFE and not (by_probe and sums["contended_grants"] < LEAST_CONTENDED)
+    bound = stats.bound_per_million(sums["contended_grants"]) if stands_alone else None
     return {
         "trials": len(complete),
         "grants_per_s": grants_per_s,
@@ -120,4 +125,11 @@ def _figures(group: pd.DataFrame) -> dict[str, Any]:
         "orphan_s": float(group["orphan_s"].sum()),
         "bound_per_million": bound,
         "verdict": verdict.value,
+        "judged_by_probe": by_probe,
     }
+
+
+def _by_probe(group: pd.DataFrame) -> bool | None:
+    """Whether a cell's verdict is that of its lock's probe; None where there was no probe."""
+    known = [bool(value) for value in group["judged_by_probe"] if not missing(value)]
+    return any(known) if known else None

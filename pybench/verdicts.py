@@ -17,10 +17,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pybench import exits
-from pybench.evidence import too_little
+from pybench.evidence import LEAST_CONTENDED, too_little
 from pybench.exits import Exit
 from pybench.lateness import late_cells
-from pybench.numbers import format_ns, plural, significant
+from pybench.numbers import format_ns, missing, plural, significant
 from pybench.stats import bound_per_million
 from pybench.strategies import Exclusion, Judge, Promise
 from pybench.terms import COLUMNS, Terms
@@ -190,14 +190,20 @@ def controls_caught(controls: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def run_exit(
-    trials: pd.DataFrame, *, thresholds: Iterable[ThresholdResult], controls: Iterable[Mapping[str, Any]]
+    trials: pd.DataFrame,
+    *,
+    thresholds: Iterable[ThresholdResult],
+    controls: Iterable[Mapping[str, Any]],
+    probes: Iterable[Mapping[str, Any]] = (),
 ) -> Exit:
-    """The exit code that a run earned by its `trials` (`trials.parquet`) and its `controls` (as the manifest has them).
+    """The exit code that a run earned by its `trials` (`trials.parquet`), its `controls` and its `probes`.
+
+    Those are as the manifest has them.
 
     An undecided cell counts only where its strategy promises exclusion: where it does not, nothing was to be decided.
     """
     codes = set()
-    if trials["promise_broken"].any():
+    if trials["promise_broken"].any() or any(probe["promise_broken"] for probe in probes):
         codes.add(Exit.PROMISE_BROKEN)
     if not controls_caught(controls):
         codes.add(Exit.CONTROL_NOT_CAUGHT)
@@ -229,10 +235,24 @@ def cell_verdict(trials: pd.DataFrame) -> Verdict:
 def judge_cell(trials: pd.DataFrame, *, control_caught: bool) -> Judgement:
     """The judgement on one cell by what its `trials` counted together, with the same verdict as `cell_verdict`."""
     judgement = judge(counts_of(trials), terms_of(trials), control_caught=control_caught)
+    probed = probe_reason(trials) if control_caught else None
+    if probed is not None and judgement.verdict is not Verdict.UNSAFE:
+        verdict = cell_verdict(trials)
+        if verdict is Verdict.UNSAFE or trials["contended_grants"].sum() < LEAST_CONTENDED:
+            broken = judgement.promise_broken or bool(trials["promise_broken"].any())
+            return Judgement(verdict, probed, broken, None)
     lacking = too_little(trials) if judgement.verdict is Verdict.SAFE else None
     if lacking is None:
         return judgement
     return Judgement(Verdict.UNDECIDED, lacking, judgement.promise_broken, None)
+
+
+def probe_reason(trials: pd.DataFrame) -> str | None:
+    """What the probe of their lock saw, where it stands for any of a cell's `trials`."""
+    if "probe_reason" not in trials:
+        return None
+    found = [str(reason) for reason in trials["probe_reason"] if not missing(reason)]
+    return found[0] if found else None
 
 
 def _counted(terms: Terms) -> list[Kind]:

@@ -122,16 +122,19 @@ class RunFolder:
 
         An interrupted one is run again, and replaced by it, unless it saw a violation: that must not be lost.
         """
-        trials = tables.gather(self.path, self._manifest["control"]).trials
+        trials = self._gathered().trials
         rows = trials.select(["cell", "trial", "status", "violations"]).to_pylist()
         return {(row["cell"], row["trial"]) for row in rows if row["status"] == "complete" or row["violations"]}
+
+    def _gathered(self) -> tables.Tables:
+        return tables.gather(self.path, self._manifest["control"], self._manifest.get("probes", ()))
 
     def finish(self, status: Literal["complete", "interrupted"]) -> Run:
         """Gather the trials into the folder's files and remove the parts; harmless when done before.
 
         The run can be taken up again: trials that are added after it are gathered by the next call.
         """
-        gathered = tables.gather(self.path, self._manifest["control"])
+        gathered = self._gathered()
         run = Run.of(self.path, self._manifest, gathered)
         with explained(self.path):
             for name, file in tables.FILES.items():

@@ -66,6 +66,7 @@ def build_manifest(
         "servers": [dict(server) for server in servers],
         "placement": dict(placement),
         "control": [],
+        "probes": [],
         "command": [],
         "versions": describe_versions(),
         "machine": describe_machine(),

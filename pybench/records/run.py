@@ -58,7 +58,7 @@ def load(path: str | Path) -> Run:
     manifest = read_manifest(absolute)
     if manifest["status"] == "complete":
         tables.require_files(absolute)
-    return Run.of(absolute, manifest, tables.gather(absolute, manifest["control"]))
+    return Run.of(absolute, manifest, tables.gather(absolute, manifest["control"], manifest.get("probes", ())))
 
 
 def _in_order(summary: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.DataFrame:

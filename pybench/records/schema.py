@@ -128,6 +128,8 @@ _FIGURES = {
     "verdict": pa.string(),
     "promise_broken": pa.bool_(),
     "first_finding": pa.string(),
+    "judged_by_probe": pa.bool_(),
+    "probe_reason": pa.string(),
 }
 TRIAL_COLUMNS = (*CELL_COLUMNS, *_FIGURES)
 
@@ -202,6 +204,7 @@ SUMMARY_FIGURES = (
     "orphan_s",
     "bound_per_million",
     "verdict",
+    "judged_by_probe",
 )
 
 LATENCY = pa.schema(_LATENCY)

@@ -22,6 +22,15 @@ class _Control(BaseModel):
     caught: bool
 
 
+class _Probe(BaseModel):
+    strategy: str
+    args: str
+    backend: str
+    verdict: Literal["SAFE", "UNSAFE", "UNDECIDED", "VOID"]
+    promise_broken: bool
+    reason: str
+
+
 class _Baseline(BaseModel):
     backend: str
     appendfsync: str
@@ -63,6 +72,7 @@ class _Manifest(BaseModel):
     servers: list[_Server]
     placement: _Placement | None = None
     control: list[_Control]
+    probes: list[_Probe] = Field(default_factory=list)
     baseline: list[_Baseline] = Field(default_factory=list)
     command: list[str]
     versions: dict[str, Any]

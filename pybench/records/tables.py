@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pybench import verdicts
 from pybench.errors import RecordError
+from pybench.probes import lock_of, overruled
 from pybench.records import schema
 from pybench.records.atomic import explained
 from pybench.records.trial import TrialRecord, judgement_columns
@@ -60,8 +61,11 @@ def require_files(folder: Path) -> None:
             )
 
 
-def gather(folder: Path, controls: Sequence[Mapping[str, Any]]) -> Tables:
-    """Everything in `folder`, judged by `controls`. Raises RecordError for a file that cannot be read or understood."""
+def gather(folder: Path, controls: Sequence[Mapping[str, Any]], probes: Sequence[Mapping[str, Any]] = ()) -> Tables:
+    """Everything in `folder`, judged by `controls` and `probes`.
+
+    Raises RecordError for a file that cannot be read or understood.
+    """
     with explained(folder):
         parts = _read_parts(folder)
         files = {name: _read_parquet(folder / file) for name, file in FILES.items() if (folder / file).exists()}
@@ -83,7 +87,7 @@ def gather(folder: Path, controls: Sequence[Mapping[str, Any]]) -> Tables:
         [("block", "ascending"), ("started_at", "ascending")]
     )
     return Tables(
-        trials=_judged(trials, controls),
+        trials=_judged(trials, controls, probes),
         latency=joined("latency", files.get("latency"), schema.LATENCY),
         timeline=joined("timeline", files.get("timeline"), schema.TIMELINE),
         violations=joined("violations", found, schema.VIOLATIONS),
@@ -152,14 +156,17 @@ def _without(table: pa.Table, replaced: pa.ChunkedArray) -> pa.Table:
     return table.filter(pc.invert(pc.is_in(_keys(table), value_set=replaced.combine_chunks())))
 
 
-def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """`trials` with the verdicts that their counts have under these controls: the control may come after a trial."""
+def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]], probes: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """`trials` with the verdicts of their counts under these controls and probes: those may come after a trial."""
     caught = verdicts.controls_caught(controls)
+    probe_of = {lock_of(probe): probe for probe in probes}
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
-    for row in trials.select([*counted, *COLUMNS, "grants_per_s"]).to_pylist():
+    for row in trials.select([*counted, *COLUMNS, "grants_per_s", "strategy", "args", "backend"]).to_pylist():
         judgement = verdicts.judge(row, Terms.recorded(row), control_caught=caught)
-        for name, value in judgement_columns(judgement, row["grants_per_s"]).items():
+        probed = overruled(judgement, row, probe_of.get(lock_of(row)))
+        judged = judgement_columns(probed.judgement, row["grants_per_s"]) | probed.columns()
+        for name, value in judged.items():
             columns.setdefault(name, []).append(value)
     for name, values in columns.items():
         field = trials.schema.field(name)

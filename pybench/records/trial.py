@@ -99,6 +99,9 @@ def trial_record(
         "status": "interrupted" if result.stopped else "complete",
         "grants_per_s": grants_per_s,
         **judgement_columns(judgement, grants_per_s),
+        # Of the run, which judges its trials again when they are read.
+        "judged_by_probe": None,
+        "probe_reason": None,
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),

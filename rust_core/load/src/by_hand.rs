@@ -74,6 +74,16 @@ pub(crate) struct Rig {
     pub(crate) now: Nanos,
 }
 
+/// A trial for plants: it is never run.
+pub(crate) fn spec_for_plants(strategy: Strategy, threads: u32, keys_per_grant: u32) -> TrialSpec {
+    let concurrency = threads * 2;
+    TrialSpec {
+        threads,
+        keys_per_grant,
+        ..spec(strategy, concurrency)
+    }
+}
+
 /// Clients of one key within an open window, all at rest.
 pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
     rig_of(&spec(strategy, clients))

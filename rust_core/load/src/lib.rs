@@ -26,6 +26,7 @@ mod error_replies;
 mod io;
 mod judge;
 mod lanes;
+mod plant;
 mod poller;
 mod setup;
 mod shared;
@@ -44,6 +45,7 @@ mod workload;
 pub use control::{Progress, Stage};
 pub use error::{LoadError, TrialError};
 pub use error_replies::{ErrorPhase, ErrorReply};
+pub use plant::Planted;
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
     RedisServer, ServerSpec, Speaks, TrialSpec,

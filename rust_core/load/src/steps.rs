@@ -53,7 +53,7 @@ impl Thread {
         }
     }
 
-    fn granted(&mut self, index: u32, now: Nanos, lasts: Lasts, fence: Option<Fence>, attempts: u64) {
+    pub(crate) fn granted(&mut self, index: u32, now: Nanos, lasts: Lasts, fence: Option<Fence>, attempts: u64) {
         let counted = self.in_window(now);
         let client = &mut self.clients[index as usize];
         client.granted = now;

@@ -11,6 +11,7 @@ use wire::KeyNames;
 use crate::control::{Control, Progress, Stage};
 use crate::error_replies::{ErrorReplies, ErrorReply};
 use crate::judge::{Bench, Judge, Judged, merge, ring};
+use crate::plant::{self, Planted};
 use crate::spec::{Pace, TrialSpec};
 use crate::stats::{Counters, Ended, Histograms, Phase};
 use crate::thread::{Share, Thread};
@@ -89,6 +90,11 @@ impl Trial {
         self.control.stop();
     }
 
+    /// Plants in a checker as this trial's what it must find: see `plant`.
+    pub fn planted(&self) -> Result<Vec<Planted>, TrialError> {
+        plant::all(&self.spec)
+    }
+
     pub fn progress(&self) -> Progress {
         self.control.progress()
     }
@@ -110,28 +116,37 @@ impl Running {
 
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
+    let (shares, judged) = judged(spec, control, run_threads)?;
+    control.enter(Stage::Done, clock::now());
+    Ok(gather(spec, control, began, &shares, judged))
+}
+
+/// Lets `work` have the threads of a trial, which tell a checker in the way that their number and the lock ask for.
+pub(crate) fn judged<T>(
+    spec: &TrialSpec,
+    control: &Arc<Control>,
+    work: impl FnOnce(Vec<Thread>) -> Result<(T, Vec<Judge>), TrialError>,
+) -> Result<(T, Judged), TrialError> {
     // Each key of a set is the checker's client: see `Thread::judge_each`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
     let bench = Bench::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
-    let (shares, judged) = if spec.strategy.is_optimistic() {
+    if spec.strategy.is_optimistic() {
         let judges = (0..spec.threads).map(|_| Judge::Deaf).collect();
-        let (shares, _) = run_threads(setup::threads(spec, control, judges)?)?;
-        (shares, bench.finish(clock::now()))
+        let (done, _) = work(setup::threads(spec, control, judges)?)?;
+        Ok((done, bench.finish(clock::now())))
     } else if spec.threads == 1 {
         let judge = Judge::Inline(Box::new(bench));
-        let (shares, told) = run_threads(setup::threads(spec, control, vec![judge])?)?;
+        let (done, told) = work(setup::threads(spec, control, vec![judge])?)?;
         let judged = told.into_iter().find_map(|judge| judge.finish(clock::now()));
-        (shares, judged.expect("a single thread tells the checker directly"))
+        Ok((done, judged.expect("a single thread tells the checker directly")))
     } else {
         let (ends, sources): (Vec<_>, Vec<_>) = (0..spec.threads).map(|_| ring()).unzip();
         let threads = setup::threads(spec, control, ends.into_iter().map(Judge::Ring).collect())?;
         let checker = std::thread::spawn(move || merge(bench, sources));
-        let ended = run_threads(threads);
+        let ended = work(threads);
         let judged = checker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (ended?.0, judged)
-    };
-    control.enter(Stage::Done, clock::now());
-    Ok(gather(spec, control, began, &shares, judged))
+        Ok((ended?.0, judged))
+    }
 }
 
 /// What the strategy's grants are held to.

@@ -82,6 +82,12 @@ impl Trial {
         raised.map_or(ended, Err)
     }
 
+    /// What its checker must find, and whether it does: pairs of a kind and whether it was caught.
+    fn planted(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, bool)>> {
+        let planted = py.detach(|| self.inner.planted()).map_err(|error| to_python(&error))?;
+        Ok(planted.into_iter().map(|plant| (plant.kind, plant.caught)).collect())
+    }
+
     fn stop(&self) {
         self.inner.stop();
     }

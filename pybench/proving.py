@@ -1,0 +1,84 @@
+"""What a run proves of its checker and its locks before it measures: planted faults, and a probe of each lock.
+
+A planted fault that the checker misses makes the run VOID, as a control that was missed does: its entry stands beside
+that in the manifest. What a probe saw stands under `probes`; `pybench.probes` says what follows from it.
+
+Promises: plants and probes that an earlier part of the run kept still stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pybench import probes
+from pybench.records import trial_record
+from pybench.strategies import CATALOGUE
+
+if TYPE_CHECKING:
+    from pybench.cells import Cell
+    from pybench.records import RunFolder, TrialRecord
+    from pybench.runner import Measured
+    from pybench.watch import Watch
+
+
+def run_plants(
+    folder: RunFolder, watch: Watch, cells: Iterable[Cell], planted: Callable[[Cell], Sequence[tuple[str, bool]]]
+) -> None:
+    """Plant faults in the checker of each lock of `cells`, for each number of threads and of keys that they have."""
+    entries = [entry for entry in folder.manifest["control"] if entry["caught"]]
+    known = {probes.lock_of(entry) for entry in entries if "kind" in entry}
+    for lock, members in probes.locks_of(cells).items():
+        if lock in known:
+            continue
+        caught: dict[str, bool] = {}
+        for cell in _unlike(members):
+            for kind, found in planted(cell):
+                caught[kind] = caught.get(kind, True) and found
+        for kind, found in caught.items():
+            strategy, arguments, backend = lock
+            named = {"backend": backend, "strategy": strategy, "args": arguments, "kind": kind, "caught": found}
+            entries.append(named)
+            if not found:
+                watch.note(
+                    f"the checker missed a fault planted for {strategy} ({kind}): this run proves nothing (VOID)"
+                )
+        folder.update_manifest(control=entries)
+
+
+def _unlike(cells: Sequence[Cell]) -> list[Cell]:
+    """One of `cells` for each number of threads and of keys a grant: the ways in which they tell the checker."""
+    return list({(cell.threads, cell.keys_per_grant): cell for cell in cells}.values())
+
+
+def run_probes(folder: RunFolder, watch: Watch, cells: Iterable[Cell], measure: Callable[[Cell], Measured]) -> None:
+    """Probe each lock of `cells`. Raises KeyboardInterrupt when a probe was stopped."""
+    entries = list(folder.manifest.get("probes", ()))
+    known = {probes.lock_of(entry) for entry in entries}
+    for cell in probes.probe_cells(cells):
+        if probes.lock_of(cell.columns()) in known:
+            continue
+        measured = measure(cell)
+        entry = probes.probe_entry(cell, _record(cell, measured))
+        if entry["violations"] or not measured.result.stopped:
+            entries.append(entry)
+            folder.update_manifest(probes=entries)
+        if entry["promise_broken"]:
+            watch.note(f"{cell.id}: {entry['reason']}")
+        if measured.result.stopped:
+            raise KeyboardInterrupt
+
+
+def _record(cell: Cell, measured: Measured) -> TrialRecord:
+    database = measured.database
+    return trial_record(
+        cell,
+        trial=0,
+        block=0,
+        started_at=measured.started_at,
+        result=measured.result,
+        servers=(),
+        server_cpu_us=None,
+        final_value=None if database is None else database.final_value,
+        strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
+    )

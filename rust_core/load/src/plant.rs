@@ -1,0 +1,342 @@
+//! Planted faults: what a trial's checker must find before what it does not find proves anything.
+//!
+//! Each plant is a short made-up history of a few clients with one fault in it. It is told by the same functions of
+//! `Thread`, through the same rings and to the same rules as what clients do in the trial; only nothing is sent, and the
+//! stamps are made up. The last one has no fault, and nothing may be found in it.
+//!
+//! Does not show: that locks send what they should, or that a trial takes its stamps at the right moments.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use check::{Event as Judged, LostUpdates, Report, UpdateVerdict};
+use locks::{Fence, Key, Keys, Lasts, Mode, Nanos, Outcome, Strategy};
+
+use crate::TrialError;
+use crate::client::Doing;
+use crate::control::Control;
+use crate::judge::Judge;
+use crate::spec::{AfterLease, Distribution, KeyChoice, Pace, TrialSpec};
+use crate::thread::Thread;
+use crate::trial;
+
+const STEP: Nanos = Nanos::from_micros(10);
+/// Longer than any plant.
+const LONG: Nanos = Nanos::from_millis(100);
+
+/// One fault, or none at all, and whether the checker saw exactly that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planted {
+    pub kind: &'static str,
+    pub caught: bool,
+}
+
+type Script = fn(&mut Scene);
+
+/// Plants in a checker for `spec` whatever its rules can see.
+pub(crate) fn all(spec: &TrialSpec) -> Result<Vec<Planted>, TrialError> {
+    let mut found = Vec::new();
+    let mut plant = |kind, script: Script, is_found: &dyn Fn(&Report) -> bool| {
+        let report = report_of(spec, script)?;
+        let caught = is_found(&report);
+        found.push(Planted { kind, caught });
+        Ok::<(), TrialError>(())
+    };
+    let strategy = spec.strategy;
+    // Each key of a set is judged by itself.
+    let on_each_key = |report: &Report| has_double_grants(report, spec.keys_per_grant.into());
+    let on_one_key = |report: &Report| has_double_grants(report, 1);
+    if !strategy.is_optimistic() {
+        let kind = if strategy.permits() > 1 {
+            "one permit too many"
+        } else {
+            "double grant"
+        };
+        plant(kind, one_holder_too_many, &on_each_key)?;
+        if spec.keys_per_grant > 1 {
+            plant("overlap in a second key", overlap_in_the_second_key, &on_one_key)?;
+        }
+        if strategy.has_lease() {
+            plant("double grant in a renewed lease", past_the_first_lease, &on_each_key)?;
+        }
+        if strategy.shares() {
+            plant("reader beside a writer", a_reader_beside_a_writer, &on_each_key)?;
+        }
+        if strategy.fences() {
+            plant("stale fence", a_stale_fence, &|report| report.counts.stale_fences == 1)?;
+        }
+        if strategy.acknowledges_places() {
+            plant("FIFO inversion", an_inversion, &|report| {
+                report.counts.fifo_inversions == 1
+            })?;
+        }
+        plant("no fault", no_fault, &|report| {
+            report.violations.is_empty() && has_double_grants(report, 0)
+        })?;
+    }
+    if strategy.writes() {
+        found.push(Planted {
+            kind: "lost update",
+            caught: finds_a_lost_update(spec)?,
+        });
+    }
+    Ok(found)
+}
+
+fn has_double_grants(report: &Report, count: u64) -> bool {
+    report.counts.double_grants == count && report.counts.lease_overruns == 0
+}
+
+fn one_holder_too_many(scene: &mut Scene) {
+    let most = scene.permits();
+    for client in 0..=most {
+        scene.takes(client);
+    }
+    for client in 0..=most {
+        scene.releases(client);
+    }
+}
+
+/// Two sets of keys that have only the second in common.
+fn overlap_in_the_second_key(scene: &mut Scene) {
+    let count = scene.threads[0].shared.keys_per_grant();
+    let ours: Vec<Key> = (0..count).map(Key).collect();
+    let mut theirs: Vec<Key> = (count..2 * count).map(Key).collect();
+    theirs[1] = ours[1];
+    scene.asks(0, &ours, Mode::Exclusive);
+    scene.granted(0, LONG, None);
+    scene.asks(1, &theirs, Mode::Exclusive);
+    scene.granted(1, LONG, None);
+    scene.releases(0);
+    scene.releases(1);
+}
+
+/// All permits are held, one of them by a lease that was renewed, when another is granted after its first end.
+fn past_the_first_lease(scene: &mut Scene) {
+    let most = scene.permits();
+    scene.asks_for_all(0);
+    scene.granted(0, Nanos(STEP.0 * 2), None);
+    scene.renewed(0);
+    for client in 1..=most {
+        scene.takes(client);
+    }
+    scene.passes(Nanos(STEP.0 * 4));
+    for client in 0..=most {
+        scene.releases(client);
+    }
+}
+
+fn a_reader_beside_a_writer(scene: &mut Scene) {
+    scene.takes(0);
+    let keys = scene.all_keys();
+    scene.asks(1, &keys, Mode::Shared);
+    scene.granted(1, LONG, None);
+    scene.releases(0);
+    scene.releases(1);
+}
+
+fn a_stale_fence(scene: &mut Scene) {
+    for (client, fence) in [(0, 7), (1, 6)] {
+        scene.asks_for_all(client);
+        scene.granted(client, LONG, NonZeroU64::new(fence));
+        scene.releases(client);
+    }
+}
+
+fn an_inversion(scene: &mut Scene) {
+    scene.asks_for_all(0);
+    scene.queued(0);
+    scene.asks_for_all(1);
+    scene.queued(1);
+    for client in [1, 0] {
+        scene.granted(client, LONG, None);
+        scene.releases(client);
+    }
+}
+
+/// As many as may hold, readers beside each other, a lease that is renewed and one that ends: all in order.
+fn no_fault(scene: &mut Scene) {
+    let most = scene.permits();
+    for client in 0..most {
+        scene.takes(client);
+        scene.renewed(client);
+    }
+    for client in 0..most {
+        scene.releases(client);
+    }
+    if scene.threads[0].shared.strategy.shares() {
+        let keys = scene.all_keys();
+        for client in 0..2 {
+            scene.asks(client, &keys, Mode::Shared);
+            scene.granted(client, LONG, None);
+        }
+        scene.releases(0);
+        scene.releases(1);
+    }
+    scene.takes(most);
+    scene.releases(most);
+}
+
+/// Two writes are acknowledged, and the row holds one.
+fn finds_a_lost_update(spec: &TrialSpec) -> Result<bool, TrialError> {
+    let mut acknowledged = 0;
+    let script = |threads: Vec<Thread>| {
+        let mut scene = Scene::of(threads);
+        scene.threads[0].wrote(Outcome::Released);
+        scene.threads[0].wrote(Outcome::Released);
+        let writes = LostUpdates {
+            acknowledged: scene.threads[0].counters.acknowledged_writes,
+            unknown: scene.threads[0].counters.unknown_writes,
+        };
+        acknowledged = u64::from(writes.judge(1) == UpdateVerdict::Lost { at_least: 1 });
+        Ok(((), scene.close()))
+    };
+    trial::judged(&scene_of(spec), &Arc::new(Control::new(spec.threads)), script)?;
+    Ok(acknowledged == 1)
+}
+
+fn report_of(spec: &TrialSpec, script: Script) -> Result<Report, TrialError> {
+    let control = Arc::new(Control::new(spec.threads));
+    let play = |threads: Vec<Thread>| {
+        let mut scene = Scene::of(threads);
+        script(&mut scene);
+        Ok(((), scene.close()))
+    };
+    let ((), judged) = trial::judged(&scene_of(spec), &control, play)?;
+    Ok(judged.report)
+}
+
+/// As the trial, with enough clients and keys for every plant; each client does what the plant says and no more.
+fn scene_of(spec: &TrialSpec) -> TrialSpec {
+    TrialSpec {
+        keys: 2 * spec.keys_per_grant,
+        key_choice: KeyChoice::Uniform,
+        nesting: 1,
+        read_share: 0.0,
+        hold: Distribution::Fixed(LONG),
+        after_lease: AfterLease::Continue,
+        pace: Pace::Closed,
+        concurrency: (spec.strategy.permits() + 1).max(2 * spec.threads),
+        ..spec.clone()
+    }
+}
+
+struct Scene {
+    threads: Vec<Thread>,
+    /// Of each client of the plant its thread and its place there: neighbours are clients of different threads.
+    places: Vec<(usize, u32)>,
+    now: Nanos,
+    fence: u64,
+}
+
+impl Scene {
+    fn of(threads: Vec<Thread>) -> Self {
+        let mut places: Vec<(usize, u32)> = (0..)
+            .zip(&threads)
+            .flat_map(|(thread, of): (usize, &Thread)| (0..of.clients.len() as u32).map(move |client| (thread, client)))
+            .collect();
+        places.sort_by_key(|&(thread, client)| (client, thread));
+        Self {
+            threads,
+            places,
+            now: STEP,
+            fence: 0,
+        }
+    }
+
+    fn strategy(&self) -> Strategy {
+        self.threads[0].shared.strategy
+    }
+
+    /// Taken from the strategy: the rules are what is tried.
+    fn permits(&self) -> u32 {
+        self.strategy().permits()
+    }
+
+    fn all_keys(&self) -> Vec<Key> {
+        (0..self.threads[0].shared.keys_per_grant()).map(Key).collect()
+    }
+
+    fn at(&mut self, client: u32) -> (&mut Thread, u32, Nanos) {
+        self.now = self.now.after(STEP);
+        let (thread, index) = self.places[client as usize];
+        (&mut self.threads[thread], index, self.now)
+    }
+
+    fn passes(&mut self, length: Nanos) {
+        self.now = self.now.after(length);
+    }
+
+    fn takes(&mut self, client: u32) {
+        self.asks_for_all(client);
+        self.granted(client, LONG, None);
+    }
+
+    fn asks_for_all(&mut self, client: u32) {
+        let keys = self.all_keys();
+        self.asks(client, &keys, Mode::Exclusive);
+    }
+
+    fn asks(&mut self, client: u32, keys: &[Key], mode: Mode) {
+        let (thread, index, now) = self.at(client);
+        let record = &mut thread.clients[index as usize];
+        record.doing = Doing::Acquiring;
+        record.key = keys[0];
+        record.mode = mode;
+        record.hold = LONG;
+        record.release_sent = Nanos::NEVER;
+        if let Some(set) = thread.key_sets.get_mut(index as usize) {
+            *set = Keys::new(keys).expect("as many as an acquire names");
+        }
+        thread.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });
+    }
+
+    fn queued(&mut self, client: u32) {
+        let (thread, index, now) = self.at(client);
+        thread.judge_each(index, now, |client, _| Judged::Queued { client });
+    }
+
+    /// For so long, where it has a lease; with the next fence, where it has one and none is given.
+    fn granted(&mut self, client: u32, lasts: Nanos, fence: Option<NonZeroU64>) {
+        let strategy = self.strategy();
+        self.fence += 1;
+        let fence = fence.or(NonZeroU64::new(self.fence)).map(Fence);
+        let (thread, index, now) = self.at(client);
+        let lasts = lasts_of(strategy, now.after(lasts));
+        thread.granted(index, now, lasts, fence.filter(|_| strategy.fences()), 1);
+    }
+
+    fn renewed(&mut self, client: u32) {
+        let strategy = self.strategy();
+        let (thread, index, now) = self.at(client);
+        if strategy.has_lease() {
+            thread.renewed(index, now, lasts_of(strategy, now.after(Nanos(LONG.0 * 2))));
+        }
+    }
+
+    fn releases(&mut self, client: u32) {
+        let (thread, index, now) = self.at(client);
+        thread.clients[index as usize].doing = Doing::Releasing;
+        thread.stamp_release(index, now);
+    }
+
+    /// Nothing more is told.
+    fn close(self) -> Vec<Judge> {
+        let judges: Vec<Judge> = self.threads.into_iter().map(|thread| thread.judge).collect();
+        for judge in &judges {
+            judge.reached(Nanos::NEVER);
+        }
+        judges
+    }
+}
+
+const fn lasts_of(strategy: Strategy, until: Nanos) -> Lasts {
+    if strategy.holds_by_session() {
+        Lasts::Session
+    } else {
+        Lasts::Until(until)
+    }
+}
+
+#[cfg(test)]
+mod tests;
