@@ -85,7 +85,7 @@ def parse_rate(value: object) -> float:
     if not slash:
         raise BadValue(f"{shown(value)} is not a rate", hint=f"say {_plain(text) or '5000'}/s")
     if unit.strip() != "s":
-        raise BadValue(f"{shown(value)} is not a rate", hint=f"rates are a second: {_plain(number) or '5000'}/s")
+        raise BadValue(f"{shown(value)} is not a rate", hint=f"rates are a second: {_a_second(number, unit)}/s")
     try:
         return parse_number(number.strip(), lowest=LOWEST_RATE_PER_S, highest=HIGHEST_RATE_PER_S)
     except BadValue as problem:
@@ -93,6 +93,17 @@ def parse_rate(value: object) -> float:
             f"{shown(value)} is not a usable rate",
             hint=(problem.hint or "say for example 5000") + "/s",
         ) from None
+
+
+def _a_second(number: str, unit: str) -> str:
+    """`number` of each `unit` as so many a second; an example where that says nothing."""
+    lasts_s = {"ms": 0.001, "min": 60, "minute": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
+    plain = _plain(number)
+    word = unit.strip().lower()
+    if not plain or word not in lasts_s:
+        return plain if plain and word in ("", "sec", "second") else "5000"
+    rate = float(plain) / lasts_s[word]
+    return format_number(float(f"{rate:.4g}")) if rate < HIGHEST_RATE_PER_S else "5000"
 
 
 def format_rate(rate_per_s: float) -> str:

@@ -29,7 +29,7 @@ class Limits:
     """What the servers and this machine allow; what is not known limits nothing."""
 
     maxclients: Mapping[str, int] = field(default_factory=dict)
-    """Backend -> the connections that each of its servers takes."""
+    """Backend -> the connections that each of its servers still takes: those that are in use are left out."""
     replicas: Mapping[str, int] = field(default_factory=dict)
     """Given backend -> the replicas that its first server has."""
     sessions: Mapping[str, Sessions] = field(default_factory=dict)
@@ -64,8 +64,8 @@ def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limit
     for name, server in servers:
         is_given = matrix.backends[name].is_given
         if isinstance(server, Server):
-            if server.facts.maxclients is not None:
-                maxclients[name] = min(server.facts.maxclients, maxclients.get(name, server.facts.maxclients))
+            if (free := server.facts.connections_free) is not None:
+                maxclients[name] = min(free, maxclients.get(name, free))
             if is_given and server.facts.replicas is not None:
                 replicas.setdefault(name, server.facts.replicas)
             continue

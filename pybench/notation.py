@@ -148,6 +148,10 @@ def parse_choice(value: object, choices: Iterable[str]) -> str:
 
 def parse_count(value: object, *, lowest: int = 1, highest: int) -> int:
     """A whole number, or the text of one. Raises BadValue outside of `lowest` .. `highest`, naming the nearest."""
+    if isinstance(value, str) and re.fullmatch(r"\s*0\d+\s*", value):
+        # As the second item of `1,024`, which lists 1 and 24 where 1024 was meant.
+        hint = "a number has no comma in it: 1024; commas stand between numbers"
+        raise BadValue(f"{shown(value)} begins with a zero", hint=hint)
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,30}\s*", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

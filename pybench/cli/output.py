@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+LEAST_COLUMNS = 20
+"""Less is no width to write in: lines are longer than that then."""
+
+
 def data(text: str) -> None:
     """Write data, whole, to stdout. Raises InputError when stdout takes none, such as a file on a full disk."""
     try:
@@ -75,7 +79,7 @@ def data_console() -> Console:
     """A console that keeps what is printed, for `data`: as wide as stdout, and styled where that is a terminal."""
     from rich.console import Console
 
-    real = Console(highlight=False, emoji=False, markup=False)
+    real = Console(highlight=False, emoji=False, markup=False, width=_columns())
     return Console(
         file=io.StringIO(),
         force_terminal=takes_styles(real),
@@ -96,7 +100,7 @@ def stderr_console() -> Console:
     """A console for talk."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, emoji=False, markup=False)
+    return Console(stderr=True, highlight=False, emoji=False, markup=False, width=_columns())
 
 
 def versions() -> str:
@@ -116,4 +120,10 @@ def versions() -> str:
 
 def width() -> int:
     """Columns for running text: those of the terminal up to 100, 80 where there is none."""
-    return min(100, shutil.get_terminal_size((80, 24)).columns)
+    return max(LEAST_COLUMNS, min(100, shutil.get_terminal_size((80, 24)).columns))
+
+
+def _columns() -> int | None:
+    """The width that COLUMNS says; None: the console finds out. A width of 0, which some terminals say, is none."""
+    said = os.environ.get("COLUMNS", "")
+    return None if not said.isdecimal() else (max(LEAST_COLUMNS, int(said)) if int(said) else 80)

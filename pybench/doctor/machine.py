@@ -86,7 +86,11 @@ def _busy() -> Iterator[Finding]:
         yield Finding(level, "load", f"load average {load:.1f}", "end what else runs" if load > 1 else None)
         return
     own = sum(os.times()[:2])
-    busy, stolen = _cpu_seconds()
+    try:
+        busy, stolen = _cpu_seconds()
+    except (OSError, ValueError):
+        yield Finding(Level.WARN, "load", "/proc/stat cannot be read: what else runs is not known", "mount /proc")
+        return
     time.sleep(BUSY_WINDOW_S)
     busy_after, stolen_after = _cpu_seconds()
     own = sum(os.times()[:2]) - own
@@ -171,8 +175,8 @@ def _open_files() -> Iterator[Finding]:
 
 
 def _temporary_folder() -> Iterator[Finding]:
-    asked = Path(tempfile.gettempdir()).resolve()
     try:
+        asked = Path(tempfile.gettempdir()).resolve()
         place = folders.place_for_sockets()
         free = disk_usage(place).free
         writable = os.access(place, os.W_OK | os.X_OK)

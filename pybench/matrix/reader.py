@@ -7,6 +7,8 @@ recursion and blow-up are seen before anything is built.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Any, cast
 
 from ruamel.yaml import YAML
@@ -179,6 +181,10 @@ class Document:
             if key is None:
                 self._values[(*path, "?")] = position
                 self.problems.append(Problem((*path, "?"), "a key is one word, not a list or a mapping", of_key=True))
+            elif (strange := _unseen(key)) is not None:
+                self._values[(*path, "?")] = position
+                message = f"a key holds the invisible character U+{ord(strange):04X}"
+                self.problems.append(Problem((*path, "?"), message, "put plain spaces in its place", of_key=True))
             elif not is_text(key):
                 self._values[(*path, "?")] = position
                 self.problems.append(Problem((*path, "?"), f"the key {shown(key)} is not UTF-8", of_key=True))
@@ -212,6 +218,9 @@ class Document:
                     return None
                 case "bool":
                     return text.lower() == "true"
+                case "int" if re.fullmatch(r"[+-]?0\d+", text):
+                    hint = "a number has no comma in it: 1024; commas stand between numbers"
+                    return self._unread(path, f"{text} begins with a zero", hint)
                 case "int":
                     return _whole(text)
                 case "float":
@@ -226,6 +235,11 @@ class Document:
         """Note why a value cannot be read; returns what stands for it."""
         self.problems.append(Problem(path, message, hint))
         return None
+
+
+def _unseen(key: str) -> str | None:
+    """The first character of `key` that nobody sees, or sees as a plain space: it came with text that was copied."""
+    return next((one for one in key if one != " " and unicodedata.category(one) in ("Zs", "Zl", "Zp", "Cf")), None)
 
 
 def _whole(text: str) -> int:

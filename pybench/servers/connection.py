@@ -23,6 +23,11 @@ MOST_BYTES = 4_000_000
 """Of what answers the questions that were asked together; INFO is some thousands."""
 
 
+def shown_seconds(seconds: float) -> str:
+    """A deadline as people read it: what is left of one is no round number."""
+    return f"{round(seconds, 1):g} s"
+
+
 class Address(Protocol):
     """Where to connect to. As text it shows no password."""
 
@@ -121,6 +126,8 @@ class Connection:
                 found.extend((family, address) for family, _, _, _, address in answers)
             except OSError as error:
                 failed.append(error)
+            except UnicodeError:
+                failed.append(socket.gaierror(socket.EAI_NONAME, "it is not the name of a host"))
 
         resolver = threading.Thread(target=ask, daemon=True)
         resolver.start()
@@ -146,7 +153,7 @@ class Connection:
         where = self._where
         if isinstance(error, TimeoutError):
             return ServerError(
-                f"{where} does not answer within {self._seconds:g} s", hint="check host, port and firewalls"
+                f"{where} does not answer within {shown_seconds(self._seconds)}", hint="check host, port and firewalls"
             )
         if error.errno == errno.ENOENT:
             return ServerError(f"{where}: no such socket", hint="start the server, or check the path")
@@ -164,12 +171,13 @@ class Connection:
         where = self._where
         if isinstance(error, TimeoutError):
             if self._received:
+                within = shown_seconds(self._seconds)
                 return ServerError(
-                    f"{where} sent only part of a reply within {self._seconds:g} s{self._shown(self._received)}",
+                    f"{where} sent only part of a reply within {within}{self._shown(self._received)}",
                     hint=f"is this a {self.expected} server, and is it healthy?",
                 )
             return ServerError(
-                f"{where} accepts connections but does not answer within {self._seconds:g} s",
+                f"{where} accepts connections but does not answer within {shown_seconds(self._seconds)}",
                 hint=f"is this a {self.expected} server, and is it busy or stopped?",
             )
         return ServerError(

@@ -7,9 +7,10 @@ Does not connect; `pybench.servers.probe` finds out what stands behind it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from pydantic import SecretStr
 from redis.connection import parse_url
@@ -116,6 +117,8 @@ def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
         raise _Dropped(unknown)
     if parts.fragment:
         raise _Dropped("it holds an unescaped '#'")
+    if twice := _said_twice(parts, query):
+        raise _Dropped(f"it says {twice} twice")
     db = query.get("db", [""])[-1]
     if db and not db.isdecimal():
         raise _Dropped("the database is not a number")
@@ -123,3 +126,24 @@ def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
         raise _Dropped("the database is not a number")
     if scheme == "unix" and (not parts.path.startswith("/") or parts.hostname):
         raise _Dropped("the path of a socket is absolute: three slashes in a row")
+    if parts.hostname and not is_host(parts.hostname):
+        raise _Dropped("its host is not the name of a host")
+    if scheme == "redis" and parts.port == 0:
+        raise _Dropped("the port is no number from 1 to 65535")
+
+
+def _said_twice(parts: SplitResult, query: Mapping[str, Sequence[str]]) -> str | None:
+    """What stands in two places of a URL, of which the parser would take one."""
+    before = {"db": parts.scheme == "redis" and parts.path.strip("/"), "username": parts.username}
+    before["password"] = parts.password
+    names = {"db": "the database", "username": "the user", "password": "the password"}
+    return next((names[name] for name, said in query.items() if len(said) > 1 or before[name]), None)
+
+
+def is_host(name: str) -> bool:
+    """Whether `name` could be that of a host: the resolver breaks off at others."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True

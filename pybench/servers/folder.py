@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pybench.errors import ServerError
+from pybench.notation import is_text
 from pybench.servers.processes import ProcessId
 
 PREFIX = "pybench-srv-"
@@ -92,19 +93,24 @@ def place_for_sockets(socket: str = SOCKET, *, for_others: bool = False) -> Path
             return place
     if not open_to_us:
         raise ServerError(
-            f"no other user can reach the temporary folder {tempfile.gettempdir()}, and root cannot run this server",
+            f"no other user can reach the temporary folder {places()[0]}, and root cannot run this server",
             hint="set TMPDIR to a folder that all users can pass through, such as /tmp",
         )
     longest = SOCKET_PATH_MAX - len(f"/{PREFIX}12345678/{socket}")
     raise ServerError(
-        f"the path of the temporary folder is too long for a Unix socket: {tempfile.gettempdir()}",
+        f"the path of the temporary folder is too long for a Unix socket: {places()[0]}",
         hint=f"set TMPDIR to a folder with a path of at most {longest} bytes",
     )
 
 
 def places() -> list[Path]:
     """Where such folders are made: the folder for temporary files, and /tmp where its path is too long."""
-    return list(dict.fromkeys(Path(place).resolve() for place in (tempfile.gettempdir(), "/tmp")))
+    try:
+        asked = [tempfile.gettempdir()]
+    except FileNotFoundError:
+        asked = []  # Nothing can be written anywhere, which matters to who starts a server.
+    # A server's configuration is text: a folder whose name is none cannot stand in it.
+    return list(dict.fromkeys(Path(place).resolve() for place in (*asked, "/tmp") if is_text(place)))
 
 
 def all_of_this_user() -> Iterator[Path]:

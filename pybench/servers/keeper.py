@@ -169,8 +169,12 @@ def _end_orphans() -> None:
 
 def _children() -> list[int]:
     """The processes whose parent we are; only Linux makes us the parent of what others leave."""
-    found = []
-    for name in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208 - pathlib is slow to import
+    found: list[int] = []
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib is slow to import
+    except OSError:
+        return found
+    for name in filter(str.isdecimal, names):
         with contextlib.suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
             if int(stat.read().rpartition(b")")[2].split()[1]) == os.getpid():
                 found.append(int(name))

@@ -10,11 +10,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pybench.errors import ServerError
+from pybench.notation import visible
 from pybench.servers.conversation import Conversation, Refusal, fields
 from pybench.servers.endpoint import Endpoint
 from pybench.servers.refusals import refused
 
 PROBE_S = 2.0
+
+MOST_OF_VERSION = 60
+"""Characters: whatever a server says of itself is shown, and no terminal obeys it."""
 
 CompareAndDelete = Literal["script", "delifeq", "delex"]
 Role = Literal["primary", "replica"]
@@ -53,10 +57,21 @@ class Facts:
     io_threads: int | None
     replicas: int | None = None
     """Replicas that follow it now."""
+    clients: int | None = None
+    """Connections at the time, the one that asks among them."""
+
+    @property
+    def connections_free(self) -> int | None:
+        """How many more it takes. The one that asked is closed again."""
+        return None if self.maxclients is None else max(0, self.maxclients - max(0, (self.clients or 1) - 1))
 
     def record(self) -> dict[str, Any]:
         """The facts for a record, without those that differ from start to start."""
-        return {name: value for name, value in asdict(self).items() if name not in ("process_id", "run_id", "peer")}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("process_id", "run_id", "peer", "clients")
+        }
 
 
 def probe(where: Endpoint | str, *, role: Role = "primary", seconds: float = PROBE_S) -> Facts:
@@ -79,11 +94,12 @@ def probe(where: Endpoint | str, *, role: Role = "primary", seconds: float = PRO
         fsync = "off" if info.get("aof_enabled") == "0" else config.get("appendfsync")
         return Facts(
             product=product,
-            version=version.removeprefix("df-").removeprefix("v"),
+            version=visible(version.removeprefix("df-").removeprefix("v"))[:MOST_OF_VERSION],
             transport="tcp" if endpoint.unix is None else "unix",
             peer=conversation.peer,
             process_id=_number(info.get("process_id")),
             run_id=info.get("run_id"),
+            clients=_number(info.get("connected_clients")),
             maxclients=_number(info.get("maxclients") or config.get("maxclients")),
             maxmemory=_number(info.get("maxmemory")),
             maxmemory_policy=info.get("maxmemory_policy"),

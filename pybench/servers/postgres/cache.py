@@ -37,7 +37,7 @@ def folder() -> Path:
         # Not below the home folder of root, where the user that a server is run as sees nothing.
         path = Path("/var/cache/pybench")
     else:
-        path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pybench")
+        path = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache", "pybench")
     try:
         if not path.exists():
             path.mkdir(parents=True)
@@ -49,6 +49,17 @@ def folder() -> Path:
             hint=f"set {ENVIRONMENT} to a folder of this user's",
         ) from error
     return path
+
+
+def _home() -> Path:
+    """The folder of this user. Raises ServerError where there is none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise ServerError(
+            "this user has no home folder to keep server programs and templates in",
+            hint=f"set {ENVIRONMENT} to a folder of this user's",
+        ) from None
 
 
 def find(key: str) -> Path | None:

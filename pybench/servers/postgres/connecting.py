@@ -12,11 +12,12 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 
 from pybench.errors import ServerError
+from pybench.servers.connection import shown_seconds
 from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.refusals import failed
@@ -43,9 +44,9 @@ def connect(
 
     def go() -> None:
         try:
-            session = psycopg.connect(
-                **_parameters(endpoint, peer, name, seconds), autocommit=True, prepare_threshold=None
-            )
+            with _without_variables():
+                parameters = {**_defaults(), **_parameters(endpoint, peer, name, seconds)}
+                session = psycopg.connect(**parameters, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
             failures.append(error)
             return
@@ -65,7 +66,7 @@ def connect(
     for session in arrived:
         session.close()
     raise ServerError(
-        f"{endpoint} accepts connections but does not let in within {seconds:g} s",
+        f"{endpoint} accepts connections but does not let in within {shown_seconds(seconds)}",
         hint="is it busy or stopped? pybench doctor looks at it",
     )
 
@@ -90,7 +91,7 @@ def within(endpoint: PostgresEndpoint, session: Session, seconds: float) -> Iter
     except psycopg.Error as error:
         if cut.is_set():
             raise ServerError(
-                f"{endpoint} does not answer within {seconds:g} s", hint="is it busy or stopped? see its log"
+                f"{endpoint} does not answer within {shown_seconds(seconds)}", hint="is it busy or stopped? see its log"
             ) from None
         raise failed(endpoint, error) from None
     finally:
@@ -110,6 +111,47 @@ def session(
             yield opened
     finally:
         opened.close()
+
+
+_UNSAID: Final = ("PGSERVICE", "PGSERVICEFILE", "PGSYSCONFDIR", "PGTZ", "PGDATESTYLE", "PGGEQO", "PGREQUIRESSL")
+"""Variables of libpq that no parameter overrides."""
+
+_NOT_EMPTY: Final = {
+    b"sslcertmode": b"disable",
+    b"min_protocol_version": b"3.0",
+    b"max_protocol_version": b"3.0",
+}
+"""Parameters that have no default, and that must not be empty."""
+
+_hidden: dict[str, str] = {}
+_hiding = threading.Lock()
+_users = 0
+
+
+@contextlib.contextmanager
+def _without_variables() -> Iterator[None]:
+    """Inside, the environment has none of `_UNSAID`; the last of several threads puts them back."""
+    global _users
+    with _hiding:
+        _users += 1
+        _hidden.update({name: os.environ.pop(name) for name in _UNSAID if name in os.environ})
+    try:
+        yield
+    finally:
+        with _hiding:
+            _users -= 1
+            if not _users:
+                os.environ.update(_hidden)
+                _hidden.clear()
+
+
+def _defaults() -> dict[str, str]:
+    """Each parameter that a variable sets now, as it is without: libpq looks only for those that are not given."""
+    return {
+        option.keyword.decode(): (option.compiled or _NOT_EMPTY.get(option.keyword, b"")).decode()
+        for option in psycopg.pq.Conninfo.get_defaults()
+        if option.envvar and option.envvar.decode() in os.environ
+    }
 
 
 def _parameters(endpoint: PostgresEndpoint, peer: str | None, name: str, seconds: float) -> dict[str, Any]:

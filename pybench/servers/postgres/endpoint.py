@@ -7,10 +7,11 @@ Does not connect; `pybench.servers.postgres.probe` finds out what stands behind 
 from __future__ import annotations
 
 import getpass
+import os
 import re
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -18,7 +19,7 @@ from pydantic import SecretStr
 
 from pybench.errors import InputError
 from pybench.masking import masked_url
-from pybench.servers.endpoint import EMPTY, scheme_of
+from pybench.servers.endpoint import EMPTY, is_host, scheme_of
 
 DEFAULT_PORT: Final = 5432
 DEFAULT_FOLDER: Final = "/var/run/postgresql"
@@ -27,6 +28,13 @@ DEFAULT_FOLDER: Final = "/var/run/postgresql"
 _FORMS = "postgresql://[user[:password]@]host[:port]/database or postgresql:///database?host=/socket/folder"
 _SCHEMES = ("postgresql", "postgres")
 _UNDERSTOOD = {"host", "hostaddr", "port", "user", "password", "dbname", "sslmode"}
+_NAMES = {
+    "user": "the user",
+    "password": "the password",
+    "dbname": "the database",
+    "port": "the port",
+    "host": "the host",
+}
 _WITHOUT_TLS = {"disable", "allow", "prefer"}
 
 
@@ -61,7 +69,7 @@ class PostgresEndpoint:
             # Without its cause: the parser quotes pieces of the URL, and a piece of a password may be among them.
             reason = "it cannot be parsed"
         if not reason:
-            reason = _reason_to_refuse_parts({name: str(value) for name, value in parts.items()})
+            reason = _said_twice(text) or _reason_to_refuse_parts({name: str(value) for name, value in parts.items()})
         if reason:
             raise InputError(
                 f"{shown}: {reason}", hint=f"give {_FORMS}; write special characters of a password as %XX"
@@ -72,7 +80,7 @@ class PostgresEndpoint:
     def _of(cls, parts: dict[str, str]) -> PostgresEndpoint:
         place = parts.get("hostaddr") or parts.get("host") or DEFAULT_FOLDER
         is_folder = place.startswith("/")
-        user = parts.get("user") or getpass.getuser()
+        user = parts.get("user") or _own_name()
         return cls(
             user=user,
             database=parts.get("dbname") or user,
@@ -109,6 +117,32 @@ class PostgresEndpoint:
         return f"postgresql://{user}{host}:{self.port}/{database}"
 
 
+def _own_name() -> str:
+    """Of the user whom we are. Raises InputError where this user has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        message = f"the address names no user, and the user number {os.getuid()} of this process has no name"
+        raise InputError(message, hint=f"give {_FORMS}") from None
+
+
+def _said_twice(url: str) -> str | None:
+    """What stands in two places of a URL, of which libpq would take one."""
+    place, _, query = url.partition("://")[2].partition("?")
+    authority, _, database = place.partition("/")
+    user, _, host = authority.rpartition("@")
+    name, colon, password = user.partition(":")
+    port = re.search(r":(\d+)$", host)
+    before = {"user": name, "password": colon and password, "dbname": database, "port": port, "host": host}
+    said: set[str] = set()
+    for option in filter(None, query.split("&")):
+        key = unquote(option.partition("=")[0])
+        if key in said or before.get(key):
+            return f"it says {_NAMES.get(key, 'an option')} twice"
+        said.add(key)
+    return None
+
+
 def _reason_to_refuse(url: str) -> str | None:
     """What the parser would pass over in silence, or take for something else than was meant."""
     if re.search(r"\s", url):
@@ -131,6 +165,8 @@ def _reason_to_refuse_parts(parts: dict[str, str]) -> str | None:
         return f"TLS comes in a later step: sslmode={parts['sslmode']} asks for it"
     if any("," in parts.get(name, "") for name in ("host", "hostaddr", "port")):
         return "it names several servers"
+    if any(not is_host(parts[name]) for name in ("host", "hostaddr") if not parts.get(name, "/").startswith("/")):
+        return "its host is not the name of a host"
     if not parts.get("port", "1").isdecimal() or not 0 < int(parts.get("port", "1")) < 65536:
         return "the port is no number from 1 to 65535"
     return None

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pybench.errors import ServerError
+from pybench.notation import visible
 from pybench.servers.postgres.connecting import Session, session
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.greeting import Greeting, Refused
 from pybench.servers.postgres.refusals import refused
-from pybench.servers.probe import PROBE_S
+from pybench.servers.probe import MOST_OF_VERSION, PROBE_S
 
 OLDEST = 12
 """Of the major versions that have all that is asked here."""
@@ -112,7 +113,7 @@ def _facts(endpoint: PostgresEndpoint, opened: Session, peer: str | None) -> Pos
     free = max(0, open_to_us - used)
     has_own_limit = not superuser and limit is not None and limit < free
     return PostgresFacts(
-        version=version.split()[0],
+        version=visible(version.split()[0])[:MOST_OF_VERSION],
         transport="tcp" if endpoint.unix is None else "unix",
         peer=peer,
         run_id=started,

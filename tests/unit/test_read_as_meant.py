@@ -1,0 +1,83 @@
+"""Input that could be read otherwise than it was meant is refused, with what to say instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybench.durations import parse_rate
+from pybench.errors import InputError
+from pybench.matrix import load_matrix, matrix_from_options
+from pybench.servers import Endpoint
+from pybench.servers.connection import shown_seconds
+from pybench.servers.postgres import PostgresEndpoint
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("redis://h:0", "the port is no number from 1 to 65535"),
+        ("redis://h/3?db=5", "it says the database twice"),
+        ("redis://h?db=3&db=5", "it says the database twice"),
+        ("redis://:a@h?password=b", "it says the password twice"),
+        ("redis://ann@h?username=bob", "it says the user twice"),
+        ("redis://a..b", "its host is not the name of a host"),
+        (f"redis://{'a' * 64}.example", "its host is not the name of a host"),
+    ],
+)
+def test_an_address_of_redis_means_one_thing(url: str, told: str):
+    with pytest.raises(InputError, match=told):
+        Endpoint.parse(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://h:0/db", "the port is no number"),
+        ("postgresql://u:a@h/db?password=b", "it says the password twice"),
+        ("postgresql://u@h/db?user=v", "it says the user twice"),
+        ("postgresql://u@h/db?dbname=d", "it says the database twice"),
+        ("postgresql://u@h:1/db?port=2", "it says the port twice"),
+        ("postgresql://u@h/db?host=i", "it says the host twice"),
+        ("postgresql://u@/db?port=1&port=2", "it says the port twice"),
+        ("postgresql://u@a..b/db", "its host is not the name of a host"),
+    ],
+)
+def test_an_address_of_postgres_means_one_thing(url: str, told: str):
+    with pytest.raises(InputError, match=told):
+        PostgresEndpoint.parse(url)
+
+
+@pytest.mark.parametrize("text", ["1,024", "10,000", "1,000,000", "64,007"])
+def test_a_comma_inside_of_a_number_is_refused(text: str):
+    with pytest.raises(InputError) as caught:
+        matrix_from_options({}, strategy="mutex", keys=text)
+    assert "--keys" in caught.value.message
+    assert "begins with a zero; a number has no comma in it" in caught.value.message
+    with pytest.raises(InputError, match="begins with a zero; a number has no comma in it"):
+        load_matrix("m.yaml", f"axes: {{strategy: [mutex], keys: [{text}]}}\n")
+
+
+@pytest.mark.parametrize("text", ["1,64", "1,100", "512,128"])
+def test_a_list_of_numbers_stays_one(text: str):
+    assert len(matrix_from_options({}, strategy="mutex", concurrency=text).axes.concurrency) == 2
+
+
+@pytest.mark.parametrize(
+    ("rate", "meant"),
+    [("60/min", "1/s"), ("3600/h", "1/s"), ("90/m", "1.5/s"), ("5/ms", "5000/s"), ("7/sec", "7/s"), ("7/x", "5000/s")],
+)
+def test_a_rate_of_another_unit_is_told_as_one_a_second(rate: str, meant: str):
+    with pytest.raises(InputError) as caught:
+        parse_rate(rate)
+    assert caught.value.hint == f"rates are a second: {meant}"
+
+
+@pytest.mark.parametrize(("character", "code"), [("\u00a0", "U+00A0"), ("\u200b", "U+200B"), ("\u2003", "U+2003")])
+def test_an_invisible_character_before_a_key_is_named_with_its_line(character: str, code: str):
+    with pytest.raises(InputError) as caught:
+        load_matrix("m.yaml", f"axes:\n  strategy: [mutex]\n{character} keys: [1]\n")
+    assert f"m.yaml:3:1: a key holds the invisible character {code}" in caught.value.message
+
+
+def test_what_is_left_of_a_deadline_is_told_in_tenths():
+    assert [shown_seconds(seconds) for seconds in (5.00002, 1.97, 0.5, 2.0)] == ["5 s", "2 s", "0.5 s", "2 s"]
