@@ -222,7 +222,7 @@ class TrialResult:
     stopped: bool
     """True when `stop` or Ctrl-C ended it before its time."""
     totals: dict[str, int]
-    """The counters that `results/README.md` lists under "totals"."""
+    """The counters that `results/README.md` lists under "totals", and `began_ns`: when the trial began."""
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]

@@ -3,11 +3,14 @@
 PybenchError                 exit code
 ├── InputError               40  a matrix, option or folder that cannot be used
 ├── ServerError              41  a server that is not reachable, or not what it should be
+│   └── LocksGone            41  one that may have lost locks that were held there
 ├── RecordError              40  a run folder that cannot be read or written
 └── CoreBuildError           40  the core was built without optimisation, or is used after a fork
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 from pybench.exits import Exit
 
@@ -34,6 +37,24 @@ class ServerError(PybenchError):
     """A server that does not answer, refuses us, or is not what it was said to be."""
 
     exit = Exit.SERVER_UNREACHABLE
+
+
+class LocksGone(ServerError):
+    """What befell a server may have taken away locks that were held there.
+
+    `age_s` is for how many seconds at most that is so, counted back from the reading that found it; None: at any time
+    since the trial began. `cuts_connections` says that no client can have kept its connection through it.
+    """
+
+    def __init__(self, message: str, *, hint: str | None, age_s: float | None, cuts_connections: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.age_s = age_s
+        self.cuts_connections = cuts_connections
+
+    @classmethod
+    def unread(cls, error: ServerError) -> Self:
+        """A reading failed with `error`: whoever restarts such a server may have brought it back without its locks."""
+        return cls(error.message, hint=error.hint, age_s=None, cuts_connections=True)
 
 
 class RecordError(PybenchError):

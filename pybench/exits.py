@@ -10,7 +10,6 @@ class Exit(IntEnum):
 
     OK = 0
     THRESHOLD_MISSED = 10
-    REGRESSION = 11
     PROMISE_BROKEN = 20
     UNDECIDED = 21
     CONTROL_NOT_CAUGHT = 22
@@ -22,13 +21,13 @@ class Exit(IntEnum):
 
 MEANINGS = {
     Exit.INTERRUPTED: "interrupted, partial results kept",
+    # Before 40 and 41: a server that fails later, or a report that cannot be written, unmakes no broken promise.
+    Exit.PROMISE_BROKEN: "a strategy broke what it promises",
     Exit.BAD_INPUT: "bad input",
     Exit.SERVER_UNREACHABLE: "a server is not reachable",
-    Exit.PROMISE_BROKEN: "a strategy broke what it promises",
     Exit.CONTROL_NOT_CAUGHT: "a control was not caught, so the run proves nothing",
     Exit.GENERATOR_LATE: "the generator could not keep its schedule",
     Exit.UNDECIDED: "undecided",
-    Exit.REGRESSION: "regression",
     Exit.THRESHOLD_MISSED: "a threshold missed",
     Exit.OK: "ok",
 }

@@ -17,13 +17,24 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control, probes
+from pybench.aftermath import cleared, ended, refusals, step_of_clock
 from pybench.disturbances import DISTURBANCES, disturbances
+from pybench.disturbed import Trouble, first_of
 from pybench.errors import ServerError
 from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
 from pybench.proving import run_plants, run_probes
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
-from pybench.stage import DatabaseSpent, Side, Spent, clear_killed_runs, clear_run, sides_of, spent_calls, spent_cpu_us
+from pybench.stage import (
+    DatabaseSpent,
+    Side,
+    Spent,
+    clear_killed_runs,
+    clear_run,
+    sides_of,
+    spent_calls,
+    spent_cpu_us,
+)
 from pybench.stats import quantile
 from pybench.strategies import CATALOGUE
 from pybench.trials import trial_seed, trial_spec
@@ -39,9 +50,6 @@ if TYPE_CHECKING:
     from pybench.records import RunFolder
     from pybench.servers import ServerPool
     from pybench.watch import Watch
-
-CLOCK_STEP_S = 0.1
-"""The least step of the wall clock that is not taken for a pause between two readings of clocks."""
 
 NEWS_S = 0.2
 """How long the end of a server may take to be known."""
@@ -69,6 +77,8 @@ class Measured:
     wall_s: float
     spent: Sequence[Spent]
     """Of each server."""
+    trouble: Trouble | None
+    """What befell the servers: it ends the run, and what the trial shows is no figure."""
 
     @property
     def database(self) -> DatabaseSpent | None:
@@ -248,7 +258,7 @@ class Runner:
         """One trial of the plan, saved."""
         cell, matrix = slot.cell, self.plan.matrix
         servers = self._servers(cell)
-        measured = self._measure(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
+        measured = self._observe(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
         database = measured.database
         record = trial_record(
             cell,
@@ -264,6 +274,7 @@ class Runner:
             strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
             wall_s=measured.wall_s,
             round_trip_us=self._idle_calls_us(cell),
+            trouble=measured.trouble,
         )
         self.folder.add_trial(record)
         caught = controls_caught(self.folder.manifest["control"])
@@ -272,6 +283,9 @@ class Runner:
             slot,
             Finished(record.row["grants_per_s"], record.row["acquire_p99_us"], record.row["violations"], verdict),
         )
+        if measured.trouble is not None:
+            # Only now: the evidence is kept.
+            raise measured.trouble.error
 
     def _idle_calls_us(self, cell: Cell) -> float | None:
         """What the calls of a grant take at least: one to each of its backends, one after another."""
@@ -283,7 +297,17 @@ class Runner:
         return sum(known) if len(known) == len(trips) else None
 
     def _measure(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
-        """Run one trial under keys of its own, and remove them. An interrupted one returns what it measured."""
+        """`_observe`. Raises ServerError also for what befell the servers in the trial."""
+        measured = self._observe(slot, servers, warmup_ns=warmup_ns, duration_ns=duration_ns)
+        if measured.trouble is not None:
+            raise measured.trouble.error
+        return measured
+
+    def _observe(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
+        """Run one trial under keys of its own, and remove them. An interrupted one returns what it measured.
+
+        Raises ServerError where the trial could not begin, and nothing was seen.
+        """
         self.trials_begun += 1
         backends = self.plan.matrix.backends
         sides = sides_of(slot.cell, servers, backends, run_id=self.run_id, trial=self.trials_begun)
@@ -298,15 +322,18 @@ class Runner:
             result = self._run_trial(trial)
             wall_s = time.monotonic() - started
             jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
-            spent = [side.end() for side in sides]
+            spent, troubles = ended(sides, result)
         except BaseException:
             self._clear_if_possible(sides)
             raise
-        for side in sides:
-            side.clear()
-        _require_steady_clock(jumped_s, slot.cell.ttl_ms)
-        self._require_answers(slot, result, sides)
-        return Measured(result, started_at, wall_s, spent)
+        step = step_of_clock(jumped_s, slot.cell.ttl_ms)
+        trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides)])
+        if trouble is None:
+            trouble = cleared(sides)
+            self._note_disturbances(slot, result, sides)
+        else:
+            self._clear_if_possible(sides)
+        return Measured(result, started_at, wall_s, spent, trouble)
 
     def _trial(self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int) -> _core.Trial:
         return _core.Trial(
@@ -336,11 +363,9 @@ class Runner:
                 with suppress(ServerError):
                     side.clear(seconds=PARTING_S)
 
-    def _require_answers(self, slot: Slot, result: _core.TrialResult, sides: Sequence[Side]) -> None:
-        """Raise ServerError when a server refused calls: what came of such a trial says nothing of a lock."""
+    def _note_disturbances(self, slot: Slot, result: _core.TrialResult, sides: Sequence[Side]) -> None:
+        """Say what a lock has to survive, and whoever reads the figures has to know."""
         totals = result.totals
-        if totals["errors"] and not result.stopped:
-            raise max(sides, key=lambda side: side.errors).refusing(totals["errors"])
         told = [disturbances(**{name: totals[name] for name in DISTURBANCES}), *(side.befell for side in sides)]
         for words in filter(None, told):
             self.watch.note(f"{slot.cell.id}: {words}; its figures hold that, too")
@@ -365,20 +390,6 @@ class Runner:
     def _on(self, part: Part) -> list[AnyServer]:
         """Of the servers that the largest cell needs the first."""
         return servers_in(self.pool, self.plan.matrix, part.group, self.demands[part.group])[: part.servers]
-
-
-def _require_steady_clock(jumped_s: float, ttl_ms: int) -> None:
-    """Raise ServerError when the wall clock moved against the monotonic one by `jumped_s` in a trial.
-
-    Servers end leases by the wall clock, holders believe by the monotonic one: after a step, or a laptop's sleep, a
-    lock would be blamed for what the clock did.
-    """
-    if abs(jumped_s) > max(CLOCK_STEP_S, ttl_ms / 1e3 / 100):
-        raise ServerError(
-            f"the clock of this machine was set by {jumped_s:+.2f} s during a trial: leases ended at another time "
-            "than their holders believed",
-            hint="wait until the clock is steady: is it being set by NTP, or was the machine asleep?",
-        )
 
 
 def _setting_of(entry: Mapping[str, Any]) -> Setting:

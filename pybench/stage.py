@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pybench.errors import ServerError
+from pybench.errors import LocksGone, ServerError
 from pybench.matrix.places import parts_of_place
 from pybench.numbers import plural
 from pybench.servers import Server, difference, keys_gone, read_figures, refusing, remove_keys
@@ -132,7 +132,10 @@ class RedisSide:
 
     def end(self) -> Spent:
         """What they have spent since. Raises ServerError, also after a restart, and where keys may not have gone."""
-        after = [read_figures(server) for server in self._all]
+        try:
+            after = [read_figures(server) for server in self._all]
+        except ServerError as error:
+            raise _unread(error, self.server) from None
         pairs = zip(self._before, after, strict=True)
         spent = [difference(*pair, keys_may_go=self.keys_may_go) for pair in pairs]
         self._spent = spent[0]
@@ -228,10 +231,14 @@ class PostgresSide:
         """What it has spent since, and what the work left. Raises ServerError, also after a restart."""
         assert self._before is not None, "a trial begins before it ends"
         self._sampler.stop()
-        with self.server.session(seconds=self._table_s) as session:
-            self._end_sessions(session)
-            effects = self._postgres.read_effects(session, self.schema) if self._uses_rows else None
-        spent = self._postgres.difference(self._before, self._postgres.read_figures(self.server))
+        try:
+            with self.server.session(seconds=self._table_s) as session:
+                self._end_sessions(session)
+                effects = self._postgres.read_effects(session, self.schema) if self._uses_rows else None
+            after = self._postgres.read_figures(self.server)
+        except ServerError as error:
+            raise _unread(error, self.server) from None
+        spent = self._postgres.difference(self._before, after)
         return DatabaseSpent(spent.cpu_us, None, spent, self._sampler.samples, effects)
 
     def clear(self, *, seconds: float | None = None) -> None:
@@ -255,6 +262,15 @@ class PostgresSide:
         """Until those of the trial are gone: they add to the counters when they end. A pooler keeps them."""
         if not self.server.facts.pooled and self._postgres.await_sessions_gone(session, self.schema):
             self._postgres.end_sessions(session, self.schema)
+
+
+def _unread(error: ServerError, server: AnyServer) -> ServerError:
+    """What it means that a reading failed with `error`: a server that pybench started is never started again."""
+    return error if server.started_by_us else LocksGone.unread(error)
+
+
+UNREAD = Spent(None, None)
+"""Of a server whose figures could not be read after a trial."""
 
 
 def clear_run(server: AnyServer, prefix: str) -> None:
@@ -296,6 +312,8 @@ def spent_cpu_us(spent: Sequence[Spent]) -> float | None:
 
 
 def spent_calls(spent: Sequence[Spent]) -> Counter[str] | None:
-    """Commands by name, of all servers that count them; None where none does."""
+    """Commands by name, of all servers that count them; None where none does, or one could not be read."""
+    if UNREAD in spent:
+        return None
     counted = [Counter(one.calls) for one in spent if one.calls is not None]
     return sum(counted, Counter()) if counted else None

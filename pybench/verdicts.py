@@ -220,13 +220,15 @@ def run_exit(
 def cell_verdict(trials: pd.DataFrame) -> Verdict:
     """The worst verdict of one cell's `trials`; UNDECIDED in place of SAFE where they are too little evidence.
 
-    A trial without a grant is undecided for itself and takes nothing from the proof of the others.
+    A trial without a grant is undecided for itself and takes nothing from the proof of the others. Nor does one that
+    something befell: it is run again.
     """
     verdicts = [Verdict(text) for text in trials["verdict"]]
+    says = (trials["grants"] > 0) & (trials["status"] != "disturbed")
     proving = [
         verdict
-        for verdict, grants in zip(verdicts, trials["grants"], strict=True)
-        if grants > 0 or verdict is not Verdict.UNDECIDED
+        for verdict, says_something in zip(verdicts, says, strict=True)
+        if says_something or verdict is not Verdict.UNDECIDED
     ]
     verdict = worst(proving or verdicts)
     return Verdict.UNDECIDED if verdict is Verdict.SAFE and too_little(trials) else verdict

@@ -31,6 +31,7 @@ from pybench.records.run import Run
 from pybench.records.trial import TrialRecord
 
 SUMMARY = "summary.csv"
+COMPLETE = "complete"
 CSV_DIGITS = "%.9g"
 
 
@@ -109,7 +110,14 @@ class RunFolder:
             write_atomically(self.path / MANIFEST, encode_manifest(self._manifest))
 
     def add_trial(self, record: TrialRecord) -> None:
-        """Keep one trial; it replaces an earlier record of the same cell and trial."""
+        """Keep one trial; it replaces an earlier record of the same cell and trial.
+
+        One that did not run to its end and saw a violation gets a number of its own, after those of the plan: it is
+        run again, and what it saw counts once, beside the trial that comes in its place.
+        """
+        if record.row["status"] != COMPLETE and record.row["violations"]:
+            number = self._next_number(record.cell)
+            record = replace(record, trial=number, row={**record.row, "trial": number})
         # A cell's id may hold any sign, and be longer than a file's name.
         name = f"{hashlib.sha256(record.cell.encode()).hexdigest()[:24]}-{record.trial}{tables.PART_SUFFIX}"
         data = tables.encode_part(record)
@@ -118,13 +126,18 @@ class RunFolder:
             write_atomically(self.path / tables.PARTS / name, data)
 
     def done(self) -> set[tuple[str, int]]:
-        """The cell and number of every trial that need not be run again.
+        """The cell and number of every trial that need not be run again: of those that ran to their end."""
+        return {(row["cell"], row["trial"]) for row in self._rows() if row["status"] == COMPLETE}
 
-        An interrupted one is run again, and replaced by it, unless it saw a violation: that must not be lost.
-        """
+    def _rows(self) -> list[dict[str, Any]]:
         trials = self._gathered().trials
-        rows = trials.select(["cell", "trial", "status", "violations"]).to_pylist()
-        return {(row["cell"], row["trial"]) for row in rows if row["status"] == "complete" or row["violations"]}
+        rows: list[dict[str, Any]] = trials.select(["cell", "trial", "status"]).to_pylist()
+        return rows
+
+    def _next_number(self, cell: str) -> int:
+        """The first that neither the plan nor a record of `cell` has."""
+        taken: list[int] = [row["trial"] for row in self._rows() if row["cell"] == cell]
+        return max([len(self._manifest["order"]), *taken]) + 1
 
     def _gathered(self) -> tables.Tables:
         return tables.gather(self.path, self._manifest["control"], self._manifest.get("probes", ()))

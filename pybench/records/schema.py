@@ -77,6 +77,7 @@ _FIGURES = {
     "block": pa.int64(),
     "started_at": pa.string(),
     "status": pa.string(),
+    "disturbance": pa.string(),
     **dict.fromkeys(
         (
             "grants_per_s",

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pybench import verdicts
+from pybench.disturbed import proven
 from pybench.errors import RecordError
 from pybench.probes import lock_of, overruled
 from pybench.records import schema
@@ -162,10 +163,11 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]], probes: Seq
     probe_of = {lock_of(probe): probe for probe in probes}
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
-    for row in trials.select([*counted, *COLUMNS, "grants_per_s", "strategy", "args", "backend"]).to_pylist():
+    for row in trials.select([*counted, *COLUMNS, "grants_per_s", "strategy", "args", "backend", "status"]).to_pylist():
         judgement = verdicts.judge(row, Terms.recorded(row), control_caught=caught)
         probed = overruled(judgement, row, probe_of.get(lock_of(row)))
-        judged = judgement_columns(probed.judgement, row["grants_per_s"]) | probed.columns()
+        judgement = proven(probed.judgement, row["status"])
+        judged = judgement_columns(judgement, row["grants_per_s"]) | probed.columns()
         for name, value in judged.items():
             columns.setdefault(name, []).append(value)
     for name, values in columns.items():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pybench import _core, error_replies, stats, verdicts
+from pybench.disturbed import DISTURBED, counted, proven
 from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
 from pybench.records.served import served_columns
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from pybench._core import HistogramRow, TrialResult, Violation
     from pybench.cells import Cell
+    from pybench.disturbed import Trouble
     from pybench.strategies import Strategy
 
 OF_GRANTS = "granted"
@@ -69,6 +71,7 @@ def trial_record(
     left_over_keys: int | None = None,
     wall_s: float | None = None,
     round_trip_us: float | None = None,
+    trouble: Trouble | None = None,
 ) -> TrialRecord:
     """The record of one trial.
 
@@ -77,16 +80,17 @@ def trial_record(
     commands that they counted in that time, those of other clients too, and `database_figures` what a database among
     them counted, as JSON can hold it. `final_value` is the sum of what the work wrote, read after the trial; None where
     nobody read it. `left_over_keys` are those that were still on the servers when all releases had been answered; None
-    where nobody looked. `round_trip_us` is that of one idle call, for
-    the efficiency. `started_at` knows its time zone.
+    where nobody looked. `round_trip_us` is that of one idle call, for the efficiency. `started_at` knows its time zone.
+    Of `trouble`, which befell the servers, the record keeps the text and the violations that count in spite of it.
     """
-    totals = result.totals
+    totals, found = counted(result.totals, result.violations, trouble)
     effects = _effects(totals, strategy.judged_by, final_value)
     # A trial that was stopped gave its clients no time to come to rest.
-    abandoned = 0 if result.stopped else totals["abandoned"]
-    counts = {**totals, **effects, "abandoned": abandoned, "left_over_keys": left_over_keys}
+    left = {"abandoned": 0 if result.stopped else totals["abandoned"], "left_over_keys": left_over_keys}
+    counts = {**totals, **effects, **left}
     terms = Terms.of(strategy)
-    judgement = verdicts.judge(counts, terms, control_caught=True)
+    status = "interrupted" if result.stopped else "complete" if trouble is None else DISTURBED
+    judgement = proven(verdicts.judge(counts, terms, control_caught=True), status)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
     row = {
         "cell": cell.id,
@@ -96,7 +100,8 @@ def trial_record(
         "trial": trial,
         "block": block,
         "started_at": started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
-        "status": "interrupted" if result.stopped else "complete",
+        "status": status,
+        "disturbance": None if trouble is None else trouble.error.message,
         "grants_per_s": grants_per_s,
         **judgement_columns(judgement, grants_per_s),
         # Of the run, which judges its trials again when they are read.
@@ -106,14 +111,12 @@ def trial_record(
         **_costs(totals, server_cpu_us, wall_s),
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
         "database_figures": _database(database_figures, totals),
-        error_replies.COLUMN: error_replies.encode(result.errors, [server.label for server in servers]),
-        error_replies.COUNT_COLUMN: sum(row["count"] for row in result.errors),
+        **_error_replies(result, servers),
         **_fairness(totals, result, strategy),
         **served_columns(cell, result),
         **use_columns(cell, strategy, totals, round_trip_us),
         **_counts(cell, totals),
-        "abandoned": abandoned,
-        "left_over_keys": left_over_keys,
+        **left,
         **effects,
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
@@ -122,13 +125,21 @@ def trial_record(
         cell=cell.id,
         trial=trial,
         row=row,
-        latency=[
-            {"phase": part.phase, "outcome": part.outcome, "count": part.count, "hdr": part.hdr}
-            for part in result.histograms
-        ],
-        timeline=_timeline(result.timeline),
-        violations=_violations(result.violations, terms, counts),
+        latency=[] if status == DISTURBED else _latency_rows(result.histograms),
+        timeline=[] if status == DISTURBED else _timeline(result.timeline),
+        violations=_violations(found, terms, counts),
     )
+
+
+def _latency_rows(rows: Sequence[HistogramRow]) -> list[dict[str, Any]]:
+    return [{"phase": row.phase, "outcome": row.outcome, "count": row.count, "hdr": row.hdr} for row in rows]
+
+
+def _error_replies(result: TrialResult, servers: Sequence[Labelled]) -> dict[str, Any]:
+    return {
+        error_replies.COLUMN: error_replies.encode(result.errors, [server.label for server in servers]),
+        error_replies.COUNT_COLUMN: sum(row["count"] for row in result.errors),
+    }
 
 
 def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pybench.errors import ServerError
+from pybench.errors import LocksGone, ServerError
 from pybench.numbers import plural
 from pybench.servers.conversation import fields
 from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.refusals import BY_CODE, Meaning
 from pybench.servers.server import Server
 
-_SECTIONS = ("server", "cpu", "commandstats", "stats", "errorstats")
+_SECTIONS = ("server", "cpu", "commandstats", "stats", "errorstats", "replication")
 _COMMAND = "cmdstat_"
 _ERROR = "errorstat_"
 
@@ -30,6 +30,10 @@ class ServerFigures:
     address: str
     """Of the server, without credentials."""
     run_id: str
+    age_s: float
+    """For how long it had been running at the reading: at most, for it counts whole seconds."""
+    followed: str
+    """The replication id that it had before it was made a primary; zeros where it always was one."""
     cpu_us: int
     """User and system time of the whole process: main thread, I/O threads and background threads."""
     commands: int
@@ -49,6 +53,8 @@ def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
         return ServerFigures(
             address=server.endpoint.address,
             run_id=info["run_id"],
+            age_s=_age_s(info),
+            followed=info.get("master_replid2", ""),
             cpu_us=round((float(info["used_cpu_user"]) + float(info["used_cpu_sys"])) * 1_000_000),
             commands=int(info["total_commands_processed"]),
             calls={name.lower(): count for name, count in _counts(info, _COMMAND, "calls=").items()},
@@ -70,13 +76,24 @@ def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool
     """
     where = after.address
     if before.run_id != after.run_id:
-        raise ServerError(
+        raise LocksGone(
             f"{where} was restarted while it was being measured: locks that were held are gone",
             hint="keep it running, and see its log for why it ended",
+            age_s=after.age_s,
+            cuts_connections=True,
+        )
+    if before.followed != after.followed and after.followed.strip("0"):
+        raise LocksGone(
+            f"{where} was made a replica and a primary again while it was being measured: locks that were held may be "
+            "gone",
+            hint="give pybench a server of its own, and no failover while it is being measured",
+            age_s=None,
         )
     result = ServerFigures(
         address=where,
         run_id=after.run_id,
+        age_s=after.age_s,
+        followed=after.followed,
         cpu_us=after.cpu_us - before.cpu_us,
         commands=after.commands - before.commands,
         calls=_increase(before.calls, after.calls),
@@ -90,7 +107,7 @@ def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool
         )
     gone = keys_gone(result)
     if gone is not None and not keys_may_go:
-        raise ServerError(f"{gone.what}: a lock may have vanished under its holder", hint=gone.hint)
+        raise LocksGone(f"{gone.what}: a lock may have vanished under its holder", hint=gone.hint, age_s=None)
     return result
 
 
@@ -118,6 +135,12 @@ def refusing(spent: ServerFigures, failed: int) -> ServerError:
         f"{spent.address} answered with errors: {calls}" + (f" ({code})" if code else ""),
         hint="see its log; pybench doctor looks at it",
     )
+
+
+def _age_s(info: Mapping[str, str]) -> float:
+    """At most: the server counts the seconds of its clock that have begun since its start, and since now's."""
+    now_us = info.get("server_time_usec")
+    return int(info["uptime_in_seconds"]) + (1.0 if now_us is None else int(now_us) % 1_000_000 / 1e6)
 
 
 def _counts(info: Mapping[str, str], kind: str, word: str) -> dict[str, int]:

@@ -102,14 +102,26 @@ def test_a_trial_that_is_run_again_replaces_the_interrupted_one(folder):
     assert len(run.latency) == 14
 
 
-def test_an_interrupted_trial_that_saw_a_violation_is_kept(folder):
+def unlucky(trial: int = 2):
     seen = totals(double_grants=1)
-    folder.add_trial(record(trial=1, result=FakeResult(stopped=True, totals=seen, violations=[violation()])))
+    return record(trial=trial, result=FakeResult(stopped=True, totals=seen, violations=[violation()]))
+
+
+def test_an_interrupted_trial_that_saw_a_violation_counts_once_and_is_run_again(tmp_path):
+    folder = RunFolder.create(tmp_path / "run", manifest(order=[[0], [0]]))
+    folder.add_trial(record(trial=1))
+    folder.add_trial(unlucky())
     folder.finish("interrupted")
     resumed = RunFolder.open(folder.path)
     assert resumed.done() == {(cell().id, 1)}
+    resumed.add_trial(unlucky())
+    resumed.add_trial(record(trial=2))
     run = resumed.finish("complete")
-    assert (list(run.summary["verdict"]), len(run.violations)) == (["UNSAFE"], 1)
+    assert sorted(run.trials["trial"]) == [1, 2, 3, 4]
+    assert list(run.summary["trials"]) == [2], "medians are over the complete trials"
+    assert list(run.summary["violations"]) == [2]
+    assert (list(run.summary["verdict"]), len(run.violations)) == (["UNSAFE"], 2)
+    assert resumed.done() == {(cell().id, 1), (cell().id, 2)}
 
 
 def test_cells_of_any_name_keep_their_own_trials(folder):

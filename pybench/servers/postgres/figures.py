@@ -10,14 +10,16 @@ import time
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pybench.errors import ServerError
+from pybench.errors import LocksGone, ServerError
 from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.postgres import cpu
 from pybench.servers.postgres.connecting import Session
 from pybench.servers.postgres.server import PostgresServer
 
 _QUERY = """
-SELECT extract(epoch FROM pg_postmaster_start_time())::text, coalesce(extract(epoch FROM d.stats_reset)::text, ''),
+SELECT extract(epoch FROM pg_postmaster_start_time())::text,
+       extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8,
+       coalesce(extract(epoch FROM d.stats_reset)::text, ''),
        d.xact_commit, d.xact_rollback, d.deadlocks, d.tup_returned, d.tup_fetched, d.tup_inserted, d.tup_updated,
        d.tup_deleted, d.blks_hit, d.blks_read, d.temp_files, d.temp_bytes,
        pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint
@@ -35,6 +37,8 @@ class PostgresFigures:
     """Of the server, without credentials."""
     run_id: str
     """When the server started."""
+    age_s: float
+    """For how long it had been running at the reading."""
     reset_at: str
     commits: int
     rollbacks: int
@@ -58,7 +62,7 @@ class PostgresFigures:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _IDENTITY}
 
 
-_IDENTITY = {"address", "run_id", "reset_at"}
+_IDENTITY = {"address", "run_id", "age_s", "reset_at"}
 
 
 def read_figures(server: PostgresServer, *, seconds: float = ANSWER_S) -> PostgresFigures:
@@ -76,9 +80,11 @@ def read_figures(server: PostgresServer, *, seconds: float = ANSWER_S) -> Postgr
 def difference(before: PostgresFigures, after: PostgresFigures) -> PostgresFigures:
     """What came in between. Raises ServerError when the server was restarted or its counters were reset."""
     if before.run_id != after.run_id:
-        raise ServerError(
+        raise LocksGone(
             f"{after.address} was restarted while it was being measured: locks that were held are gone",
             hint="keep it running, and see its log for why it ended",
+            age_s=after.age_s,
+            cuts_connections=True,
         )
     increases: dict[str, Any] = {
         name: None if count is None or (earlier := before.counters()[name]) is None else count - earlier
@@ -92,7 +98,8 @@ def difference(before: PostgresFigures, after: PostgresFigures) -> PostgresFigur
             f"the counters of {after.address} were reset while it was being measured",
             hint="give pybench a server of its own, where nobody says pg_stat_reset()",
         )
-    return PostgresFigures(address=after.address, run_id=after.run_id, reset_at=after.reset_at, **increases)
+    identity: dict[str, Any] = {name: getattr(after, name) for name in _IDENTITY}
+    return PostgresFigures(**identity, **increases)
 
 
 def await_sessions_gone(session: Session, application: str, *, seconds: float = ANSWER_S) -> int:

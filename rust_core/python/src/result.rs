@@ -98,6 +98,7 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
     // The checker sees each key of a set as a grant of its own.
     let sets = u64::from(measured.keys_per_grant);
     for (name, value) in [
+        ("began_ns", measured.began.0),
         ("window_ns", measured.window.0),
         ("contended_grants", figures.contended_grants / sets),
         ("overtakes", figures.overtakes / sets),

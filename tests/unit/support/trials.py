@@ -61,7 +61,13 @@ def totals(**counts: int) -> dict[str, int]:
         0,
     )
     grants = counts.get("grants", 2_000)
-    usual = {"window_ns": 2 * SECOND, "grants": grants, "contended_grants": grants // 2, "all_grants": grants}
+    usual = {
+        "began_ns": 0,
+        "window_ns": 2 * SECOND,
+        "grants": grants,
+        "contended_grants": grants // 2,
+        "all_grants": grants,
+    }
     return {**nothing, **usual, **counts}
 
 

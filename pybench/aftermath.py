@@ -1,0 +1,72 @@
+"""What befell the servers in a trial, asked when it is over.
+
+Promises: raises nothing for it, so that what the trial proved is saved first; see `disturbed`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybench.disturbed import Trouble
+from pybench.errors import ServerError
+from pybench.stage import UNREAD
+
+if TYPE_CHECKING:
+    from pybench._core import TrialResult
+    from pybench.stage import Side, Spent
+
+CLOCK_STEP_S = 0.1
+"""The least step of the wall clock that is not taken for a pause between two readings of clocks."""
+
+
+def ended(sides: Sequence[Side], result: TrialResult) -> tuple[list[Spent], list[Trouble]]:
+    """What each of `sides` has spent, and what befell those that cannot say."""
+    spent: list[Spent] = []
+    troubles: list[Trouble] = []
+    for side in sides:
+        read_at = time.monotonic()
+        try:
+            spent.append(side.end())
+        except ServerError as error:
+            spent.append(UNREAD)
+            troubles.append(Trouble.of(error, read_at=read_at, reconnects=result.totals["reconnects"]))
+    return spent, troubles
+
+
+def refusals(result: TrialResult, sides: Sequence[Side]) -> list[Trouble]:
+    """A server refused calls: the figures of such a trial say nothing of a lock."""
+    errors = result.totals["errors"]
+    if not errors or result.stopped:
+        return []
+    return [Trouble(max(sides, key=lambda side: side.errors).refusing(errors))]
+
+
+def step_of_clock(jumped_s: float, ttl_ms: int) -> Trouble | None:
+    """What it means that the wall clock moved against the monotonic one by `jumped_s` in a trial.
+
+    Servers end leases by the wall clock, holders believe by the monotonic one: after a step, or a laptop's sleep, a
+    lock would be blamed for what the clock did.
+    """
+    if abs(jumped_s) <= max(CLOCK_STEP_S, ttl_ms / 1e3 / 100):
+        return None
+    return Trouble(
+        ServerError(
+            f"the clock of this machine was set by {jumped_s:+.2f} s during a trial: leases ended at another time "
+            "than their holders believed",
+            hint="wait until the clock is steady: is it being set by NTP, or was the machine asleep?",
+        ),
+        intact_until=-math.inf,
+    )
+
+
+def cleared(sides: Sequence[Side]) -> Trouble | None:
+    """Remove what the trial left; what went wrong, if anything did."""
+    try:
+        for side in sides:
+            side.clear()
+    except ServerError as error:
+        return Trouble(error)
+    return None
