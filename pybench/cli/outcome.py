@@ -47,21 +47,22 @@ def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> t
 
 
 def show(outcome: Outcome, *, as_json: bool) -> Exit:
-    """Print `outcome`: the table, or the rows of the summary as JSON, to stdout; the rest to stderr. Its exit code."""
+    """Print `outcome`: the table, or all that it says as one JSON object, to stdout; the rest to stderr.
+
+    Returns its exit code, which the object holds too.
+    """
     from pybench.report.view import make_view
 
     view = make_view(outcome.run)
     troubles: list[PybenchError] = []
-    try:
-        if as_json:
-            data_json(rows_of(outcome.run))
-        else:
+    if not as_json:
+        try:
             data(_table_text(outcome.run, view))
-    except PybenchError as error:
-        troubles.append(error)
-    for text in _remarks(outcome, view):
-        _say_wrapped(text)
-    # Last, so that the table does not wait for the charts.
+        except PybenchError as error:
+            troubles.append(error)
+        for text in _remarks(outcome, view):
+            _say_wrapped(text)
+    # After the table, which does not wait for the charts.
     folder = shown_path(outcome.run.path)
     try:
         outcome.write_report()
@@ -70,6 +71,14 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
         # A folder that takes nothing more took no report either: told once.
         if outcome.error is None or error.message != outcome.error.message:
             troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes it again"))
+    if as_json:
+        for text in _remarks(outcome, view):
+            _say_wrapped(text)
+        try:
+            code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
+            data_json(run_object(outcome, view, code))
+        except PybenchError as error:
+            troubles.append(error)
     for trouble in [*troubles, *([outcome.error] if outcome.error is not None else [])]:
         complain(trouble.message, hint=trouble.hint)
     if _is_interrupted(outcome.run):
@@ -102,18 +111,47 @@ def _resume_command(folder: Path) -> str:
     return command(read_manifest(folder), shown_path(folder))
 
 
-def rows_of(run: Run) -> list[dict[str, Any]]:
-    """The rows of `summary.csv` in rank order, n/a as None."""
-    from pybench.summary import rank
+def run_object(outcome: Outcome, view: View, code: Exit) -> dict[str, Any]:
+    """All that a run says, as `--json` prints it: `{schema, run, headline, exit_code, thresholds, comparison, cells}`.
 
-    return [
-        {str(name): None if missing(value) else value for name, value in row.items()}
-        for row in rank(run.summary).to_dict("records")
-    ]
+    `cells` are the rows of `summary.csv`, n/a as None, load by load in the order of their ranks.
+    """
+    from pybench.answer import answer
+    from pybench.records.schema import SCHEMA
+
+    run, manifest = outcome.run, outcome.run.manifest
+    rows = {str(row["cell"]): row for row in run.summary.to_dict("records")}
+    ordered = [one.cell for load in view.comparison.loads for one in load.standings if one.cell in rows]
+    return {
+        "schema": SCHEMA,
+        "run": {
+            "name": manifest["name"],
+            "folder": str(run.path),
+            "status": manifest["status"],
+            "started_at": manifest["started_at"],
+            "seed": manifest["seed"],
+        },
+        "headline": answer(run.summary, run.trials).headline,
+        "exit_code": code.value,
+        "thresholds": [
+            {
+                "threshold": result.threshold.text,
+                "cell": result.cell,
+                "figure": result.figure,
+                "passed": result.passed,
+            }
+            for result in outcome.thresholds
+        ],
+        "comparison": view.comparison.to_json(),
+        "cells": [
+            {str(name): None if missing(value) else value for name, value in rows[cell].items()} for cell in ordered
+        ],
+    }
 
 
 def _table_text(run: Run, view: View) -> str:
-    """What was measured on what, the answer, and the ranked table below it, as wide and as coloured as stdout takes."""
+    """What was measured on what, the answer, and the table below it, as wide and as coloured as stdout takes."""
+    from pybench.lateness import late_cells
     from pybench.report.reasons import remarks
 
     console = data_console()
@@ -122,7 +160,9 @@ def _table_text(run: Run, view: View) -> str:
             console.print(part, soft_wrap=True)
     if view.cells:
         notes = [Note(remark.verdict, f"{remark.subject}: {remark.reason}") for remark in remarks(view)]
-        for row in render(rows_of(run), notes, console.width):
+        late = set(late_cells(run.trials))
+        rows = run.summary.to_dict("records")
+        for row in render(rows, view.comparison, notes, console.width, late=late):  # type: ignore[arg-type]
             # Neither wrapped nor cut: a number that is not whole is wrong.
             console.print(row, soft_wrap=True)
     text = console.file

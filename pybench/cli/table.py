@@ -1,6 +1,6 @@
-"""The ranked table: one row a cell, best safe grants/s first, unsafe cells struck at the end; below it why they are.
+"""The table of a run, load by load: in each the locks in their order, and what is not ranked at its end.
 
-A safe cell that is not compared with the others stands in its order, without a place.
+Ranks count within a load. Who is first, tied or out is what the comparison says; nothing is compared here.
 
 It fits the width it is given: what does not tell rows apart is dropped, least important first, and named below the
 table; where even the rest does not fit, each row becomes an entry of two lines. Numbers are never wrapped or cut. The
@@ -15,18 +15,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.cli.figures import latency, spread
-from pybench.conditions import axis_title, say_conditions
-from pybench.contenders import apart, lock_name, why_apart
+from pybench.comparison import Out, Place
 from pybench.numbers import format_ratio, format_us, format_whole, missing
+from pybench.quantile_text import POOLED_MEANS, is_pooled, quantile_text
+from pybench.standing_on import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
 from pybench.stats import confidence
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from rich.text import Text
+
+    from pybench.comparison import Comparison, LoadComparison, Standing
 
 Row = Mapping[str, Any]
 """A row of `summary.csv`, n/a as None or NaN."""
 
-AXES_OF_EVERY_MATRIX = ("concurrency", "keys", "hold", "retry")
+EVIDENCE = (NOT_CONTENDED, BY_PROBE)
 GAP = 2
 NOTES_SHOWN = 8
 KEEP = 0
@@ -34,11 +39,25 @@ KEEP = 0
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """A cell at its load: its row, where it stands there, and whether the load generator was late in it."""
+
+    row: Row
+    standing: Standing
+    is_late: bool
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of its row."""
+        return str(self.row["verdict"])
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column. `heading` has two lines; of several columns too many, the one with the highest `drop` goes first."""
 
     heading: tuple[str, str]
-    text: Callable[[Row], str]
+    text: Callable[[Entry], str]
     drop: int = KEEP
     left: bool = False
 
@@ -48,20 +67,33 @@ class Column:
         return " ".join(part for part in self.heading if part).replace(" /", "/")
 
 
-INTERVAL = Column(("", "interval"), lambda row: _interval(row), drop=3)
+def _figure(heading: tuple[str, str], column: str, text: Callable[[float | None], str], drop: int) -> Column:
+    return Column(heading, lambda entry: text(entry.row.get(column)), drop)
+
+
+def _quantile(heading: tuple[str, str], column: str, drop: int) -> Column:
+    def text(entry: Entry) -> str:
+        # A lock that asks nobody takes no time at all: that is no latency.
+        return latency(0.0) if entry.row.get(column) == 0 else quantile_text(entry.row, column)
+
+    return Column(heading, text, drop)
+
+
+INTERVAL = Column(("", "interval"), lambda entry: _interval(entry.row), drop=5)
 MEASURES = (
-    Column(("safe", "grants/s"), lambda row: format_whole(row["safe_grants_per_s"])),
+    _figure(("safe", "grants/s"), "safe_grants_per_s", format_whole, KEEP),
     INTERVAL,
-    Column(("acquire", "p50"), lambda row: latency(row["acquire_p50_us"]), drop=2),
-    Column(("acquire", "p99"), lambda row: latency(row["acquire_p99_us"]), drop=1),
-    Column(("acquire", "p99.9"), lambda row: latency(row["acquire_p999_us"]), drop=7),
-    Column(("attempts", "/grant"), lambda row: format_ratio(row["attempts_per_grant"]), drop=4),
-    Column(("commands", "/grant"), lambda row: format_ratio(row["commands_per_grant"]), drop=6),
-    Column(("Jain's", "index"), lambda row: format_ratio(row["jain"]), drop=8),
-    Column(("hand-off", "p50"), lambda row: format_us(row["handoff_p50_us"]), drop=5),
-    Column(("client", "CPU/grant"), lambda row: format_us(row["client_cpu_us_per_grant"]), drop=9),
-    Column(("server", "CPU/grant"), lambda row: format_us(row["server_cpu_us_per_grant"]), drop=10),
-    Column(("", "verdict"), lambda row: str(row["verdict"]), left=True),
+    _quantile(("acquire", "p50"), "acquire_p50_us", drop=4),
+    _quantile(("acquire", "p99"), "acquire_p99_us", drop=1),
+    _quantile(("acquire", "p99.9"), "acquire_p999_us", drop=9),
+    _figure(("longest", "wait"), "longest_wait_us", format_us, drop=2),
+    _figure(("Jain's", "index"), "jain", format_ratio, drop=3),
+    _figure(("attempts", "/grant"), "attempts_per_grant", format_ratio, drop=6),
+    _figure(("commands", "/grant"), "commands_per_grant", format_ratio, drop=8),
+    _quantile(("hand-off", "p50"), "handoff_p50_us", drop=7),
+    _figure(("client", "CPU/grant"), "client_cpu_us_per_grant", format_us, drop=10),
+    _figure(("server", "CPU/grant"), "server_cpu_us_per_grant", format_us, drop=11),
+    Column(("", "verdict"), lambda entry: _verdict(entry), left=True),
 )
 
 
@@ -73,83 +105,141 @@ class Note:
     text: str
 
 
-def render(rows: Sequence[Row], notes: Sequence[Note], width: int) -> list[Text]:
-    """The lines of the table, for `rows` in rank order, and below them those of `notes`."""
+def render(
+    rows: Sequence[Row],
+    comparison: Comparison,
+    notes: Sequence[Note],
+    width: int,
+    *,
+    late: AbstractSet[str] = frozenset(),
+) -> list[Text]:
+    """The lines of the table of `rows`, and below them those of `notes`. `late` are cells that the generator spoilt."""
     from rich.text import Text
 
-    columns, dropped = _fit(rows, width)
-    lines = _table(rows, columns) if _whole_width(columns, rows) <= width else _entries(rows, width)
+    loads = _loads(rows, comparison, late)
+    entries = [entry for _, found in loads for entry in found]
+    columns, dropped = _fit(entries, width)
+    fits = _whole_width(columns, entries) <= width
+    lines = _table(loads, columns) if fits else _pairs_of_lines(loads, width)
     for note in notes[:NOTES_SHOWN]:
         style = "red" if note.verdict == "UNSAFE" else "yellow"
         lines += [Text(line, style=style) for line in _wrapped(f"{note.verdict} {note.text}", width)]
     if len(notes) > NOTES_SHOWN:
         lines.append(Text(f"  and {len(notes) - NOTES_SHOWN} more: see the report"))
-    for why, names in _aside(rows).items():
-        told = f"- {', '.join(names)}: not ranked, for {why}"
-        lines += [Text(line, style="dim") for line in _wrapped(told, width)]
-    if dropped:
-        more = f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)"
-        lines += [Text(line, style="dim") for line in _wrapped(more, width)]
+    told = [*_not_ranked(entries), *_stands_on(entries), *_legend(entries, columns if fits else [])]
+    if fits and dropped:
+        told.append(f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)")
+    for text in told:
+        lines += [Text(line, style="dim") for line in _wrapped(text, width)]
     return lines
 
 
-def _aside(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The strategies that are not compared with the others, by the reason."""
-    aside, names = apart(rows), dict[str, list[str]]()
-    for row in rows:
-        if str(row["cell"]) in aside:
-            told = names.setdefault(why_apart(aside[str(row["cell"])]), [])
-            if lock_name(row) not in told:
-                told.append(lock_name(row))
-    return names
+def _loads(
+    rows: Sequence[Row], comparison: Comparison, late: AbstractSet[str]
+) -> list[tuple[LoadComparison, list[Entry]]]:
+    """The loads in their order, each with the cells that were measured at it."""
+    by_cell = {str(row["cell"]): row for row in rows}
+    return [
+        (
+            load,
+            [
+                Entry(by_cell[one.cell], one, one.cell in late)
+                for one in load.standings
+                if one.cell is not None and one.cell in by_cell
+            ],
+        )
+        for load in comparison.loads
+    ]
 
 
-def _table(rows: Sequence[Row], columns: Sequence[Column]) -> list[Text]:
+def _not_ranked(entries: Sequence[Entry]) -> list[str]:
+    """Why safe locks have no rank, a line for each reason."""
+    names: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.standing.out in (Out.SHARED, Out.EXCLUDES_NOBODY):
+            told = names.setdefault(entry.standing.out.value, [])
+            if entry.standing.lock not in told:
+                told.append(entry.standing.lock)
+    return [f"- {', '.join(locks)}: not ranked, because {why}" for why, locks in names.items()]
+
+
+def _stands_on(entries: Sequence[Entry]) -> list[str]:
+    """What the word SAFE does not cover, a line for each lock that has it."""
+    locks = {entry.standing.lock: entry.row for entry in entries if entry.verdict == "SAFE"}
+    told = []
+    for lock, row in locks.items():
+        known = entry_of(row)
+        limit = would_not_survive(*known) if known else ""
+        condition = [badge for badge in badges(row) if badge not in (HEALTHY, *EVIDENCE)]
+        if limit or condition:
+            told.append(f"{lock}: SAFE on healthy servers{''.join(f', {one}' for one in condition)}; {limit}")
+    if len(told) > NOTES_SHOWN:
+        return ["SAFE on healthy servers: `pybench strategies` says what each lock would not survive"]
+    return told
+
+
+def _legend(entries: Sequence[Entry], columns: Sequence[Column]) -> list[str]:
+    """What the marks of the table mean, of those that it has."""
+    quantiles = {"acquire p50": "acquire_p50_us", "acquire p99": "acquire_p99_us", "acquire p99.9": "acquire_p999_us"}
+    shown = [quantiles[column.name] for column in columns if column.name in quantiles]
+    told = []
+    if columns and any(entry.standing.place is Place.TIED for entry in entries):
+        told.append("=1 statistically tied for the first place at this load")
+    if any(is_pooled(entry.row, column) for entry in entries for column in shown):
+        told.append(POOLED_MEANS)
+    return told
+
+
+def _table(loads: Sequence[tuple[LoadComparison, list[Entry]]], columns: Sequence[Column]) -> list[Text]:
     from rich.text import Text
 
-    widths = [_width(column, rows) for column in columns]
+    entries = [entry for _, found in loads for entry in found]
+    widths = [_width(column, entries) for column in columns]
     headings = [
         Text(_line([column.heading[i] for column in columns], columns, widths), style="bold")
         for i in (0, 1)
         if any(column.heading[i] for column in columns)
     ]
-    rule = Text("-" * _whole_width(columns, rows), style="dim")
-    lines = [(_line([column.text(row) for column in columns], columns, widths), row) for row in rows]
-    return [*headings, rule, *(Text(line, style=STYLES.get(str(row["verdict"]), "")) for line, row in lines)]
+    lines = [*headings, Text("-" * _whole_width(columns, entries), style="dim")]
+    for load, found in loads:
+        if load.text and found:
+            lines.append(Text(f"{load.text}:", style="bold"))
+        lines += [
+            Text(_line([column.text(entry) for column in columns], columns, widths), style=_style(entry))
+            for entry in found
+        ]
+    return lines
 
 
-def _entries(rows: Sequence[Row], width: int) -> list[Text]:
-    """Two lines a row: where there is no room for a table."""
+def _pairs_of_lines(loads: Sequence[tuple[LoadComparison, list[Entry]]], width: int) -> list[Text]:
+    """Two lines a cell: where there is no room for a table."""
     from rich.text import Text
 
     lines = []
-    axes = varying(rows)
-    rank, *names = _identity(rows)[: -len(axes) or None]
-    for row in rows:
-        parts = [*(name.text(row) for name in names), say_conditions((axis, row[axis]) for axis in axes)]
-        which = f"{rank.text(row)} {', '.join(filter(None, parts))}"
-        figures = f"    {format_whole(row['safe_grants_per_s'])} safe grants/s, {row['verdict']}"
-        style = STYLES.get(str(row["verdict"]), "")
-        lines += [Text(line, style=style) for line in textwrap.wrap(which, width, subsequent_indent="    ")]
-        lines.append(Text(figures, style=style))
+    for load, found in loads:
+        if load.text and found:
+            lines += [Text(line, style="bold") for line in textwrap.wrap(f"{load.text}:", width)]
+        for entry in found:
+            which = f"{_rank(entry)} {entry.standing.lock}"
+            figures = f"    {format_whole(entry.row['safe_grants_per_s'])} safe grants/s, {entry.verdict}"
+            lines += [Text(line, style=_style(entry)) for line in textwrap.wrap(which, width, subsequent_indent="    ")]
+            lines.append(Text(figures, style=_style(entry)))
     return lines
+
+
+def _style(entry: Entry) -> str:
+    """Bold for the first of a load and what ties with it; struck out what is unsafe."""
+    return STYLES.get(entry.verdict, "") or ("bold" if entry.standing.rank == 1 else "")
 
 
 STYLES = {"SAFE": "", "UNSAFE": "strike red", "UNDECIDED": "yellow", "VOID": "yellow"}
 
 
-def varying(rows: Sequence[Row]) -> list[str]:
-    """The axes by which these rows differ, in the order of `summary.csv`."""
-    names = list(rows[0]) if rows else []
-    further = names[names.index("retry") + 1 : names.index("trials")] if rows else []
-    return [name for name in (*AXES_OF_EVERY_MATRIX, *further) if len({str(row[name]) for row in rows}) > 1]
-
-
-def _fit(rows: Sequence[Row], width: int) -> tuple[list[Column], list[str]]:
+def _fit(entries: Sequence[Entry], width: int) -> tuple[list[Column], list[str]]:
     """The columns that fit, and the names of those that were dropped."""
-    columns = [*_identity(rows), *(_named(column, rows) for column in MEASURES)]
+    columns = [*_identity(entries), *(_named(column, entries) for column in MEASURES)]
     dropped = []
-    while _whole_width(columns, rows) > width:
+    while _whole_width(columns, entries) > width:
         worst = max(columns, key=lambda column: column.drop)
         if worst.drop == KEEP:
             break
@@ -158,26 +248,36 @@ def _fit(rows: Sequence[Row], width: int) -> tuple[list[Column], list[str]]:
     return columns, dropped
 
 
-def _identity(rows: Sequence[Row]) -> list[Column]:
-    """The columns that tell the rows apart: rank, strategy, backend where there are several, axes that vary."""
-    ranks = {str(row["cell"]): str(i) for i, row in enumerate(_ranked(rows), start=1)}
-    columns = [
-        Column(("", "#"), lambda row: ranks.get(str(row["cell"]), "x" if row["verdict"] == "UNSAFE" else "-")),
-        Column(("", "strategy"), lock_name, left=True),
-    ]
-    if len({row["backend"] for row in rows}) > 1:
-        columns.append(Column(("", "backend"), lambda row: str(row["backend"]), left=True))
-    return columns + [Column(("", axis_title(name)), lambda row, name=name: _axis(row, name)) for name in varying(rows)]  # type: ignore[misc]
+def _identity(entries: Sequence[Entry]) -> list[Column]:
+    """The columns that tell the locks of a load apart: rank, lock, and its backend where there are several."""
+    columns = [Column(("", "#"), _rank), Column(("", "lock"), lambda entry: entry.standing.lock, left=True)]
+    if len({entry.row["backend"] for entry in entries}) > 1:
+        columns.append(Column(("", "backend"), lambda entry: str(entry.row["backend"]), left=True))
+    return columns
 
 
-def _named(column: Column, rows: Sequence[Row]) -> Column:
+def _verdict(entry: Entry) -> str:
+    """`SAFE, not contended`; `SAFE, late` where the load generator was."""
+    evidence = [badge for badge in badges(entry.row) if badge in EVIDENCE]
+    return ", ".join([entry.verdict, *evidence, *(["late"] if entry.is_late else [])])
+
+
+def _rank(entry: Entry) -> str:
+    """`1`; `=1` of several that tie for the first place; `x` of what is unsafe, `-` of what is not ranked."""
+    standing = entry.standing
+    if standing.rank is None:
+        return "x" if standing.out is Out.UNSAFE else "-"
+    return f"={standing.rank}" if standing.place is Place.TIED else str(standing.rank)
+
+
+def _named(column: Column, entries: Sequence[Entry]) -> Column:
     """The interval's column says how sure it is, which depends on the trials."""
-    sure = confidence(min((int(row["trials"]) for row in rows), default=0))
+    sure = confidence(min((int(entry.row["trials"]) for entry in entries), default=0))
     return replace(column, heading=(f"{100 * sure:.0f} %", "interval")) if column is INTERVAL and sure else column
 
 
-def _whole_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
-    return sum(_width(column, rows) + GAP for column in columns) - GAP
+def _whole_width(columns: Sequence[Column], entries: Sequence[Entry]) -> int:
+    return sum(_width(column, entries) + GAP for column in columns) - GAP
 
 
 def _interval(row: Row) -> str:
@@ -190,19 +290,8 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
-def _ranked(rows: Sequence[Row]) -> list[Row]:
-    aside = apart(rows)
-    safe = [row for row in rows if row["verdict"] == "SAFE" and not missing(row["safe_grants_per_s"])]
-    return [row for row in safe if str(row["cell"]) not in aside]
-
-
-def _axis(row: Row, name: str) -> str:
-    value = row[name]
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _width(column: Column, rows: Sequence[Row]) -> int:
-    return max(*(len(part) for part in column.heading), *(len(column.text(row)) for row in rows), 0)
+def _width(column: Column, entries: Sequence[Entry]) -> int:
+    return max(*(len(part) for part in column.heading), *(len(column.text(entry)) for entry in entries), 0)
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:

@@ -69,7 +69,7 @@ def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
     if measure.top is not None:
         return linear_axis([measure.top], measure.axis, measure.ticks)
     values = drawn_values(cells, measure)
-    counting = [cell for cell in cells if view.may_be_used(cell.series) and cell.id not in view.aside]
+    counting = [cell for cell in cells if view.may_be_used(cell.series) and cell.id not in view.not_ranked]
     usable = drawn_values(counting, measure)
     if usable and max(values) > UNSAFE_HEADROOM * max(usable):
         values = usable

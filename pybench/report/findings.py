@@ -1,19 +1,17 @@
-"""Who is ahead at each load, for the overview; what it all amounts to is said by `pybench.answer`."""
+"""The cells of each load for the overview, and which of them are first there, as the comparison says."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pybench.conditions import Conditions
-from pybench.contenders import Contender, contenders, first_ones, in_order
 from pybench.report.view import CellView, Series, View
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Contest:
-    """The cells at one load. `winners` are the best safe one, first, and those that it cannot be told apart from."""
+    """The cells at one load. `winners` are the first lock and those that are statistically tied with it."""
 
     conditions: Conditions
     cells: tuple[CellView, ...]
@@ -22,30 +20,38 @@ class Contest:
 
 def contests(view: View) -> list[Contest]:
     """One for each load, in their order."""
-    safe = contenders(view.run.summary.to_dict("records"), view.run.trials)
-    return [Contest(conditions, tuple(cells), _winners(cells, safe)) for conditions, cells in view.facets()]
+    return [
+        Contest(conditions, tuple(cells), tuple(cell for cell in cells if view.standing(cell).rank == 1))
+        for conditions, cells in view.facets()
+    ]
 
 
 def by_wins(view: View) -> list[Series]:
-    """The strategies that may be used first, and of those the ones that are among the best at most loads."""
-    held = contests(view)
-    wins = Counter(cell.series.label for contest in held for cell in contest.winners)
-    best = Counter[str]()
-    for contest in held:
-        best.update(cell.series.label for cell in contest.winners[:1])
-    return sorted(view.series, key=lambda one: (not view.may_be_used(one), -wins[one.label], -best[one.label]))
+    """The locks that may be used first, and of those the ones that are among the first at most loads."""
+    wins = Counter(cell.series.label for contest in contests(view) for cell in contest.winners)
+    chosen = view.comparison.choice.locks
+    return sorted(
+        view.series,
+        key=lambda one: (not view.may_be_used(one), one.label not in chosen, -wins[one.label]),
+    )
 
 
-def best_contest(view: View) -> Contest | None:
-    """The load with the most safe grants per second of the run; None when no cell is safe."""
+def hardest_contest(view: View) -> Contest | None:
+    """The load with the most clients, of these the fewest keys, at which a lock that the answer names is ranked.
+
+    None when no cell is ranked.
+    """
+    chosen = view.comparison.choice.locks
     held = [contest for contest in contests(view) if contest.winners]
-    return max(held, key=lambda contest: _safe_rate(contest.winners[0]), default=None)
+    named = [contest for contest in held if any(_is_ranked(view, cell, chosen) for cell in contest.cells)]
+    return max(named or held, key=_pressure, default=None)
 
 
-def _winners(cells: Sequence[CellView], safe: Mapping[str, Contender]) -> tuple[CellView, ...]:
-    by_id = {cell.id: cell for cell in cells}
-    return tuple(by_id[one.cell] for one in first_ones(in_order(safe[id_] for id_ in by_id if id_ in safe)))
+def _is_ranked(view: View, cell: CellView, locks: tuple[str, ...]) -> bool:
+    standing = view.standing(cell)
+    return standing.rank is not None and standing.lock in locks
 
 
-def _safe_rate(cell: CellView) -> float:
-    return (cell.number("safe_grants_per_s") or 0.0) if cell.verdict == "SAFE" else 0.0
+def _pressure(contest: Contest) -> tuple[float, float]:
+    row = contest.cells[0].row
+    return float(row["concurrency"]), -float(row["keys"])

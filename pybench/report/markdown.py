@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pybench.conditions import axis_title
 from pybench.numbers import format_count, format_ratio, format_us, plural
+from pybench.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.records import Run
 from pybench.report import facts
 from pybench.report.cautions import cautions
 from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.reasons import remarks
 from pybench.report.sections.answer import clauses
-from pybench.report.sections.ranking import Entry, entries
+from pybench.report.sections.ranking import Entry, LoadEntries, by_load
 from pybench.report.view import CellView, View, make_view
 from pybench.verdicts import Verdict
 
-# Rows of the table: with more, the report itself is the place to look.
+QUANTILES = ("acquire_p50_us", "acquire_p99_us", "acquire_p999_us")
+TITLES = ("safe grants/s", "p50", "p99", "p99.9", "longest wait", "Jain", "commands/grant", "verdict")
+# Rows of the tables: with more, the report itself is the place to look.
 SHOWN_ROWS = 30
 
 
@@ -38,34 +40,46 @@ def build(run: Run) -> str:
     if points:
         parts.append("\n".join(points))
     if view.cells:
-        parts.append(_ranking(view, entries(view)))
+        parts += _ranking(view, by_load(view))
     parts.append(_method(run, about))
     return "\n\n".join(parts) + "\n"
 
 
-def _ranking(view: View, ranked: Sequence[Entry]) -> str:
-    axes = [_plain(axis_title(axis)) for axis in view.axes]
-    titles = ["strategy", *axes, "safe grants/s", "p50", "p99", "p99.9", "commands/grant", "Jain", "verdict"]
-    right = [False, *(True for _ in axes), *[True] * 6, False]
-    lines = [_row(titles), _row(["--:" if numeric else ":--" for numeric in right])]
-    lines += [_row(_cells(entry)) for entry in ranked[:SHOWN_ROWS]]
-    if len(ranked) > SHOWN_ROWS:
-        lines.append(f"\n{plural(len(ranked) - SHOWN_ROWS, 'further cell')} in the report.")
-    return "\n".join(lines)
+def _ranking(view: View, loads: Sequence[LoadEntries]) -> list[str]:
+    """A table for each load, under its name; of many cells those of the first loads."""
+    parts, room = [], SHOWN_ROWS
+    for load in loads:
+        if room <= 0:
+            break
+        titles = ["#", "lock", *TITLES]
+        right = [True, False, *[True] * (len(TITLES) - 1), False]
+        lines = [_row(titles), _row(["--:" if numeric else ":--" for numeric in right])]
+        lines += [_row(_cells(entry)) for entry in load.entries[:room]]
+        room -= len(load.entries)
+        parts += [f"**{_plain(load.text)}**"] if load.text else []
+        parts.append("\n".join(lines))
+    left = sum(len(load.entries) for load in loads) - SHOWN_ROWS
+    if left > 0:
+        parts.append(f"{plural(left, 'further cell')} in the report.")
+    if any(is_pooled(cell.row, column) for cell in view.cells for column in QUANTILES):
+        parts.append(_plain(f"{POOLED_MEANS}."))
+    return parts
 
 
 def _cells(entry: Entry) -> list[str]:
     cell = entry.cell
     name = _plain(cell.series.label)
     rate = format_count(cell.number("grants_per_s" if cell.unsafe else "safe_grants_per_s"))
+    figure = f"~~{rate}~~" if cell.unsafe else f"{rate}{_interval(cell)}"
     return [
+        entry.place or "-",
         f"~~{name}~~" if cell.unsafe else name,
-        *(f"{value:,}" if isinstance(value, int) else _plain(str(value)) for _, value in cell.conditions),
-        f"~~{rate}~~" if cell.unsafe else f"{rate}{_interval(cell)}",
-        *(format_us(cell.number(f"acquire_{quantile}_us")) for quantile in ("p50", "p99", "p999")),
-        format_ratio(cell.number("commands_per_grant")),
+        f"**{figure}**" if entry.is_first else figure,
+        *(_plain(quantile_text(cell.row, column)) for column in QUANTILES),
+        format_us(cell.number("longest_wait_us")),
         format_ratio(cell.number("jain")),
-        f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}: {_plain(entry.reason)}",
+        format_ratio(cell.number("commands_per_grant")),
+        f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}{', late' if entry.is_late else ''}: {_plain(entry.reason)}",
     ]
 
 

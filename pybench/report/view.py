@@ -15,8 +15,9 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.comparison import Comparison, Out, Standing, compare_locks
 from pybench.conditions import AxisValue, Conditions, say_condition
-from pybench.contenders import apart, lock_labels, offered_rate
+from pybench.contenders import lock_labels, offered_rate
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.stats import confidence, median
@@ -185,9 +186,18 @@ class View:
         return frozenset(cell.line.label for cell in self.cells if cell.unsafe)
 
     @cached_property
-    def aside(self) -> dict[str, float]:
-        """The safe cells that no other is compared with, by their id, and how many may have one of their keys."""
-        return apart(cell.row for cell in self.cells)
+    def comparison(self) -> Comparison:
+        """Where each lock stands at each load."""
+        return compare_locks(self.run.summary, self.run.trials)
+
+    def standing(self, cell: CellView) -> Standing:
+        """Where `cell` stands at its load."""
+        return self.comparison.standing(cell.id)
+
+    @cached_property
+    def not_ranked(self) -> frozenset[str]:
+        """The ids of safe cells without a rank, for they keep nobody out or let several hold a key at a time."""
+        return frozenset(cell.id for cell in self.cells if self.standing(cell).out in (Out.SHARED, Out.EXCLUDES_NOBODY))
 
     def may_be_used(self, series: Series) -> bool:
         """Whether charts are scaled for `series`: a lock that was unsafe nowhere in the run."""

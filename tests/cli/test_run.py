@@ -85,9 +85,19 @@ def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, 
     }
 
 
-def test_json_is_the_rows_of_the_summary_and_nothing_else_is_on_stdout(pybench: Pybench, tmp_path: Path):
+def test_json_is_one_object_with_all_that_the_run_says_and_nothing_else_is_on_stdout(pybench: Pybench, tmp_path: Path):
     answer = pybench("run", *SMALL, "--out", "folder", "--json")
-    rows = json.loads(answer.out)
+    said = json.loads(answer.out)
+    assert list(said) == ["schema", "run", "headline", "exit_code", "thresholds", "comparison", "cells"]
+    assert said["exit_code"] == answer.code
+    assert said["run"]["folder"] == str(tmp_path / "folder")
+    assert said["headline"].startswith("mutex")
+    (load,) = said["comparison"]["loads"]
+    assert {one["lock"]: (one["place"], one["rank"]) for one in load["locks"]} == {
+        "mutex": ("alone", 1),
+        "none": ("out", None),
+    }
+    rows = said["cells"]
     assert [(row["strategy"], row["verdict"]) for row in rows] == [("mutex", "SAFE"), ("none", "UNSAFE")]
     header = (tmp_path / "folder" / "summary.csv").read_text().splitlines()[0].split(",")
     assert list(rows[0]) == header

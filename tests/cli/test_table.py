@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from pybench.cli.table import Note, render, varying
+from pybench.cli.table import Note, render
+from pybench.comparison import compare_locks
 
 
 def row(strategy: str, **figures: object) -> dict[str, Any]:
@@ -33,6 +35,7 @@ def row(strategy: str, **figures: object) -> dict[str, Any]:
         "commands_per_grant": 4.24,
         "contention_rate": 0.6,
         "jain": 0.997,
+        "longest_wait_us": 31_400.0,
         "utilisation": 0.0,
         "client_cpu_us_per_grant": 14.0,
         "server_cpu_us_per_grant": 21.0,
@@ -49,29 +52,43 @@ NARROW = 34
 
 ROWS = [
     row("mutex"),
-    row("naive", safe_grants_per_s=20_900.0),
+    row("naive", grants_per_s=18_900.0, safe_grants_per_s=18_900.0),
     row("none", safe_grants_per_s=0.0, verdict="UNSAFE", violations=214_000),
 ]
 
 
+def styled(rows: list[dict[str, Any]], width: int, *notes: Note, late: frozenset[str] = frozenset()):
+    """The lines of the table; each trial of a cell has the cell's median, give or take what its number adds."""
+    summary = pd.DataFrame(rows)
+    trials = pd.DataFrame(
+        {**row, "trial": n, "block": n, "status": "complete", "grants_per_s": row["grants_per_s"] * (1 + n / 1_000)}
+        for row in rows
+        for n in range(1, 6)
+    )
+    return render(rows, compare_locks(summary, trials), notes, width, late=late)
+
+
 def lines(rows: list[dict[str, Any]], width: int, *notes: Note) -> list[str]:
-    return [line.plain for line in render(rows, notes, width)]
+    return [line.plain for line in styled(rows, width, *notes)]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width: int):
     assert max(map(len, lines(ROWS, width))) <= max(width, MINIMUM)
-    assert all("21,500" in line for line in lines(ROWS, width) if " mutex" in line)
+    assert all("21,500" in line for line in lines(ROWS, width) if line.split()[:2] == ["1", "mutex"])
 
 
 def test_where_no_table_fits_each_row_becomes_an_entry():
-    rows = [row("mutex"), row("mutex", concurrency=64, verdict="UNSAFE", safe_grants_per_s=0.0)]
+    long = {"args": "renew=ttl/3"}
+    rows = [row("notify", **long), row("notify", **long, concurrency=64, verdict="UNSAFE", safe_grants_per_s=0.0)]
     told = lines(rows, NARROW)
     assert max(map(len, told)) <= NARROW
-    assert told[:4] == [
-        "1 mutex, 16 clients",
+    assert told[:6] == [
+        "16 clients:",
+        "1 notify(renew=ttl/3)",
         "    21,500 safe grants/s, SAFE",
-        "x mutex, 64 clients",
+        "64 clients:",
+        "x notify(renew=ttl/3)",
         "    0 safe grants/s, UNSAFE",
     ]
 
@@ -114,7 +131,7 @@ def test_what_does_not_fit_is_dropped_and_named_and_the_verdict_stays():
     assert "verdict" in narrow[1]
     assert "p99" in narrow[1]
     assert any("not shown at this width: " in line for line in narrow)
-    assert "Jain's index" in " ".join(narrow)
+    assert "attempts/grant" in " ".join(narrow)
 
 
 def test_everything_is_shown_where_there_is_room():
@@ -124,7 +141,7 @@ def test_everything_is_shown_where_there_is_room():
 
 
 def test_an_unsafe_cell_has_no_rank_and_says_what_broke():
-    table = render(ROWS, [Note("UNSAFE", "none in 1 of 2 cells: 214,000 double grants")], 120)
+    table = styled(ROWS, 120, Note("UNSAFE", "none in 1 of 2 cells: 214,000 double grants"))
     plain = [line.plain for line in table]
     unsafe = next(line for line in table if line.plain.lstrip().startswith("x"))
     assert "strike" in str(unsafe.style)
@@ -142,19 +159,68 @@ def test_an_undecided_cell_has_no_rank():
     assert lines([row("mutex", verdict="UNDECIDED", safe_grants_per_s=None)], 120)[3].lstrip().startswith("-")
 
 
-def test_only_axes_that_vary_have_a_column():
-    rows = [row("mutex", concurrency=1), row("mutex", concurrency=64)]
-    assert varying(rows) == ["concurrency"]
-    assert varying([*rows, row("mutex", ttl="1s")]) == ["concurrency", "ttl"]
+def test_ranks_count_within_a_load_under_its_name():
+    """No number ranks cells of different loads: the slower load comes first and has a first of its own."""
+    rows = [
+        row(name, concurrency=clients, grants_per_s=rate, safe_grants_per_s=rate)
+        for clients, rates in ((1, (3_000.0, 2_000.0)), (64, (500_000.0, 900_000.0)))
+        for name, rate in zip(("mutex", "naive"), rates, strict=True)
+    ]
+    shown = lines(rows, 120)
+    assert shown[3] == "1 client:"
+    assert [line.split()[:2] for line in shown[4:6]] == [["1", "mutex"], ["2", "naive"]]
+    assert shown[6] == "64 clients:"
+    assert [line.split()[:2] for line in shown[7:9]] == [["1", "naive"], ["2", "mutex"]]
+
+
+def test_locks_that_tie_share_the_first_place_in_bold_and_the_mark_is_explained():
+    table = styled([row("mutex"), row("fenced"), row("naive", grants_per_s=9_000.0, safe_grants_per_s=9_000.0)], 120)
+    assert [line.plain.split()[:2] for line in table[3:6]] == [["=1", "mutex"], ["=1", "fenced"], ["3", "naive"]]
+    assert [str(line.style) for line in table[3:6]] == ["bold", "bold", ""]
+    assert any(line.plain.strip().startswith("=1 statistically tied") for line in table)
+
+
+def test_the_longest_wait_and_jains_index_stand_in_the_table_of_a_usual_terminal():
+    rows = [row("semaphore", args="permits=3"), row("pg-advisory", args="scope=transaction", backend="postgres")]
+    head = lines(rows, 100)[:2]
+    assert all(word in " ".join(head) for word in ("longest", "wait", "Jain's", "index", "p99", "verdict"))
+
+
+def test_a_quantile_beyond_the_window_is_a_bound_and_a_pooled_one_is_marked():
+    found = row("mutex", acquire_p99_us=None, acquire_p99_at_least_us=400_000.0, acquire_p999_us=4.0)
+    shown = lines([found | {"acquire_p999_pooled": True}], 200)
+    assert "> 400 ms" in shown[3]
+    assert "4 µs*" in shown[3]
+    assert any(line.strip().startswith("* over the samples of all trials together") for line in shown)
+
+
+def test_a_cell_whose_generator_was_late_is_marked():
+    table = styled([row("mutex")], 120, late=frozenset({"mutex concurrency=16"}))
+    assert table[3].plain.endswith("SAFE, late")
+
+
+def test_safe_says_what_it_stands_on():
+    shown = lines([row("mutex", contended_grants=0)], 120)
+    assert shown[3].endswith("SAFE, not contended")
+    below = " ".join(line.strip() for line in shown[4:])
+    assert "mutex: SAFE on healthy servers; would not survive" in below
+    assert "work past the ttl" in below
+    naive = " ".join(line.strip() for line in lines([row("naive")], 120)[4:])
+    assert "naive: SAFE on healthy servers, only while no client crashes or works past the ttl" in naive
 
 
 def test_a_figure_that_was_not_measured_is_said_to_be_so():
     assert "n/a" in lines([row("mutex")], 200)[3]
 
 
-def test_a_cell_that_is_not_compared_has_no_place_and_says_why():
-    rows = [row("semaphore", safe_grants_per_s=90_000.0), row("mutex"), row("naive", safe_grants_per_s=20_900.0)]
+def test_a_cell_that_is_not_ranked_says_why():
+    rows = [
+        row("semaphore", args="permits=3", safe_grants_per_s=90_000.0),
+        row("mutex"),
+        row("naive", grants_per_s=9_000.0, safe_grants_per_s=9_000.0),
+    ]
     shown = lines(rows, 120)
-    assert [line.split()[:2] for line in shown[3:6]] == [["-", "semaphore"], ["1", "mutex"], ["2", "naive"]]
-    assert "  - semaphore: not ranked, for more may hold a key at a time" in shown
+    ranks = [line.split()[:2] for line in shown[3:6]]
+    assert ranks == [["1", "mutex"], ["2", "naive"], ["-", "semaphore(permits=3)"]]
+    assert "  - semaphore(permits=3): not ranked, because more may hold a key at a time" in shown
     assert not any("not ranked" in line for line in lines(ROWS, 120))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pybench
 from pybench.answer import answer
-from pybench.contenders import apart
+from pybench.comparison import Comparison, Place, compare_locks
 from pybench.numbers import (
     format_bytes,
     format_count,
@@ -27,6 +27,7 @@ from pybench.numbers import (
     missing,
     plural,
 )
+from pybench.quantile_text import quantile_text
 from pybench.records import Run
 from pybench.report import facts
 from pybench.report.database import DatabaseUse, database_use
@@ -117,12 +118,12 @@ FAILURES = (
 
 def _speed(lock: Lock) -> str:
     row = lock.alone
-    return f"{format_count(row['safe_grants_per_s'])}/s, p50 {format_us(row['acquire_p50_us'])}"
+    return f"{format_count(row['safe_grants_per_s'])}/s, p50 {quantile_text(row, 'acquire_p50_us')}"
 
 
 def _crowded(lock: Lock) -> str:
     row = lock.crowd
-    return f"{format_count(row['safe_grants_per_s'])}/s, p99 {format_us(row['acquire_p99_us'])}"
+    return f"{format_count(row['safe_grants_per_s'])}/s, p99 {quantile_text(row, 'acquire_p99_us')}"
 
 
 def _consistency(lock: Lock) -> str:
@@ -156,7 +157,7 @@ def _kept_or_lost(lock: Lock, ms: float, since_ms: float, *, told: bool) -> str:
     """`since_ms` is from when the fault began: a lock that was free only at the end of its ttl was kept."""
     if since_ms >= KEPT * lock.ttl_ms:
         return f"kept: {_ms(ms)} (its ttl)"
-    return f"lost: {_ms(ms)}, {'told' if told else 'not told'}"
+    return f"lost: next holder after {_ms(ms)}, old holder {'notified' if told else 'not notified'}"
 
 
 def _freed(lock: Lock, ms: float | None) -> str:
@@ -205,10 +206,10 @@ def in_readme(run: Run, measured: dict[str, Any]) -> str:
 def in_manual(run: Run, measured: dict[str, Any]) -> str:
     """Every lock: what is between the marks of the manual's page."""
     locks = locks_of(run, measured)
-    aside = set(apart(run.summary.to_dict("records")))
+    compared = compare_locks(run.summary, run.trials)
     parts = [f"> {answer(run.summary, run.trials).text}", _about(run, measured)]
     for clients in sorted({clients for lock in locks for clients in lock.rows}):
-        parts += [f"### {plural(clients, 'client')}", _load(locks, clients, aside)]
+        parts += [f"### {plural(clients, 'client')}", _load(locks, clients, compared)]
     parts += ["### What a grant costs, with the most clients", _costs(locks)]
     parts += ["### When something fails", FAILURES, _failures(locks)]
     parts += ["### What each promises, and when to take it", *(_texts(lock) for lock in _by_strategy(locks))]
@@ -231,22 +232,27 @@ def _on(lock: Lock) -> str:
     return "both" if len(kinds) > 1 else kinds[0].label
 
 
-def _load(locks: Sequence[Lock], clients: int, aside: set[str]) -> str:
+def _load(locks: Sequence[Lock], clients: int, compared: Comparison) -> str:
+    """The locks at one load, in the order of their ranks there."""
+    by_cell = {str(lock.rows[clients]["cell"]): lock for lock in locks if clients in lock.rows}
     rows = []
-    for lock in sorted((lock for lock in locks if clients in lock.rows), key=lambda one: -_rate(one.rows[clients])):
+    for standing in compared.load_of(next(iter(by_cell))).standings:
+        if standing.cell not in by_cell:
+            continue
+        lock = by_cell[standing.cell]
         row = lock.rows[clients]
-        note = " (not compared: nobody is kept out)" if row["cell"] in aside else ""
+        tied = "=" if standing.place is Place.TIED else ""
+        rank = f"not ranked: {standing.out.value}" if standing.out else f"{tied}{standing.rank}"
         rows.append([
-            f"`{lock.label}`{note}", _on(lock), _interval(row), format_us(row["acquire_p50_us"]),
-            format_us(row["acquire_p99_us"]), format_ratio(row["attempts_per_grant"]), format_ratio(row["jain"]),
-            row["verdict"],
+            rank, f"`{lock.label}`", _on(lock), _interval(row), quantile_text(row, "acquire_p50_us"),
+            quantile_text(row, "acquire_p99_us"), format_us(row.get("longest_wait_us")),
+            format_ratio(row["attempts_per_grant"]), format_ratio(row["jain"]), row["verdict"],
         ])  # fmt: skip
-    heads = ["lock", "on", "safe grants/s", "acquire p50", "acquire p99", "attempts a grant", "Jain", "verdict"]
+    heads = [
+        "rank", "lock", "on", "safe grants/s", "acquire p50", "acquire p99", "longest wait", "attempts a grant", "Jain",
+        "verdict",
+    ]  # fmt: skip
     return _table(heads, rows)
-
-
-def _rate(row: dict[str, Any]) -> float:
-    return 0.0 if missing(row["safe_grants_per_s"]) else float(row["safe_grants_per_s"])
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -309,7 +315,7 @@ def _about(run: Run, measured: dict[str, Any]) -> str:
     return (
         f"Medians of {plural(int(plan['trials']), 'trial')} of {plan['duration']}, hold {hold}; "
         f"{facts.server_labels(manifest)} ({settings}), Unix sockets, {plural(machine['cores'], 'core')}. "
-        f"Grants of which consistency speaks are contended; failures are single trials, "
+        f"The consistency row counts contended grants only; failures are single trials, "
         f"ttl {measured['ttl_ms'] / 1000:g} s."
     )
 

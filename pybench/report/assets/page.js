@@ -157,9 +157,10 @@
     }),
   );
 
-  /* ---- tables: sort. In the ranking a cell is a body of two rows, elsewhere it is a row ---- */
+  /* ---- tables: sort. In the ranking a cell is a body of two rows and sorts within its load, elsewhere it is a row ---- */
   const table = $("#ranking-table");
-  const bodies = () => (table ? [...table.tBodies] : []);
+  const bodies = () => (table ? [...table.tBodies].filter((body) => !body.classList.contains("load")) : []);
+  const loads = () => (table ? $$("tbody.load", table) : []);
   const keyOf = (row, column, kind) => {
     const cell = row.cells[column];
     const text = cell.dataset.sort ?? cell.textContent;
@@ -181,8 +182,14 @@
     const moved = sorted === table ? bodies() : [...sorted.tBodies[0].rows];
     const keyed = moved.map((one) => [keyOf(one.rows?.[0] ?? one, column, header.dataset.kind), one]);
     keyed.sort(([a], [b]) => (a === null || b === null ? compare(a, b) : sign * compare(a, b)));
-    keyed.forEach(([, one]) => one.parentElement.append(one));
-    if (sorted === table) limit();
+    if (sorted !== table) return keyed.forEach(([, one]) => one.parentElement.append(one));
+    const heads = loads();
+    const place = (load) => {
+      heads.filter((head) => head.dataset.load === load).forEach((head) => table.append(head));
+      keyed.filter(([, one]) => one.dataset.load === load).forEach(([, one]) => table.append(one));
+    };
+    new Set(bodies().map((body) => body.dataset.load)).forEach(place);
+    limit();
   };
 
   /* ---- ranking: filter, open ---- */
@@ -198,6 +205,8 @@
       const text = body.dataset.find.toLowerCase();
       body.hidden = !words.every((word) => text.includes(word)) || ++found > room;
     }
+    const open = new Set(bodies().filter((body) => !body.hidden).map((body) => body.dataset.load));
+    loads().forEach((head) => (head.hidden = !open.has(head.dataset.load)));
     const total = bodies().length;
     const shown = Math.min(found, room);
     $("#ranking-count").textContent = shown < total ? `${shown} of ${total} cells` : "";

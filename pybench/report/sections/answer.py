@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from pybench.answer import answer
 from pybench.conditions import condition_texts, say_conditions
 from pybench.numbers import format_count, format_exact, format_us, plural
+from pybench.quantile_text import quantile_text
 from pybench.report import facts
 from pybench.report.cautions import cautions
 from pybench.report.curves import drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
-from pybench.report.findings import best_contest, by_wins, contests
+from pybench.report.findings import by_wins, contests, hardest_contest
 from pybench.report.html import fill
 from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
 from pybench.report.sections.latency import P99 as RESPONSE
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
-from pybench.report.view import CellView, View
+from pybench.report.view import BASE_LINE, CellView, View
 from pybench.verdicts import Verdict
 
 # Rows of the overview; with more the ranking is the better table.
@@ -30,7 +31,7 @@ FEW_SERIES = 4
 WIDE_OVERVIEW = 60
 LETTERS_OF_FIGURES = 8
 LETTERS_OF_AN_AXIS = 6
-# Locks up to here are named where the best can't be told apart; with more, how many there are.
+# Locks up to here are named as tied for the first place; with more, how many there are.
 NAMED_TIES = 2
 # Violations up to here are written in full.
 EXACT_BELOW = 100_000
@@ -71,7 +72,8 @@ def render(view: View) -> Section:
         left_out=len(held) - OVERVIEW_ROWS,
         by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in held[:OVERVIEW_ROWS]},
         unsafe_series=view.unsafe_series,
-        aside=view.aside,
+        not_ranked=view.not_ranked,
+        quantile_text=quantile_text,
         chart=chart,
     )
     return Section("answer", "Answer", html, [chart] if chart else [])
@@ -92,30 +94,37 @@ def clauses(view: View) -> tuple[str, list[str]]:
 
 
 def _tiles(view: View) -> list[Tile]:
-    tiles = []
-    contest = best_contest(view)
-    if contest is not None:
-        best, *others = contest.winners
-        at = say_conditions(best.conditions)
-        who = f"{best.series.label}{', ' + at if at else ''}"
-        if others:
-            names = list(dict.fromkeys(other.series.label for other in others))
-            tied = " and ".join(names) if len(names) <= NAMED_TIES else f"{len(names)} others"
-            who += f"; not told apart from {tied}"
-        tiles.append(Tile("Most safe grants", f"{format_count(best.number('safe_grants_per_s'))}/s", who))
-        median, p99 = format_us(best.number("acquire_p50_us")), best.number("acquire_p99_us")
-        if p99 is None:
-            tiles.append(Tile("Median response there", median, "p99 n/a: too few samples"))
-        else:
-            tiles.append(Tile("p99 response there", format_us(p99), f"median {median}"))
-    unsafe = [cell for cell in view.cells if cell.unsafe]
-    found = sum(int(cell.number("violations") or 0) for cell in view.cells)
+    return [*_of_hardest_load(view), _violations(view), _control(view)]
+
+
+def _of_hardest_load(view: View) -> list[Tile]:
+    """The figures of the first lock at one load, which each tile names: nothing here compares two loads."""
+    contest = hardest_contest(view)
+    if contest is None:
+        return []
+    chosen = view.comparison.choice.locks
+    first, *others = sorted(contest.winners, key=lambda cell: cell.series.label not in chosen)
+    at = say_conditions(first.conditions)
+    who = f"{first.series.label}{', ' + at if at else ''}"
+    if others:
+        names = list(dict.fromkeys(other.series.label for other in others))
+        tied = " and ".join(names) if len(names) <= NAMED_TIES else f"{len(names)} others"
+        who += f"; statistically tied with {tied}"
+    rate = Tile("Safe grants", f"{format_count(first.number('safe_grants_per_s'))}/s", who)
+    waits = f"median {quantile_text(first.row, 'acquire_p50_us')}"
+    if first.number("longest_wait_us") is not None:
+        waits += f", longest {format_us(first.number('longest_wait_us'))}"
+    return [rate, Tile(f"p99 response of {first.series.label}", quantile_text(first.row, "acquire_p99_us"), waits)]
+
+
+def _violations(view: View) -> Tile:
+    """Of the locks: what clients without a lock did is the control's matter."""
+    cells = [cell for cell in view.cells if cell.series.strategy != BASE_LINE]
+    unsafe = [cell for cell in cells if cell.unsafe]
+    found = sum(int(cell.number("violations") or 0) for cell in cells)
     shown = format_exact(found) if found < EXACT_BELOW else format_count(found)
-    where = f"{len(unsafe)} of {plural(len(view.cells), 'cell')} unsafe" if found else "in any cell"
-    if found and not unsafe:
-        where = "seen all the same"
-    tiles.append(Tile("Violations", shown, where, "bad" if found else ""))
-    return [*tiles, _control(view)]
+    where = f"in {len(unsafe)} of {plural(len(cells), 'cell')}" if found else f"in {plural(len(cells), 'cell')}"
+    return Tile("Violations by locks", shown, where, "bad" if found else "")
 
 
 def _control(view: View) -> Tile:

@@ -1,22 +1,21 @@
-"""The ranking: every cell with its figures and its verdict, and all that was measured of it folded up below."""
+"""The ranking, load by load: every cell with its figures and its verdict, and all that was measured of it folded up."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
+from pybench.comparison import Out, Place, Standing
 from pybench.conditions import say_conditions
-from pybench.contenders import why_apart
+from pybench.lateness import late_cells
 from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
+from pybench.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
 from pybench.report import facts
 from pybench.report.html import fill
 from pybench.report.reasons import reasons
 from pybench.report.section import Section
 from pybench.report.view import CellView, View
-from pybench.summary import rank
 
 # Rows that stand open; the page has a button for the rest.
 SHOWN_ROWS = 24
@@ -29,6 +28,12 @@ PHASES = (
     ("release, p50", "release_p50_us"),
     ("release, p99", "release_p99_us"),
     ("lag of the generator, p99", "lag_p99_us"),
+)
+FIGURES = (
+    ("longest wait", "longest_wait_us", format_us),
+    ("Jain", "jain", format_ratio),
+    ("attempts per grant", "attempts_per_grant", format_ratio),
+    ("commands per grant", "commands_per_grant", format_ratio),
 )
 OUTCOMES = (
     ("grants", "grants"),
@@ -46,7 +51,14 @@ OUTCOMES = (
     ("lost calls", "lost_calls"),
 )
 
-NOT_RANKED = "; not ranked, for {}"
+NOT_RANKED = "; not ranked, because {}"
+
+QUANTILES = (
+    ("p50", "acquire_p50_us"),
+    ("p99", "acquire_p99_us"),
+    ("p99.9", "acquire_p999_us"),
+    ("hand-off p50", "handoff_p50_us"),
+)
 
 # What connecting, measuring and cleaning up send; all else is taken to be the lock's.
 NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
@@ -75,63 +87,103 @@ class CommandRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure of the table, and what the table sorts it by."""
+
+    text: str
+    sort: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A cell of the ranking. `place` is empty where it does not rank."""
+    """A cell of the ranking. `place` is its rank at its load, empty where it has none."""
 
     cell: CellView
     place: str
+    is_first: bool
+    """Whether it is the first of its load, or statistically tied with the first."""
+    is_late: bool
+    """Whether the load generator could not keep its schedule, so that its latencies are not the lock's."""
     reason: str
+    figures: list[Shown]
     phases: list[tuple[str, str]]
     outcomes: list[tuple[str, str]]
     trials: list[TrialRow]
     commands: list[CommandRow]
 
 
+@dataclass(frozen=True, slots=True)
+class LoadEntries:
+    """The cells of one load, in the order of their ranks. `text` is empty where the run has one load."""
+
+    text: str
+    entries: list[Entry]
+
+
 def render(view: View) -> Section | None:
-    """All cells, the most safe grants per second first; None when there is no cell."""
+    """All cells, load by load in the order of their ranks; None when there is no cell."""
     if not view.cells:
         return None
     html = fill(
         "ranking.html",
-        entries=entries(view),
-        axes=view.axes,
+        loads=by_load(view),
+        cells=len(view.cells),
         say_conditions=say_conditions,
         shown=SHOWN_ROWS,
-        columns=_columns(),
+        columns=[*(title for title, _ in QUANTILES), *(title for title, _, _ in FIGURES)],
         sureness=view.sureness,
         baseline=facts.baseline_sentences(view.run.manifest),
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
+        pooled=POOLED_MEANS if any(is_pooled(c.row, column) for c in view.cells for _, column in QUANTILES) else "",
     )
-    return Section("ranking", "Ranking", html)
+    return Section("ranking", "Ranking, load by load", html, nav="Ranking")
 
 
-def entries(view: View) -> list[Entry]:
-    """The cells in the order of ranking."""
+def by_load(view: View) -> list[LoadEntries]:
+    """The loads of the run in their order, each with its cells in the order of their ranks."""
     why, trials, calls = reasons(view), _trials(view), _calls(view)
-    aside = view.aside
+    late = late_cells(view.run.trials)
     by_id = {cell.id: cell for cell in view.cells}
-    ranked = [by_id[str(id_)] for id_ in rank(view.run.summary)["cell"]]
-    found = []
-    place = 0
-    for cell in ranked:
-        ranks = cell.verdict == "SAFE" and cell.id not in aside
-        place += ranks
-        found.append(
-            Entry(
-                cell,
-                str(place) if ranks else "",
-                why[cell.id] + (NOT_RANKED.format(_why_aside(aside[cell.id])) if cell.id in aside else ""),
-                [(name, format_us(cell.number(column))) for name, column in PHASES],
-                [(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
-                trials[cell.id],
-                _commands(cell, calls.get(cell.id, Counter())),
-            )
+
+    def entry(standing: Standing, cell: CellView) -> Entry:
+        return Entry(
+            cell=cell,
+            place=_place(standing),
+            is_first=standing.rank == 1,
+            is_late=cell.id in late,
+            reason=why[cell.id] + _not_ranked(standing),
+            figures=_figures(cell),
+            phases=[(name, format_us(cell.number(column))) for name, column in PHASES],
+            outcomes=[(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
+            trials=trials[cell.id],
+            commands=_commands(cell, calls.get(cell.id, Counter())),
         )
-    return found
+
+    return [
+        LoadEntries(load.text, [entry(one, by_id[one.cell]) for one in load.standings if one.cell in by_id])
+        for load in view.comparison.loads
+    ]
 
 
-def _why_aside(crowd: float) -> str:
-    return why_apart(crowd) if math.isinf(crowd) else f"it lets {crowd:.0f} hold a key at a time"
+def _place(standing: Standing) -> str:
+    if standing.rank is None:
+        return ""
+    return f"={standing.rank}" if standing.place is Place.TIED else str(standing.rank)
+
+
+def _not_ranked(standing: Standing) -> str:
+    match standing.out:
+        case Out.SHARED:
+            return NOT_RANKED.format(f"it lets {standing.holders or 0:.0f} hold a key at a time")
+        case Out.EXCLUDES_NOBODY:
+            return NOT_RANKED.format(standing.out.value)
+        case _:
+            return ""
+
+
+def _figures(cell: CellView) -> list[Shown]:
+    quantiles = [Shown(quantile_text(cell.row, column), least_wait(cell.row, column)) for _, column in QUANTILES]
+    return quantiles + [Shown(text(cell.number(column)), cell.number(column)) for _, column, text in FIGURES]
 
 
 def _calls(view: View) -> dict[str, Counter[str]]:
@@ -159,30 +211,16 @@ def _commands(cell: CellView, calls: Counter[str]) -> list[CommandRow]:
 
 def _trials(view: View) -> dict[str, list[TrialRow]]:
     """The trials of each cell, by its id."""
-    columns = ["cell", "trial", "grants_per_s", "acquire_p50_us", "acquire_p99_us", "verdict", "status"]
     trials: dict[str, list[TrialRow]] = {}
-    for row in view.run.trials[columns].sort_values("trial").to_dict("records"):
+    for row in view.run.trials.sort_values("trial").to_dict("records"):
         trials.setdefault(str(row["cell"]), []).append(
             TrialRow(
                 number=int(row["trial"]),
                 rate=format_count(row["grants_per_s"]),
-                p50=format_us(row["acquire_p50_us"]),
-                p99=format_us(row["acquire_p99_us"]),
+                p50=quantile_text(row, "acquire_p50_us"),
+                p99=quantile_text(row, "acquire_p99_us"),
                 verdict=str(row["verdict"]),
                 status=str(row["status"]),
             )
         )
     return trials
-
-
-def _columns() -> list[tuple[str, str, Any]]:
-    """Title, column and format of each figure of the table."""
-    return [
-        ("p50", "acquire_p50_us", format_us),
-        ("p99", "acquire_p99_us", format_us),
-        ("p99.9", "acquire_p999_us", format_us),
-        ("hand-off p50", "handoff_p50_us", format_us),
-        ("attempts per grant", "attempts_per_grant", format_ratio),
-        ("commands per grant", "commands_per_grant", format_ratio),
-        ("Jain", "jain", format_ratio),
-    ]

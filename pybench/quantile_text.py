@@ -1,0 +1,39 @@
+"""A quantile of a wait as people read it: `290 ms`; `> 400 ms` where its rank falls among waits that never ended.
+
+Promises: the same text in the terminal, the report and the documents. A quantile that only the merged histograms of all
+trials have carries the mark `POOLED`. Records from before there were either columns show what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pybench.numbers import format_us, missing
+
+POOLED = "*"
+POOLED_MEANS = f"{POOLED} over the samples of all trials together: a single trial has too few"
+
+
+def quantile_text(row: Mapping[Any, Any], column: str) -> str:
+    """The quantile in `column`, such as `acquire_p99_us`, of a row of the summary or of the trials."""
+    stem = column.removesuffix("_us")
+    mark = POOLED if is_pooled(row, column) else ""
+    at_least = row.get(f"{stem}_at_least_us")
+    if missing(row.get(column)) and not missing(at_least):
+        return f"> {format_us(at_least)}{mark}"
+    return f"{format_us(row.get(column))}{mark}"
+
+
+def is_pooled(row: Mapping[Any, Any], column: str) -> bool:
+    """Whether the quantile in `column` is that of all trials together."""
+    pooled = row.get(f"{column.removesuffix('_us')}_pooled")
+    return not missing(pooled) and bool(pooled)
+
+
+def least_wait(row: Mapping[Any, Any], column: str) -> float | None:
+    """The quantile in microseconds, or what it is at least; to sort by, never to be shown without its sign."""
+    value = row.get(column)
+    if missing(value):
+        value = row.get(f"{column.removesuffix('_us')}_at_least_us")
+    return None if value is None or missing(value) else float(value)
