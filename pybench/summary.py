@@ -19,7 +19,7 @@ from pybench.contenders import KEEPS_UP, RESPONSE, offered_rate
 from pybench.evidence import LEAST_CONTENDED
 from pybench.numbers import missing
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
-from pybench.verdicts import Verdict, cell_verdict, safe_rate
+from pybench.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
 
 QUANTILES = (("acquire_p50_us", "acquire_p99_us", "acquire_p999_us"), ("handoff_p50_us",))
 """Those of one phase together, the lowest first."""
@@ -111,7 +111,7 @@ def _figures(group: pd.DataFrame) -> dict[str, Any]:
     sums = {name: int(group[name].sum()) for name in SUMS}
     by_probe = _by_probe(group)
     stands_alone = verdict is Verdict.SAFE and not (by_probe and sums["contended_grants"] < LEAST_CONTENDED)
-    bound = stats.bound_per_million(sums["contended_grants"]) if stands_alone else None
+    bound = stats.bound_per_million(chances(sums, terms_of(group))) if stands_alone else None
     return {
         "trials": len(complete),
         "grants_per_s": grants_per_s,

@@ -10,7 +10,6 @@ answer was lost may hide an update that was lost.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,7 +19,7 @@ from pybench import exits
 from pybench.evidence import LEAST_CONTENDED, too_little
 from pybench.exits import Exit
 from pybench.lateness import late_cells
-from pybench.numbers import format_ns, missing, plural, significant
+from pybench.numbers import missing, plural, significant
 from pybench.stats import bound_per_million
 from pybench.strategies import Exclusion, Judge, Promise
 from pybench.terms import COLUMNS, Terms
@@ -83,7 +82,7 @@ UNSEEN = ("abandoned-client", "left-over-key")
 
 _OF_PROGRESS = [KINDS[kind] for kind in ("stalled-key", "denied-release", *UNSEEN)]
 
-CIRCUMSTANCES = ("outlived", "unknown", "reconnects", "lost_calls")
+CIRCUMSTANCES = ("findings", "outlived", "unknown", "reconnects", "lost_calls")
 """Counts of a trial that tell whose fault a violation may be."""
 
 _OVERLAPS = [KINDS[kind] for kind in ("double-grant", "double-grant-after-overrun", "session-lost", "lease-overrun")]
@@ -114,8 +113,16 @@ def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     """
     broken = promise_broken(totals, terms)
     verdict, reason = _verdict(totals, terms, control_caught=control_caught)
-    bound = bound_per_million(_count(totals, "contended_grants")) if verdict is Verdict.SAFE else None
+    bound = bound_per_million(chances(totals, terms)) if verdict is Verdict.SAFE else None
     return Judgement(verdict, reason, broken, bound)
+
+
+def chances(totals: Counts, terms: Terms) -> int:
+    """How often a broken lock could have shown itself: what the bound of SAFE stands on.
+
+    A guard is put to the test by a write that another came before, and not by who waited for the lock outside.
+    """
+    return _count(totals, "stale_writes" if terms.judged_by is Judge.GUARD else "contended_grants")
 
 
 def promise_broken(totals: Counts, terms: Terms) -> bool:
@@ -123,8 +130,10 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
 
     A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that. Nor does a
     lost session: the lock was held for as long as the session lived. What judges by effects promises those and no more.
-    No strategy promises progress while its server restarts or does not answer.
+    No strategy promises progress while its server restarts or does not answer, and findings prove nothing.
     """
+    if _count(totals, "findings"):
+        return False
     stuck = not _any(totals, ("unknown", "reconnects", "lost_calls")) and any(
         _count(totals, kind.column) for kind in _OF_PROGRESS
     )
@@ -274,11 +283,11 @@ def _any(totals: Counts, columns: Iterable[str]) -> bool:
 def _verdict(totals: Counts, terms: Terms, *, control_caught: bool) -> tuple[Verdict, str]:
     if not control_caught:
         return Verdict.VOID, "the control of this run was not caught, so nothing is proved"
-    if violations(totals, terms) > 0:
-        return Verdict.UNSAFE, _named(totals, _counted(terms))
     if _count(totals, "findings"):
         times = plural(_count(totals, "findings"), "time")
         return Verdict.UNDECIDED, f"the judge met an impossible order of events {times}, so nothing is proved"
+    if violations(totals, terms) > 0:
+        return Verdict.UNSAFE, _named(totals, _counted(terms))
     if not totals["grants"]:
         return Verdict.UNDECIDED, "nothing was granted"
     match terms.judged_by:
@@ -290,7 +299,8 @@ def _verdict(totals: Counts, terms: Terms, *, control_caught: bool) -> tuple[Ver
             hidden = _what_may_hide(totals)
             if hidden:
                 return Verdict.UNDECIDED, hidden
-            return Verdict.SAFE, _none_seen("lost updates", totals) + _refused_beside(totals)
+            seen = _none_let_through if terms.judged_by is Judge.GUARD else _none_seen
+            return Verdict.SAFE, seen("lost updates", totals) + _refused_beside(totals)
 
 
 def _what_may_hide(totals: Counts) -> str:
@@ -307,6 +317,14 @@ def _none_seen(what: str, totals: Counts) -> str:
     if bound is None:
         return f"0 {what} in {totals['grants']:,} grants, none of them contended"
     return f"0 {what} in {contended:,} contended grants, at most {significant(bound)} per million at 95 %"
+
+
+def _none_let_through(what: str, totals: Counts) -> str:
+    stale = _count(totals, "stale_writes")
+    bound = bound_per_million(stale)
+    if bound is None:
+        return f"0 {what} in {totals['grants']:,} grants, none of which came too late for its write"
+    return f"0 {what} in {plural(stale, 'stale write')}, at most {significant(bound)} per million at 95 %"
 
 
 def _refused_beside(totals: Counts) -> str:
@@ -326,94 +344,3 @@ def _named(totals: Counts, kinds: Iterable[Kind]) -> str:
 def _plural(name: str) -> str:
     # Of the first noun: double grants after an overrun.
     return name.replace("grant", "grants", 1) if "grant" in name else f"{name}s"
-
-
-def sentence(violation: Violation) -> str:
-    """One violation in one sentence, as `violations.jsonl` keeps it."""
-    if violation["second_granted_ns"] is None:
-        return _sentence_of_one(violation)
-    first, second, key = violation["first_client"], violation["second_client"], _key_name(violation["key"])
-    granted = f"client {second} was granted {key} at {violation['at_ns'] / 1e9:.3f} s"
-    before = _at(violation["first_granted_ns"])
-    match violation["kind"]:
-        case "lease-overrun":
-            return f"{granted} while client {first} was still at work{_past_lease(violation)}; {_overlap(violation)}"
-        case "session-lost":
-            return (
-                f"{granted} while client {first} still held it, whose session was gone, as it found {_found(violation)}"
-            )
-        case "stale-fence":
-            higher, fence = violation["first_fence"], violation["second_fence"]
-            return f"{granted} with fence {fence}, not above the {higher} that client {first} was granted at {before}"
-        case "fifo-inversion":
-            return f"{granted} after client {first}, which had come later and was granted it at {before}"
-    after = ", after an earlier holder had outlived its lease"
-    return (
-        f"{granted} while client {first} still held it ({_lease_left(violation)})"
-        f"{after if violation['kind'] == 'double-grant-after-overrun' else ''}"
-    )
-
-
-def _sentence_of_one(violation: Violation) -> str:
-    """Of a violation to which no second grant belongs."""
-    client, key = f"client {violation['first_client']}", _key_name(violation["key"])
-    at, length = f"{violation['at_ns'] / 1e9:.3f} s", format_ns(violation["overlap_ns"])
-    match violation["kind"]:
-        case "stalled-key":
-            return f"nobody held {key} or was granted it for {length}, until {at}, while {client} waited for it"
-        case "starved-client":
-            return (
-                f"{client} waited for {key} for {length} and was not granted it before the window ended at {at}, while "
-                "clients that had asked later were granted it at least 20 times"
-            )
-        case "fifo-inversion":
-            waiting = f"client {violation['second_client']} still waited for {key} at {at}"
-            before = _at(violation["first_granted_ns"])
-            return f"{waiting}, and {client}, which had come later, had been granted it at {before}"
-    return f"{client} released {key} and was told at {at} that it did not hold it ({_lease_left(violation)})"
-
-
-def count_sentence(kind: str, count: int) -> str:
-    """The sentence for `count` violations of one of the kinds in `UNSEEN`."""
-    match kind:
-        case "abandoned-client":
-            clients = plural(count, "client had", "clients had")
-            return f"{clients} not come to rest when the time for that was over, after the end of the trial"
-        case "left-over-key":
-            keys = plural(count, "key was", "keys were")
-            return f"{keys} still on the server when all releases had been answered"
-    raise ValueError(f"{kind} is no kind that is only counted")
-
-
-def _at(point_ns: int | None) -> str:
-    return "an unknown time" if point_ns is None else f"{point_ns / 1e9:.3f} s"
-
-
-def _key_name(key: str) -> str:
-    """The key's number in its trial: what stands before it on the server says only which trial that was."""
-    numbered = re.search(r"\{(\d+)\}$", key)
-    return f"key {int(numbered[1]):,}" if numbered else f'"{key}"'
-
-
-def _lease_left(violation: Violation) -> str:
-    until = violation["first_until_ns"]
-    return "no lease" if until is None else f"lease good for another {format_ns(until - violation['at_ns'])}"
-
-
-def _found(violation: Violation) -> str:
-    until = violation["first_until_ns"]
-    return "too late" if until is None else f"{format_ns(until - violation['at_ns'])} later"
-
-
-def _past_lease(violation: Violation) -> str:
-    until, at = violation["first_until_ns"], violation["at_ns"]
-    if until is None or until > at:
-        # Its belief ended before its lease did: it was told that the lock was lost.
-        return ", though it knew that its lock was lost"
-    return f", {format_ns(at - until)} past the end of its lease"
-
-
-def _overlap(violation: Violation) -> str:
-    if violation["overlap_ns"] == 0:
-        return "both were still at work when the trial ended"
-    return f"they overlapped for {format_ns(violation['overlap_ns'])}"

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench import verdicts
+from pybench import sentences, verdicts
 from pybench.errors import RecordError
 from pybench.machine import describe_machine
 from pybench.masking import masked_argument, masked_text
@@ -114,7 +114,7 @@ def control_entry(cell: Cell, totals: Mapping[str, int], violations: Sequence[Vi
         "grants": totals["grants"],
         "violations": found,
         "caught": found > 0,
-        "sentence": verdicts.sentence(violations[0]) if violations else None,
+        "sentence": sentences.sentence(violations[0]) if violations else None,
     }
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pybench import _core, error_replies, stats, verdicts
+from pybench import _core, error_replies, sentences, stats, verdicts
 from pybench.disturbed import DISTURBED, counted, proven
 from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
@@ -172,14 +172,14 @@ def _effects(totals: Mapping[str, int], judged_by: Judge, final_value: int | Non
 def _violations(found: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:
     """What was found, each with its sentence; of what is only counted one row a kind."""
     rows: list[dict[str, Any]] = [
-        {"schema": SCHEMA, "sentence": verdicts.sentence(violation), **violation}
+        {"schema": SCHEMA, "sentence": sentences.sentence(violation), **violation}
         for violation in found
         if verdicts.is_violation(violation, terms)
     ]
     for kind in verdicts.UNSEEN:
         count = counts[verdicts.KINDS[kind].column]
         if count:
-            rows.append({"schema": SCHEMA, "sentence": verdicts.count_sentence(kind, count), "kind": kind})
+            rows.append({"schema": SCHEMA, "sentence": sentences.count_sentence(kind, count), "kind": kind})
     return rows
 
 

@@ -14,8 +14,8 @@ import pytest
 from pydantic import SecretStr
 
 from pybench import _core
+from pybench.sentences import sentence
 from pybench.servers import Server, binaries, supervisor
-from pybench.verdicts import sentence
 from tests.core_trials import MS, fixed
 from tests.redis_client import connect
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from hdrh.histogram import HdrHistogram
 
-from pybench import verdicts
+from pybench import sentences, verdicts
 from pybench.records import Run, schema
 from pybench.records.tables import Tables
 from pybench.records.trial import judgement_columns
@@ -267,4 +267,4 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "second_until_ns": at + 10_000_000_000 if leased else None, "second_ended_ns": at + 1_020_000,
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
-    return {"schema": 1, "cell": cell, "trial": trial, "sentence": verdicts.sentence(fields), **fields}  # type: ignore[arg-type]
+    return {"schema": 1, "cell": cell, "trial": trial, "sentence": sentences.sentence(fields), **fields}  # type: ignore[arg-type]

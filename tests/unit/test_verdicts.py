@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
-from support.trials import CAUGHT, MISSED, violation
+from support.trials import CAUGHT, MISSED, totals, violation
 
-from pybench import verdicts
+from pybench import _core, sentences, verdicts
 from pybench.exits import Exit
-from pybench.strategies import Exclusion, Promise
+from pybench.strategies import Exclusion, Judge, Promise
 from pybench.terms import Terms
 from pybench.thresholds import ThresholdResult
 from pybench.verdicts import Verdict
@@ -178,17 +179,35 @@ def test_only_what_is_safe_counts_as_safe_grants():
             "client 7 was granted key 1 at 12.031 s after client 3, which had come later and was granted it at "
             "11.031 s",
         ),
+        (
+            {"kind": "fifo-inversion", "second_granted_ns": None},
+            "client 7 still waited for key 1 at 12.031 s, and client 3, which had come later, had been granted it at "
+            "11.031 s",
+        ),
+        (
+            {"kind": "stalled-key", "second_client": None, "second_granted_ns": None, "overlap_ns": 11_200_000_000},
+            "nobody held key 1 or was granted it for 11.2 s, until 12.031 s, while client 3 waited for it",
+        ),
+        (
+            {"kind": "starved-client", "second_client": None, "second_granted_ns": None, "overlap_ns": 1_900_000_000},
+            "client 3 waited for key 1 for 1.9 s and was not granted it before the window ended at 12.031 s, while "
+            "clients that had asked later were granted it at least 20 times",
+        ),
+        (
+            {"kind": "denied-release", "second_client": None, "second_granted_ns": None},
+            "client 3 released key 1 and was told at 12.031 s that it did not hold it (lease good for another 1.94 s)",
+        ),
     ],
 )
 def test_a_violation_is_one_sentence(fields, sentence):
-    assert verdicts.sentence(violation(**fields)) == sentence
+    assert sentences.sentence(violation(**fields)) == sentence
 
 
 @pytest.mark.parametrize(
     ("raw", "said"), [("pybench:669f8291:18:{0}", "key 0"), ("pybench:669f8291:18:{01204}", "key 1,204"), ("a", '"a"')]
 )
 def test_a_key_is_named_by_its_number(raw, said):
-    assert f"client 7 was granted {said} at" in verdicts.sentence(violation(key=raw))
+    assert f"client 7 was granted {said} at" in sentences.sentence(violation(key=raw))
 
 
 def test_a_large_bound_is_written_out():
@@ -265,3 +284,60 @@ def test_undecided_of_a_lock_that_promises_nothing_exits_0():
 
 def test_a_trial_without_a_grant_does_not_make_its_cell_undecided():
     assert exit_of({}, {"verdict": "UNDECIDED", "grants": 0}) is Exit.OK
+
+
+@pytest.mark.parametrize("column", ["stalls", "denied_releases", "abandoned", "left_over_keys"])
+def test_a_lock_that_gets_stuck_breaks_its_promise_unless_its_server_did(column):
+    broken = judged(**{column: 2})
+    assert (broken.verdict, broken.promise_broken) == (Verdict.UNSAFE, True)
+    for excuse in ("unknown", "reconnects", "lost_calls"):
+        excused = judged(**{column: 2, excuse: 1})
+        assert (excused.verdict, excused.promise_broken) == (Verdict.UNSAFE, False)
+
+
+def test_a_client_that_starves_is_a_violation_where_an_order_is_promised():
+    assert judged(starved=3).verdict is Verdict.SAFE
+    in_order = verdicts.judge(
+        totals(starved=3), Terms(Exclusion.ALWAYS, frozenset({Promise.FIFO})), control_caught=True
+    )
+    assert (in_order.verdict, in_order.promise_broken) == (Verdict.UNSAFE, True)
+
+
+def test_an_impossible_order_of_events_proves_nothing():
+    judgement = judged(findings=2, double_grants=3)
+    assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
+    assert judgement.reason == "the judge met an impossible order of events 2 times, so nothing is proved"
+
+
+def test_the_bound_of_a_guard_stands_on_the_writes_that_it_refused():
+    guarded = Terms(Exclusion.ALWAYS, judged_by=Judge.GUARD)
+
+    def bound(**counts: int) -> verdicts.Judgement:
+        written = {"final_value": 9, "acknowledged_writes": 9, "unknown_writes": 0, "contended_grants": 5_000}
+        return verdicts.judge(totals(**written | counts), guarded, control_caught=True)
+
+    assert bound(stale_writes=0).bound_per_million is None
+    assert bound(stale_writes=300).bound_per_million == 10_000
+    assert bound(stale_writes=300).reason.startswith("0 lost updates in 300 stale writes, at most 10,000 per million")
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "sentence"),
+    [
+        (
+            "abandoned-client",
+            1,
+            "1 client had not come to rest when the time for that was over, after the end of the trial",
+        ),
+        ("left-over-key", 3, "3 keys were still on the server when all releases had been answered"),
+    ],
+)
+def test_what_is_only_counted_has_a_sentence(kind, count, sentence):
+    assert sentences.count_sentence(kind, count) == sentence
+
+
+def test_rows_of_writes_are_judged_one_by_one():
+    rows = [np.array(values, dtype=np.uint64) for values in ([5, 5, 4], [0, 0, 2], [3, 7, 5])]
+    assert _core.judge_rows(*rows) == (2, 2, 2)
+    with pytest.raises(ValueError, match="one element a row"):
+        _core.judge_rows(rows[0], rows[1], rows[2][:2])

@@ -51,6 +51,21 @@ struct Grant {
     release: Option<(Nanos, usize, bool)>,
 }
 
+impl Wait {
+    fn of(client: ClientId, key: Key, mode: Mode, sent: Nanos, begun: usize) -> Self {
+        Self {
+            client,
+            key,
+            mode,
+            sent,
+            begun,
+            over: usize::MAX,
+            place: None,
+            places: 0,
+        }
+    }
+}
+
 impl Grant {
     /// Whether the two may not hold one key beside each other, where it has one permit.
     fn excludes(&self, other: &Self) -> bool {
@@ -74,16 +89,7 @@ impl<'a> Oracle<'a> {
             let grant = grants.iter_mut().rfind(|grant| grant.client == client);
             match event {
                 Event::Waiting { key, mode, .. } => {
-                    waits.push(Wait {
-                        client,
-                        key,
-                        mode,
-                        sent: at,
-                        begun: index,
-                        over: usize::MAX,
-                        place: None,
-                        places: 0,
-                    });
+                    waits.push(Wait::of(client, key, mode, at, index));
                 }
                 Event::Queued { .. } => {
                     let wait = wait.unwrap();
