@@ -20,6 +20,21 @@ class Place:
     transport: str | None
 
 
+def transport_of(given: Sequence[str] | None) -> str | None:
+    """How servers are reached at the addresses `given`; those that pybench starts, without one, over a Unix socket."""
+    if given is None:
+        return "unix"
+    ways = {_transport(address) for address in given}
+    return ways.pop() if len(ways) == 1 else None
+
+
+def _transport(address: str) -> str:
+    """By the scheme of Redis, or by a folder in place of the host: `postgresql:///shop?host=/run/postgresql`."""
+    scheme, _, rest = address.partition("://")
+    folder = rest.startswith("/") or "host=/" in rest or "host=%2F" in rest
+    return "unix" if scheme.lower() == "unix" or (scheme.lower().startswith("postgres") and folder) else "tcp"
+
+
 def mixed(places: Sequence[Place]) -> str | None:
     """What makes `places` unlike each other, as a sentence; None where nothing does."""
     by_origin = {given: _named([place for place in places if place.given is given]) for given in (True, False)}

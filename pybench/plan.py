@@ -16,10 +16,12 @@ from pybench import probes as probing
 from pybench.cells import Cell
 from pybench.durations import MS, S
 from pybench.errors import InputError
+from pybench.forecast import p99_forecast
 from pybench.impossible import why_impossible
 from pybench.limits import NO_LIMITS, Limits
 from pybench.matrix import Matrix, expand, idle_excludes
 from pybench.matrix.places import parts_of_place
+from pybench.mixed import Place, mixed, transport_of
 from pybench.needs import Demand, Group, largest, settings_of
 from pybench.strategies import CATALOGUE, ServerKind
 
@@ -96,6 +98,17 @@ class Plan:
             ),
         ]
 
+    @property
+    def warnings(self) -> list[str]:
+        """What makes figures of this plan say less than they seem to, a sentence each; `run` says them, too."""
+        unlike = mixed([Place(need.backend, need.given is not None, transport_of(need.given)) for need in self.servers])
+        return [unlike] if unlike else []
+
+    @property
+    def tails(self) -> list[str]:
+        """How long a p99 takes, where it is longer than a trial."""
+        return p99_forecast(self.cells, self.matrix)
+
     def require_cells(self) -> None:
         """Raise InputError when every cell is refused."""
         if not self.cells:
@@ -110,6 +123,8 @@ class Plan:
             "trials": self.matrix.trials,
             "cells": [{"id": cell.id} for cell in self.cells],
             "notes": self.notes,
+            "warnings": self.warnings,
+            "tails": self.tails,
             "refused": [{"id": refused.cell.id, "reason": refused.reason} for refused in self.refused],
             "order": self.order,
             "servers": [

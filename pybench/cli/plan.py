@@ -46,7 +46,9 @@ def _lines(plan: Plan) -> list[str]:
             "cells:",
             *(f"  {cell.id}" for cell in plan.cells),
         ]
-    for note in plan.notes:
+    for warning in plan.warnings:
+        lines += textwrap.wrap(f"warning: {warning}", width(), subsequent_indent="  ", break_on_hyphens=False)
+    for note in [*plan.notes, *plan.tails]:
         lines += textwrap.wrap(f"note: {note}", width(), subsequent_indent="  ", break_on_hyphens=False)
     by_reason: dict[str, list[str]] = {}
     for refused in plan.refused:

@@ -1,0 +1,65 @@
+"""What a plan can tell before anything is measured: how long a p99 takes.
+
+Promises: a function of the cells alone. An expected rate is the most that clients, keys and arrivals allow with an
+idle server: a measured one is rarely higher, so that a p99 takes at least as long as is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybench.conditions import say_conditions
+from pybench.durations import US, S, format_duration
+from pybench.numbers import format_seconds, plural
+from pybench.strategies import CATALOGUE, Judge
+from pybench.values import OpenLoop
+
+if TYPE_CHECKING:
+    from pybench.cells import Cell
+    from pybench.matrix import Matrix
+
+CALL_NS = 50 * US
+"""One call to an idle server on the same machine."""
+P99_GRANTS = 1_000
+"""Ten samples beyond the p99."""
+
+
+def expected_per_s(cell: Cell) -> float:
+    """The most grants/s that the clients, the keys and the arrivals of `cell` allow."""
+    strategy = CATALOGUE[cell.strategy]
+    hold_ns = cell.hold.mean()
+    by_clients = cell.concurrency * S / (hold_ns + cell.think.mean() + 2 * CALL_NS)
+    most = [by_clients]
+    if strategy.judged_by is not Judge.EFFECTS and strategy.commands and cell.read_share == 0:
+        keys = 1 if cell.key_choice.kind == "single" else cell.keys // cell.keys_per_grant
+        most.append(keys * strategy.permits(cell.args) * S / (hold_ns + CALL_NS))
+    if isinstance(cell.loop, OpenLoop):
+        most.append(cell.loop.rate_per_s)
+    return min(most)
+
+
+def p99_forecast(cells: Sequence[Cell], matrix: Matrix) -> list[str]:
+    """A sentence for the cells whose trials are too short for a p99, by what they will show in place of one."""
+    pooled, without = [], []
+    for cell in cells:
+        needed_s = P99_GRANTS / expected_per_s(cell)
+        if needed_s * S > matrix.duration_ns * matrix.trials:
+            without.append((needed_s, cell))
+        elif needed_s * S > matrix.duration_ns:
+            pooled.append((needed_s, cell))
+    trial, together = format_duration(matrix.duration_ns), plural(matrix.trials, "trial")
+    return [
+        *_forecast(without, f"{together} of {trial} will have none"),
+        *_forecast(pooled, f"trials of {trial} have one only when pooled"),
+    ]
+
+
+def _forecast(cells: Sequence[tuple[float, Cell]], so: str) -> list[str]:
+    if not cells:
+        return []
+    needed_s, longest = max(cells, key=lambda entry: entry[0])
+    others = f", and so for {plural(len(cells) - 1, 'further cell')}" if len(cells) > 1 else ""
+    where = say_conditions([("hold", longest.hold.text), ("keys", longest.keys), ("concurrency", longest.concurrency)])
+    which = f"{longest.strategy} ({where})"
+    return [f"a p99 of {which} needs {P99_GRANTS:,} grants, at least {format_seconds(needed_s)}; {so}{others}"]

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+from support.trials import POISSON, cell
+
+from pybench.forecast import expected_per_s
+from pybench.matrix import matrix_from_options
+from pybench.mixed import transport_of
+from pybench.plan import Plan, make_plan
+from pybench.values import Distribution
+
+
+def planned(**options: object) -> Plan:
+    return make_plan(matrix_from_options(**options))
+
+
+def per_s(strategy: str = "mutex", **fields: object) -> float:
+    return expected_per_s(cell(strategy, **fields))
+
+
+def test_one_key_is_held_by_one_at_a_time():
+    # A hold of 1 ms and one call.
+    assert per_s(concurrency=64) == pytest.approx(1e9 / 1_050_000)
+    assert per_s(concurrency=64, keys=10) == pytest.approx(10 * 1e9 / 1_050_000)
+    assert per_s("semaphore", args=(("permits", 4),), concurrency=64) == pytest.approx(4 * 1e9 / 1_050_000)
+
+
+def test_few_clients_and_pauses_bound_the_rate_too():
+    assert per_s(concurrency=1) == pytest.approx(1e9 / 1_100_000)
+    assert per_s(concurrency=2, think=Distribution("fixed", (98_900_000,))) == pytest.approx(20)
+    assert per_s(loop=POISSON, concurrency=64, keys=1_000) == 1_000
+
+
+def test_what_keeps_nobody_out_is_bound_by_its_clients_alone():
+    assert per_s("pg-optimistic", concurrency=8) == pytest.approx(8 * 1e9 / 1_100_000)
+
+
+def test_a_plan_says_how_long_a_p99_takes():
+    plan = planned(strategy="mutex", hold="1ms", concurrency=64, duration="400ms", trials=2)
+    assert plan.tails == [
+        "a p99 of mutex (hold 1ms, 1 key, 64 clients) needs 1,000 grants, at least 1.05 s; 2 trials of 400ms will "
+        "have none"
+    ]
+    assert plan.to_dict()["tails"] == plan.tails
+    pooled = planned(strategy="mutex", hold="1ms", concurrency="2,64", duration="400ms", trials=5).tails
+    assert pooled[0].endswith("trials of 400ms have one only when pooled, and so for 1 further cell")
+
+
+def test_long_trials_need_no_word():
+    assert planned(strategy="mutex", hold="1ms", concurrency=64, duration="2s").tails == []
+
+
+def test_given_beside_started_servers_are_warned_of():
+    plan = planned(strategy="mutex,pg-advisory", redis="redis://10.0.0.1:6379")
+    assert len(plan.warnings) == 1
+    assert "redis was given, postgres is started by pybench" in plan.warnings[0]
+    assert planned(strategy="mutex,pg-advisory").warnings == []
+    assert planned(strategy="mutex", redis="redis://10.0.0.1:6379").warnings == []
+
+
+@pytest.mark.parametrize(
+    ("given", "way"),
+    [
+        (None, "unix"),
+        (["unix:///run/redis.sock"], "unix"),
+        (["redis://h:6379"], "tcp"),
+        (["postgresql://h/shop"], "tcp"),
+        (["postgresql:///shop?host=/run/postgresql"], "unix"),
+        (["redis://h:1", "unix:///run/redis.sock"], None),
+    ],
+)
+def test_how_a_server_is_reached_is_read_off_its_address(given, way):
+    assert transport_of(given) == way
