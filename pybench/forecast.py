@@ -1,4 +1,4 @@
-"""What a plan can tell before anything is measured: how long a p99 takes.
+"""What a plan can tell before anything is measured: how long a p99 takes, and holds whose tail outlasts the lease.
 
 Promises: a function of the cells alone. An expected rate is the most that clients, keys and arrivals allow with an
 idle server: a measured one is rarely higher, so that a p99 takes at least as long as is said here.
@@ -6,12 +6,13 @@ idle server: a measured one is rarely higher, so that a p99 takes at least as lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pybench.conditions import say_conditions
-from pybench.durations import US, S, format_duration
-from pybench.numbers import format_seconds, plural
+from pybench.durations import MS, US, S, format_duration, format_lease
+from pybench.impossible import drift_ns
+from pybench.numbers import format_percent, format_seconds, plural
 from pybench.strategies import CATALOGUE, Judge
 from pybench.values import OpenLoop
 
@@ -23,6 +24,12 @@ CALL_NS = 50 * US
 """One call to an idle server on the same machine."""
 P99_GRANTS = 1_000
 """Ten samples beyond the p99."""
+
+
+TOLD_SHARE = 0.001
+"""A smaller share of holds that outlast the lease is not warned of."""
+SHARES_SHOWN = (0.01, 0.001)
+"""For which a ttl is named."""
 
 
 def expected_per_s(cell: Cell) -> float:
@@ -63,3 +70,31 @@ def _forecast(cells: Sequence[tuple[float, Cell]], so: str) -> list[str]:
     where = say_conditions([("hold", longest.hold.text), ("keys", longest.keys), ("concurrency", longest.concurrency)])
     which = f"{longest.strategy} ({where})"
     return [f"a p99 of {which} needs {P99_GRANTS:,} grants, at least {format_seconds(needed_s)}; {so}{others}"]
+
+
+def hold_tails(cells: Iterable[Cell]) -> list[str]:
+    """A sentence for each hold and lease of which more than one in 1,000 holds outlasts the lease."""
+    told: dict[str, None] = {}
+    for cell in cells:
+        strategy = CATALOGUE[cell.strategy]
+        lease_ms = strategy.longest_hold_ms(cell.ttl_ms, cell.args)
+        if lease_ms is None:
+            continue
+        drift = drift_ns(lease_ms, strategy.drift_factor(cell.args)) if strategy.allows_for_drift else 0
+        beyond = cell.hold.share_above(lease_ms * MS - drift)
+        # A hold that outlasts it at its median is refused, or was allowed by name.
+        if TOLD_SHARE < beyond < 1 / 2:
+            told[_tail(cell, lease_ms, beyond)] = None
+    return list(told)
+
+
+def _tail(cell: Cell, lease_ms: int, beyond: float) -> str:
+    lengths = " and ".join(
+        f"{format_percent(share)} with a ttl of {format_seconds(cell.hold.quantile(1 - share) / S)}"
+        for share in SHARES_SHOWN
+        if share < beyond
+    )
+    return (
+        f"{format_percent(beyond)} of the holds of {cell.hold.text} outlast the lease of {format_lease(lease_ms)}: two "
+        f"clients may then be at work on one key; about {lengths}"
+    )

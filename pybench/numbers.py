@@ -105,8 +105,20 @@ def format_ratio(value: float | None) -> str:
 
 
 def format_percent(share: float | None) -> str:
-    """A share of one as per cent: 3.1 %."""
-    return NOT_AVAILABLE if share is None or missing(share) else f"{significant(share * 100)} %"
+    """A share of one as per cent: 3.1 %; what is not all of it is never 100 %: 99.99 %, >99.99 %."""
+    if share is None or missing(share):
+        return NOT_AVAILABLE
+    text = significant(share * 100) if share else "0"
+    if text == "100" and share < 1:
+        exact = f"{share * 100:.2f}"
+        text = ">99.99" if exact == "100.00" else exact
+    return f"{text} %"
+
+
+def format_points(points: float) -> str:
+    """Percentage points with one digit behind the point, and no sign of a zero: 9.8, 0."""
+    text = f"{points:.1f}"
+    return "0" if text in ("0.0", "-0.0") else text
 
 
 def format_bytes(count: float | None) -> str:

@@ -16,7 +16,7 @@ from pybench import probes as probing
 from pybench.cells import Cell
 from pybench.durations import MS, S
 from pybench.errors import InputError
-from pybench.forecast import p99_forecast
+from pybench.forecast import hold_tails, p99_forecast
 from pybench.impossible import why_impossible
 from pybench.limits import NO_LIMITS, Limits
 from pybench.matrix import Matrix, expand, idle_excludes
@@ -102,7 +102,7 @@ class Plan:
     def warnings(self) -> list[str]:
         """What makes figures of this plan say less than they seem to, a sentence each; `run` says them, too."""
         unlike = mixed([Place(need.backend, need.given is not None, transport_of(need.given)) for need in self.servers])
-        return [unlike] if unlike else []
+        return [*([unlike] if unlike else []), *hold_tails(self.cells)]
 
     @property
     def tails(self) -> list[str]:

@@ -43,6 +43,8 @@ _DISTRIBUTIONS = {
 _KEY_CHOICES = {"uniform": "uniform", "zipf": "zipf(1.1)", "single": "single"}
 _CONNECTIONS = {"shared": "shared(4)", "per-client": "per-client"}
 _MOST_CONNECTIONS = 10_000
+_SLICES = 2_000
+"""Of a distribution that is given by quantiles, for its mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,15 @@ class Distribution:
         """Nanoseconds on average."""
         first, *rest = self.parameters
         match self.kind:
+            case "fixed" | "exp":
+                return first
             case "uniform":
                 return (first + rest[0]) / 2
             case "lognormal":
                 return first * math.exp(rest[0] ** 2 / 2)
-            case _:
-                return first
+            case "quantiles":
+                # Over slices of equal share, each with its middle.
+                return sum(self.quantile((place + 0.5) / _SLICES) for place in range(_SLICES)) / _SLICES
 
     def to_core(self) -> DistributionSpec:
         """What the core takes."""

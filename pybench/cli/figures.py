@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybench.numbers import NOT_AVAILABLE, format_us, missing
+from pybench.numbers import NOT_AVAILABLE, format_points, format_us, missing
 
 SKEWED = 1.5
 """How many times as far one end of an interval may be as the other before both are shown."""
@@ -11,7 +11,7 @@ SHOWN_STEP = 0.1
 
 
 def spread(middle: float | None, low: float | None, high: float | None) -> str:
-    """The ends of an interval as shares of its middle: `±2.1%`, or `-1.2/+9.8%` where it lies askew.
+    """The ends of an interval as shares of its middle: `±2.1 %`, or `-1.2/+9.8 %` where it lies askew.
 
     One figure is the further end of the two.
     """
@@ -20,8 +20,13 @@ def spread(middle: float | None, low: float | None, high: float | None) -> str:
     below, above = 100 * (middle - low) / middle, 100 * (high - middle) / middle
     near, far = sorted((below, above))
     if far > SKEWED * near and far - near > SKEWED * SHOWN_STEP:
-        return f"-{below:.1f}/+{above:.1f}%"
-    return f"±{far:.1f}%"
+        return f"{_signed('-', below)}/{_signed('+', above)} %"
+    return f"{_signed('±', far)} %"
+
+
+def _signed(sign: str, points: float) -> str:
+    shown = format_points(points)
+    return shown if shown == "0" else f"{sign}{shown}"
 
 
 def latency(us: float | None) -> str:

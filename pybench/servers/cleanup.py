@@ -6,6 +6,7 @@ import re
 import time
 
 from pybench.errors import ServerError
+from pybench.numbers import format_seconds
 from pybench.servers.conversation import Reply
 from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.server import Server
@@ -42,7 +43,7 @@ def remove_keys(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> i
             removed += count if isinstance(count, int) else 0
     if cursor != b"0":
         raise ServerError(
-            f"{server.endpoint}: {removed} keys of the run removed, and more are left after {seconds:g} s",
+            f"{server.endpoint}: {removed} keys of the run removed, and more are left after {format_seconds(seconds)}",
             hint=f"redis-cli --scan --pattern '{pattern.decode(errors='replace')}' lists them",
         )
     return removed

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
+from pybench.numbers import format_seconds
 from pybench.servers import binaries, supervisor
 from pybench.servers.config import AppendFsync
 from pybench.servers.endpoint import Endpoint
@@ -172,6 +173,7 @@ def _await_replicas(primary: Server) -> None:
         there = conversation.ask("WAIT", str(wanted), str(int(REPLICAS_S * 1_000)))
     if not isinstance(there, int) or there < wanted:
         raise ServerError(
-            f"of {wanted} replicas that pybench started not all follow their primary after {REPLICAS_S:g} s",
+            f"of {wanted} replicas that pybench started not all follow their primary after "
+            f"{format_seconds(REPLICAS_S)}",
             hint="is this machine very busy? pybench doctor looks at it",
         )

@@ -59,6 +59,8 @@ class Facts:
     """Replicas that follow it now."""
     clients: int | None = None
     """Connections at the time, the one that asks among them."""
+    timeout_s: int | None = None
+    """Seconds after which it closes a connection that sends nothing; 0: never."""
 
     @property
     def connections_free(self) -> int | None:
@@ -105,6 +107,7 @@ def probe(where: Endpoint | str, *, role: Role = "primary", seconds: float = PRO
             maxmemory_policy=info.get("maxmemory_policy"),
             appendfsync=fsync,
             io_threads=_number(config.get("io-threads")),
+            timeout_s=_number(config.get("timeout")),
             replicas=_number(info.get("connected_slaves")),
             # A replica takes no writes, and is sent none.
             compare_and_delete="script" if role == "replica" else _compare_and_delete(conversation),

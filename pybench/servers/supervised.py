@@ -24,6 +24,7 @@ from typing import TypeVar
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
+from pybench.numbers import format_seconds
 from pybench.servers import folder as folders
 from pybench.servers import keeper, processes
 from pybench.servers.folder import ServerFolder
@@ -164,7 +165,7 @@ class Supervised:
                 self._logged_at_start = (self.folder / folders.LOG).stat().st_size
                 return found
             time.sleep(0.005)
-        raise self._did_not_start(f"does not answer after {START_S:g} s")
+        raise self._did_not_start(f"does not answer after {format_seconds(START_S)}")
 
     def await_success(self, seconds: float) -> None:
         """Until a program that ends by itself has done its work. Raises ServerError with the end of its log."""
@@ -172,7 +173,7 @@ class Supervised:
         while (end := self.end()) is None and time.monotonic() < deadline:
             time.sleep(0.005)
         if self._words().get("exit") != "0":
-            raise self._did_not_start(end or f"does not end within {seconds:g} s")
+            raise self._did_not_start(end or f"does not end within {format_seconds(seconds)}")
 
     def _note_pid(self, pid: int) -> None:
         self.pid = pid

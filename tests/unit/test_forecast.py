@@ -71,3 +71,24 @@ def test_given_beside_started_servers_are_warned_of():
 )
 def test_how_a_server_is_reached_is_read_off_its_address(given, way):
     assert transport_of(given) == way
+
+
+def test_a_hold_whose_tail_outlasts_the_lease_is_warned_of():
+    # Of 1 s the drift allowance takes 12 ms; exp(-988/200) of the holds are longer.
+    (warning,) = planned(strategy="mutex,fenced(renew=off)", ttl="1s", hold="exp(200ms)").warnings
+    assert warning == (
+        "0.715 % of the holds of exp(200ms) outlast the lease of 1s: two clients may then be at work on one key; about "
+        "0.1 % with a ttl of 1.38 s"
+    )
+    (long,) = planned(strategy="mutex", ttl="1s", hold="exp(500ms)").warnings
+    assert long.endswith("about 1 % with a ttl of 2.3 s and 0.1 % with a ttl of 3.45 s")
+
+
+def test_a_hold_that_is_renewed_or_stays_below_the_lease_needs_no_warning():
+    assert planned(strategy="watchdog,pg-advisory", ttl="1s", hold="exp(200ms)").warnings == []
+    assert planned(strategy="mutex", ttl="1s", hold="exp(20ms),900ms").warnings == []
+
+
+def test_a_hold_that_is_given_by_quantiles_has_the_mean_of_its_curve():
+    curve = Distribution.parse("quantiles(p50=50ms, p99=2s)")
+    assert curve.quantile(0.5) < curve.mean() < curve.quantile(0.99)

@@ -11,8 +11,10 @@ from pybench.numbers import (
     format_exact,
     format_ns,
     format_percent,
+    format_points,
     format_rate,
     format_ratio,
+    format_seconds,
     format_us,
     format_whole,
     plural,
@@ -92,3 +94,29 @@ def test_the_rest_reads_as_it_should():
     assert plural(1000, "key") == "1,000 keys"
     assert plural(2, "lease overrun", "lease overruns") == "2 lease overruns"
     assert significant(123_456) == "123,000"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1.0, "100 %"),
+        (0.9999, "99.99 %"),
+        (0.99999, ">99.99 %"),
+        (0.999, "99.9 %"),
+        (0.0, "0 %"),
+        (-0.0, "0 %"),
+        (0.00715, "0.715 %"),
+        (None, "n/a"),
+    ],
+)
+def test_what_is_not_all_of_it_is_not_100_percent(share, text):
+    assert format_percent(share) == text
+
+
+@pytest.mark.parametrize(("points", "text"), [(9.8, "9.8"), (-0.04, "0"), (0.0, "0"), (12.34, "12.3")])
+def test_a_zero_has_no_sign(points, text):
+    assert format_points(points) == text
+
+
+def test_seconds_have_three_digits():
+    assert format_seconds(5.00002) == "5 s"

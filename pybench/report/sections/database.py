@@ -64,7 +64,7 @@ def _row(cell: CellView, where: str, use: DatabaseUse) -> Row:
         where,
         bar,
         ", ".join(f"{kind} {format_percent(share)}" for kind, share in use.waits.items()) or "no session was seen",
-        ", ".join(f"{event} {share:.0%}".replace("%", " %") for event, share in named),
+        ", ".join(f"{event} {format_percent(round(share, 2))}" for event, share in named),
         [
             _datum(use.wal_bytes, format_bytes(use.wal_bytes)),
             _datum(use.commits, format_ratio(use.commits)),

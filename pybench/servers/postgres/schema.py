@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from psycopg import errors, sql
 
 from pybench.errors import ServerError
-from pybench.numbers import plural
+from pybench.numbers import format_seconds, plural
 from pybench.servers.postgres import ownership
 from pybench.servers.postgres.connecting import Session
 
@@ -153,7 +153,7 @@ def drop_schema(session: Session, name: str, *, seconds: float = DROP_S) -> None
         ).fetchone()
         pids = (holders and holders[0]) or []
         raise ServerError(
-            f"schema {name} cannot be dropped: after {seconds:g} s its table is still locked by "
+            f"schema {name} cannot be dropped: after {format_seconds(seconds)} its table is still locked by "
             f"{plural(len(pids), 'session')} (process {', '.join(map(str, pids))})",
             hint=f'end them, then: DROP SCHEMA "{name}" CASCADE',
         ) from None
