@@ -72,6 +72,7 @@ def trial_record(
     wall_s: float | None = None,
     round_trip_us: float | None = None,
     trouble: Trouble | None = None,
+    throttled_ms: float | None = None,
 ) -> TrialRecord:
     """The record of one trial.
 
@@ -112,6 +113,7 @@ def trial_record(
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
         "database_figures": _database(database_figures, totals),
         **_error_replies(result, servers),
+        "throttled_ms": throttled_ms,
         **_fairness(totals, result, strategy),
         **served_columns(cell, result),
         **use_columns(cell, strategy, totals, round_trip_us),
