@@ -192,7 +192,7 @@ class HistogramRow:
     """One HDR histogram (1 ns to 1 h, 3 significant digits) of a phase and an outcome."""
 
     phase: Literal["queue", "service", "response", "hold", "release", "handoff", "lag"]
-    outcome: Literal["granted", "refused", "timeout", "error", "lost", "unknown"]
+    outcome: Literal["granted", "refused", "timeout", "error", "lost", "unknown", "waiting"]
     count: int
     hdr: bytes
     """HdrHistogram V2, deflated: lossless."""

@@ -23,7 +23,6 @@ from pybench.disturbed import Trouble, first_of
 from pybench.errors import ServerError
 from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
 from pybench.proving import run_plants, run_probes
-from pybench.quota import throttled_since_ms, throttled_us
 from pybench.records import control_entry, trial_record
 from pybench.records.histograms import merged
 from pybench.stage import (
@@ -259,9 +258,7 @@ class Runner:
         """One trial of the plan, saved."""
         cell, matrix = slot.cell, self.plan.matrix
         servers = self._servers(cell)
-        before_us = throttled_us()
         measured = self._observe(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
-        throttled_ms = throttled_since_ms(before_us)
         database = measured.database
         record = trial_record(
             cell,
@@ -278,7 +275,6 @@ class Runner:
             wall_s=measured.wall_s,
             round_trip_us=self._idle_calls_us(cell),
             trouble=measured.trouble,
-            throttled_ms=throttled_ms,
         )
         self.folder.add_trial(record)
         caught = controls_caught(self.folder.manifest["control"])

@@ -1,7 +1,8 @@
 """The summary: one row a cell over its trials, as `summary.csv` has it, and the order in which locks are ranked.
 
-Promises: figures are medians over complete trials, a quantile only where most of them have it; counts, violations and
-the verdict are over all of them, for what was seen in an interrupted trial was seen.
+Promises: figures are medians over complete trials; a quantile that most of them lack is that of all their samples
+together, and marked as pooled; counts, violations and the verdict are over all of them, for what was seen in an
+interrupted trial was seen.
 Does not do: saying what it means; see `pybench.answer`.
 """
 
@@ -15,14 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pybench import stats
+from pybench.censored import ACQUIRE, of_cell
 from pybench.contenders import KEEPS_UP, RESPONSE, offered_rate
 from pybench.evidence import LEAST_CONTENDED
 from pybench.numbers import missing
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
 from pybench.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
-
-QUANTILES = (("acquire_p50_us", "acquire_p99_us", "acquire_p999_us"), ("handoff_p50_us",))
-"""Those of one phase together, the lowest first."""
 
 MEDIANS = (
     "attempts_per_grant",
@@ -43,17 +42,26 @@ SUMS = (
 _RANKED = (Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID)
 
 
-def summarise(trials: pd.DataFrame, further_axes: Sequence[str]) -> pd.DataFrame:
-    """One row a cell of `trials`, in the order in which they first come; n/a is NaN."""
+def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row a cell of `trials`, in the order in which they first come; n/a is NaN.
+
+    `latency` has the histograms of the trials, for what a single trial has too few samples of.
+    """
     identity = [*CELL_COLUMNS, *further_axes]
+    none = None if latency is None else latency.iloc[:0]
+    of_cells = {} if latency is None else dict(tuple(latency.groupby("cell", sort=False)))
     rows = [
-        {**{name: group[name].iloc[0] for name in identity}, **_figures(group)}
-        for _, group in trials.groupby("cell", sort=False)
+        {**{name: group[name].iloc[0] for name in identity}, **_figures(group, of_cells.get(cell, none))}
+        for cell, group in trials.groupby("cell", sort=False)
     ]
     summary = pd.DataFrame(rows, columns=[*identity, *SUMMARY_FIGURES])
     counts = ("concurrency", "keys", "trials", *SUMS)
     texts = {*identity, "verdict"} - {*counts}
-    types = {name: "int64" if name in counts else "str" if name in texts else "float64" for name in summary.columns}
+    marks = {f"{name}_pooled" for name in ACQUIRE}
+    types = {
+        name: "int64" if name in counts else "str" if name in texts else "bool" if name in marks else "float64"
+        for name in summary.columns
+    }
     types["judged_by_probe"] = "object"
     return summary.astype(types)
 
@@ -98,12 +106,19 @@ def quantile_values(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, N
     return {name: values[same] if name in shown else values[:0] for name, values in figures.items()}
 
 
+def _acquires(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, found in of_cell(complete, latency).items():
+        columns |= found.columns(name) | {f"{name}_pooled": found.pooled}
+    return columns
+
+
 def _most(values: pd.Series[Any]) -> float | None:
     """The highest value over the trials; None where no trial has one."""
     return None if values.isna().all() else float(values.max())
 
 
-def _figures(group: pd.DataFrame) -> dict[str, Any]:
+def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any]:
     complete = group[group["status"] == "complete"]
     verdict = cell_verdict(group)
     grants_per_s = stats.median(complete["grants_per_s"])
@@ -118,9 +133,11 @@ def _figures(group: pd.DataFrame) -> dict[str, Any]:
         "grants_per_s_low": interval.low if interval else None,
         "grants_per_s_high": interval.high if interval else None,
         "safe_grants_per_s": safe_rate(verdict, grants_per_s),
-        **{name: figure for names in QUANTILES for name, figure in quantile_medians(complete, names).items()},
+        **_acquires(complete, latency),
+        "handoff_p50_us": quantile_medians(complete, ["handoff_p50_us"])["handoff_p50_us"],
         **{name: stats.median(complete[name]) for name in MEDIANS},
         "starved_clients": _most(complete["starved_clients"]),
+        "longest_wait_us": _most(complete["longest_wait_us"]),
         **sums,
         "orphan_s": float(group["orphan_s"].sum()),
         "bound_per_million": bound,

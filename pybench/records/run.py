@@ -34,15 +34,16 @@ class Run:
     @classmethod
     def of(cls, path: Path, manifest: Mapping[str, Any], gathered: tables.Tables) -> Run:
         """The run that `gathered` holds."""
-        trials = _frame(gathered.trials)
+        trials, latency = _frame(gathered.trials), _frame(gathered.latency)
+        further_axes = schema.further_axes(gathered.trials.column_names)
         return cls(
             path=path,
             manifest=dict(manifest),
             trials=trials,
-            latency=_frame(gathered.latency),
+            latency=latency,
             timeline=_frame(gathered.timeline),
             violations=_frame(gathered.violations),
-            summary=_in_order(summarise(trials, schema.further_axes(gathered.trials.column_names)), manifest),
+            summary=_in_order(summarise(trials, further_axes, latency), manifest),
         )
 
     def histogram(self, cell: str, phase: str, outcome: str = "granted") -> histograms.Buckets:

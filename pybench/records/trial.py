@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pybench import _core, error_replies, sentences, stats, verdicts
+from pybench import _core, censored, error_replies, sentences, stats, verdicts
+from pybench.censored import Waits
 from pybench.disturbed import DISTURBED, counted, proven
 from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pybench.strategies import Strategy
 
 OF_GRANTS = "granted"
+UNFINISHED = "waiting"
 
 
 class Labelled(Protocol):
@@ -72,7 +74,6 @@ def trial_record(
     wall_s: float | None = None,
     round_trip_us: float | None = None,
     trouble: Trouble | None = None,
-    throttled_ms: float | None = None,
 ) -> TrialRecord:
     """The record of one trial.
 
@@ -113,7 +114,6 @@ def trial_record(
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
         "database_figures": _database(database_figures, totals),
         **_error_replies(result, servers),
-        "throttled_ms": throttled_ms,
         **_fairness(totals, result, strategy),
         **served_columns(cell, result),
         **use_columns(cell, strategy, totals, round_trip_us),
@@ -187,22 +187,26 @@ def _violations(found: Sequence[Violation], terms: Terms, counts: verdicts.Count
 
 def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
     # Of a grant there is queueing, service and a response; the other phases are what they are however it ended.
-    granted = {phase: _buckets(rows, phase, OF_GRANTS) for phase in ("queue", "service", "response")}
+    queue = _buckets(rows, "queue", OF_GRANTS)
+    response, service = (
+        Waits(_buckets(rows, phase, OF_GRANTS), _buckets(rows, phase, UNFINISHED)) for phase in ("response", "service")
+    )
+    acquires = {name: response.quantile_us(q) for name, q in censored.ACQUIRE.items()}
     whole = {phase: _buckets(rows, phase, None) for phase in ("hold", "release", "handoff", "lag")}
     asked = {
-        "acquire_p50_us": (granted["response"], 0.5),
-        "acquire_p99_us": (granted["response"], 0.99),
-        "acquire_p999_us": (granted["response"], 0.999),
-        "service_p50_us": (granted["service"], 0.5),
-        "service_p99_us": (granted["service"], 0.99),
-        "queue_p99_us": (granted["queue"], 0.99),
+        "queue_p99_us": (queue, 0.99),
         "hold_p50_us": (whole["hold"], 0.5),
         "release_p50_us": (whole["release"], 0.5),
         "release_p99_us": (whole["release"], 0.99),
         "lag_p99_us": (whole["lag"], 0.99),
         "handoff_p50_us": (whole["handoff"], 0.5),
     }
-    return {name: _us(stats.quantile(*buckets, q)) for name, (buckets, q) in asked.items()}
+    return {
+        **{column: figure for name, found in acquires.items() for column, figure in found.columns(name).items()},
+        "service_p50_us": service.quantile_us(0.5).value,
+        "service_p99_us": service.quantile_us(0.99).value,
+        **{name: _us(stats.quantile(*buckets, q)) for name, (buckets, q) in asked.items()},
+    }
 
 
 def _buckets(rows: Sequence[HistogramRow], phase: str, outcome: str | None) -> histograms.Buckets:
@@ -249,7 +253,8 @@ def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy
 def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
     is_open = cell.loop.to_core()["kind"] == "open"
     as_counted = (
-        *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
+        *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown"),
+        *("unfinished", "waiting"),
         *("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns"),
         *("stalls", "starved", "denied_releases", "findings", "lease_freed_grants"),
         *("stale_fences", "outlived", "lapsed", "renewals", "split_votes", "conflicts", "reconnects", "lost_calls"),
@@ -260,6 +265,7 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
         "arrivals": totals["arrivals"] if is_open else None,
         "drops": totals["drops"] if is_open else None,
         "window_s": totals["window_ns"] / 1e9,
+        "longest_stall_ms": totals["longest_stall_ns"] / 1e6,
     }
 
 

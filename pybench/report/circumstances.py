@@ -10,14 +10,13 @@ from typing import Any
 
 from pybench.mixed import Place, mixed
 from pybench.report.caution import Caution
-from pybench.report.limited import limited
 from pybench.report.view import View
 from pybench.settings_that_act import acting_settings
 
 
 def circumstances(view: View) -> list[Caution]:
     """All that apply."""
-    return [*_mixed(view.run.manifest), *_settings(view.run.manifest), *limited(view)]
+    return [*_mixed(view.run.manifest), *_settings(view.run.manifest)]
 
 
 def _mixed(manifest: Mapping[str, Any]) -> Iterator[Caution]:

@@ -155,7 +155,8 @@ fn rig_of(spec: &TrialSpec) -> Rig {
     let mut thread = threads.remove(0);
     thread.running = true;
     thread.counting = true;
-    thread.window_end = Nanos::NEVER;
+    thread.window.start = Nanos::ZERO;
+    thread.window.end = Nanos::NEVER;
     Rig {
         thread,
         now: Nanos::ZERO,
@@ -163,8 +164,19 @@ fn rig_of(spec: &TrialSpec) -> Rig {
 }
 
 impl Rig {
+    /// The window is yet to open, at `start_ms`.
+    pub(crate) fn expecting_a_window(mut self, start_ms: u64, end_ms: u64) -> Self {
+        self.thread.counting = false;
+        self.thread.expect_window(Nanos(start_ms * MS), Nanos(end_ms * MS));
+        self
+    }
+
+    /// As when the loop reads the clock.
     pub(crate) fn at_ms(mut self, ms: u64) -> Self {
         self.now = Nanos(ms * MS);
+        if self.now >= self.thread.window.turns_at {
+            self.thread.turn(self.now);
+        }
         self.thread.fire_timers(self.now);
         self
     }

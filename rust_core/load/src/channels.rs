@@ -3,7 +3,6 @@
 use locks::{Command, Event, Key, Nanos, Reply};
 
 use crate::LoadError;
-use crate::clock;
 use crate::connection::Caller;
 use crate::poller::Ready;
 use crate::subscriptions::Joined;
@@ -111,7 +110,7 @@ impl Thread {
                 self.tell(client, now, Event::Published { first });
                 if first && self.counters.all_commands > before {
                     self.flush_all(now)?;
-                    now = clock::now();
+                    now = self.read_clock();
                     first = false;
                 }
             }

@@ -6,7 +6,7 @@ use crate::workload::Stream;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// Waits for an arrival, or for the window to begin.
+    /// Waits for an arrival, or for the trial to begin.
     Idle,
     Acquiring,
     /// Holds, and enters once more.

@@ -2,7 +2,7 @@
 
 use locks::{LockMachine, Nanos};
 
-use crate::client::{Counted, Doing};
+use crate::client::Counted;
 use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
@@ -24,9 +24,11 @@ impl Thread {
         self.counters.grants += 1;
         self.counters.refused_attempts += attempts.saturating_sub(1);
         self.counters.nominal_hold_ns += client.hold.0;
-        self.histograms.record(Phase::Response, Ended::Granted, response);
-        if self.arrivals.is_some() {
-            self.histograms.record(Phase::Service, Ended::Granted, service);
+        if self.was_due_within(client.due) {
+            self.histograms.record(Phase::Response, Ended::Granted, response);
+            if self.arrivals.is_some() {
+                self.histograms.record(Phase::Service, Ended::Granted, service);
+            }
         }
         self.timeline.grant(response);
         let figures = &mut self.figures[index as usize];
@@ -38,9 +40,11 @@ impl Thread {
     pub(crate) fn count_ungranted(&mut self, index: u32, now: Nanos, ended: Ended, attempts: u64) {
         let client = &self.clients[index as usize];
         let (response, service) = (now.since(client.due), now.since(client.sent));
-        self.histograms.record(Phase::Response, ended, response);
-        if self.arrivals.is_some() {
-            self.histograms.record(Phase::Service, ended, service);
+        if self.was_due_within(client.due) {
+            self.histograms.record(Phase::Response, ended, response);
+            if self.arrivals.is_some() {
+                self.histograms.record(Phase::Service, ended, service);
+            }
         }
         match ended {
             Ended::Refused | Ended::Timeout => {
@@ -59,7 +63,9 @@ impl Thread {
                 self.counters.refused_attempts += attempts;
                 self.counters.lost += 1;
             }
-            Ended::Granted => unreachable!("a grant is counted where it is granted"),
+            Ended::Granted | Ended::Waiting => {
+                unreachable!("{ended:?} is counted elsewhere: it is no end without a grant")
+            }
         }
         let figures = &mut self.figures[index as usize];
         figures.wait_max_ns = figures.wait_max_ns.max(response.0);
@@ -77,24 +83,6 @@ impl Thread {
     pub(crate) fn count_lateness(&mut self, late: Nanos) {
         if self.counting && self.arrivals.is_none() {
             self.histograms.record(Phase::Lag, Ended::Granted, late);
-        }
-    }
-
-    /// Those who still wait when the window ends have waited all the same.
-    pub(crate) fn count_unfinished(&mut self, end: Nanos) {
-        self.counters.unfinished += self.queue.len() as u64;
-        // A try that is under way is no grant yet.
-        let tries = self.shared.strategy.is_optimistic();
-        for (client, figures) in self.clients.iter().zip(&mut self.figures) {
-            if client.doing == Doing::Acquiring || (tries && !client.is_at_rest()) {
-                let attempts = u64::from(client.lock.attempts());
-                self.counters.unfinished += 1;
-                self.counters.conflicts += u64::from(client.lock.conflicts());
-                self.counters.attempts += attempts;
-                self.counters.refused_attempts += attempts.saturating_sub(1);
-                figures.attempts += attempts;
-                figures.wait_max_ns = figures.wait_max_ns.max(end.since(client.due).0);
-            }
         }
     }
 }

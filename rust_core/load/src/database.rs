@@ -7,15 +7,13 @@
 use locks::{ErrorKind, Nanos};
 use wire::postgres::{GOODBYE, LogInError, Progress};
 
-use crate::LoadError;
-use crate::clock;
 use crate::connection::{Broken, Connection, State};
 use crate::dialect::{self, Welcome};
 use crate::thread::Thread;
 
 /// Sessions that one thread opens at a time.
 const AT_ONCE: usize = 16;
-/// How long a server that has no room for a session yet is asked again before a period begins.
+/// How long a server that has no room for a session yet is asked again before the trial begins.
 const ROOM_WITHIN: Nanos = Nanos::from_secs(2);
 
 impl Thread {
@@ -64,20 +62,6 @@ impl Thread {
         }
         self.start_waiting(now);
         Ok(used)
-    }
-
-    /// Waits until the sessions stand again that clients hung up at the end of the warm-up: to open them in the window
-    /// would be measured. One that the server does not take within a bound is left to the window.
-    pub(crate) fn stand_again(&mut self) -> Result<(), LoadError> {
-        let began = clock::now();
-        loop {
-            let now = clock::now();
-            let is_down = |connection: &Connection| !connection.is_ready() && self.leads_to_a_database(connection);
-            if !self.connections.iter().any(is_down) || now.since(began) >= ROOM_WITHIN || self.control.stopped() {
-                return Ok(());
-            }
-            self.round(now, self.next_upkeep)?;
-        }
     }
 
     /// How many more sessions may be opened now; none where no server is a database.

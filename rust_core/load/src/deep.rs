@@ -10,7 +10,6 @@ use locks::Nanos;
 
 use crate::LoadError;
 use crate::client::Doing;
-use crate::clock;
 use crate::thread::Thread;
 
 /// How late a timer may fire, and a command leave, while the server is the limit.
@@ -62,7 +61,8 @@ impl Thread {
                 self.broken(index, &broken)?;
             }
             // A write takes as long as many a hold: what became due meanwhile must not wait for the other writes.
-            self.fire_timers(clock::now());
+            let now = self.read_clock();
+            self.fire_timers(now);
         }
         self.held_back = if kept.is_empty() {
             Nanos::NEVER

@@ -58,13 +58,15 @@ impl Thread {
             Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release was answered with {outcome:?}"),
         };
         self.counters.all_grants += u64::from(ended == Ended::Granted);
-        if self.in_window(now) {
+        if self.counting {
             self.count_try(index, now, ended);
         }
         match ended {
             Ended::Granted => self.think(index, now),
             Ended::Refused => self.again(index, now),
-            Ended::Timeout | Ended::Error | Ended::Lost | Ended::Unknown => self.pause(index, now.after(ERROR_PAUSE)),
+            Ended::Timeout | Ended::Error | Ended::Lost | Ended::Unknown | Ended::Waiting => {
+                self.pause(index, now.after(ERROR_PAUSE));
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use locks::{Action, CallId, Command, Event, Lane, LockMachine, Nanos, Reply, Ser
 use wire::{Frame, Parsed, error_code, error_text, parse, parse_frame};
 
 use crate::LoadError;
-use crate::client::{Counted, Doing};
+use crate::client::Doing;
 use crate::clock;
 use crate::connection::{Awaited, Broken, Caller, Connection, State};
 use crate::database::may_pass;
@@ -90,7 +90,7 @@ impl Thread {
             connection.releasing.push(client);
         }
         self.counters.all_commands += 1;
-        if self.counting || sender.counted != Counted::No {
+        if self.counting {
             self.counters.commands += 1;
             self.counters.bytes_out += (connection.out.len() - before) as u64;
         }
@@ -98,7 +98,7 @@ impl Thread {
 
     /// Calls that met a closed connection are lost; the locks learn it here, not in the midst of what they asked.
     pub(crate) fn report_unsendable(&mut self) {
-        let now = clock::now();
+        let now = self.read_clock();
         self.report_confirmed(now);
         let mut unsendable = std::mem::take(&mut self.unsendable);
         for Caller { client, call } in unsendable.drain(..) {
@@ -159,7 +159,7 @@ impl Thread {
             return Ok(());
         };
         // After the read: what the bytes grant was granted by now, and not a moment before.
-        let now = clock::now();
+        let now = self.read_clock();
         if self.counting {
             self.counters.reads += 1;
             self.counters.bytes_in += count as u64;
@@ -262,7 +262,7 @@ impl Thread {
     pub(crate) fn flush(&mut self, index: u32) -> Result<(), Broken> {
         let mut releasing = std::mem::take(&mut self.connections[index as usize].releasing);
         if !releasing.is_empty() {
-            let now = clock::now();
+            let now = self.read_clock();
             for client in releasing.drain(..) {
                 self.stamp_release(client, now);
             }
@@ -282,7 +282,7 @@ impl Thread {
 
     /// A connection ended: its calls are lost, and it is opened again after a pause.
     pub(crate) fn broken(&mut self, index: u32, broken: &Broken) -> Result<(), LoadError> {
-        let now = clock::now();
+        let now = self.read_clock();
         let connection = &mut self.connections[index as usize];
         let stood = connection.state == State::Ready;
         let server = connection.server;

@@ -40,6 +40,7 @@ mod thread;
 mod timeline;
 mod timers;
 mod trial;
+mod window;
 mod workload;
 
 pub use control::{Progress, Stage};

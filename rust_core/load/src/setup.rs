@@ -21,6 +21,7 @@ use crate::subscriptions::Subscriptions;
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
+use crate::window::Window;
 use crate::workload::{Arrivals, streams};
 use crate::{LoadError, TrialError};
 
@@ -155,7 +156,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             histograms: Histograms::new(),
             timeline: Timeline::new(spec.duration),
             error_replies: ErrorReplies::default(),
-            window_end: Nanos::ZERO,
+            window: Window::new(count),
         });
     }
     Ok(threads)

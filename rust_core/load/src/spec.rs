@@ -32,7 +32,7 @@ pub struct TrialSpec {
     pub concurrency: u32,
     pub warmup: Nanos,
     pub duration: Nanos,
-    /// How long the clients may take to come to rest after the warm-up and at the end.
+    /// How long the clients may take to come to rest at the end.
     pub drain: Nanos,
     /// At the end of the window all clients die: nothing is given back, as when a machine fails.
     pub dies: bool,

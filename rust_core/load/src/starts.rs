@@ -12,7 +12,7 @@ use crate::thread::Thread;
 pub(crate) const ERROR_PAUSE: Nanos = Nanos::from_millis(10);
 
 impl Thread {
-    /// A period begins: every client that rests starts, or waits for an arrival.
+    /// The work begins: every client that rests starts, or waits for an arrival.
     pub(crate) fn begin(&mut self, now: Nanos) {
         self.idle.clear();
         self.queue.clear();
@@ -46,14 +46,15 @@ impl Thread {
             return;
         };
         while let Some(due) = arrivals.pop(now) {
-            if self.counting {
+            let counted = self.counting && self.was_due_within(due);
+            if counted {
                 self.counters.arrivals += 1;
                 self.histograms.record(Phase::Lag, Ended::Granted, now.since(due));
             }
             // A client in `starting` has its arrival in `queue`: they are one.
             let busy = self.clients.len() - self.idle.len() - self.starting.len();
             if busy + self.queue.len() >= self.shared.max_in_flight as usize {
-                self.counters.drops += u64::from(self.counting);
+                self.counters.drops += u64::from(counted);
                 continue;
             }
             self.queue.push_back(due);
@@ -111,7 +112,7 @@ impl Thread {
         if let Some(set) = self.key_sets.get_mut(index as usize) {
             *set = keys;
         }
-        if self.counting && self.arrivals.is_some() {
+        if self.counting && self.arrivals.is_some() && self.was_due_within(due) {
             self.histograms.record(Phase::Queue, Ended::Granted, now.since(due));
         }
         self.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });

@@ -26,7 +26,7 @@ macro_rules! counters {
 }
 
 counters! {
-    attempts, refused_attempts, grants, refused, timeouts, errors, lost, unknown, unfinished,
+    attempts, refused_attempts, grants, refused, timeouts, errors, lost, unknown, unfinished, waiting,
     commands, bytes_out, bytes_in, writes, reads, arrivals, drops, client_cpu_ns, nominal_hold_ns,
     all_grants, all_commands, reconnects, lost_calls, abandoned, split_votes, renewals, lapsed, orphan_ns,
     conflicts, conflicted_grants, acknowledged_writes, unknown_writes, stale_writes,
@@ -76,16 +76,19 @@ pub enum Ended {
     Error,
     Lost,
     Unknown,
+    /// It had not ended when the window closed: the time is at least so long.
+    Waiting,
 }
 
 impl Ended {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Granted,
         Self::Refused,
         Self::Timeout,
         Self::Error,
         Self::Lost,
         Self::Unknown,
+        Self::Waiting,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -96,6 +99,7 @@ impl Ended {
             Self::Error => "error",
             Self::Lost => "lost",
             Self::Unknown => "unknown",
+            Self::Waiting => "waiting",
         }
     }
 }

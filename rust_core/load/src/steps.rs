@@ -28,7 +28,7 @@ impl Thread {
         if matches!(outcome, Outcome::Held { .. }) && self.shared.strategy.is_optimistic() {
             return self.begin_try(index, now);
         }
-        let attempts = if self.in_window(now) {
+        let attempts = if self.counting {
             self.count_attempts(index)
         } else {
             u64::from(self.clients[index as usize].lock.attempts())
@@ -44,17 +44,17 @@ impl Thread {
             }
         };
         self.judge_each(index, now, |client, _| Judged::GaveUp { client });
-        if self.in_window(now) {
+        if self.counting {
             self.count_ungranted(index, now, ended, attempts);
         }
         match ended {
             Ended::Error | Ended::Unknown => self.pause(index, now.after(ERROR_PAUSE)),
-            Ended::Granted | Ended::Refused | Ended::Timeout | Ended::Lost => self.think(index, now),
+            Ended::Granted | Ended::Refused | Ended::Timeout | Ended::Lost | Ended::Waiting => self.think(index, now),
         }
     }
 
     pub(crate) fn granted(&mut self, index: u32, now: Nanos, lasts: Lasts, fence: Option<Fence>, attempts: u64) {
-        let counted = self.in_window(now);
+        let counted = self.counting;
         let client = &mut self.clients[index as usize];
         client.granted = now;
         client.counted = if counted { Counted::Whole } else { Counted::No };
@@ -222,7 +222,7 @@ impl Thread {
         self.release(index, now);
     }
 
-    /// A period is over: waiters give up, holders give back, nobody starts.
+    /// The work is over: waiters give up, holders give back, nobody starts.
     pub(crate) fn stop_clients(&mut self) {
         let now = crate::clock::now();
         if let Some(arrivals) = &mut self.arrivals {

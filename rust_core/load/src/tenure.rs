@@ -66,9 +66,7 @@ impl Thread {
 
     /// The lease of a holder was set anew.
     pub(crate) fn renewed(&mut self, index: u32, now: Nanos, lasts: Lasts) {
-        if self.clients[index as usize].counted != Counted::No {
-            self.counters.renewals += 1;
-        }
+        self.counters.renewals += u64::from(self.counting);
         self.lasts(index, now, lasts);
     }
 

@@ -26,6 +26,7 @@ use crate::stats::{Counters, Histograms};
 use crate::subscriptions::Subscriptions;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
+use crate::window::{Longest, Window};
 use crate::workload::Arrivals;
 
 /// The longest sleep, so that a stop is seen in time.
@@ -101,8 +102,7 @@ pub(crate) struct Thread {
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
     pub(crate) error_replies: ErrorReplies,
-    /// Half-open: what happens at this point or later is not counted.
-    pub(crate) window_end: Nanos,
+    pub(crate) window: Window,
 }
 
 /// What one thread measured.
@@ -113,7 +113,8 @@ pub(crate) struct Share {
     pub(crate) timeline: Timeline,
     pub(crate) error_replies: ErrorReplies,
     pub(crate) figures: Vec<ClientFigures>,
-    pub(crate) window_end: Nanos,
+    pub(crate) longest: Longest,
+    pub(crate) window_length: Nanos,
 }
 
 /// Binds the calling thread to `core`.
@@ -145,33 +146,30 @@ impl Thread {
             timeline: self.timeline,
             error_replies: self.error_replies,
             figures: self.figures,
-            window_end: self.window_end,
+            longest: self.window.longest,
+            window_length: self.window.length,
         };
         Ok((share, self.judge))
     }
 
     fn periods(&mut self) -> Result<(), LoadError> {
         self.connect()?;
-        let Some(start) = self.control.pass_gate() else {
+        let Some(began) = self.control.pass_gate() else {
             return Ok(());
         };
-        if self.shared.warmup > Nanos::ZERO {
-            self.control.enter(Stage::Warmup, start);
-            self.period(start, start.after(self.shared.warmup))?;
-            self.rest()?;
-            self.stand_again()?;
-        }
-        let Some(start) = self.control.pass_gate() else {
-            return Ok(());
-        };
+        let start = began.after(self.shared.warmup);
         let end = start.after(self.shared.duration);
-        self.control.set_window(start, end);
-        self.control.enter(Stage::Measuring, start);
-        self.begin_window(start, end);
-        let ended = self.period(start, end);
-        self.end_window(clock::now().min(end));
+        self.expect_window(start, end);
+        if start > began {
+            self.control.enter(Stage::Warmup, began);
+        }
+        let ended = self.work(began, end);
+        if self.counting {
+            let stopped_at = clock::now().min(end);
+            self.close_window(stopped_at);
+        }
         ended?;
-        if self.shared.dies {
+        if self.shared.dies && self.window.length > Nanos::ZERO {
             return Ok(());
         }
         self.control.enter(Stage::Draining, clock::now());
@@ -204,23 +202,16 @@ impl Thread {
         Ok(())
     }
 
-    /// Lets the clients work until `end`, or until the trial is stopped.
-    fn period(&mut self, start: Nanos, end: Nanos) -> Result<(), LoadError> {
+    /// Lets the clients work from `began` until `end`, or until the trial is stopped.
+    fn work(&mut self, began: Nanos, end: Nanos) -> Result<(), LoadError> {
         self.running = true;
-        self.begin(start);
+        self.begin(began);
         loop {
-            let now = clock::now();
+            let now = self.read_clock();
             if now >= end || self.control.stopped() {
                 return Ok(());
             }
-            while self.counting && now >= self.timeline.next_step() {
-                self.publish();
-                self.timeline.push();
-            }
-            let mut limit = end.min(self.next_timed()).min(self.next_upkeep);
-            if self.counting {
-                limit = limit.min(self.timeline.next_step());
-            }
+            let mut limit = self.window.turns_at.min(self.next_timed()).min(self.next_upkeep);
             if let Some(arrivals) = &self.arrivals {
                 limit = limit.min(arrivals.next_due());
             }
@@ -266,8 +257,11 @@ impl Thread {
         };
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
+        let planned = self.window.last_look.after(timeout);
         self.poller.wait(timeout, &mut ready).map_err(LoadError::Poll)?;
-        let now = clock::now();
+        let now = self.read_clock();
+        self.note_stall(planned, now);
+        self.window.last_look = now;
         self.judge.reached(now);
         // Timers before reads: a hold that is over must not wait for a batch of answers.
         if !ready.is_empty() || now >= self.next_timed() {
@@ -288,33 +282,13 @@ impl Thread {
         self.flush_all(now)
     }
 
-    fn begin_window(&mut self, start: Nanos, end: Nanos) {
-        self.counting = true;
-        self.window_end = end;
-        self.timeline.begin(start);
-        self.counters.client_cpu_ns = clock::thread_cpu().0;
-    }
-
-    fn end_window(&mut self, end: Nanos) {
-        self.counters.client_cpu_ns = clock::thread_cpu().0 - self.counters.client_cpu_ns;
-        self.publish();
-        self.count_unfinished(end);
-        self.counting = false;
-        self.window_end = end;
-    }
-
     /// The number in the whole trial of the client that is the `index`th here.
     pub(crate) const fn number(&self, index: u32) -> ClientId {
         self.first_client + index
     }
 
-    #[inline]
-    pub(crate) fn in_window(&self, now: Nanos) -> bool {
-        self.counting && now < self.window_end
-    }
-
     /// Says where this thread stands, for whoever looks.
-    fn publish(&self) {
+    pub(crate) fn publish(&self) {
         let progress = &self.control.threads[self.index];
         let (step_grants, p99) = self.timeline.running();
         progress.grants.store(self.counters.grants, Ordering::Relaxed);

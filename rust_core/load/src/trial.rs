@@ -16,6 +16,7 @@ use crate::spec::{Pace, TrialSpec};
 use crate::stats::{Counters, Ended, Histograms, Phase};
 use crate::thread::{Share, Thread};
 use crate::timeline::{Columns, Timeline};
+use crate::window::Longest;
 use crate::{LoadError, TrialError, clock, setup};
 
 /// What a database may take to see that a client has gone, and to give what its session held to the next.
@@ -31,6 +32,10 @@ pub struct Measured {
     pub window: Nanos,
     /// When the trial began: the points of violations count from here.
     pub began: Nanos,
+    /// The longest wait of any client or queued arrival, over or not.
+    pub longest_wait: Nanos,
+    /// How long the loop of any thread did not run in the window though it meant to.
+    pub longest_stall: Nanos,
     pub counters: Counters,
     pub histograms: Histograms,
     pub timeline: Columns,
@@ -213,14 +218,15 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
     let mut timeline = Timeline::new(Nanos::ZERO);
     let mut errors = ErrorReplies::default();
     let mut clients = ClientColumns::default();
-    let start = control.window().0;
-    let mut end = Nanos::ZERO;
+    let mut window = Nanos::ZERO;
+    let mut longest = Longest::default();
     for share in shares {
         counters.add(&share.counters);
         histograms.add(&share.histograms);
         timeline.add(&share.timeline);
         errors.add(&share.error_replies);
-        end = end.max(share.window_end);
+        window = window.max(share.window_length);
+        longest = longest.of_both(share.longest);
         for figures in &share.figures {
             clients.grants.push(figures.grants);
             clients.attempts.push(figures.attempts);
@@ -237,17 +243,17 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
     if spec.pace == Pace::Closed {
         histograms.copy_response_to_service();
     }
-    let measured = start != Nanos::NEVER && end > start;
     Measured {
         stopped: control.stopped(),
-        window: if measured { end.since(start) } else { Nanos::ZERO },
+        window,
         began,
-        timeline: if measured {
-            timeline.columns(start, end)
-        } else {
-            Columns::default()
-        },
         errors: errors.into_rows(),
+        timeline: timeline.columns(window),
+        longest_wait: clients
+            .wait_max_ns
+            .iter()
+            .fold(longest.queued, |most, &wait| most.max(Nanos(wait))),
+        longest_stall: longest.stall,
         jain: check::jain(&clients.grants),
         counters,
         histograms,

@@ -103,10 +103,8 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         ("contended_grants", figures.contended_grants / sets),
         ("overtakes", figures.overtakes / sets),
         ("longest_streak", figures.longest_streak),
-        (
-            "longest_wait_ns",
-            measured.clients.wait_max_ns.iter().copied().max().unwrap_or(0),
-        ),
+        ("longest_stall_ns", measured.longest_stall.0),
+        ("longest_wait_ns", measured.longest_wait.0),
         ("double_grants", counts.double_grants),
         ("double_grants_after_overrun", counts.double_grants_after_overrun),
         ("sessions_lost", counts.sessions_lost),

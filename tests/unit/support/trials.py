@@ -40,7 +40,18 @@ ROWS = [
 def totals(**counts: int) -> dict[str, int]:
     nothing = dict.fromkeys(
         (
-            *("attempts", "refused_attempts", "refused", "timeouts", "errors", "lost", "unknown", "unfinished"),
+            *(
+                "attempts",
+                "refused_attempts",
+                "refused",
+                "timeouts",
+                "errors",
+                "lost",
+                "unknown",
+                "unfinished",
+                "waiting",
+                "longest_stall_ns",
+            ),
             *(
                 "commands",
                 "bytes_out",

@@ -114,7 +114,7 @@ fn a_session_that_ends_during_the_work_leaves_nothing_written() {
 fn a_write_after_the_window_counts_as_written_and_not_as_granted() {
     let mut held = work().begins(A).at_ms(1).answered(Reply::Int(7));
     held.thread.count_unfinished(held.now);
-    held.thread.window_end = held.now;
+    held.thread.window.end = held.now;
     held.thread.counting = false;
     held.thread.running = false;
     held.thread.cut_short(A, held.now);

@@ -1,0 +1,231 @@
+//! The window: when it opens and closes, and what is counted of whatever is under way at either moment.
+//!
+//! ```text
+//!            start                       end
+//!   warm-up    │          window          │   drain
+//!   ───────────┼──────────────────────────┼─────────
+//!        due ──┼──▶ granted               │            a grant; its latency is no sample
+//!              │   due ──▶ granted        │            a grant and a sample
+//!              │             due ─────────┼──▶ granted no grant; a sample "waiting" of end - due
+//!        due ──┼──────────────────────────┼──▶         no grant and no sample; it counts for the longest wait
+//! ```
+//! The clients go on from the warm-up into the window: to drain them first would empty all queues, and the window would
+//! begin with an idle lock. All threads know start and end from the gate on.
+//!
+//! Promises: grants, commands, attempts and ends of acquires count when they happen within the window, and exactly once;
+//! a latency is a sample when its acquire was due within the window. Every reading of the clock that stamps anything
+//! goes through `read_clock`, so that the window opens and closes before the first stamp that lies beyond.
+
+use locks::{LockMachine, Nanos};
+
+use crate::client::{Client, Doing};
+use crate::clock;
+use crate::control::Stage;
+use crate::stats::{Counters, Ended, Phase};
+use crate::thread::Thread;
+
+/// Of one thread.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// Known from the gate on, `NEVER` before.
+    pub(crate) start: Nanos,
+    /// Half-open: what happens at this point or later is not counted.
+    pub(crate) end: Nanos,
+    /// How long it was; zero until it has closed.
+    pub(crate) length: Nanos,
+    /// When it opens, has its next step or closes.
+    pub(crate) turns_at: Nanos,
+    /// What the acquires that it found under way had tried before it, in sum and by client.
+    before: Counters,
+    attempts_before: Vec<u32>,
+    pub(crate) longest: Longest,
+    /// When the loop last looked at its sockets and timers.
+    pub(crate) last_look: Nanos,
+}
+
+impl Window {
+    pub(crate) fn new(clients: u32) -> Self {
+        Self {
+            start: Nanos::NEVER,
+            end: Nanos::ZERO,
+            length: Nanos::ZERO,
+            turns_at: Nanos::NEVER,
+            before: Counters::default(),
+            attempts_before: vec![0; clients as usize],
+            longest: Longest::default(),
+            last_look: Nanos::ZERO,
+        }
+    }
+}
+
+/// What is the longest of its kind in the window; of several threads, the longest of any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Longest {
+    /// How long the loop did not look at its sockets and timers, beyond what it meant to sleep.
+    pub(crate) stall: Nanos,
+    /// How long an arrival had queued for a client when the window closed.
+    pub(crate) queued: Nanos,
+}
+
+impl Longest {
+    pub(crate) fn of_both(self, other: Self) -> Self {
+        Self {
+            stall: self.stall.max(other.stall),
+            queued: self.queued.max(other.queued),
+        }
+    }
+}
+
+impl Thread {
+    /// From now on it is known when the window will be.
+    pub(crate) fn expect_window(&mut self, start: Nanos, end: Nanos) {
+        self.window.start = start;
+        self.window.end = end;
+        self.window.turns_at = start;
+        self.control.set_window(start, end);
+    }
+
+    /// Now, after the window was opened or closed where it was time.
+    #[inline]
+    pub(crate) fn read_clock(&mut self) -> Nanos {
+        let now = clock::now();
+        if now >= self.window.turns_at {
+            self.turn(now);
+        }
+        now
+    }
+
+    /// Opens the window, begins a step of its time line, or closes it: whatever was due by `now`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn turn(&mut self, now: Nanos) {
+        if !self.counting {
+            self.open_window();
+        }
+        while self.timeline.next_step() <= now && self.timeline.next_step() < self.window.end {
+            self.publish();
+            self.timeline.push();
+        }
+        self.window.turns_at = self.timeline.next_step().min(self.window.end);
+        if now >= self.window.end {
+            self.close_window(self.window.end);
+        }
+    }
+
+    fn open_window(&mut self) {
+        self.control.enter(Stage::Measuring, self.window.start);
+        self.timeline.begin(self.window.start);
+        self.counters.client_cpu_ns = clock::thread_cpu().0;
+        self.counting = true;
+        self.note_attempts_before();
+        self.counters.nominal_hold_ns += self.nominal_holds_beyond(self.window.start);
+    }
+
+    /// Ends what is counted, at `end`: the planned one, or earlier when the trial was stopped.
+    pub(crate) fn close_window(&mut self, end: Nanos) {
+        // Those that became due while the loop did not look are within the window all the same.
+        self.take_arrivals(Nanos(end.0.saturating_sub(1)));
+        self.counters.client_cpu_ns = clock::thread_cpu().0 - self.counters.client_cpu_ns;
+        self.publish();
+        self.count_unfinished(end);
+        self.leave_out_attempts_before();
+        self.counters.nominal_hold_ns -= self.nominal_holds_beyond(end);
+        self.counting = false;
+        self.window.turns_at = Nanos::NEVER;
+        self.window.end = end;
+        self.window.length = end.since(self.window.start);
+    }
+
+    /// It was due within the window, which is open.
+    #[inline]
+    pub(crate) fn was_due_within(&self, due: Nanos) -> bool {
+        due >= self.window.start
+    }
+
+    /// The loop looks again, having meant to at `planned`: how much later it is, as far as that lies in the window.
+    #[inline]
+    pub(crate) fn note_stall(&mut self, planned: Nanos, now: Nanos) {
+        let stall = now.min(self.window.end).since(planned.max(self.window.start));
+        self.window.longest.stall = self.window.longest.stall.max(stall);
+    }
+
+    /// Has an acquire under way. A try of an optimistic lock is no grant yet.
+    fn is_acquiring(&self, client: &Client) -> bool {
+        let tries = self.shared.strategy.is_optimistic();
+        client.doing == Doing::Acquiring || (tries && !client.is_at_rest())
+    }
+
+    /// Notes what the acquires under way have tried before the window: at their ends they are counted in full.
+    fn note_attempts_before(&mut self) {
+        for index in 0..self.clients.len() {
+            if !self.is_acquiring(&self.clients[index]) {
+                continue;
+            }
+            let lock = &self.clients[index].lock;
+            let attempts = lock.attempts();
+            self.window.attempts_before[index] = attempts;
+            self.window.before.attempts += u64::from(attempts);
+            self.window.before.refused_attempts += u64::from(attempts.saturating_sub(1));
+            self.window.before.split_votes += u64::from(lock.split_votes());
+            self.window.before.conflicts += u64::from(lock.conflicts());
+        }
+    }
+
+    /// Takes off what was tried before the window.
+    fn leave_out_attempts_before(&mut self) {
+        self.counters.attempts -= self.window.before.attempts;
+        self.counters.refused_attempts -= self.window.before.refused_attempts;
+        self.counters.split_votes -= self.window.before.split_votes;
+        self.counters.conflicts -= self.window.before.conflicts;
+        for (figures, &before) in self.figures.iter_mut().zip(&self.window.attempts_before) {
+            figures.attempts -= u64::from(before);
+        }
+    }
+
+    /// What is left at `at` of all holds under way, as the workload wants them.
+    fn nominal_holds_beyond(&self, at: Nanos) -> u64 {
+        if self.shared.strategy.is_optimistic() {
+            return 0; // Their holds count when they have become grants.
+        }
+        let holding = |client: &&Client| matches!(client.doing, Doing::Entering | Doing::Holding | Doing::Releasing);
+        let holders = self.clients.iter().filter(holding);
+        holders
+            .map(|client| client.granted.after(client.hold).since(at).0)
+            .sum()
+    }
+
+    /// Those who still wait when the window closes have waited all the same: what is known of such a wait is that it
+    /// takes at least so long.
+    pub(crate) fn count_unfinished(&mut self, end: Nanos) {
+        for index in 0..self.clients.len() {
+            let client = &self.clients[index];
+            if !self.is_acquiring(client) {
+                continue;
+            }
+            let (due, sent) = (client.due, client.sent);
+            self.counters.unfinished += 1;
+            let attempts = self.count_attempts(index as u32);
+            self.counters.refused_attempts += attempts.saturating_sub(1);
+            let figures = &mut self.figures[index];
+            figures.wait_max_ns = figures.wait_max_ns.max(end.since(due).0);
+            if self.was_due_within(due) {
+                self.counters.waiting += 1;
+                self.histograms.record(Phase::Response, Ended::Waiting, end.since(due));
+                if self.arrivals.is_some() {
+                    self.histograms.record(Phase::Service, Ended::Waiting, end.since(sent));
+                }
+            }
+        }
+        for &due in &self.queue {
+            self.counters.unfinished += 1;
+            self.window.longest.queued = self.window.longest.queued.max(end.since(due));
+            if due >= self.window.start {
+                self.counters.waiting += 1;
+                self.histograms.record(Phase::Response, Ended::Waiting, end.since(due));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
