@@ -184,7 +184,8 @@ def before_trials_ns(cells: Iterable[Cell]) -> int:
     """
     cells = list(cells)
     probes = probing.probe_cells(cells)
-    probed = len(probes) * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
+    parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
+    probed = parts * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
     settings = {setting for cell in cells for setting in settings_of(cell)}
     controls = len({backend for backend, _, _ in settings}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
     baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS

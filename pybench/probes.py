@@ -15,17 +15,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pybench import control
+from pybench.durations import MS
 from pybench.evidence import LEAST_CONTENDED
-from pybench.strategies import CATALOGUE, arguments_text
+from pybench.strategies import CATALOGUE, Judge, arguments_text
 from pybench.terms import Terms
 from pybench.values import ClosedLoop, Distribution, KeyChoice
-from pybench.verdicts import Judgement, Verdict, judge
+from pybench.verdicts import Judgement, Verdict, judge, promise_broken
 
 if TYPE_CHECKING:
     from pybench.cells import Cell
     from pybench.records import TrialRecord
 
 PROBE_NS = control.CONTROL_NS
+LATE_TTL_MS = 50
+LATE_HOLD_NS = 80 * MS
 
 SENTENCES_KEPT = 5
 """Of the violations that a probe saw, in the manifest."""
@@ -83,6 +86,31 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         after_lease="continue",
         axes=(),
     )
+
+
+def late_cell(probe: Cell) -> Cell | None:
+    """The second part of `probe`: its holders outlive their leases, and what they release then is another's lock.
+
+    Only there a lock shows itself that deletes without asking whose the key is. None of a lock without such a lease.
+    """
+    strategy = CATALOGUE[probe.strategy]
+    if strategy.lease_ms(LATE_TTL_MS) is None or strategy.judged_by is not Judge.BELIEF:
+        return None
+    return replace(
+        probe,
+        id=f"{probe.id}, with holders that outlive their leases",
+        nesting=1,
+        read_share=0.0,
+        hold=Distribution("fixed", (LATE_HOLD_NS,)),
+        ttl_ms=LATE_TTL_MS,
+    )
+
+
+def broken_when_late(record: TrialRecord) -> bool:
+    """Whether the second part of a probe saw beliefs overlap that may not. That works overlap is no fault of a lock."""
+    terms = Terms.recorded(record.row)
+    counts = {name: record.row[name] for name in ("double_grants", "double_grants_after_overrun")}
+    return promise_broken(counts, terms)
 
 
 def probe_entry(cell: Cell, record: TrialRecord) -> dict[str, Any]:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 OF_GRANTS = "granted"
 UNFINISHED = "waiting"
 
+NO_PROBE: dict[str, Any] = {"judged_by_probe": None, "probe_reason": None}
+"""Of the run, which judges its trials again when they are read."""
+
 
 class Labelled(Protocol):
     """A server, as far as a record names it."""
@@ -106,9 +109,7 @@ def trial_record(
         "disturbance": None if trouble is None else trouble.error.message,
         "grants_per_s": grants_per_s,
         **judgement_columns(judgement, grants_per_s),
-        # Of the run, which judges its trials again when they are read.
-        "judged_by_probe": None,
-        "probe_reason": None,
+        **NO_PROBE,
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
         "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),

@@ -172,7 +172,7 @@ def test_every_figure_of_a_summary_is_explained_and_every_explained_one_is_recor
         "contended_grants",
         "violations",
     }
-    assert set(SUMMARY_FIGURES) - told - explained_elsewhere == {"bound_per_million", "verdict"}
+    assert set(SUMMARY_FIGURES) - told - explained_elsewhere == {"bound_per_million", "verdict", "judged_by_probe"}
 
 
 def test_every_message_that_troubleshooting_explains_is_one_that_pybench_says():
