@@ -33,7 +33,11 @@ def too_little(trials: pd.DataFrame) -> str | None:
     if contended == 0:
         had_probe = PROBED in granted and not granted[PROBED].isna().all()
         alone = int(granted["concurrency"].iloc[0]) == 1
-        return "no grant was contended, and no probe judged the lock" if had_probe and not alone else None
+        return (
+            "no grant was contended, and the probe of the lock had too few contended grants to judge it"
+            if had_probe and not alone
+            else None
+        )
     # Without counts: cells with the same reason are named together.
     if (granted["contended_grants"] == 0).any():
         return "no violation, but some trial had no contended grant"

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pybench.records import TrialRecord
 
 PROBE_NS = control.CONTROL_NS
+LONGER_NS = 1_500 * MS
+"""Of a lock that is granted too seldom to show itself in `PROBE_NS`."""
+
 LATE_TTL_MS = 50
 LATE_HOLD_NS = 80 * MS
 
@@ -147,7 +150,8 @@ def _reason(verdict: Verdict, seen: str, contended_grants: int, sentences: Seque
             first = f"; the first: {sentences[0]}" if sentences else ""
             return f"its probe saw {seen}{first}"
         case Verdict.UNDECIDED | Verdict.VOID:
-            return f"its probe had only {contended} and proves nothing"
+            few = contended_grants < LEAST_CONTENDED
+            return f"its probe had only {contended} and proves nothing" if few else f"its probe: {seen}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pybench import probes
+from pybench.evidence import LEAST_CONTENDED
 from pybench.records import trial_record
 from pybench.strategies import CATALOGUE
 
@@ -51,15 +52,20 @@ def _unlike(cells: Sequence[Cell]) -> list[Cell]:
     return list({(cell.threads, cell.keys_per_grant): cell for cell in cells}.values())
 
 
-def run_probes(folder: RunFolder, watch: Watch, cells: Iterable[Cell], measure: Callable[[Cell], Measured]) -> None:
+def run_probes(
+    folder: RunFolder, watch: Watch, cells: Iterable[Cell], measure: Callable[[Cell, int], Measured]
+) -> None:
     """Probe each lock of `cells`. Raises KeyboardInterrupt when a probe was stopped."""
     entries = list(folder.manifest.get("probes", ()))
     known = {probes.lock_of(entry) for entry in entries}
     for cell in probes.probe_cells(cells):
         if probes.lock_of(cell.columns()) in known:
             continue
-        measured = measure(cell)
+        measured = measure(cell, probes.PROBE_NS)
         record = _record(cell, measured)
+        if not record.row["violations"] and record.row["contended_grants"] < LEAST_CONTENDED:
+            measured = measure(cell, probes.LONGER_NS)
+            record = _record(cell, measured)
         late = None if record.row["promise_broken"] or measured.result.stopped else probes.late_cell(cell)
         again = None if late is None else _measured_late(late, measure)
         if late is not None and again is not None:
@@ -76,10 +82,10 @@ def run_probes(folder: RunFolder, watch: Watch, cells: Iterable[Cell], measure: 
             raise KeyboardInterrupt
 
 
-def _measured_late(late: Cell, measure: Callable[[Cell], Measured]) -> Measured | None:
+def _measured_late(late: Cell, measure: Callable[[Cell, int], Measured]) -> Measured | None:
     """The second part of a probe; None of a lock whose timeouts allow no lease as short."""
     try:
-        return measure(late)
+        return measure(late, probes.PROBE_NS)
     except ValueError:
         return None
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from pybench import _core, control, probes
+from pybench import _core, control
 from pybench.aftermath import cleared, ended, refusals, step_of_clock
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.disturbed import Trouble, first_of
@@ -202,9 +202,9 @@ class Runner:
             if not entry["caught"]:
                 self.watch.note(f"{cell.id} was not caught: whatever this run measures, it proves nothing (VOID)")
 
-    def _probed(self, cell: Cell) -> Measured:
-        slot = Slot(0, cell, 0, probes.PROBE_NS / 1e9)
-        return self._measure(slot, self._servers(cell), warmup_ns=0, duration_ns=probes.PROBE_NS)
+    def _probed(self, cell: Cell, duration_ns: int) -> Measured:
+        slot = Slot(0, cell, 0, duration_ns / 1e9)
+        return self._measure(slot, self._servers(cell), warmup_ns=0, duration_ns=duration_ns)
 
     def _planted(self, cell: Cell) -> list[tuple[str, bool]]:
         """What the checker of a trial of `cell` finds of faults that are planted in it. Nothing is sent."""
