@@ -79,3 +79,12 @@ def test_the_keys_of_a_set_are_probed_together() -> None:
     plan = make_plan(matrix_from_options(strategy="multilock", keys="100", keys_per_grant="3"))
     (cell,) = probes.probe_cells(plan.cells)
     assert (cell.keys, cell.keys_per_grant) == (3, 3)
+
+
+def test_only_locks_with_a_lease_are_also_probed_with_holders_that_outlive_it() -> None:
+    plan = make_plan(matrix_from_options(strategy="mutex,pg-row,layered,reentrant", concurrency="8"))
+    late = {cell.strategy: probes.late_cell(cell) for cell in probes.probe_cells(plan.cells)}
+    assert [name for name, cell in late.items() if cell is not None] == ["mutex", "reentrant"]
+    mutex = late["mutex"]
+    assert mutex is not None
+    assert (mutex.ttl_ms, mutex.hold.text) == (probes.LATE_TTL_MS, "80ms")
