@@ -63,10 +63,14 @@ def run_probes(
             continue
         measured = measure(cell, probes.PROBE_NS)
         record = _record(cell, measured)
-        if not record.row["violations"] and record.row["contended_grants"] < LEAST_CONTENDED:
+        if (
+            measured.trouble is None
+            and not record.row["violations"]
+            and record.row["contended_grants"] < LEAST_CONTENDED
+        ):
             measured = measure(cell, probes.LONGER_NS)
             record = _record(cell, measured)
-        late = None if record.row["promise_broken"] or measured.result.stopped else probes.late_cell(cell)
+        late = None if _is_over(measured, record) else probes.late_cell(cell)
         again = None if late is None else _measured_late(late, measure)
         if late is not None and again is not None:
             late_record = _record(late, again)
@@ -78,8 +82,16 @@ def run_probes(
             folder.update_manifest(probes=entries)
         if entry["promise_broken"]:
             watch.note(f"{cell.id}: {entry['reason']}")
+        if measured.trouble is not None:
+            # Only now: what the probe saw is kept.
+            raise measured.trouble.error
         if measured.result.stopped:
             raise KeyboardInterrupt
+
+
+def _is_over(measured: Measured, record: TrialRecord) -> bool:
+    """Whether a probe needs no second part, or cannot have one."""
+    return record.row["promise_broken"] or measured.result.stopped or measured.trouble is not None
 
 
 def _measured_late(late: Cell, measure: Callable[[Cell, int], Measured]) -> Measured | None:

@@ -204,7 +204,7 @@ class Runner:
 
     def _probed(self, cell: Cell, duration_ns: int) -> Measured:
         slot = Slot(0, cell, 0, duration_ns / 1e9)
-        return self._measure(slot, self._servers(cell), warmup_ns=0, duration_ns=duration_ns)
+        return self._observe(slot, self._servers(cell), warmup_ns=0, duration_ns=duration_ns)
 
     def _planted(self, cell: Cell) -> list[tuple[str, bool]]:
         """What the checker of a trial of `cell` finds of faults that are planted in it. Nothing is sent."""
