@@ -72,21 +72,23 @@ def run_probes(
             record = _record(cell, measured)
         late = None if _is_over(measured, record) else probes.late_cell(cell)
         again = None if late is None else _measured_late(late, measure)
+        parts = [measured] if again is None else [measured, again]
         if late is not None and again is not None:
             late_record = _record(late, again)
             if probes.broken_when_late(late_record):
-                cell, measured, record = late, again, late_record
+                cell, record = late, late_record
         entry = probes.probe_entry(cell, record)
-        if entry["violations"] or not measured.result.stopped:
+        if entry["promise_broken"] or not any(part.result.stopped or part.trouble for part in parts):
             entries.append(entry)
             folder.update_manifest(probes=entries)
         if entry["promise_broken"]:
             watch.note(f"{cell.id}: {entry['reason']}")
-        if measured.trouble is not None:
-            # Only now: what the probe saw is kept.
-            raise measured.trouble.error
-        if measured.result.stopped:
-            raise KeyboardInterrupt
+        for part in parts:
+            if part.trouble is not None:
+                # Only now: what the probe saw is kept.
+                raise part.trouble.error
+            if part.result.stopped:
+                raise KeyboardInterrupt
 
 
 def _is_over(measured: Measured, record: TrialRecord) -> bool:
