@@ -1,47 +1,36 @@
-"""The answer first: one sentence that says which lock wins, at which load, and which are unsafe.
+"""The answer first: which lock to take, why, and what speaks against it; written from the comparison of a run.
 
-Promises: locks are compared at the same load only, by safe grants a second or, in an open loop, by the p99 of the
-response; a lead that lies inside the intervals is not called one. Where speed decides nothing, the lock that promises
-more is preferred.
-Does not do: measuring how different two locks are; that takes trials that were paired.
+Promises: every clause says what claims of the comparison say, and names the load that its figures are of; nothing is
+compared here. A lock that was unsafe anywhere is never the one to take while another was not.
+Does not do: more than a few clauses; the tables have every lock at every load.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pybench.conditions import say_conditions
-from pybench.contenders import (
-    Contender,
-    apart,
-    contenders,
-    decided_by_response,
-    first_ones,
-    in_order,
-    lock_labels,
-    offered_rate,
-    why_apart,
+from pybench.comparison import (
+    Basis,
+    Comparison,
+    Figure,
+    LoadComparison,
+    Out,
+    Place,
+    Standing,
+    TieBreak,
+    compare_locks,
 )
-from pybench.numbers import format_us, format_whole, plural, significant
-from pybench.records.schema import SUMMARY_FIGURES
-from pybench.stats import ENOUGH_TRIALS
-from pybench.strategies import CATALOGUE, Exclusion, Judge
-from pybench.verdicts import Verdict
+from pybench.comparison.pairs import ENOUGH_BLOCKS
+from pybench.numbers import format_ratio, format_us, format_whole, plural, significant
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# A load is everything but the lock: its strategy and arguments, and the backend that it runs on.
-_LOCK_COLUMNS = ("cell", "strategy", "args", "backend", "server")
-
 MOST_NAMED = 5
-
-_PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
-"""The least first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +41,7 @@ class Answer:
     further: tuple[str, ...] = ()
     """What qualifies the headline."""
     unsafe: str | None = None
-    """Every lock that was unsafe anywhere, and in how many of its cells; None when all were safe."""
+    """Every lock that was unsafe anywhere, and at how many of its loads; None when all were safe."""
 
     @property
     def text(self) -> str:
@@ -60,190 +49,294 @@ class Answer:
         return "; ".join([self.headline, *self.further, *([self.unsafe] if self.unsafe else [])]) + "."
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """One point of the matrix, the lock aside."""
-
-    text: str
-    """The axes by which the loads of the run differ: `64 clients, 1,000 keys`; empty when there is one load."""
-    pressure: tuple[int, int, float]
-    """Of two loads, the one with the higher has more clients, of as many clients fewer keys, and then more arrivals."""
-    contenders: tuple[Contender, ...]
-    """The one that is ahead first."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether arrivals come at a rate."""
-        return bool(self.contenders) and self.contenders[0].response is not None
-
-    @property
-    def winner(self) -> Contender | None:
-        """The first, if there are others and it can be told apart from all of them."""
-        first, *others = self.contenders or (None,)
-        won = first is not None and others and all(first.is_told_apart_from(other) for other in others)
-        return first if won else None
-
-
 def answer(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
-    """What a run found. `summary` as in `summary.csv`; without `trials` open loops are not told apart."""
-    rows = summary.to_dict("records")
-    if not rows:
-        return Answer("Nothing was measured")
-    if any(row["verdict"] == Verdict.VOID for row in rows):
-        return Answer("This run proves nothing: its control was not caught")
-    locks = lock_labels(rows)
-    aside = {locks[cell]: crowd for cell, crowd in apart(rows).items()}
-    headline, *further = _who_wins(_loads(rows, trials), locks, aside)
-    return Answer(headline, (*further, *_aside(aside)), _unsafe(rows, locks))
+    """What a run found. `summary` as in `summary.csv`; without `trials` no lock is ahead of another."""
+    return say(compare_locks(summary, trials))
 
 
-def _who_wins(loads: Sequence[Load], locks: Mapping[str, str], aside: Mapping[str, float]) -> list[str]:
-    safe = {locks[contender.cell] for load in loads for contender in load.contenders}
-    if not safe:
-        return ["No lock of this run can be called safe"]
-    if len(safe) == 1:
-        return [_alone(loads, locks, alone_in_run=len(set(locks.values()) - aside.keys()) == 1)]
-    contested = [load for load in loads if len(load.contenders) > 1]
+def say(compared: Comparison) -> Answer:
+    """What `compared` comes to, in words."""
+    chosen = compared.choice
+    further: list[str] = []
+    match chosen.basis:
+        case Basis.NOTHING_MEASURED:
+            return Answer("Nothing was measured")
+        case Basis.VOID:
+            return Answer("This run proves nothing: its control was not caught")
+        case Basis.NONE_RANKED:
+            headline = "No lock of this run can be recommended: none is ranked"
+        case Basis.NOT_CONTESTED:
+            headline = "No two locks are ranked at the same load, so none can be compared"
+        case Basis.ONLY_LOCK | Basis.ONLY_RANKED:
+            headline = _alone(compared, chosen.locks[0])
+        case Basis.TIED:
+            headline, further = _tied(compared), _qualified(compared)
+        case _:
+            headline, further = f"Take {chosen.locks[0]}: {_taken(compared, chosen.locks[0])}", _qualified(compared)
+    return Answer(headline, (*further, *_not_ranked(compared)), _unsafe(compared))
+
+
+def _alone(compared: Comparison, lock: str) -> str:
+    ranked = [(load, load.of(lock)) for load in compared.loads if load.of(lock).place is not Place.OUT]
+    rates = [(load.of(lock).throughput or 0.0, load) for load, _ in ranked]
+    rate, load = max(rates, key=lambda pair: pair[0])
+    most = f"{'' if len(rates) == 1 else 'up to '}{format_whole(rate)} safe grants/s{_at(load)}"
+    if compared.choice.basis is Basis.ONLY_LOCK:
+        return f"{lock} gives {most}; there is no other lock to compare it with"
+    return f"Take {lock}: no other lock of this run is ranked; {lock} gives {most}"
+
+
+def _tied(compared: Comparison) -> str:
+    locks, contested = compared.choice.locks, _contested(compared)
+    if _too_few(compared):
+        return f"No clear winner among {_listed(locks)}: {_too_few(compared)}"
+    if compared.choice.steps and len(locks) <= MOST_NAMED:
+        reasons = "".join(f", and {reason}" for reason in _steps(compared))
+        return f"Take {_listed(locks, last='or')}: nothing that was compared decides between them{reasons}"
+    where = "" if len(contested) == 1 else f" over {len(contested)} loads"
+    return f"No clear winner among {_listed(locks)}{where}: nothing that was compared decides between them"
+
+
+def _taken(compared: Comparison, lock: str) -> str:
+    """Where the lock to take stands, and what decided where others tie with it."""
+    contested = [load for load in _contested(compared) if load.of(lock).place is not Place.OUT]
     if not contested:
-        return ["No two locks are safe at the same load, so that none can be compared"]
-    wins = Counter(locks[load.winner.cell] for load in contested if load.winner is not None)
-    return _led(contested, wins, locks) if wins else [_tied(contested, locks)]
+        return "every other lock that is ranked was unsafe at some load"
+    reasons = list(_steps(compared))
+    stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(compared, contested[0], lock)
+    return ", and ".join([stands, *reasons])
 
 
-def _led(contested: Sequence[Load], wins: Counter[str], locks: Mapping[str, str]) -> list[str]:
-    """The lock that wins at most loads, where its win counts most, and what its win does not say."""
-    champion, won = wins.most_common(1)[0]
-    shown = max((load for load in contested if load.winner and locks[load.winner.cell] == champion), key=_pressure)
-    figures = _figures(shown, locks)
-    leads = _leads(contested)
-    promises = {
-        locks[contender.cell]: _promise(contender.strategy) for load in contested for contender in load.contenders
-    }
-    more = sorted(lock for lock, promise in promises.items() if promise > promises[champion])
-    promising = [f"but {_listed(more)} {_verb(more, 'promises', 'promise')} more than {champion}"] if more else []
-    if len(contested) == 1:
-        return [f"{champion} {leads}: {figures}", *promising]
-    others = [f"{lock} at {plural(count, 'load')}" for lock, count in wins.items() if lock != champion]
-    untold = len(contested) - wins.total()
-    most = all(promise < promises[champion] for lock, promise in promises.items() if lock != champion)
-    so_prefer = f", and {champion} promises the most" if most else ""
+def _stands(contested: Sequence[LoadComparison], lock: str) -> str:
+    """Where the lock to take stands at several loads, and by which figure where it leads most."""
+    places = Counter(load.of(lock).place for load in contested)
+    ahead = [load for load in contested if load.of(lock).place is Place.AHEAD]
+    total = len(contested)
+    parts = [f"ahead at {len(ahead)} of {total} loads ({_lead(max(ahead, key=_ratio_of_first))})"] if ahead else []
+    if places[Place.TIED]:
+        at = "every load" if places[Place.TIED] == total else plural(places[Place.TIED], "load")
+        parts.append(f"{'' if parts else 'statistically '}tied for the first place at {at}")
+    return ", ".join(parts) or "every other lock that is ranked was unsafe at some load"
+
+
+def _stands_once(compared: Comparison, load: LoadComparison, lock: str) -> str:
+    """The same where one load is contested."""
+    one = load.of(lock)
+    if one.place is Place.AHEAD:
+        return _lead(load)
+    if one.place is Place.BEHIND:
+        return "every other lock that is ranked was unsafe at some load"
+    if _too_few(compared):
+        return f"speed was not compared ({_too_few(compared)})"
+    others = [other.lock for other in load.first if other is not one]
+    return f"{_placed_by(load)} ties with {_listed(others, 'other locks')}"
+
+
+def _qualified(compared: Comparison) -> list[str]:
+    """What a reader who takes the chosen lock must know: what decided, where another is better, who is worse."""
+    chosen = compared.choice.locks
+    contested = _contested(compared)
     return [
-        f"{champion} {leads} at {won} of {len(contested)} loads: {figures}",
-        *([f"ahead elsewhere: {', '.join(others)}"] if others else []),
-        *([f"at {plural(untold, 'load')} the first can't be told apart{so_prefer}"] if untold else []),
-        *promising,
+        *_losses(contested, chosen),
+        *_better_elsewhere(contested, chosen),
+        *_promises(compared),
+        *_losers(contested, chosen),
     ]
 
 
-def _leads(contested: Sequence[Load]) -> str:
-    if not any(load.is_open for load in contested):
-        return "gives the most safe grants"
-    return "answers soonest" if all(load.is_open for load in contested) else "leads"
+def _steps(compared: Comparison) -> Iterator[str]:
+    """The steps after the figure that places locks: why the chosen one is preferred to those it ties with."""
+    chosen, contested = compared.choice.locks, _contested(compared)
+    for step in compared.choice.steps:
+        shown = [
+            (load, by)
+            for load in contested
+            for by in load.tie_breaks
+            if by.figure is step.figure and set(by.over) & set(step.over) and set(chosen) <= set(by.locks)
+        ]
+        if shown:
+            load, by = max(shown, key=lambda pair: _size(pair[1]))
+            yield f"{_reason(by)}{_measured_at(by, load, len(shown), len(contested))}"
 
 
-def _figures(load: Load, locks: Mapping[str, str]) -> str:
-    """By how much the first at `load` is ahead of the second."""
-    first, second = load.contenders[:2]
-    other = locks[second.cell]
-    if first.response and second.response and decided_by_response(first, second):
-        mine, others = format_us(first.response.p99_us), format_us(second.response.p99_us)
-        return f"p99 response {mine}, {other}'s is {others}{_at(load)}"
-    ratio = significant(first.safe_grants_per_s / second.safe_grants_per_s)
-    return f"{format_whole(first.safe_grants_per_s)}/s, {ratio} times {other}'s{_at(load)}"
+def _better_elsewhere(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
+    """The loads at which the first tie, and the tie is broken for others than the chosen locks."""
+    found: dict[tuple[Figure, tuple[str, ...]], list[tuple[LoadComparison, TieBreak]]] = {}
+    for load in contested:
+        for by in load.tie_breaks:
+            if set(chosen) & set(by.over):
+                found.setdefault((by.figure, by.locks), []).append((load, by))
+    for shown in found.values():
+        load, by = max(shown, key=lambda pair: _size(pair[1]))
+        where = _measured_at(by, load, len(shown), len(contested))
+        yield f"but {_reason(by)}{where}, where {_placed_by(load)} ties"
 
 
-def _alone(loads: Sequence[Load], locks: Mapping[str, str], *, alone_in_run: bool) -> str:
-    best = max((load for load in loads if load.contenders), key=lambda load: load.contenders[0].safe_grants_per_s)
-    lock, rate = locks[best.contenders[0].cell], best.contenders[0].safe_grants_per_s
-    most = f"{'' if len(loads) == 1 else 'up to '}{format_whole(rate)} safe grants/s{_at(best)}"
-    if alone_in_run:
-        return f"{lock} gives {most}; there is no other lock to compare it with"
-    return f"{lock} is the only lock of this run that is safe: {most}"
+def _measured_at(by: TieBreak, load: LoadComparison, count: int, total: int) -> str:
+    """At which loads a tie is broken so, `load` being the one that says most."""
+    if total == 1 or by.figure in _OF_THE_LOCK:
+        return ""
+    return _at(load) if count == 1 else f"{_at(load)} (and at {plural(count - 1, 'further load')})"
 
 
-def _tied(contested: Sequence[Load], locks: Mapping[str, str]) -> str:
-    """No load has a winner: the lock that promises more than the others, if it is among the first at every load."""
-    tied = [first_ones(load.contenders) for load in contested]
-    fewest = min(contender.trials for group in tied for contender in group)
-    where = " at every load" if len(contested) > 1 else ""
-    too_few = f"{plural(fewest, 'trial')} a cell {_verb(range(fewest), 'is', 'are')} too few to tell"
-    why = too_few if fewest < ENOUGH_TRIALS else _why_tied(tied, where)
-    promises = {locks[contender.cell]: _promise(contender.strategy) for group in tied for contender in group}
-    preferred = max(promises, key=promises.__getitem__)
-    others = sorted(promises.keys() - {preferred})
-    always_there = all(any(locks[contender.cell] == preferred for contender in group) for group in tied)
-    if always_there and all(promises[lock] < promises[preferred] for lock in others):
-        isnt, less = _verb(others, "is not", "are not"), _verb(others, "promises", "promise")
-        return f"Prefer {preferred}: {_listed(others, 'others')} {isnt} measurably faster ({why}) and {less} less"
-    decides = "p99 response" if all(load.is_open for load in contested) else "safe grants/s"
-    return f"{_listed(sorted(promises))} can't be told apart by {decides}: {why}"
+_OF_THE_LOCK = {Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS}
+"""What is the same at every load."""
 
 
-def _why_tied(tied: Sequence[Sequence[Contender]], where: str) -> str:
-    without = [any(one.response and one.response.p99_us is None for one in group) for group in tied]
-    if all(without):
-        return f"too few grants a trial for a p99{where}"
-    return f"their intervals overlap{' at every load that has a p99' if any(without) else where}"
+def _reason(by: TieBreak) -> str:
+    over, several = _listed(by.over, "other locks"), len(by.locks) > 1
+    against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}"
+    match by.figure:
+        case Figure.STARVATION:
+            does = f"{'starve' if several else 'starves'} no client, and {over} {'do' if len(by.over) > 1 else 'does'}"
+        case Figure.FAIRNESS:
+            does = f"{'serve' if several else 'serves'} clients more evenly than {over}: Jain's index {against}"
+        case Figure.RESPONSE:
+            does = f"{'have' if several else 'has'} a lower p99 than {over}: {against}"
+        case Figure.PROMISE:
+            does = f"{'promise' if several else 'promises'} more than {over}"
+        case Figure.SERVERS:
+            does = f"{'need' if several else 'needs'} fewer servers than {over}: {against}"
+        case _:
+            does = f"{'send' if several else 'sends'} fewer commands per grant than {over}: {against}"
+    return f"{_listed(by.locks)} {does}"
 
 
-def _aside(aside: Mapping[str, float]) -> list[str]:
-    """What is not compared with the others, for it is granted more because it may be."""
-    reasons: dict[str, list[str]] = {}
-    for lock, crowd in sorted(aside.items()):
-        reasons.setdefault(why_apart(crowd), []).append(lock if math.isinf(crowd) else f"{lock} ({crowd:.0f})")
-    return [f"not compared, for {why}: {_listed(names)}" for why, names in reasons.items()]
+def _losses(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
+    """Where a chosen lock is behind."""
+    for lock in chosen[:MOST_NAMED]:
+        behind = [(load, load.of(lock)) for load in contested if load.of(lock).place is Place.BEHIND]
+        if behind:
+            yield f"but {_behind(behind, len(contested))}"
 
 
-def _unsafe(rows: Iterable[Mapping[Hashable, Any]], locks: Mapping[str, str]) -> str | None:
-    cells, unsafe = Counter(locks.values()), Counter[str]()
-    for row in rows:
-        unsafe[locks[str(row["cell"])]] += row["verdict"] == Verdict.UNSAFE
-    named = [f"{lock} is unsafe in {count} of {plural(cells[lock], 'cell')}" for lock, count in unsafe.items() if count]
+def _losers(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
+    """The other locks that are behind somewhere, the one that loses most first."""
+    losers: dict[str, list[tuple[LoadComparison, Standing]]] = {}
+    for load in contested:
+        for one in load.ranked:
+            if one.place is Place.BEHIND and one.lock not in chosen:
+                losers.setdefault(one.lock, []).append((load, one))
+    lead = max((load for load in contested if load.first[0].lock in chosen), key=_ratio_of_first, default=None)
+    if lead is not None and lead.first[0].place is Place.AHEAD and len(losers.get(lead.first[0].beside or "", [])) == 1:
+        # The headline has said by how much.
+        del losers[lead.first[0].beside or ""]
+    order = sorted(losers.values(), key=lambda behind: -max(_ratio(one) for _, one in behind))
+    yield from (_behind(behind, len(contested)) for behind in order[:MOST_NAMED])
+    if len(order) > MOST_NAMED:
+        more = len(order) - MOST_NAMED
+        yield f"{plural(more, 'further lock')} {'is' if more == 1 else 'are'} behind at some load"
+
+
+def _behind(behind: Sequence[tuple[LoadComparison, Standing]], total: int) -> str:
+    """That one lock is behind at these of `total` contested loads, and by how much where it loses most."""
+    load, one = max(behind, key=lambda pair: _ratio(pair[1]))
+    where = f" at {len(behind)} of {total} loads, most" if len(behind) > 1 else ""
+    return f"{one.lock} is behind{where}{_at(load)}: {_gap(one)}"
+
+
+def _promises(compared: Comparison) -> Iterator[str]:
+    """Which of the ranked locks promise more than what was chosen."""
+    chosen = compared.choice.locks
+    promises = compared.promises
+    most = max(promises[lock] for lock in chosen)
+    more = [lock for lock, much in promises.items() if much > most]
+    if more:
+        yield f"but {_listed(more)} {'promises' if len(more) == 1 else 'promise'} more than {_listed(chosen)}"
+
+
+def _lead(load: LoadComparison) -> str:
+    """By how much the lock that is ahead at `load` leads the next."""
+    first = load.first[0]
+    if first.figure is Figure.RESPONSE:
+        return f"p99 response {_shown(first.figure, first.value)}, {first.beside}'s is {_other(first)}{_at(load)}"
+    times = f", {significant(first.ratio.value)} times {first.beside}'s" if first.ratio else ""
+    return f"{format_whole(first.value)} grants/s{times}{_at(load)}"
+
+
+def _gap(one: Standing) -> str:
+    """By how much a lock that is behind is so."""
+    if one.figure is Figure.RESPONSE:
+        return f"p99 response {_shown(one.figure, one.value)}, {one.beside}'s is {_other(one)}"
+    return f"{one.beside} gives {significant(_ratio(one))} times the grants"
+
+
+def _other(one: Standing) -> str:
+    return _shown(one.figure, one.other)
+
+
+def _shown(figure: Figure | None, value: float | None) -> str:
+    match figure:
+        case Figure.RESPONSE:
+            return format_us(value)
+        case Figure.FAIRNESS:
+            return format_ratio(value)
+        case _:
+            return format_whole(value)
+
+
+def _placed_by(load: LoadComparison) -> str:
+    return "p99 response" if load.is_open else "throughput"
+
+
+def _too_few(compared: Comparison) -> str:
+    if compared.trials >= ENOUGH_BLOCKS:
+        return ""
+    return f"{plural(compared.trials, 'trial')} per cell, and a comparison needs {ENOUGH_BLOCKS}"
+
+
+def _contested(compared: Comparison) -> list[LoadComparison]:
+    return [load for load in compared.loads if load.is_contested]
+
+
+def _ratio(one: Standing) -> float:
+    return one.ratio.value if one.ratio else 1.0
+
+
+def _ratio_of_first(load: LoadComparison) -> float:
+    return _ratio(load.first[0])
+
+
+def _size(by: TieBreak) -> float:
+    return by.ratio.value if by.ratio else 1.0
+
+
+def _not_ranked(compared: Comparison) -> Iterator[str]:
+    """The locks that are nowhere ranked though nothing was wrong with them, by the reason."""
+    ranked = {one.lock for load in compared.loads for one in load.ranked}
+    reasons: dict[Out, list[str]] = {}
+    for lock in compared.locks:
+        standings = [load.of(lock) for load in compared.loads if load.of(lock).cell is not None]
+        outs = {one.out: one.holders for one in standings if one.out is not None}
+        if lock in ranked or Out.UNSAFE in outs:
+            continue
+        for out, holders in outs.items():
+            many = f" ({holders:.0f})" if holders is not None and math.isfinite(holders) else ""
+            reasons.setdefault(out, []).append(f"{lock}{many}")
+    for out, names in reasons.items():
+        yield f"not ranked ({out.value}): {_listed(names)}"
+
+
+def _unsafe(compared: Comparison) -> str | None:
+    unsafe, measured = Counter[str](), Counter[str]()
+    for load in compared.loads:
+        for one in load.standings:
+            measured[one.lock] += one.cell is not None
+            unsafe[one.lock] += one.out is Out.UNSAFE
+    named = [
+        f"{lock} is unsafe at {count} of {plural(measured[lock], 'load')}" for lock, count in unsafe.items() if count
+    ]
     if len(named) > MOST_NAMED:
-        return f"{len(named)} of {plural(len(cells), 'lock')} are unsafe in some cell"
+        return f"{len(named)} of {plural(len(compared.locks), 'lock')} are unsafe at some load"
     return _listed(named) if named else None
 
 
-def _loads(rows: Sequence[Mapping[Hashable, Any]], trials: pd.DataFrame | None) -> list[Load]:
-    safe = contenders(rows, trials)
-    axes = [str(name) for name in rows[0] if name not in _LOCK_COLUMNS and name not in SUMMARY_FIGURES]
-    varied = [axis for axis in axes if len({row[axis] for row in rows}) > 1]
-    grouped: dict[tuple[Any, ...], list[Mapping[Hashable, Any]]] = {}
-    for row in rows:
-        grouped.setdefault(tuple(row[axis] for axis in axes), []).append(row)
-    return [
-        Load(
-            text=say_conditions((axis, group[0][axis]) for axis in varied),
-            pressure=(int(group[0]["concurrency"]), -int(group[0]["keys"]), offered_rate(group[0]) or 0.0),
-            contenders=tuple(in_order(safe[str(row["cell"])] for row in group if str(row["cell"]) in safe)),
-        )
-        for group in grouped.values()
-    ]
-
-
-def _promise(strategy: str) -> int:
-    # A record may name a strategy that this version does not know: nothing is claimed of it.
-    known = CATALOGUE.get(strategy)
-    if known and known.judged_by is Judge.GUARD:
-        # Of two at work one is refused: that is another promise than exclusion, and none that is less.
-        return _PROMISES.index(Exclusion.ALWAYS)
-    return _PROMISES.index(known.exclusion if known else Exclusion.NOTHING)
-
-
-def _pressure(load: Load) -> tuple[int, int, float]:
-    return load.pressure
-
-
-def _at(load: Load) -> str:
+def _at(load: LoadComparison) -> str:
     return f" with {load.text}" if load.text else ""
 
 
-def _verb(names: Sequence[object], of_one: str, of_several: str) -> str:
-    return of_one if len(names) == 1 else of_several
-
-
-def _listed(names: Sequence[str], noun: str = "locks") -> str:
+def _listed(names: Sequence[str], noun: str = "locks", last: str = "and") -> str:
     """The names, or how many there are where they would be a sentence of their own."""
     if len(names) > MOST_NAMED:
         return f"{len(names)} {noun}"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"

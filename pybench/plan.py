@@ -25,7 +25,7 @@ from pybench.mixed import Place, mixed, transport_of
 from pybench.needs import Demand, Group, largest, settings_of
 from pybench.strategies import CATALOGUE, ServerKind
 
-QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 3, 100 * MS, 300 * MS
+QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
 
 TRIAL_OVERHEAD_NS = 70 * MS
 """Connecting, coming to rest, reading the server's figures, removing keys and saving: as measured on two busy cores."""
@@ -158,7 +158,7 @@ def make_plan(matrix: Matrix, limits: Limits = NO_LIMITS) -> Plan:
 
 
 def quickened(matrix: Matrix) -> Matrix:
-    """For a first look: at most 3 trials of at most 100 ms and 300 ms. Too short for tails and narrow intervals."""
+    """For a first look: at most 4 trials of at most 100 ms and 300 ms. Too short for tails and narrow intervals."""
     return matrix.model_copy(
         update={
             "trials": min(matrix.trials, QUICK_TRIALS),

@@ -1,4 +1,4 @@
-"""The summary: one row a cell over its trials, as `summary.csv` has it, and the order in which locks are ranked.
+"""The summary: one row a cell over its trials, as `summary.csv` has it.
 
 Promises: figures are medians over complete trials; a quantile that most of them lack is that of all their samples
 together, and marked as pooled; counts, violations and the verdict are over all of them, for what was seen in an
@@ -8,7 +8,7 @@ Does not do: saying what it means; see `pybench.answer`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from pybench import stats
 from pybench.censored import ACQUIRE, of_cell
-from pybench.contenders import KEEPS_UP, RESPONSE, offered_rate
 from pybench.evidence import LEAST_CONTENDED
 from pybench.numbers import missing
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
@@ -39,7 +38,6 @@ SUMS = (
     *("grants", "contended_grants", "violations", "fifo_inversions", "lease_freed_grants", "lapsed"),
     *("conflicts", "stale_writes"),
 )
-_RANKED = (Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID)
 
 
 def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -64,29 +62,6 @@ def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.Dat
     }
     types["judged_by_probe"] = "object"
     return summary.astype(types)
-
-
-def rank(summary: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `summary` in the order of ranking: the most safe grants/s first, and what is not safe at the end.
-
-    In an open loop those that keep up with a rate grant the same, and the least p99 response comes first.
-    """
-    standings = [_standing(row) for row in summary.to_dict("records")]
-    order = pd.DataFrame(
-        {
-            "verdict": [_RANKED.index(Verdict(text)) for text in summary["verdict"]],
-            "rate": [-rate for rate, _ in standings],
-            "response": [response for _, response in standings],
-        }
-    )
-    places = order.sort_values(["verdict", "rate", "response"], kind="stable", na_position="last").index
-    return summary.iloc[places].reset_index(drop=True)
-
-
-def _standing(row: Mapping[Hashable, Any]) -> tuple[float, float]:
-    """What decides: safe grants/s, and among those that keep up with the same arrivals the p99 response."""
-    rate, offered = float(row["safe_grants_per_s"]), offered_rate(row)
-    return (offered, float(row[RESPONSE])) if offered is not None and rate >= KEEPS_UP * offered else (rate, 0.0)
 
 
 def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:

@@ -17,6 +17,7 @@ from pybench.comparison.claims import (
     Place,
     Ratio,
     Standing,
+    Step,
     TieBreak,
 )
 from pybench.comparison.ranking import compare_locks
@@ -32,6 +33,7 @@ __all__ = [
     "Place",
     "Ratio",
     "Standing",
+    "Step",
     "TieBreak",
     "compare_locks",
 ]

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pybench.comparison.claims import Basis, Choice, Figure, LoadComparison, Out, Place, TieBreak
+from pybench.comparison.claims import Basis, Choice, Figure, LoadComparison, Out, Place, Step, TieBreak
 from pybench.comparison.entrants import Entrant, Field, Row, commands, promise, servers
 from pybench.comparison.rivals import Rivals, deciding, shown
 
@@ -35,16 +35,23 @@ def break_tie(group: Sequence[Entrant], rivals: Rivals, *, open_loop: bool) -> I
         left = _left(group, figure, rivals)
         over = [one for one in group if one not in left]
         if over:
-            worst = max(left, key=lambda one: _badness(one, figure))
-            best = min(over, key=lambda one: _badness(one, figure))
+            worst = max(left, key=lambda one: _badness(one, figure, rivals))
+            best = min(over, key=lambda one: _badness(one, figure, rivals))
             ratio = rivals.ratio(worst, best, figure)
-            yield TieBreak(figure, _names(left), _names(over), value_of(worst, figure), value_of(best, figure), ratio)
+            yield TieBreak(
+                figure,
+                _names(left),
+                _names(over),
+                value_of(worst, figure, rivals),
+                value_of(best, figure, rivals),
+                ratio,
+            )
         group = left
 
 
 def _left(group: Sequence[Entrant], figure: Figure, rivals: Rivals) -> list[Entrant]:
     """Those of `group` that are left: each is better than each that is dropped."""
-    best = min(group, key=lambda one: _badness(one, figure))
+    best = min(group, key=lambda one: _badness(one, figure, rivals))
     dropped = [one for one in group if is_better(best, one, figure, rivals)]
     while dropped:
         left = [one for one in group if one not in dropped]
@@ -59,22 +66,25 @@ def is_better(one: Entrant, other: Entrant, figure: Figure, rivals: Rivals) -> b
     """Whether `one` is better than `other` in `figure`."""
     if figure not in _KNOWN:
         return rivals.better(one, other, figure)
-    mine, others = value_of(one, figure), value_of(other, figure)
+    mine, others = value_of(one, figure, rivals), value_of(other, figure, rivals)
     if mine is None or others is None:
         return False
     return mine < others if figure.least_is_best else mine > others
 
 
-def value_of(one: Entrant, figure: Figure) -> float | None:
-    """The figure of a cell, or of its lock."""
+def value_of(one: Entrant, figure: Figure, rivals: Rivals) -> float | None:
+    """The figure of a cell, or of its lock; of starvation, how many clients starved in all trials together."""
+    if figure is Figure.STARVATION:
+        counts = rivals.starved.get(one.cell)
+        return None if counts is None else sum(counts)
     if figure in _KNOWN:
         known = _KNOWN[figure](one.row)
         return None if known is None else float(known)
     return shown(one, figure)
 
 
-def _badness(one: Entrant, figure: Figure) -> float:
-    value = value_of(one, figure)
+def _badness(one: Entrant, figure: Figure, rivals: Rivals) -> float:
+    value = value_of(one, figure, rivals)
     if value is None:
         return math.inf
     return value if figure.least_is_best else -value
@@ -93,10 +103,9 @@ def choose(loads: Sequence[Field], compared: Sequence[LoadComparison], rivals: R
         return Choice(Basis.VOID)
     locks = _candidates(loads)
     if not locks:
-        return Choice(Basis.NONE_SAFE)
+        return Choice(Basis.NONE_RANKED)
     if len(locks) == 1:
-        others = {one.lock for load in loads for one in load.entrants} - set(locks)
-        return Choice(Basis.ONLY_RANKED if others else Basis.ONLY_LOCK, tuple(locks))
+        return Choice(_alone(locks[0], loads), tuple(locks))
     if not any(load.is_contested for load in compared):
         return Choice(Basis.NOT_CONTESTED, tuple(locks))
     return _decide(locks, loads, compared, rivals)
@@ -110,21 +119,34 @@ def _candidates(loads: Sequence[Field]) -> list[str]:
     return [lock for lock in ranked if lock not in unsafe] or ranked
 
 
+def _alone(lock: str, loads: Sequence[Field]) -> Basis:
+    """Why `lock` is the only candidate."""
+    others = [one for load in loads for one in load.entrants if one.lock != lock]
+    if not others:
+        return Basis.ONLY_LOCK
+    return Basis.ONLY_RANKED if all(one.out is not None for one in others) else Basis.ONLY_SAFE
+
+
 def _decide(locks: Sequence[str], loads: Sequence[Field], compared: Sequence[LoadComparison], rivals: Rivals) -> Choice:
     wins = _placing_wins(locks, loads, rivals)
     left = _undominated(locks, wins)
+    steps = [Step(None, _without(locks, left))] if len(left) < len(locks) else []
     if any(wins[one, other] and wins[other, one] for one in left for other in left):
         loses = {lock: _worst_loss(lock, compared) for lock in left}
         ahead = Counter(one.lock for load in compared for one in load.ranked if one.place is Place.AHEAD)
-        return Choice(Basis.DEPENDS, (min(left, key=lambda lock: (loses[lock], -ahead[lock])),))
-    decided: Figure | None = None
+        return Choice(Basis.DEPENDS, (min(left, key=lambda lock: (loses[lock], -ahead[lock])),), tuple(steps))
     for figure in NEXT:
         if len(left) == 1:
             break
         further = _undominated(left, _tie_wins(left, loads, compared, figure, rivals))
         if len(further) < len(left):
-            left, decided = further, figure
-    return Choice(Basis.DECIDED if len(left) == 1 else Basis.TIED, tuple(left), decided)
+            steps.append(Step(figure, _without(left, further)))
+            left = further
+    return Choice(Basis.DECIDED if len(left) == 1 else Basis.TIED, tuple(left), tuple(steps))
+
+
+def _without(locks: Sequence[str], left: Sequence[str]) -> tuple[str, ...]:
+    return tuple(lock for lock in locks if lock not in left)
 
 
 def _placing_wins(locks: Sequence[str], loads: Sequence[Field], rivals: Rivals) -> Counter[tuple[str, str]]:

@@ -100,6 +100,8 @@ class Standing:
     ratio: Ratio | None
     """How many times better this lock is than the one `beside`; of a lock that is behind, how many times better that
     one is. None where there is none beside, or too few trials to compare."""
+    throughput: float | None = None
+    """Safe grants/s, whatever placed the lock: the median of its trials."""
     out: Out | None = None
     holders: float | None = None
     """How many may hold one key at a time, where that is why the lock is out; infinite where nobody is kept out."""
@@ -206,19 +208,30 @@ class Basis(StrEnum):
 
     VOID = "void"
     NOTHING_MEASURED = "nothing measured"
-    NONE_SAFE = "none safe"
+    NONE_RANKED = "none ranked"
     ONLY_LOCK = "only lock"
     """The run has no other lock to compare it with."""
     ONLY_RANKED = "only ranked"
     """Every other lock of the run is out at every load."""
+    ONLY_SAFE = "only safe"
+    """Every other lock that is ranked at some load was unsafe at another."""
     NOT_CONTESTED = "not contested"
     """No two locks are ranked at one load."""
     DECIDED = "decided"
-    """Nothing that was compared is better than what was chosen."""
+    """Each other lock was dropped at one of the steps."""
     DEPENDS = "depends"
-    """Each lock is behind another somewhere: the one chosen loses least where it loses most."""
+    """Of the locks that are left each is behind another somewhere: the one chosen loses least where it loses most."""
     TIED = "tied"
     """Several are left, and nothing that was compared decides between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What dropped locks from the choice: each of `over` is worse than another at some load, and better at none."""
+
+    figure: Figure | None
+    """None stands for the figure that places the locks of each load."""
+    over: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +240,8 @@ class Choice:
 
     basis: Basis
     locks: tuple[str, ...] = ()
-    figure: Figure | None = None
-    """What decided at last, of a basis `decided`."""
+    steps: tuple[Step, ...] = ()
+    """In their order."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +256,8 @@ class Comparison:
     choice: Choice
     trials: int
     """The fewest complete trials of a ranked cell; 0 without one."""
+    promises: Mapping[str, int]
+    """How far each lock that is ranked somewhere promises exclusion: 0 is not at all."""
 
     @cached_property
     def _by_cell(self) -> dict[str, tuple[LoadComparison, Standing]]:

@@ -112,6 +112,9 @@ def _finite(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's 
 
 def _axes(row: Row) -> list[str]:
     names = [str(name) for name in row]
+    if "trials" in names:
+        # Behind it are figures, of which a newer record may have some that are not known here.
+        names = names[: names.index("trials")]
     further = [name for name in names if name not in {*_LOCK_COLUMNS, *_FIRST_AXES, *SUMMARY_FIGURES}]
     return [*(name for name in _FIRST_AXES if name in names), *further]
 

@@ -19,9 +19,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.comparison.claims import Ratio
+from pybench.comparison.claims import Figure, Ratio
 
 ERROR_RATE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """How a figure is tested."""
+
+    band: float
+    """The equivalence band: so much better, as a share, is not better."""
+    weight: float
+    """Its share of the error rate, beside the weights of the others."""
+
+
+TESTED = {
+    Figure.THROUGHPUT: Test(band=0.03, weight=4),
+    Figure.RESPONSE: Test(band=0.03, weight=2),
+    Figure.FAIRNESS: Test(band=0.25, weight=1),
+}
+"""The figures that are tested over trials. Little unfairness is no starvation."""
+
 ENOUGH_BLOCKS = 4
 """With fewer, a difference would have to be enormous."""
 LEAST_SPREAD = 0.002
@@ -33,10 +52,8 @@ class Sample:
     """One pair of locks at one load in one figure: the logarithm of how many times better the first is, by block."""
 
     logs: Sequence[float]
-    family: Hashable
-    """Variances of one family are moderated by each other."""
-    band: float
-    """The equivalence band: so much better, as a share, is not better."""
+    figure: Figure
+    load: Hashable
     locks: int
     """How many locks the load has: of its pairs that many less one are independent."""
 
@@ -57,7 +74,12 @@ class _Estimate:
     error: float
     freedom: float
     blocks: int
-    band: float
+    figure: Figure
+
+    @property
+    def band(self) -> float:
+        """The equivalence band: so much better, as a share, is not better."""
+        return TESTED[self.figure].band
 
     @property
     def p(self) -> float:
@@ -72,21 +94,24 @@ def compare_pairs(samples: Mapping[Hashable, Sample]) -> dict[Hashable, Tested]:
     """Test all `samples` of a run together. Those with too few blocks are left out."""
     large = {key: sample for key, sample in samples.items() if len(sample.logs) >= ENOUGH_BLOCKS}
     estimates: dict[Hashable, _Estimate] = {}
-    for family in dict.fromkeys(sample.family for sample in large.values()):
-        estimates |= _moderated({key: sample for key, sample in large.items() if sample.family == family})
-    differing = _holm({key: one.p for key, one in estimates.items()})
-    # The level that the last comparison of Holm's was made at: those that differ clear the band at it, and no other.
-    level = ERROR_RATE / max(1, len(estimates) - len(differing))
-    return {key: Tested(_ratio(one, level), key in differing) for key, one in estimates.items()}
+    for figure in TESTED:
+        estimates |= _moderated({key: sample for key, sample in large.items() if sample.figure is figure})
+    return _holm(estimates)
 
 
-def _holm(chances: Mapping[Hashable, float]) -> set[Hashable]:
-    rejected: set[Hashable] = set()
-    for key in sorted(chances, key=lambda key: chances[key]):
-        if chances[key] > ERROR_RATE / (len(chances) - len(rejected)):
+def _holm(estimates: Mapping[Hashable, _Estimate]) -> dict[Hashable, Tested]:
+    """Holm's correction with weights: from the clearest on, each is tested at its share of what is left."""
+    weights = {key: TESTED[one.figure].weight for key, one in estimates.items()}
+    chances = {key: one.p for key, one in estimates.items()}
+    left, rejected = sum(weights.values()), set[Hashable]()
+    for key in sorted(chances, key=lambda key: chances[key] / weights[key]):
+        if chances[key] > ERROR_RATE * weights[key] / left:
             break
         rejected.add(key)
-    return rejected
+        left -= weights[key]
+    # An interval is at the level of the last step: what differs clears its band at that, and nothing else does.
+    levels = {key: ERROR_RATE * weights[key] / max(left, weights[key]) for key in estimates}
+    return {key: Tested(_ratio(one, levels[key]), key in rejected) for key, one in estimates.items()}
 
 
 def _ratio(of: _Estimate, level: float) -> Ratio:
@@ -101,36 +126,47 @@ def _exp(value: float) -> float:
 
 
 def _moderated(samples: Mapping[Hashable, Sample]) -> dict[Hashable, _Estimate]:
-    logs = {key: np.asarray(sample.logs, dtype=np.float64) for key, sample in samples.items()}
-    variances = np.array([max(np.var(one, ddof=1), LEAST_SPREAD**2) for one in logs.values()])
-    freedom = np.array([len(one) - 1 for one in logs.values()], dtype=np.float64)
-    prior_freedom, prior = _prior(variances, freedom)
+    """Each mean with its error: a variance is drawn to those of its load, or of all loads where that has one pair."""
+    logs = [np.asarray(sample.logs, dtype=np.float64) for sample in samples.values()]
+    variances = np.array([max(np.var(one, ddof=1), LEAST_SPREAD**2) for one in logs])
+    freedom = np.array([len(one) - 1 for one in logs], dtype=np.float64)
+    groups = [sample.load if sample.locks > 2 else None for sample in samples.values()]
     # Pairs of the same locks share their trials: of k (k - 1) / 2 only k - 1 add to what is known of the variance.
-    known = sum(freedom * [2 / sample.locks for sample in samples.values()])
-    if math.isinf(prior_freedom):
-        moderated, total = np.full_like(variances, prior), np.full_like(freedom, known)
-    else:
-        moderated = (prior_freedom * prior + freedom * variances) / (prior_freedom + freedom)
-        total = np.maximum(freedom, np.minimum(prior_freedom + freedom, known))
-    return {
-        key: _Estimate(float(one.mean()), math.sqrt(variance / len(one)), float(free), len(one), samples[key].band)
-        for (key, one), variance, free in zip(logs.items(), moderated, total, strict=True)
-    }
+    shares = freedom * np.array([2 / sample.locks for sample in samples.values()])
+    prior_freedom, priors = _prior(variances, freedom, groups)
+    found = {}
+    for place, key in enumerate(samples):
+        known = sum(share for share, group in zip(shares, groups, strict=True) if group == groups[place])
+        own = freedom[place]
+        worth = min(prior_freedom, max(0.0, known - own))
+        variance = (worth * priors[groups[place]] + own * variances[place]) / (worth + own)
+        blocks = len(logs[place])
+        error = math.sqrt(variance / blocks)
+        found[key] = _Estimate(float(logs[place].mean()), error, own + worth, blocks, samples[key].figure)
+    return found
 
 
-def _prior(variances: NDArray[np.float64], freedom: NDArray[np.float64]) -> tuple[float, float]:
-    """How many degrees of freedom the other variances are worth, and the variance that they agree upon."""
+def _prior(
+    variances: NDArray[np.float64], freedom: NDArray[np.float64], groups: Sequence[Hashable]
+) -> tuple[float, dict[Hashable, float]]:
+    """How many degrees of freedom the other variances of a group are worth, and the variance of each group."""
+    pooled = {group: _mean([one for one, of in zip(variances, groups, strict=True) if of == group]) for group in groups}
     if len(variances) < 3:
-        return 0.0, 0.0
+        return 0.0, pooled
     from scipy.special import digamma, polygamma
 
     logs = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
-    centre = float(logs.mean())
-    excess = float(logs.var(ddof=1) - polygamma(1, freedom / 2).mean())
-    if excess <= 0:
-        return math.inf, math.exp(centre)
-    half = _trigamma_inverse(excess)
-    return 2 * half, math.exp(centre + float(digamma(half)) - math.log(half))
+    centres = {group: _mean([one for one, of in zip(logs, groups, strict=True) if of == group]) for group in groups}
+    spare = len(logs) - len(centres)
+    if not spare:
+        return 0.0, pooled
+    excess = sum((one - centres[of]) ** 2 for one, of in zip(logs, groups, strict=True)) / spare
+    excess -= float(polygamma(1, freedom / 2).mean())
+    return (math.inf if excess <= 0 else 2 * _trigamma_inverse(excess)), pooled
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
 
 
 def _trigamma_inverse(value: float) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pybench.comparison.choice import break_tie, choose
 from pybench.comparison.claims import Comparison, Figure, LoadComparison, Out, Place, Standing
-from pybench.comparison.entrants import Entrant, Field, fields, lock_labels
+from pybench.comparison.entrants import Entrant, Field, fields, lock_labels, promise
 from pybench.comparison.rivals import Rivals, deciding, inverse, keeps_up, shown, tested_rivals
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def compare_locks(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> 
     compared = tuple(_load(load, locks, rivals) for load in loads)
     ranked = [one for load in loads for one in load.entrants if one.out is None]
     fewest = min((int(one.figure("trials") or 0) for one in ranked), default=0)
-    return Comparison(compared, locks, labels, choose(loads, compared, rivals), fewest)
+    promises = {one.lock: promise(one.row) for one in ranked}
+    return Comparison(compared, locks, labels, choose(loads, compared, rivals), fewest, promises)
 
 
 def _load(load: Field, locks: Sequence[str], rivals: Rivals) -> LoadComparison:
@@ -98,17 +99,20 @@ def _standing(one: Entrant, beside: Entrant | None, place: Place, rank: int, loa
         beside=beside.lock if beside else None,
         other=shown(beside, figure) if beside else None,
         ratio=ratio,
+        throughput=one.figure("safe_grants_per_s"),
     )
 
 
 def _out(one: Entrant) -> Standing:
     holders = one.holders if one.out in {Out.SHARED, Out.EXCLUDES_NOBODY} else None
-    return Standing(one.lock, one.strategy, one.cell, Place.OUT, None, None, None, None, None, None, one.out, holders)
+    return Standing(
+        one.lock, one.strategy, one.cell, Place.OUT, None, None, None, None, None, None, out=one.out, holders=holders
+    )
 
 
 def _absent(lock: str) -> Standing:
     strategy = lock.split("(")[0].split(" on ")[0]
-    return Standing(lock, strategy, None, Place.OUT, None, None, None, None, None, None, Out.NOT_MEASURED)
+    return Standing(lock, strategy, None, Place.OUT, None, None, None, None, None, None, out=Out.NOT_MEASURED)
 
 
 def _order(one: Entrant, load: Field) -> tuple[bool, float]:

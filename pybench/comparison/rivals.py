@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 
 from pybench.comparison.claims import Figure, Ratio
 from pybench.comparison.entrants import KEEPS_UP, Entrant, Field
-from pybench.comparison.pairs import Sample, Tested, compare_pairs, floor_of, paired_logs, positive
+from pybench.comparison.pairs import TESTED, Sample, Tested, compare_pairs, floor_of, paired_logs, positive
 from pybench.numbers import missing
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TESTED = {Figure.THROUGHPUT: 0.03, Figure.RESPONSE: 0.03, Figure.FAIRNESS: 0.25}
-"""The figures that are tested over trials, and their equivalence bands. Little unfairness is no starvation."""
 
 _AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
 """Where the figure itself is not known because waits were not over: it is at least so high."""
@@ -61,7 +58,7 @@ class Rivals:
         if mine_ is None or others_ is None:
             return False
         high, low = (others_, mine_) if figure.least_is_best else (mine_, others_)
-        return high > low * (1 + TESTED[figure])
+        return high > low * (1 + TESTED[figure].band)
 
 
 def keeps_up(one: Entrant, load: Field) -> bool:
@@ -97,17 +94,26 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
     bounded: set[tuple[str, Figure]] = set()
     for load in loads:
         ranked = [one for one in load.entrants if one.out is None and one.cell in groups]
-        for figure, band in TESTED.items():
+        for figure in TESTED:
             blocks = {one.cell: _blocks(groups[one.cell], figure) for one in ranked}
             bounded |= {(one.cell, figure) for one in ranked if _is_bounded(groups[one.cell], figure)}
             floor = floor_of(value for values in blocks.values() for value in values.values())
             values = {cell: positive(found, floor) for cell, found in blocks.items()}
             for one, other in combinations(ranked, 2):
+                if not _asked(one, other, figure, load):
+                    continue
                 logs = paired_logs(values[one.cell], values[other.cell])
                 turned = [-log for log in logs] if figure.least_is_best else logs
-                samples[figure, one.cell, other.cell] = Sample(turned, figure, band, len(ranked))
+                samples[figure, one.cell, other.cell] = Sample(turned, figure, load.values, len(ranked))
     starved = {cell: counts for cell, rows in groups.items() if (counts := _starved(rows))}
     return Rivals(compare_pairs(samples), frozenset(bounded), starved)
+
+
+def _asked(one: Entrant, other: Entrant, figure: Figure, load: Field) -> bool:
+    """Whether `figure` can decide between the two: each comparison that is made makes all others harder to decide."""
+    if load.offered_per_s is None or figure is Figure.FAIRNESS:
+        return True
+    return figure is deciding(one, other, load)
 
 
 def _blocks(rows: pd.DataFrame, figure: Figure) -> dict[int, float]:

@@ -16,8 +16,8 @@ from typing import Any
 import pandas as pd
 
 from pybench.comparison import Comparison, Out, Standing, compare_locks
+from pybench.comparison.entrants import lock_labels, offered_rate
 from pybench.conditions import AxisValue, Conditions, say_condition
-from pybench.contenders import lock_labels, offered_rate
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.stats import confidence, median

@@ -1,217 +1,190 @@
+"""What the answer says of runs made by hand."""
+
 from __future__ import annotations
 
-import pandas as pd
+import pytest
 
 from pybench.answer import answer as answered
-from pybench.records import schema
+from tests.unit.support.comparisons import lock, run_of, unsafe
 
 
-def summary(*rows: dict):
-    usual = {
-        "args": "",
-        "backend": "redis",
-        "server": "redis 8.0 (path)",
-        "concurrency": 1,
-        "keys": 1,
-        "hold": "0",
-        "retry": "full-jitter",
-        "trials": 5,
-        "verdict": "SAFE",
-    }
-    frame = pd.DataFrame([{**usual, "cell": str(n), **row} for n, row in enumerate(rows)])
-    return frame.reindex(columns=[*schema.CELL_COLUMNS, *schema.SUMMARY_FIGURES])
+def answer(*cells: dict):
+    return answered(*run_of(*cells)).text
 
 
-def answer(frame):
-    return answered(frame).text
-
-
-def lock(name, rate, *, spread=0.01, **fields: object):
-    interval = (
-        {} if spread is None else {"grants_per_s_low": rate * (1 - spread), "grants_per_s_high": rate * (1 + spread)}
-    )
-    return {"strategy": name, "grants_per_s": rate, "safe_grants_per_s": rate, **interval, **fields}
-
-
-def unsafe(name, **fields: object):
-    return lock(name, 99_000, **{"verdict": "UNSAFE", "safe_grants_per_s": 0, **fields})
-
-
-def test_the_winner_at_one_load():
-    assert (
-        answer(summary(lock("naive", 20_000), lock("mutex", 30_000), unsafe("none")))
-        == "mutex gives the most safe grants: 30,000/s, 1.5 times naive's; none is unsafe in 1 of 1 cell."
+def test_the_lock_that_is_ahead_is_the_one_to_take():
+    assert answer(lock("naive", 20_000), lock("mutex", 30_000), unsafe("none")) == (
+        "Take mutex: 30,000 grants/s, 1.5 times naive's; none is unsafe at 1 of 1 load."
     )
 
 
-def test_the_winner_of_several_loads_is_shown_where_most_clients_share_fewest_keys():
+def test_no_lock_is_said_to_tie_at_a_load_at_which_another_is_thirteen_times_faster():
     rows = []
-    for concurrency, keys, naive, mutex in (
-        (1, 1, 900, 1_000),
-        (64, 1, 100, 150),
-        (64, 1_000, 5_000, 4_000),
-        (1, 1_000, 10, 10),
-    ):
-        at = {"concurrency": concurrency, "keys": keys}
-        rows += [lock("naive", naive, **at), lock("mutex", mutex, **at), unsafe("none", **at)]
-    assert answer(summary(*rows)) == (
-        "mutex gives the most safe grants at 2 of 4 loads: 150/s, 1.5 times naive's with 64 clients, 1 key; "
-        "ahead elsewhere: naive at 1 load; at 1 load the first can't be told apart, and mutex promises the most; "
-        "none is unsafe in 4 of 4 cells."
+    for clients, rates in ((16, (3_400, 3_300, 3_100)), (64, (135_000, 141_000, 10_400))):
+        names = ("mutex", "naive", "pg-advisory")
+        rows += [lock(name, rate, spread=0.1, concurrency=clients) for name, rate in zip(names, rates, strict=True)]
+    found = answered(*run_of(*rows))
+    assert found.headline.startswith("Take mutex: statistically tied for the first place at every load")
+    assert any(one.startswith("pg-advisory is behind with 64 clients: naive gives 1") for one in found.further)
+    assert "can't be told apart" not in found.text
+
+
+def test_where_each_lock_is_behind_somewhere_the_one_that_loses_least_is_taken_and_its_losses_named():
+    found = answered(
+        *run_of(
+            lock("mutex", 1_000, keys=1), lock("naive", 500, keys=1),
+            lock("mutex", 1_000, keys=9), lock("naive", 1_500, keys=9),
+        )
+    )  # fmt: skip
+    assert found.headline.startswith("Take mutex: ahead at 1 of 2 loads (1,000 grants/s, 2")
+    assert found.further[0].startswith("but mutex is behind with 9 keys: naive gives 1.5")
+
+
+def test_where_throughput_ties_the_tail_decides_and_is_named_with_its_figures():
+    cells = (("mutex", 1_000, 644e3), ("fair-queue", 990, 290e3), ("pg-lease", 300, 900e3))
+    assert answer(*(lock(name, rate, spread=0.05, acquire_p99_us=p99) for name, rate, p99 in cells)) == (
+        "Take fair-queue: throughput ties with mutex, and fair-queue has a lower p99 than mutex: 290 ms "
+        "against 644 ms; pg-lease is behind: mutex gives 3.33 times the grants."
     )
+
+
+def test_a_lock_that_starves_clients_is_not_taken_beside_one_that_starves_none():
+    cells = lock("mutex", 1_000, spread=0.05, starved=[3] * 5), lock("fair-queue", 990, spread=0.05, starved=[0] * 5)
+    assert answer(*cells) == (
+        "Take fair-queue: throughput ties with mutex, and fair-queue starves no client, and mutex does."
+    )
+
+
+def test_a_promise_decides_where_all_figures_tie_and_is_a_remark_where_they_do_not():
+    tied = answer(lock("naive", 1_000, spread=0.1), lock("mutex", 1_050, spread=0.1))
+    assert tied == "Take mutex: throughput ties with naive, and mutex promises more than naive."
+    assert answer(lock("naive", 2_000), lock("mutex", 1_000)) == (
+        "Take naive: 2,000 grants/s, 2 times mutex's; but mutex promises more than naive."
+    )
+
+
+def test_too_few_trials_are_said_to_be_that():
+    few = lock("naive", 1_000, trials=1), lock("mutex", 2_000, trials=1)
+    assert answer(*few) == (
+        "Take mutex: speed was not compared (1 trial per cell, and a comparison needs 4), "
+        "and mutex promises more than naive."
+    )
+    assert answer(lock("mutex", 1_000, args="a=1", trials=3), lock("mutex", 2_000)) == (
+        "No clear winner among mutex(a=1) and mutex: 3 trials per cell, and a comparison needs 4."
+    )
+    assert answer(lock("mutex", 1_000, args="a=1", trials=4), lock("mutex", 2_000)).startswith("Take mutex: 2,000")
+
+
+def test_locks_that_tie_in_everything_are_left_side_by_side():
+    found = answer(lock("mutex", 1_000, spread=0.1, args="a=1"), lock("mutex", 1_050, spread=0.1))
+    assert found == "No clear winner among mutex(a=1) and mutex: nothing that was compared decides between them."
 
 
 def test_loads_are_not_compared_with_each_other():
-    found = answer(summary(lock("naive", 90_000, keys=1_000), lock("mutex", 100, keys=1)))
-    assert found == "No two locks are safe at the same load, so that none can be compared."
-
-
-def test_overlapping_intervals_tell_nothing_apart():
-    found = answer(summary(lock("naive", 1_000, spread=0.1), lock("mutex", 1_050, spread=0.1)))
-    assert found == "Prefer mutex: naive is not measurably faster (their intervals overlap) and promises less."
-
-
-def test_one_trial_tells_nothing_apart():
-    found = answer(summary(lock("naive", 1_000, spread=None, trials=1), lock("mutex", 2_000, spread=None, trials=1)))
-    assert found == (
-        "Prefer mutex: naive is not measurably faster (1 trial a cell is too few to tell) and promises less."
-    )
-
-
-def test_few_trials_come_apart_by_chance_and_tell_nothing():
-    three = summary(lock("mutex", 1_000, args="a=1", trials=3), lock("mutex", 2_000, trials=5))
-    assert answer(three) == (
-        "mutex and mutex(a=1) can't be told apart by safe grants/s: 3 trials a cell are too few to tell."
-    )
-    assert answer(three.assign(trials=4)).startswith("mutex gives the most safe grants: 2,000/s")
-
-
-def test_locks_that_promise_as_much_are_left_side_by_side():
-    found = answer(summary(lock("mutex", 1_000, spread=0.1, args="a=1"), lock("mutex", 1_050, spread=0.1)))
-    assert found == "mutex and mutex(a=1) can't be told apart by safe grants/s: their intervals overlap."
-
-
-def test_a_promise_counts_only_where_its_lock_is_among_the_first_everywhere():
-    rows = []
-    for keys, mutex in ((1, 1_000), (1_000, 500)):
-        rows += [lock("naive", 1_000, spread=0.1, keys=keys), lock("naive", 990, spread=0.1, keys=keys, args="b=1")]
-        rows.append(lock("mutex", mutex, spread=0.1, keys=keys))
-    assert answer(summary(*rows)) == (
-        "mutex, naive and naive(b=1) can't be told apart by safe grants/s: their intervals overlap at every load."
-    )
-
-
-def test_a_faster_lock_is_not_praised_without_saying_that_another_promises_more():
-    found = answered(summary(lock("naive", 2_000), lock("mutex", 1_000), unsafe("none")))
-    assert found.headline == "naive gives the most safe grants: 2,000/s, 2 times mutex's"
-    assert found.further == ("but mutex promises more than naive",)
-    assert found.unsafe == "none is unsafe in 1 of 1 cell"
-
-
-def test_a_lead_over_the_second_needs_to_be_one_over_all():
-    found = answer(summary(lock("a", 1_000), lock("b", 900), lock("c", 800, spread=0.5)))
-    assert found == "a and c can't be told apart by safe grants/s: their intervals overlap."
+    found = answer(lock("naive", 90_000, keys=1_000), lock("mutex", 100, keys=1))
+    assert found == "No two locks are ranked at the same load, so none can be compared."
 
 
 def test_the_only_lock_is_compared_with_none():
-    found = answer(summary(lock("mutex", 50, keys=1), lock("mutex", 4_321, keys=10)))
+    found = answer(lock("mutex", 50, keys=1), lock("mutex", 4_321, keys=10))
     assert found == "mutex gives up to 4,321 safe grants/s with 10 keys; there is no other lock to compare it with."
 
 
-def test_the_only_safe_lock_wins():
-    found = answer(summary(lock("mutex", 1_234), unsafe("none"), unsafe("naive")))
+def test_the_only_ranked_lock_is_not_called_the_only_safe_one():
+    unfinished = lock("naive", 1_000, trials=0, grants_per_s=None, safe_grants_per_s=None)
+    found = answer(lock("mutex", 1_234), unsafe("none"), unfinished)
     assert found == (
-        "mutex is the only lock of this run that is safe: 1,234 safe grants/s; "
-        "none is unsafe in 1 of 1 cell and naive is unsafe in 1 of 1 cell."
+        "Take mutex: no other lock of this run is ranked; mutex gives 1,234 safe grants/s; "
+        "not ranked (nothing was granted): naive; none is unsafe at 1 of 1 load."
     )
 
 
-def test_nothing_safe():
-    assert answer(summary(unsafe("none"))) == "No lock of this run can be called safe; none is unsafe in 1 of 1 cell."
+def test_a_lock_that_was_unsafe_anywhere_is_not_taken():
+    found = answer(lock("mutex", 500), lock("naive", 900), lock("mutex", 500, keys=2), unsafe("naive", keys=2))
+    assert found.startswith("Take mutex: every other lock that is ranked was unsafe at some load")
+    assert "but mutex is behind with 1 key: naive gives 1.8" in found
 
 
-def test_a_void_run_and_an_empty_one():
+def test_nothing_safe_a_void_run_and_an_empty_one():
+    assert answer(unsafe("none")) == (
+        "No lock of this run can be recommended: none is ranked; none is unsafe at 1 of 1 load."
+    )
     void = lock("mutex", 1_000, verdict="VOID", safe_grants_per_s=None)
-    assert answer(summary(void)) == "This run proves nothing: its control was not caught."
-    assert answer(summary({"strategy": "mutex"}).iloc[:0]) == "Nothing was measured."
+    assert answer(void) == "This run proves nothing: its control was not caught."
+    summary, trials = run_of(lock("mutex", 1))
+    assert answered(summary.iloc[:0], trials.iloc[:0]).text == "Nothing was measured."
 
 
-def test_locks_are_told_apart_by_arguments_and_backends():
-    found = answer(
-        summary(
-            lock("redlock", 3_000, args="nodes=5", backend="valkey"),
-            lock("redlock", 2_000, args="nodes=5", backend="redis"),
-        )
+def test_locks_are_named_by_arguments_and_where_they_need_it_by_backend():
+    one, other = (
+        lock("redlock", rate, args="nodes=5", backend=backend) for rate, backend in ((3_000, "a"), (2_000, "b"))
     )
-    assert found.startswith(
-        "redlock(nodes=5) on valkey gives the most safe grants: 3,000/s, 1.5 times redlock(nodes=5) on redis's"
+    assert answer(one, other).startswith(
+        "Take redlock(nodes=5) on a: 3,000 grants/s, 1.5 times redlock(nodes=5) on b's"
+    )
+    assert answer(lock("pg-row", 3_000, backend="b"), lock("mutex", 9_000)).startswith(
+        "Take mutex: 9,000 grants/s, 3 times pg-row's"
     )
 
 
 def test_many_locks_are_counted_and_not_listed():
-    tied = answered(summary(*(lock("mutex", 1_000, spread=0.1, args=f"n={n}") for n in range(6))))
-    assert tied.headline == "6 locks can't be told apart by safe grants/s: their intervals overlap"
-    worse = answered(
-        summary(lock("mutex", 1_000, spread=0.1), *(lock("naive", 1_000, args=f"n={n}") for n in range(6)))
+    found = answer(*(lock("mutex", 1_000, spread=0.1, args=f"n={n}") for n in range(6)))
+    assert found == "No clear winner among 6 locks: nothing that was compared decides between them."
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "reason"),
+    [
+        ("semaphore", "", "not ranked (more may hold a key at a time): semaphore (4)"),
+        ("semaphore", "permits=2", "not ranked (more may hold a key at a time): semaphore(permits=2) (2)"),
+        ("pg-optimistic", "", "not ranked (nobody is kept out): pg-optimistic"),
+    ],
+)
+def test_what_lets_more_in_is_not_ranked_beside_what_lets_in_one(name, args, reason):
+    found = answered(*run_of(lock(name, 90_000, args=args), lock("mutex", 30_000), lock("pg-row", 20_000)))
+    assert found.headline == "Take mutex: 30,000 grants/s, 1.5 times pg-row's"
+    assert found.further == (reason,)
+
+
+def test_what_lets_in_as_many_is_compared():
+    assert answer(lock("semaphore", 90_000), lock("semaphore", 30_000, backend="b")).startswith(
+        "Take semaphore on redis"
     )
-    assert (
-        worse.headline == "Prefer mutex: 6 others are not measurably faster (their intervals overlap) and promise less"
-    )
-    unsafe_ones = answered(summary(lock("mutex", 1_000), *(unsafe("naive", args=f"n={n}") for n in range(6))))
-    assert unsafe_ones.unsafe == "6 of 7 locks are unsafe in some cell"
-
-
-def semaphore(rate, *, permits=4, **fields: object):
-    return lock("semaphore", rate, args="" if permits == 4 else f"permits={permits}", **fields)
-
-
-def test_what_lets_several_hold_a_key_is_not_compared_with_what_lets_in_one():
-    found = answer(summary(semaphore(90_000), lock("naive", 20_000), lock("mutex", 30_000)))
-    assert found == (
-        "mutex gives the most safe grants: 30,000/s, 1.5 times naive's; "
-        "not compared, for more may hold a key at a time: semaphore (4)."
-    )
-
-
-def test_a_lock_beside_a_semaphore_is_alone_and_the_semaphore_not_unsafe():
-    assert answer(summary(semaphore(90_000, permits=2), lock("mutex", 30_000))) == (
-        "mutex gives 30,000 safe grants/s; there is no other lock to compare it with; "
-        "not compared, for more may hold a key at a time: semaphore(permits=2) (2)."
-    )
-
-
-def test_semaphores_that_let_in_as_many_are_compared_with_each_other():
-    found = answer(summary(semaphore(90_000), semaphore(30_000, server="other", backend="b")))
-    assert found == "semaphore on redis gives the most safe grants: 90,000/s, 3 times semaphore on b's."
-
-
-def test_a_semaphore_of_one_permit_is_compared_with_a_mutex():
-    found = answer(summary(semaphore(20_000, permits=1), lock("mutex", 30_000)))
-    assert found == "mutex gives the most safe grants: 30,000/s, 1.5 times semaphore(permits=1)'s."
+    one = answer(lock("semaphore", 20_000, args="permits=1"), lock("mutex", 30_000))
+    assert one.startswith("Take mutex: 30,000 grants/s, 1.5 times semaphore(permits=1)'s")
+    assert answer(lock("pg-optimistic", 30_000), lock("pg-serializable", 20_000)).startswith("Take pg-optimistic")
 
 
 def test_an_argument_of_another_version_is_no_reason_to_say_nothing():
-    found = answer(summary(lock("semaphore", 90_000, args="permits=many"), lock("mutex", 30_000)))
-    assert found.startswith("mutex gives 30,000 safe grants/s")
+    assert "semaphore" in answer(lock("semaphore", 90_000, args="permits=many"), lock("mutex", 30_000))
 
 
-def test_what_keeps_nobody_out_is_not_compared():
-    assert answer(summary(lock("pg-optimistic", 90_000), lock("mutex", 30_000), lock("pg-row", 20_000))) == (
-        "mutex gives the most safe grants: 30,000/s, 1.5 times pg-row's; "
-        "not compared, for nobody is kept out: pg-optimistic."
+def open_cell(name, p99, *, grants=4_000.0, rate="4000/s", **fields: object):
+    return lock(name, grants, rate=rate, acquire_p99_us=p99, concurrency=64, **fields)
+
+
+def test_in_an_open_loop_the_least_p99_wins_though_another_grants_a_little_more():
+    assert answer(open_cell("naive", 3_400.0, grants=4_003.0), open_cell("mutex", 2_100.0)) == (
+        "Take mutex: p99 response 2.1 ms, naive's is 3.4 ms."
     )
 
 
-def test_what_keeps_nobody_out_is_compared_with_its_like():
-    found = answer(summary(lock("pg-optimistic", 30_000), lock("pg-serializable", 20_000)))
-    assert found == "pg-optimistic gives the most safe grants: 30,000/s, 1.5 times pg-serializable's."
+def test_in_an_open_loop_a_lock_that_does_not_keep_up_is_behind_however_soon_it_answers():
+    assert answer(open_cell("naive", 90.0, grants=3_000.0), open_cell("mutex", 2_100.0)) == (
+        "Take mutex: 4,000 grants/s, 1.33 times naive's."
+    )
 
 
-def test_a_guarded_lock_is_not_said_to_promise_less():
-    found = answer(summary(lock("layered", 30_000), lock("mutex", 20_000)))
-    assert found == "layered gives the most safe grants: 30,000/s, 1.5 times mutex's."
+def test_in_an_open_loop_too_few_grants_for_a_p99_decide_nothing():
+    assert answer(open_cell("a", None), open_cell("b", 2_100.0)) == (
+        "No clear winner among a and b: nothing that was compared decides between them."
+    )
 
 
-def test_a_lock_that_is_on_one_backend_is_not_named_with_it():
-    found = answer(summary(lock("pg-row", 3_000, backend="postgres"), lock("mutex", 9_000, backend="redis")))
-    assert found == "mutex gives the most safe grants: 9,000/s, 3 times pg-row's."
+def test_closed_and_open_loops_of_one_run_are_each_compared_by_their_own():
+    cells = open_cell("a", 100.0), open_cell("b", 300.0)
+    closed = open_cell("a", 9.0, rate="none", grants=800.0), open_cell("b", 9.0, rate="none")
+    assert answer(*cells, *closed) == (
+        "Take b: ahead at 1 of 2 loads (4,000 grants/s, 5 times a's with rate none); "
+        "but b is behind with rate 4000/s: p99 response 300 µs, a's is 100 µs."
+    )

@@ -5,7 +5,7 @@ import pytest
 from support.trials import FakeResult, cell, record, totals
 
 from pybench.records import schema
-from pybench.summary import rank, summarise
+from pybench.summary import summarise
 
 
 def trials(*records: object):
@@ -98,19 +98,6 @@ def test_no_trials_make_an_empty_table_with_all_columns():
     summary = summarise(pd.DataFrame(columns=schema.TRIAL_COLUMNS), ())
     assert len(summary) == 0
     assert list(summary) == [*schema.CELL_COLUMNS, *schema.SUMMARY_FIGURES]
-    assert len(rank(summary)) == 0
-
-
-def test_ranking_puts_the_most_safe_grants_first_and_the_unsafe_last():
-    frame = trials(
-        record(cell("naive", keys=1), result=FakeResult(totals=totals(grants=90_000, double_grants=1))),
-        record(cell("none", keys=1), result=grants(99_000)),
-        record(cell("mutex", keys=1), result=grants(2_000)),
-        record(cell("mutex", keys=2), result=grants(8_000)),
-    )
-    ranked = rank(summarise(frame, ()))
-    assert list(ranked["cell"]) == ["mutex keys=2", "mutex keys=1", "none keys=1", "naive keys=1"]
-    assert list(ranked["verdict"]) == ["SAFE", "SAFE", "UNDECIDED", "UNSAFE"]
 
 
 @pytest.mark.parametrize("column", ["concurrency", "keys", "trials", "grants", "contended_grants", "violations"])
