@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 from typer.main import get_command
 
+from pybench.censored import ACQUIRE
 from pybench.cli.app import app
 from pybench.exits import PRECEDENCE
 from pybench.matrix import load_matrix
@@ -171,6 +172,7 @@ def test_every_figure_of_a_summary_is_explained_and_every_explained_one_is_recor
         "grants",
         "contended_grants",
         "violations",
+        *(f"{name}_pooled" for name in ACQUIRE),
     }
     assert set(SUMMARY_FIGURES) - told - explained_elsewhere == {"bound_per_million", "verdict", "judged_by_probe"}
 
