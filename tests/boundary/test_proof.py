@@ -29,9 +29,36 @@ def interfere(server, chance: random.Random, until: threading.Event) -> None:
                     time.sleep(0.05)
 
 
-def trial_under_faults(make_spec, server, seed: int) -> _core.TrialResult:
+LOCKS = (
+    ("mutex", {}),
+    ("watchdog", {}),
+    ("reentrant", {"count": "server"}),
+    ("reentrant", {"count": "local"}),
+    ("read-write", {}),
+    ("fair", {}),
+    ("fair-queue", {}),
+    ("notify", {}),
+    ("semaphore", {"permits": 3}),
+    ("fenced", {}),
+)
+"""Every lock of one Redis server that promises exclusion whatever befalls its connections, with its arguments."""
+
+
+def of_a_lock(chance: random.Random) -> dict[str, object]:
+    """A lock, how often it is entered, and how many only read."""
+    strategy, args = chance.choice(LOCKS)
+    return {
+        "strategy": strategy,
+        "args": dict(args),
+        "nesting": chance.choice([1, 2, 5]) if strategy == "reentrant" else 1,
+        "read_share": chance.choice([0.0, 0.7]) if strategy == "read-write" else 0.0,
+    }
+
+
+def trial_under_faults(make_spec, server, seed: int, **lock: object) -> _core.TrialResult:
     chance = random.Random(seed)
     spec = make_spec(
+        **lock,
         seed=seed,
         key_prefix=f"proof:{seed}:",
         keys=chance.choice([1, 3, 50]),
@@ -58,6 +85,7 @@ def trial_under_faults(make_spec, server, seed: int) -> _core.TrialResult:
 def check(result: _core.TrialResult, seed: int) -> None:
     totals = result.totals
     assert totals["double_grants"] == totals["double_grants_after_overrun"] == 0, f"repeat: seed {seed}"
+    assert totals["findings"] == 0, f"repeat: seed {seed}: {result.finding}"
     # A holder that the machine kept from its timer past the end of its lease may overrun it; that is no double grant.
     # Unless an answer was lost: then the one key may be taken, by nobody, until its lease ends after the trial.
     assert totals["grants"] > 0 or totals["unknown"] + totals["lost_calls"] > 0, f"repeat: seed {seed}"
@@ -69,11 +97,11 @@ def test_a_mutex_excludes_under_faults(make_spec, server, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_mutex_excludes_in_hundreds_of_trials_under_faults(make_spec, server):
+@pytest.mark.timeout(1_500)
+def test_no_honest_lock_is_blamed_in_a_thousand_trials_under_faults(make_spec, server):
     reconnects = 0
-    for seed in range(1_000, 1_300):
-        result = trial_under_faults(make_spec, server, seed)
+    for seed in range(1_000, 2_000):
+        result = trial_under_faults(make_spec, server, seed, **of_a_lock(random.Random(-seed)))
         check(result, seed)
         reconnects += result.totals["reconnects"]
-    assert reconnects > 300, "the faults reached the trials"
+    assert reconnects > 1_000, "the faults reached the trials"
