@@ -78,8 +78,8 @@ pub(crate) struct Rig {
 pub(crate) fn spec_for_plants(strategy: Strategy, threads: u32, keys_per_grant: u32) -> TrialSpec {
     let concurrency = threads * 2;
     TrialSpec {
-        threads,
         keys_per_grant,
+        threads,
         ..spec(strategy, concurrency)
     }
 }

@@ -138,6 +138,7 @@ fn nothing_wraps_whatever_the_policy_and_the_attempt() {
                 began: Nanos::ZERO,
                 reach: ms(50),
                 attempts: u32::MAX - 1,
+                conflicts: 0,
             };
             for _ in 0..3 {
                 backoff.attempt();
