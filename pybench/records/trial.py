@@ -80,13 +80,13 @@ def trial_record(
 ) -> TrialRecord:
     """The record of one trial.
 
-    `servers` are all that the lock is on. `server_cpu_us` is what their processes used from before the trial to after
-    it, and `wall_s` how long that was: without either, the figures that need it are None. `server_calls` are the
-    commands that they counted in that time, those of other clients too, and `database_figures` what a database among
-    them counted, as JSON can hold it. `final_value` is the sum of what the work wrote, read after the trial; None where
-    nobody read it. `left_over_keys` are those that were still on the servers when all releases had been answered; None
-    where nobody looked. `round_trip_us` is that of one idle call, for the efficiency. `started_at` knows its time zone.
-    Of `trouble`, which befell the servers, the record keeps the text and the violations that count in spite of it.
+    `servers` are all of the lock. `server_cpu_us` is what their processes used from before the trial to after it, and
+    `wall_s` how long that was: without either, figures are None. `server_calls` are the commands that they counted in
+    that time, other clients' too, and `database_figures` what a database among them counted, as JSON holds it.
+    `final_value` is the sum of what the work wrote, read after the trial; None where nobody read it. `left_over_keys`
+    are those that were still on the servers when all releases had been answered; None where nobody looked.
+    `round_trip_us` is that of one idle call, for the efficiency. Of `trouble`, which befell the servers, the record
+    keeps the text and the violations that count in spite of it.
     """
     totals, found = counted(result.totals, result.violations, trouble)
     effects = _effects(totals, strategy.judged_by, final_value)
@@ -116,8 +116,7 @@ def trial_record(
         "database_figures": _database(database_figures, totals),
         **_error_replies(result, servers),
         **_fairness(totals, result, strategy),
-        **served_columns(cell, result),
-        **use_columns(cell, strategy, totals, round_trip_us),
+        **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
         **_counts(cell, totals),
         **left,
         **effects,

@@ -134,7 +134,7 @@ def _must_be_usable(endpoint: Endpoint, info: dict[str, str], role: Role) -> Non
 def _config(conversation: Conversation) -> dict[str, str]:
     # One at a time: servers before 7.0 take a single name, and managed ones may refuse the command altogether.
     found: dict[str, str] = {}
-    for name in ("appendfsync", "io-threads", "maxclients"):
+    for name in ("appendfsync", "io-threads", "maxclients", "timeout"):
         try:
             answer = conversation.ask("CONFIG", "GET", name)
         except Refusal:
