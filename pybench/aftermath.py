@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from pybench.disturbed import Trouble
 from pybench.errors import ServerError
+from pybench.numbers import plural
 from pybench.stage import UNREAD
 
 if TYPE_CHECKING:
-    from pybench._core import TrialResult
+    from pybench._core import ErrorReply, TrialResult
     from pybench.stage import Side, Spent
 
 CLOCK_STEP_S = 0.1
@@ -36,12 +37,25 @@ def ended(sides: Sequence[Side], result: TrialResult) -> tuple[list[Spent], list
     return spent, troubles
 
 
-def refusals(result: TrialResult, sides: Sequence[Side]) -> list[Trouble]:
-    """A server refused calls: the figures of such a trial say nothing of a lock."""
-    errors = result.totals["errors"]
-    if not errors or result.stopped:
+def refusals(result: TrialResult, sides: Sequence[Side], strategy: str) -> list[Trouble]:
+    """A server refused calls by which locks are acquired: the figures of such a trial say nothing of a lock."""
+    if not result.totals["errors"] or result.stopped:
         return []
-    return [Trouble(max(sides, key=lambda side: side.errors).refusing(errors))]
+    error = refusal_of(result.errors, sides, strategy)
+    return [] if error is None else [Trouble(error)]
+
+
+def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str) -> ServerError | None:
+    """What the most frequent of the error replies `rows` means, by the server that sent it; None without any."""
+    if not rows:
+        return None
+    # What an acquire met comes first: the other phases follow from it.
+    worst = max(rows, key=lambda row: (row["phase"] == "acquire", row["count"]))
+    calls = plural(worst["count"], PHASES[worst["phase"]])
+    return sides[worst["server"]].refused(calls, worst["code"], worst["first"], strategy=strategy)
+
+
+PHASES = {"acquire": "acquire call", "renew": "renewal call", "release": "release call", "other": "call"}
 
 
 def step_of_clock(jumped_s: float, ttl_ms: int) -> Trouble | None:

@@ -131,9 +131,32 @@ def _differences(
     kept_to, would_keep_to = manifest.get("placement") or Placement().manifest(), placement.manifest()
     if kept_to != would_keep_to:
         yield f"it kept to {_cores(kept_to)}, now it would keep to {_cores(would_keep_to)}"
-    cpus = manifest["machine"].get("cpu"), describe_machine().get("cpu")
-    if cpus[0] != cpus[1]:
-        yield f"it ran on {cpus[0]}, this is {cpus[1]}"
+    yield from _other_settings(manifest["servers"], servers)
+    yield from _other_machine(manifest["machine"], describe_machine())
+
+
+_MACHINE = {"cpu": "", "cores": " cores", "memory_bytes": " bytes of memory", "kernel": " (kernel)"}
+"""What a machine is known by, and what follows the value in words."""
+
+
+def _other_machine(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What of the machine differs; what an older record does not have is not asked."""
+    for name, unit in _MACHINE.items():
+        if before.get(name) is not None and before[name] != now.get(name):
+            yield f"it ran on {before[name]}{unit}, this is {now.get(name)}{unit}"
+
+
+def _other_settings(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What of the settings of the same servers differs, as far as both records have them."""
+    for earlier, later in zip(before, now, strict=False):
+        settings, today = earlier.get("settings") or {}, later.get("settings") or {}
+        for name in sorted(settings.keys() & today.keys()):
+            if settings[name] != today[name]:
+                yield f"{earlier['label']} had {name} {_said(settings[name])}, now it has {_said(today[name])}"
+
+
+def _said(value: object) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else "none" if value is None else str(value)
 
 
 def _cores(placement: Mapping[str, list[int]]) -> str:

@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from pybench import _core, control
-from pybench.aftermath import cleared, ended, refusals, step_of_clock
+from pybench import _core, control, preflight
+from pybench.aftermath import cleared, ended, refusal_of, refusals, step_of_clock
+from pybench.baseline import Baseline
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.disturbed import Trouble, first_of
 from pybench.errors import ServerError
@@ -86,23 +87,6 @@ class Measured:
         return next((one for one in self.spent if isinstance(one, DatabaseSpent)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What of every grant is not the lock's: one idle call, and the client's own CPU. None: too few to tell."""
-
-    round_trips_us: Sequence[float | None]
-    """To each server that was given; to the first of those that pybench started, which are alike."""
-    client_cpu_us: float | None
-
-    def round_trip_us(self, servers: int) -> float | None:
-        """What the call of a majority of the first `servers` takes at least: the last of the nearest ones to answer."""
-        known = self.round_trips_us[:servers]
-        if len(known) == 1:
-            return known[0]
-        nearest = sorted(trip for trip in known if trip is not None)
-        return nearest[len(known) // 2] if len(nearest) > len(known) // 2 else None
-
-
 def slots_of(plan: Plan) -> list[Slot]:
     """Every trial of `plan`, in its order. A block holds each cell once, so a block's number is that of its trials."""
     seconds = (plan.matrix.warmup_ns + plan.matrix.duration_ns) / 1e9
@@ -146,6 +130,7 @@ class Runner:
             return Ending.COMPLETE
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
         try:
+            self._use_locks(slot.cell for slot in left)
             self._run_controls({part.group.backend for slot in left for part in parts_of(slot.cell)})
             waiting = {slot.cell.id for slot in left}
             self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
@@ -182,6 +167,18 @@ class Runner:
                 for left in clear_killed_runs(server):
                     self.watch.note(left)
         self.folder.update_manifest(key_prefix=f"pybench:{self.run_id}:")
+
+    def _use_locks(self, cells: Iterable[Cell]) -> None:
+        """Use each lock of `cells` once. Raises ServerError where its servers refuse what it needs."""
+        for cell, duration_ns in preflight.first_uses(cells):
+            servers = self._servers(cell)
+            measured = self._measure(Slot(0, cell, 0, duration_ns / 1e9), servers, warmup_ns=0, duration_ns=duration_ns)
+            if measured.result.stopped:
+                raise KeyboardInterrupt
+            sides = sides_of(cell, servers, self.plan.matrix.backends, run_id=self.run_id, trial=0)
+            error = refusal_of(measured.result.errors, sides, cell.strategy)
+            if error is not None:
+                raise error
 
     def _run_controls(self, backends: Iterable[str]) -> None:
         """One control for each backend; those that an earlier part of the run caught still stand."""
@@ -244,7 +241,7 @@ class Runner:
         call = self._measure_briefly(cell, server)
         service = [row.hdr for row in call.histograms if (row.phase, row.outcome) == ("service", "granted")]
         round_trip_ns = quantile(*merged(service), 0.5)
-        return None if round_trip_ns is None else round_trip_ns / 1e3
+        return None if round_trip_ns is None else round_trip_ns / 1e3 / control.CALLS.get(cell.strategy, 1)
 
     def _measure_briefly(self, cell: Cell, server: AnyServer) -> _core.TrialResult:
         slot = Slot(0, cell, 0, (control.BASELINE_WARMUP_NS + control.BASELINE_NS) / 1e9)
@@ -327,7 +324,7 @@ class Runner:
             self._clear_if_possible(sides)
             raise
         step = step_of_clock(jumped_s, slot.cell.ttl_ms)
-        trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides)])
+        trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides, slot.cell.strategy)])
         if trouble is None:
             trouble = cleared(sides)
             self._note_disturbances(slot, result, sides)

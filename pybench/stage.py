@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pybench.errors import LocksGone, ServerError
 from pybench.matrix.places import parts_of_place
-from pybench.numbers import plural
-from pybench.servers import Server, difference, keys_gone, read_figures, refusing, remove_keys
+from pybench.servers import Server, difference, keys_gone, read_figures, remove_keys
 from pybench.servers.cleanup import CLEANUP_S
 from pybench.servers.endpoint import ANSWER_S
+from pybench.servers.refusals import refused_calls
 from pybench.strategies import CATALOGUE, Judge
 from pybench.trials import session_settings
 
@@ -68,10 +68,6 @@ class Side(Protocol):
     """One server of a trial."""
 
     @property
-    def errors(self) -> int:
-        """Answers that were errors, as it counted them in the trial."""
-
-    @property
     def befell(self) -> str | None:
         """What happened there in the trial that its lock has to survive, and whoever reads its figures has to know."""
 
@@ -90,8 +86,8 @@ class Side(Protocol):
     def clear(self, *, seconds: float | None = None) -> None:
         """Remove what the trial left. Raises ServerError, within `seconds` where they are given."""
 
-    def refusing(self, failed: int) -> ServerError:
-        """What to tell of it after a trial in which `failed` calls were answered with errors."""
+    def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
+        """What to tell of it when it refused `calls` of a trial of `strategy`, the first with the words `first`."""
 
 
 def sides_of(
@@ -146,15 +142,9 @@ class RedisSide:
         """Remove the keys. Raises ServerError."""
         remove_keys(self.server, self.prefix, seconds=CLEANUP_S if seconds is None else seconds)
 
-    def refusing(self, failed: int) -> ServerError:
-        """What to tell of it after a trial in which `failed` calls were answered with errors."""
-        assert self._spent is not None, "it is asked for after the trial"
-        return refusing(self._spent, failed)
-
-    @property
-    def errors(self) -> int:
-        """Answers that were errors, as it counted them."""
-        return 0 if self._spent is None else sum(self._spent.errors.values())
+    def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
+        """What to tell of it after a trial of which it refused `calls`."""
+        return refused_calls(self.server.endpoint.address, calls, code, first, strategy=strategy)
 
     @property
     def befell(self) -> str | None:
@@ -169,9 +159,6 @@ class RedisSide:
 
 class PostgresSide:
     """A Postgres server: a table in a schema of the trial's own, made before it and dropped after it."""
-
-    errors = 0
-    """It does not count them."""
 
     befell = None
     """What would befall it makes the trial worthless."""
@@ -250,13 +237,11 @@ class PostgresSide:
         with self.server.session(seconds=patience) as session:
             self._postgres.drop_schema(session, self.schema, seconds=patience / 2)
 
-    def refusing(self, failed: int) -> ServerError:
-        """What to tell of it after a trial in which `failed` calls were answered with errors."""
-        calls = plural(failed, "call")
-        return ServerError(
-            f"{self.server.endpoint} answered with errors: {calls} of a trial failed",
-            hint="see its log; pybench doctor looks at it",
-        )
+    def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
+        """What to tell of it after a trial of which it refused `calls`."""
+        from pybench.servers.postgres.refusals import refused_calls as refused_statements
+
+        return refused_statements(self.server.endpoint.address, calls, code, first, strategy=strategy)
 
     def _end_sessions(self, session: Session) -> None:
         """Until those of the trial are gone: they add to the counters when they end. A pooler keeps them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybench.servers.cleanup import remove_keys
 from pybench.servers.endpoint import Endpoint
-from pybench.servers.figures import ServerFigures, difference, keys_gone, read_figures, refusing
+from pybench.servers.figures import ServerFigures, difference, keys_gone, read_figures
 from pybench.servers.leftovers import Leftover, clear_leftovers
 from pybench.servers.pool import ServerPool
 from pybench.servers.probe import Facts, probe
@@ -22,6 +22,5 @@ __all__ = [
     "keys_gone",
     "probe",
     "read_figures",
-    "refusing",
     "remove_keys",
 ]

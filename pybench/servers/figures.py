@@ -9,18 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pybench.errors import LocksGone, ServerError
-from pybench.numbers import plural
 from pybench.servers.conversation import fields
 from pybench.servers.endpoint import ANSWER_S
-from pybench.servers.refusals import BY_CODE, Meaning
+from pybench.servers.refusals import Meaning
 from pybench.servers.server import Server
 
 _SECTIONS = ("server", "cpu", "commandstats", "stats", "errorstats", "replication")
 _COMMAND = "cmdstat_"
 _ERROR = "errorstat_"
-
-_EXPECTED_ERRORS = {"NOSCRIPT"}
-"""What a server answers once to a script that it has not seen yet: it is then sent whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +118,6 @@ def keys_gone(spent: ServerFigures) -> Meaning | None:
             "set its maxmemory-policy to noeviction, or give it more memory",
         )
     return None
-
-
-def refusing(spent: ServerFigures, failed: int) -> ServerError:
-    """What to tell of a server that answered `failed` calls of a trial with an error, after what it `spent` in it."""
-    told = {code: count for code, count in spent.errors.items() if code not in _EXPECTED_ERRORS}
-    code = max(told, key=lambda code: told[code], default=None)
-    calls = f"{plural(failed, 'call')} of a trial failed"
-    if code in BY_CODE:
-        return ServerError(f"{spent.address} {BY_CODE[code].what}: {calls} ({code})", hint=BY_CODE[code].hint)
-    return ServerError(
-        f"{spent.address} answered with errors: {calls}" + (f" ({code})" if code else ""),
-        hint="see its log; pybench doctor looks at it",
-    )
 
 
 def _age_s(info: Mapping[str, str]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybench.errors import ServerError
+from pybench.servers import rights
 from pybench.servers.conversation import Refusal
 from pybench.servers.endpoint import Endpoint
 
@@ -34,6 +35,12 @@ BY_CODE = {
     "READONLY": Meaning("is a replica: it takes no locks", "give its primary"),
     "MISCONF": Meaning("cannot save its data, and takes no writes", "see its log: is its disk full?"),
     "MASTERDOWN": Meaning("is a replica that has lost its primary", "give its primary"),
+    "NOREPLICAS": Meaning(
+        "has fewer replicas in step than its min-replicas-to-write asks for, and takes no writes",
+        "start its replicas, or CONFIG SET min-replicas-to-write 0",
+    ),
+    "MOVED": Meaning("is part of a cluster, and sends clients elsewhere", "give a server that stands alone"),
+    "CROSSSLOT": Meaning("is part of a cluster", "give a server that stands alone"),
     "CLUSTERDOWN": Meaning("is part of a cluster, which is down", "give a server that stands alone"),
 }
 """By the first word of the reply. Those that a server gives to any client, in the middle of a run too."""
@@ -52,11 +59,20 @@ def _by_text(endpoint: Endpoint, code: str, text: str) -> Meaning:
     if "AUTH" in text and "without any password" in text:
         return Meaning("has no password, but one was given", "leave it out of the URL")
     if code == "NOPERM":
-        return Meaning(
-            f"does not let this user do what a run needs: {text[:_SHOWN]}", "allow PING, INFO, SCAN and UNLINK"
-        )
+        return Meaning(f"does not let this user do what a run needs: {text[:_SHOWN]}", rights.redis_hint(None))
     if "DB index" in text:
         return Meaning(f"has no database {endpoint.db}", "give a lower number")
     if "max number of clients" in text:
         return Meaning("has no connection left", "raise its maxclients, or end other clients")
     return Meaning(f"answers with an error: {text[:_SHOWN]}", "pybench doctor looks at it")
+
+
+def refused_calls(where: str, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
+    """The error for a server that refused `calls` of a trial of `strategy`; `first` is what it said to the first."""
+    told = f'it refused {calls} of {strategy}: "{first}"'
+    if code == "NOPERM":
+        return ServerError(
+            f"{where} does not let this user do what {strategy} needs: {told}", hint=rights.redis_hint(strategy)
+        )
+    meaning = BY_CODE.get(code, Meaning("answered with errors", "the server's own words say why; its log may say more"))
+    return ServerError(f"{where} {meaning.what}: {told}", hint=meaning.hint)

@@ -9,6 +9,7 @@ import psycopg
 from pybench.errors import ServerError
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.refusals import Meaning
+from pybench.servers.rights import POSTGRES_HINT
 
 _SHOWN = 200
 
@@ -25,6 +26,7 @@ BY_CODE = {
     "57P02": Meaning("ended our session: another one of its processes had crashed", "see its log"),
     "53100": Meaning("has a full disk", "free some space there"),
     "53200": Meaning("is out of memory", "give it more, or lower its max_connections"),
+    "42501": Meaning("does not let this user do what a run needs", POSTGRES_HINT),
     "57014": Meaning(
         "broke a statement off: statement_timeout was over, or somebody said so",
         "set statement_timeout to 0 for this user",
@@ -37,6 +39,20 @@ BY_CODE = {
     "25006": Meaning("takes no writes", "is it a standby? give its primary"),
 }
 """By SQLSTATE."""
+
+_LOCK_TABLE_FULL = Meaning(
+    "has no room for another lock in its shared memory", "raise its max_locks_per_transaction, and restart it"
+)
+"""SQLSTATE 53200, too, and nothing that more memory would help."""
+
+
+def refused_calls(where: str, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
+    """The error for a database that refused `calls` of a trial of `strategy`; `first` is what it said to the first."""
+    meaning = BY_CODE.get(code, Meaning("answered with errors", "the server's own words say why; its log may say more"))
+    if code == "53200" and ("shared memory" in first or "max_locks_per_transaction" in first):
+        meaning = _LOCK_TABLE_FULL
+    return ServerError(f'{where} {meaning.what}: it refused {calls} of {strategy}: "{first}"', hint=meaning.hint)
+
 
 _UNREACHABLE = (
     (re.compile("Connection refused"), Meaning("refuses connections: nothing listens there", "start the server")),
@@ -59,7 +75,8 @@ def refused(endpoint: PostgresEndpoint, code: str | None, text: str) -> ServerEr
     if endpoint.password is not None:
         text = text.replace(endpoint.password.get_secret_value(), "***")
     meaning = BY_CODE.get(code or "") or _of_words(endpoint, code, text.strip()[:_SHOWN])
-    return ServerError(f"{endpoint} {meaning.what}", hint=meaning.hint)
+    words = f": {text.strip()[:_SHOWN]}" if code == "42501" else ""
+    return ServerError(f"{endpoint} {meaning.what}{words}", hint=meaning.hint)
 
 
 def failed(endpoint: PostgresEndpoint, error: psycopg.Error) -> ServerError:
@@ -79,6 +96,4 @@ def _of_words(endpoint: PostgresEndpoint, code: str | None, text: str) -> Meanin
         return Meaning(f"has no database {endpoint.database!r}", "create it: createdb")
     if code == "28000":
         return Meaning(f"does not let this user in: {text}", "see its pg_hba.conf; TLS comes in a later step")
-    if code == "42501":
-        return Meaning(f"does not let this user do what a run needs: {text}", "GRANT CREATE ON DATABASE ... TO ...")
     return Meaning(f"answers with an error: {text}", "pybench doctor looks at it")

@@ -1,0 +1,69 @@
+"""Users with fewer rights: the listed ones are enough for each lock, and a missing one is named before any load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybench import job
+from pybench.exits import Exit
+from pybench.job import Job, Outcome
+from pybench.matrix import matrix_from_options
+from pybench.servers import binaries, supervisor
+from pybench.servers.rights import COMMANDS, redis_rights
+from pybench.servers.supervisor import SupervisedServer
+from pybench.strategies import CATALOGUE, ServerKind
+from tests.redis_client import connect
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+ON_REDIS = [name for name, strategy in CATALOGUE.items() if strategy.server_kinds == (ServerKind.REDIS,)]
+ON_ONE_REDIS = [name for name in ON_REDIS if CATALOGUE[name].servers_of_kind(ServerKind.REDIS, ()) == 1]
+
+
+@pytest.fixture(scope="module")
+def given() -> Iterator[SupervisedServer]:
+    process, _ = supervisor.start(binaries.find("auto"), transport="tcp")
+    yield process
+    process.stop()
+
+
+def run_as_user(given: SupervisedServer, rules: str, folder: Path, strategy: str) -> Outcome:
+    with connect(given.endpoint) as client:
+        client.execute_command("ACL", "SETUSER", "lab", "reset", "on", ">pw", *rules.split())
+    url = f"redis://lab:pw@127.0.0.1:{given.endpoint.port}/0"
+    options = {"concurrency": "2", "trials": "1", "warmup": "0", "duration": "40ms", "hold": "1ms"}
+    matrix = matrix_from_options(strategy=strategy, redis=url, **options)
+    return job.carry_out(Job(matrix, command=[], out=folder))
+
+
+def test_the_rights_of_every_lock_on_redis_are_listed():
+    assert set(COMMANDS) == {name for name, one in CATALOGUE.items() if ServerKind.REDIS in one.server_kinds} | {"none"}
+
+
+@pytest.mark.parametrize("strategy", [name for name in ON_ONE_REDIS if name not in ("none", "replicated")])
+def test_a_user_with_the_listed_rights_measures_the_lock(given: SupervisedServer, tmp_path: Path, strategy: str):
+    outcome = run_as_user(given, redis_rights(strategy), tmp_path / "run", strategy)
+    assert outcome.error is None
+    assert outcome.run.trials["error_reply_count"].sum() == 0
+    assert outcome.run.trials["grants"].sum() > 0
+    with connect(given.endpoint) as client:
+        assert client.dbsize() == 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "without", "phase"),
+    [("mutex", "-eval -evalsha", "release"), ("watchdog", "-pexpire", "renewal"), ("notify", "resetchannels", "")],
+)
+def test_a_right_that_is_missing_is_named_before_any_load(
+    given: SupervisedServer, tmp_path: Path, strategy: str, without: str, phase: str
+):
+    outcome = run_as_user(given, f"{redis_rights(strategy)} {without}", tmp_path / "run", strategy)
+    assert outcome.exit is Exit.SERVER_UNREACHABLE
+    assert outcome.error is not None
+    assert len(outcome.run.trials) == 0
+    assert "NOPERM" in outcome.error.message
+    assert f"{phase} call" in outcome.error.message
+    assert redis_rights(strategy) in (outcome.error.hint or "")
