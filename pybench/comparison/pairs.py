@@ -13,6 +13,7 @@ on real trials of identical locks. A difference that is found has an interval th
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -189,12 +190,13 @@ def _trigamma_inverse(value: float) -> float:
 
 def paired_logs(one: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
     """The logarithms of the ratios of two locks, in the blocks that have both."""
-    return [math.log(one[block] / other[block]) for block in sorted(one.keys() & other.keys())]
+    # Of the logarithms and not of the ratio, which may be too large or too small for a float.
+    return [math.log(one[block]) - math.log(other[block]) for block in sorted(one.keys() & other.keys())]
 
 
 def positive(values: Mapping[int, float], floor: float) -> dict[int, float]:
     """`values` of trials as logarithms take them: what stood still counts as `floor`, what is infinite not at all."""
-    return {block: max(value, floor) for block, value in values.items() if math.isfinite(value)}
+    return {block: max(value, floor, sys.float_info.min) for block, value in values.items() if math.isfinite(value)}
 
 
 def floor_of(values: Iterable[float]) -> float:

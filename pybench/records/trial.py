@@ -92,8 +92,7 @@ def trial_record(
     effects = _effects(totals, strategy.judged_by, final_value)
     # A trial that was stopped gave its clients no time to come to rest.
     left = {"abandoned": 0 if result.stopped else totals["abandoned"], "left_over_keys": left_over_keys}
-    counts = {**totals, **effects, **left}
-    terms = Terms.of(strategy)
+    counts, terms = {**totals, **effects, **left}, Terms.of(strategy)
     status = "interrupted" if result.stopped else "complete" if trouble is None else DISTURBED
     judgement = proven(verdicts.judge(counts, terms, control_caught=True), status)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)

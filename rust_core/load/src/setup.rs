@@ -109,11 +109,6 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
-        let beside = connections_beside(spec.strategy, count, per_server);
-        let connections = (0..spec.servers.len() as u16)
-            .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
-            .chain((0..beside).map(|_| Connection::new(FIRST_SERVER)))
-            .collect();
         threads.push(Thread {
             index: index as usize,
             core: spec.cores.get(index as usize).copied(),
@@ -125,7 +120,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             figures: vec![ClientFigures::default(); clients.len()],
             clients,
             key_sets: key_sets(spec.keys_per_grant, count),
-            connections,
+            connections: connections(spec, count, per_server),
             per_server,
             targets: dialect::targets(spec)?,
             encoders: dialect::encoders(spec, &names, &hashes)?,
@@ -160,6 +155,15 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
         });
     }
     Ok(threads)
+}
+
+/// Those of a thread with so many clients: the shared ones, server by server, then those beside them.
+fn connections(spec: &TrialSpec, clients: u32, per_server: u32) -> Vec<Connection> {
+    let beside = connections_beside(spec.strategy, clients, per_server);
+    (0..spec.servers.len() as u16)
+        .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
+        .chain((0..beside).map(|_| Connection::new(FIRST_SERVER)))
+        .collect()
 }
 
 /// How many connections so many clients have to the first server besides those that they share.

@@ -229,12 +229,14 @@ impl Thread {
             arrivals.end();
         }
         self.starting.clear();
+        // Where a connection broke, or a reply was lost, a place may have lapsed on the server before its client knows.
+        let undisturbed = self.counters.reconnects == 0 && self.counters.lost_calls == 0;
         for index in 0..self.clients.len() as u32 {
             match self.clients[index as usize].doing {
                 Doing::Acquiring => {
                     let client = &mut self.clients[index as usize];
                     client.doing = Doing::Cancelling;
-                    let placed = client.lock.is_placed(now);
+                    let placed = undisturbed && client.lock.is_placed(now);
                     self.judge_each(index, now, |client, _| Judged::CutOff { client, placed });
                     self.tell(index, now, Event::Cancel);
                 }
