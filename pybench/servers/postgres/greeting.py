@@ -65,7 +65,9 @@ class Greeting(Connection):
                 case b"R" if self._asks_for_password(body):
                     return
                 case b"Z":
-                    self._send(_TERMINATE)
+                    # It may have hung up already, over the line's end that it was sent while it was slow to answer.
+                    with contextlib.suppress(ServerError):
+                        self._send(_TERMINATE)
                     return
                 case b"R" | b"S" | b"K" | b"N":
                     continue

@@ -5,6 +5,7 @@ import select
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from pybench.servers.binaries import find as find_redis
 from pybench.servers.postgres import PostgresEndpoint, binaries, config, probe, supervisor
 from pybench.servers.postgres.connecting import connect
 from pybench.servers.postgres.connecting import session as open_session
+from pybench.servers.postgres.greeting import Greeting
 from pybench.servers.postgres.supervisor import SupervisedPostgres
 
 SECRET = "s3cret-w0rd"
@@ -273,6 +275,30 @@ def test_what_is_no_usable_postgres_is_named(listener, text: bytes, told: str):
 
 def test_a_server_that_hangs_up(listener):
     assert "closed the connection without an answer" in refused(of(listener(lambda connection: connection.recv(1))))
+
+
+def test_a_server_that_hangs_up_once_it_has_let_in_has_let_in(tmp_path):
+    """As Postgres does that was slow: it reads the line's end that a web server was waiting for after it has let in."""
+    endpoint = PostgresEndpoint.parse(f"postgresql://ann@/db?host={tmp_path}")
+
+    def let_in_and_hear_no_more(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(4096)
+            connection.shutdown(socket.SHUT_RD)
+            connection.sendall(message(b"R", struct.pack("!I", 0)) + message(b"Z", b"I"))
+            heard.wait(5)
+
+    heard = threading.Event()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(endpoint.unix))
+        listening.listen()
+        thread = threading.Thread(target=let_in_and_hear_no_more, args=[listening])
+        thread.start()
+        with Greeting(endpoint, seconds=2) as greeting:
+            greeting.greet()
+        heard.set()
+        thread.join()
 
 
 def test_a_log_in_that_never_ends(listener):
