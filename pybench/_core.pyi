@@ -17,7 +17,6 @@ __all__ = [
     "build_profile",
     "histogram_buckets",
     "judge_rows",
-    "judge_updates",
     "merge_histograms",
     "version",
 ]
@@ -235,6 +234,8 @@ class TrialResult:
     finding: str | None
     """The first of `findings` in words: an order of events that the judge holds for impossible."""
     errors: list[ErrorReply]
+    writes: dict[str, NDArray[np.uint64]]
+    """One element a key: acknowledged, unknown. In the whole trial; empty where the lock writes nothing."""
 
 @final
 class Progress:
@@ -292,19 +293,12 @@ def histogram_buckets(hdr: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64
 def merge_histograms(parts: list[bytes]) -> bytes:
     """All of `parts` added up, encoded again. Raises ValueError as `histogram_buckets`, or when `parts` is empty."""
 
-def judge_updates(
-    acknowledged: int, unknown: int, final_value: int
-) -> tuple[Literal["kept", "undecided", "lost", "surplus"], int]:
-    """What the final value of counters that began at 0 proves of the writes to them, each of which added 1.
-
-    With `lost` and `surplus` comes how many at least, with `undecided` how many of the writes have unknown ends.
-    """
-
 def judge_rows(
     acknowledged: NDArray[np.uint64], unknown: NDArray[np.uint64], final: NDArray[np.uint64]
 ) -> tuple[int, int, int]:
-    """The same of each row by itself, so that a surplus of one hides no loss of another.
+    """What the final values of counters that began at 0 prove of the writes to them, each of which added 1.
 
+    Each row is judged by itself, so that a surplus of one hides no loss of another.
     Returns how many acknowledged writes are lost at least, how many writes there are too many at least, and how many of
     unknown end there were in rows where nothing is amiss. Raises ValueError when the columns differ in length.
     """

@@ -114,6 +114,6 @@ def _record(cell: Cell, measured: Measured) -> TrialRecord:
         result=measured.result,
         servers=(),
         server_cpu_us=None,
-        final_value=None if database is None else database.final_value,
+        final_values=None if database is None else database.final_values,
         strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
     )

@@ -267,7 +267,7 @@ class Runner:
             server_cpu_us=spent_cpu_us(measured.spent),
             server_calls=spent_calls(measured.spent),
             database_figures=None if database is None else database.record(),
-            final_value=None if database is None else database.final_value,
+            final_values=None if database is None else database.final_values,
             strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
             wall_s=measured.wall_s,
             round_trip_us=self._idle_calls_us(cell),

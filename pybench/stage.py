@@ -21,6 +21,9 @@ from pybench.strategies import CATALOGUE, Judge
 from pybench.trials import session_settings
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pybench._core import PostgresServerSpec, RedisServerSpec
     from pybench.cells import Cell
     from pybench.matrix.backends import Backend
@@ -51,11 +54,8 @@ class DatabaseSpent(Spent):
     samples: Samples
     effects: Effects | None
     """What the work left in the table; None where the lock has none."""
-
-    @property
-    def final_value(self) -> int | None:
-        """The sum of what the work wrote; None where it wrote nothing."""
-        return None if self.effects is None else self.effects.values
+    final_values: NDArray[np.uint64] | None
+    """What the work wrote to each row; None where the lock is not judged by that."""
 
     def record(self) -> dict[str, Any]:
         """What is kept of it, as JSON can hold it: counters, and what sessions waited for, as shares."""
@@ -179,6 +179,10 @@ class PostgresSide:
         return CATALOGUE[self.cell.strategy].uses_rows
 
     @property
+    def _writes(self) -> bool:
+        return self._uses_rows and CATALOGUE[self.cell.strategy].judged_by is not Judge.BELIEF
+
+    @property
     def _table_s(self) -> float:
         """How long statements about the whole table may take."""
         return ANSWER_S + self.cell.keys / ROWS_A_SECOND
@@ -222,11 +226,12 @@ class PostgresSide:
             with self.server.session(seconds=self._table_s) as session:
                 self._end_sessions(session)
                 effects = self._postgres.read_effects(session, self.schema) if self._uses_rows else None
+                values = self._postgres.read_values(session, self.schema, self.cell.keys) if self._writes else None
             after = self._postgres.read_figures(self.server)
         except ServerError as error:
             raise _unread(error, self.server) from None
         spent = self._postgres.difference(self._before, after)
-        return DatabaseSpent(spent.cpu_us, None, spent, self._sampler.samples, effects)
+        return DatabaseSpent(spent.cpu_us, None, spent, self._sampler.samples, effects, values)
 
     def clear(self, *, seconds: float | None = None) -> None:
         """Drop the schema. Raises ServerError."""

@@ -31,6 +31,7 @@ MEDIANS = (
     "jain",
     "clients_served",
     "utilisation",
+    "outlived_share",
     "client_cpu_us_per_grant",
     "server_cpu_us_per_grant",
 )

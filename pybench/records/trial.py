@@ -21,8 +21,9 @@ from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
 from pybench.records.served import served_columns
 from pybench.records.use import use_columns
-from pybench.strategies import Judge
+from pybench.strategies import Judge, Lease
 from pybench.terms import Terms
+from pybench.ttl_advice import outlived_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +73,7 @@ def trial_record(
     strategy: Strategy,
     server_calls: Mapping[str, int] | None = None,
     database_figures: Mapping[str, Any] | None = None,
-    final_value: int | None = None,
+    final_values: NDArray[np.uint64] | None = None,
     left_over_keys: int | None = None,
     wall_s: float | None = None,
     round_trip_us: float | None = None,
@@ -83,13 +84,13 @@ def trial_record(
     `servers` are all of the lock. `server_cpu_us` is what their processes used from before the trial to after it, and
     `wall_s` how long that was: without either, figures are None. `server_calls` are the commands that they counted in
     that time, other clients' too, and `database_figures` what a database among them counted, as JSON holds it.
-    `final_value` is the sum of what the work wrote, read after the trial; None where nobody read it. `left_over_keys`
+    `final_values` is what the work wrote to each row, read after the trial; None where nobody read it. `left_over_keys`
     are those that were still on the servers when all releases had been answered; None where nobody looked.
     `round_trip_us` is that of one idle call, for the efficiency. Of `trouble`, which befell the servers, the record
     keeps the text and the violations that count in spite of it.
     """
     totals, found = counted(result.totals, result.violations, trouble)
-    effects = _effects(totals, strategy.judged_by, final_value)
+    effects = _effects(result, strategy.judged_by, final_values)
     # A trial that was stopped gave its clients no time to come to rest.
     left = {"abandoned": 0 if result.stopped else totals["abandoned"], "left_over_keys": left_over_keys}
     counts, terms = {**totals, **effects, **left}, Terms.of(strategy)
@@ -117,8 +118,8 @@ def trial_record(
         **_fairness(totals, result, strategy),
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
         **_counts(cell, totals),
-        **left,
-        **effects,
+        "outlived_share": None if strategy.lease is Lease.NONE else outlived_share(result.histograms),
+        **(left | effects),
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
     }
@@ -158,16 +159,15 @@ def _database(figures: Mapping[str, Any] | None, totals: Mapping[str, int]) -> s
     return None if figures is None else json.dumps({**figures, "grants": totals["all_grants"]}, sort_keys=True)
 
 
-def _effects(totals: Mapping[str, int], judged_by: Judge, final_value: int | None) -> dict[str, int | None]:
+def _effects(result: TrialResult, judged_by: Judge, final_values: NDArray[np.uint64] | None) -> dict[str, int | None]:
     """What was written, and what became of it: `EFFECT_COLUMNS`."""
     if judged_by is Judge.BELIEF:
         return dict.fromkeys(EFFECT_COLUMNS)
-    written = {name: totals[name] for name in ("acknowledged_writes", "unknown_writes", "stale_writes")}
-    if final_value is None:
+    written = {name: result.totals[name] for name in ("acknowledged_writes", "unknown_writes", "stale_writes")}
+    if final_values is None:
         return {**dict.fromkeys(EFFECT_COLUMNS), **written}
-    proof, count = _core.judge_updates(written["acknowledged_writes"], written["unknown_writes"], final_value)
-    lost, surplus = (count if proof == kind else 0 for kind in ("lost", "surplus"))
-    return {**written, "final_value": final_value, "lost_updates": lost, "surplus_updates": surplus}
+    lost, surplus, _ = _core.judge_rows(result.writes["acknowledged"], result.writes["unknown"], final_values)
+    return {**written, "final_value": int(final_values.sum()), "lost_updates": lost, "surplus_updates": surplus}
 
 
 def _violations(found: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:

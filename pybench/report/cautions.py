@@ -11,11 +11,12 @@ from pybench.lateness import REMEDY, late_cells
 from pybench.matrix.thresholds import Threshold, parse_threshold
 from pybench.notation import BadValue
 from pybench.numbers import format_plain, format_us, plural
-from pybench.report.caution import SHOWN_CELLS, Caution
+from pybench.report.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.circumstances import circumstances
 from pybench.report.strain import strain
 from pybench.report.view import View
 from pybench.thresholds import ThresholdResult, evaluate
+from pybench.ttl_advice import advice_of
 from pybench.verdicts import controls_caught
 
 # An interval wider than this share of its median is called noisy.
@@ -46,6 +47,7 @@ def cautions(view: View) -> list[Caution]:
     found += strain(view)
     found += circumstances(view)
     found += _refused(view)
+    found += _outlived(view)
     found += _disturbed(view)
     found += _repetition(view)
     return found
@@ -106,6 +108,12 @@ def _refused(view: View) -> Sequence[Caution]:
     more = len(found) - SHOWN_REFUSALS
     others = f"; and {plural(more, 'further kind')} of error replies" if more > 0 else ""
     return [Caution("Error replies", f"{told}{others}.", grave=True)]
+
+
+def _outlived(view: View) -> Sequence[Caution]:
+    """Holds that went past their lease: no lease protects what they did then."""
+    told = [said for cell in view.cells if (said := advice_of(view.run, cell.id)) is not None]
+    return [Caution("Holds outlived their leases", listed(told))] if told else []
 
 
 def _disturbed(view: View) -> Sequence[Caution]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from support.trials import FakeResult, cell, record, totals, violation
@@ -32,9 +33,11 @@ def trial(judged_by: Judge, *, final_value: int | None, of="mutex", found=(), **
     """The row of a trial whose strategy is judged by this."""
     strategy = CATALOGUE[of]
     fields = {name: getattr(strategy, name) for name in strategy.__dataclass_fields__}
-    result = FakeResult(totals=totals(**counts), violations=list(found))
+    rows = {name: np.array([counts.get(f"{name}_writes", 0)], dtype=np.uint64) for name in ("acknowledged", "unknown")}
+    result = FakeResult(totals=totals(**counts), violations=list(found), writes=rows)
+    values = None if final_value is None else np.array([final_value], dtype=np.uint64)
     return record(
-        cell(of), result=result, final_value=final_value, strategy=type(strategy)(**{**fields, "judged_by": judged_by})
+        cell(of), result=result, final_values=values, strategy=type(strategy)(**{**fields, "judged_by": judged_by})
     )
 
 
@@ -98,6 +101,15 @@ def test_overlaps_that_a_guard_let_nothing_through_of_are_shown_and_no_violation
 def test_belief_judges_no_effects():
     judgement = judged(Judge.BELIEF, Exclusion.ALWAYS, lost_updates=5)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.SAFE, False)
+
+
+def test_a_surplus_of_one_row_hides_no_loss_of_another():
+    strategy = CATALOGUE["pg-optimistic"]
+    rows = {"acknowledged": np.array([5, 5], dtype=np.uint64), "unknown": np.array([0, 0], dtype=np.uint64)}
+    result = FakeResult(totals=totals(acknowledged_writes=10), writes=rows)
+    row = record(cell(), result=result, final_values=np.array([3, 7], dtype=np.uint64), strategy=strategy).row
+    assert (row["final_value"], row["lost_updates"], row["surplus_updates"]) == (10, 2, 2)
+    assert row["verdict"] == "UNSAFE"
 
 
 @pytest.mark.parametrize(

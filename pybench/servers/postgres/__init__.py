@@ -23,6 +23,7 @@ from pybench.servers.postgres.schema import (
     locks_left,
     prepare_schema,
     read_effects,
+    read_values,
     schema_name,
     table_name,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "probe",
     "read_effects",
     "read_figures",
+    "read_values",
     "room",
     "schema_name",
     "start",

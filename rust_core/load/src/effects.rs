@@ -16,14 +16,51 @@ use crate::starts::ERROR_PAUSE;
 use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
+/// The writes to each key in the whole trial: a surplus of one row must hide no loss of another. Empty where a lock
+/// writes nothing.
+#[derive(Debug, Default)]
+pub struct Writes {
+    pub acknowledged: Vec<u64>,
+    /// Were sent, and their answers did not come or were errors.
+    pub unknown: Vec<u64>,
+}
+
+impl Writes {
+    pub(crate) fn to(keys: usize) -> Self {
+        Self {
+            acknowledged: vec![0; keys],
+            unknown: vec![0; keys],
+        }
+    }
+
+    /// Adds those of another thread.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (ours, theirs) in [
+            (&mut self.acknowledged, &other.acknowledged),
+            (&mut self.unknown, &other.unknown),
+        ] {
+            ours.resize(theirs.len(), 0);
+            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
+        }
+    }
+}
+
 impl Thread {
     /// A release that writes was answered. Counted in the whole trial, for so is what it wrote.
-    pub(crate) fn wrote(&mut self, outcome: Outcome) {
+    pub(crate) fn wrote(&mut self, index: u32, outcome: Outcome) {
+        // None of these locks takes several.
+        let row = self.clients[index as usize].key.0 as usize;
         match outcome {
-            Outcome::Released => self.counters.acknowledged_writes += 1,
+            Outcome::Released => {
+                self.counters.acknowledged_writes += 1;
+                self.writes.acknowledged[row] += 1;
+            }
             // Without a guard it is the session that had ended, and nothing was sent.
             Outcome::Expired => self.counters.stale_writes += u64::from(!self.shared.strategy.is_optimistic()),
-            Outcome::Failed(_) | Outcome::Unknown => self.counters.unknown_writes += 1,
+            Outcome::Failed(_) | Outcome::Unknown => {
+                self.counters.unknown_writes += 1;
+                self.writes.unknown[row] += 1;
+            }
             // Nothing was written, or nothing is written yet.
             Outcome::Conflict | Outcome::Held { .. } | Outcome::Refused(_) => {}
         }
@@ -32,8 +69,10 @@ impl Thread {
     /// The trial is over: what was sent, and is not answered, may have been written.
     pub(crate) fn count_unanswered_writes(&mut self) {
         if self.shared.strategy.writes() {
-            let releasing = |client: &&crate::client::Client| client.doing == Doing::Releasing;
-            self.counters.unknown_writes += self.clients.iter().filter(releasing).count() as u64;
+            for client in self.clients.iter().filter(|client| client.doing == Doing::Releasing) {
+                self.counters.unknown_writes += 1;
+                self.writes.unknown[client.key.0 as usize] += 1;
+            }
         }
     }
 

@@ -44,6 +44,7 @@ mod window;
 mod workload;
 
 pub use control::{Progress, Stage};
+pub use effects::Writes;
 pub use error::{LoadError, TrialError};
 pub use error_replies::{ErrorPhase, ErrorReply};
 pub use plant::Planted;

@@ -11,6 +11,7 @@ use crate::client::{Client, ClientFigures};
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::dialect;
+use crate::effects::Writes;
 use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::Poller;
@@ -152,6 +153,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             timeline: Timeline::new(spec.duration),
             error_replies: ErrorReplies::default(),
             window: Window::new(count),
+            writes: Writes::to(if spec.strategy.writes() { spec.keys as usize } else { 0 }),
         });
     }
     Ok(threads)

@@ -142,7 +142,7 @@ impl Thread {
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now);
         if self.shared.strategy.writes() {
-            self.wrote(outcome);
+            self.wrote(index, outcome);
             if self.shared.strategy.is_optimistic() {
                 return self.tried(index, now, outcome);
             }

@@ -18,6 +18,7 @@ use crate::clock;
 use crate::connection::{Caller, Connection};
 use crate::control::{Control, Stage};
 use crate::dialect::{Encoder, Target};
+use crate::effects::Writes;
 use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
@@ -103,6 +104,7 @@ pub(crate) struct Thread {
     pub(crate) timeline: Timeline,
     pub(crate) error_replies: ErrorReplies,
     pub(crate) window: Window,
+    pub(crate) writes: Writes,
 }
 
 /// What one thread measured.
@@ -112,6 +114,7 @@ pub(crate) struct Share {
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
     pub(crate) error_replies: ErrorReplies,
+    pub(crate) writes: Writes,
     pub(crate) figures: Vec<ClientFigures>,
     pub(crate) longest: Longest,
     pub(crate) window_length: Nanos,
@@ -145,6 +148,7 @@ impl Thread {
             histograms: self.histograms,
             timeline: self.timeline,
             error_replies: self.error_replies,
+            writes: self.writes,
             figures: self.figures,
             longest: self.window.longest,
             window_length: self.window.length,

@@ -9,6 +9,7 @@ use locks::Nanos;
 use wire::KeyNames;
 
 use crate::control::{Control, Progress, Stage};
+use crate::effects::Writes;
 use crate::error_replies::{ErrorReplies, ErrorReply};
 use crate::judge::{Bench, Judge, Judged, merge, ring};
 use crate::plant::{self, Planted};
@@ -40,6 +41,7 @@ pub struct Measured {
     pub histograms: Histograms,
     pub timeline: Columns,
     pub errors: Vec<ErrorReply>,
+    pub writes: Writes,
     pub clients: ClientColumns,
     pub report: Report,
     pub jain: Option<f64>,
@@ -217,6 +219,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
     let mut histograms = Histograms::new();
     let mut timeline = Timeline::new(Nanos::ZERO);
     let mut errors = ErrorReplies::default();
+    let mut writes = Writes::default();
     let mut clients = ClientColumns::default();
     let mut window = Nanos::ZERO;
     let mut longest = Longest::default();
@@ -227,6 +230,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         errors.add(&share.error_replies);
         window = window.max(share.window_length);
         longest = longest.of_both(share.longest);
+        writes.add(&share.writes);
         for figures in &share.figures {
             clients.grants.push(figures.grants);
             clients.attempts.push(figures.attempts);
@@ -254,6 +258,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
             .iter()
             .fold(longest.queued, |most, &wait| most.max(Nanos(wait))),
         longest_stall: longest.stall,
+        writes,
         jain: check::jain(&clients.grants),
         counters,
         histograms,

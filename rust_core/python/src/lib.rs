@@ -20,7 +20,7 @@ mod _core {
     #[pymodule_export]
     use super::trial::{ConnectError, Trial};
     #[pymodule_export]
-    use super::updates::{judge_rows, judge_updates};
+    use super::updates::judge_rows;
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

@@ -28,6 +28,7 @@ pub(crate) struct TrialResult {
     violations: Py<PyList>,
     finding: Option<String>,
     errors: Py<PyList>,
+    writes: Py<PyDict>,
 }
 
 #[pyclass(frozen, get_all, module = "pybench._core")]
@@ -65,6 +66,13 @@ impl TrialResult {
             violations: violations(py, &measured)?.unbind(),
             finding: measured.report.first_finding.clone(),
             errors: errors(py, &measured)?.unbind(),
+            writes: columns(
+                py,
+                [
+                    ("acknowledged", measured.writes.acknowledged),
+                    ("unknown", measured.writes.unknown),
+                ],
+            )?,
             timeline: columns(
                 py,
                 [

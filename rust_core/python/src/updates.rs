@@ -1,23 +1,11 @@
-//! The judge of guarded counters, for whoever reads their final value.
+//! The judge of guarded counters, for whoever reads their final values.
 
-use check::{LostUpdates, RowsVerdict, UpdateVerdict};
+use check::{LostUpdates, RowsVerdict};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What the final value proves, and of how many writes.
-#[pyfunction]
-pub(crate) fn judge_updates(acknowledged: u64, unknown: u64, final_value: u64) -> (&'static str, u64) {
-    let writes = LostUpdates { acknowledged, unknown };
-    match writes.judge(final_value) {
-        UpdateVerdict::Kept => ("kept", 0),
-        UpdateVerdict::Undecided { unknown } => ("undecided", unknown),
-        UpdateVerdict::Lost { at_least } => ("lost", at_least),
-        UpdateVerdict::Surplus { at_least } => ("surplus", at_least),
-    }
-}
-
-/// The same for each row by itself: writes that are lost at least, writes too many at least, and those of unknown end in
+/// What the final values prove, each row judged by itself: writes that are lost at least, writes too many at least, and those of unknown end in
 /// rows where nothing is amiss.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python by value")]

@@ -19,6 +19,7 @@ from pybench.servers.postgres import (
     ownership,
     prepare_schema,
     read_effects,
+    read_values,
     schema_name,
 )
 from pybench.servers.postgres.schema import left_schemas
@@ -48,6 +49,15 @@ def test_the_effects_of_the_work_are_read_back(session: psycopg.Connection, name
         session.execute(f"UPDATE {name}.locks SET value = value + 1, version = version + 1, fence = fence + 2")
     session.execute(f"UPDATE {name}.locks SET owner = gen_random_uuid() WHERE id < 4")
     assert read_effects(session, name) == Effects(keys=10, values=30, versions=30, fences=60, owned=4)
+
+
+def test_the_value_of_each_row_is_read_back_and_a_row_that_is_gone_has_none(session: psycopg.Connection, name: str):
+    assert read_values(session, name, 10).tolist() == [0] * 10
+    session.execute(f"UPDATE {name}.locks SET value = id * 100")
+    session.execute(f"DELETE FROM {name}.locks WHERE id = 3")
+    session.execute(f"INSERT INTO {name}.locks (id, value) VALUES (10, 7)")
+    session.execute(f"UPDATE {name}.locks SET value = -5 WHERE id = 4")
+    assert read_values(session, name, 10).tolist() == [0, 100, 200, 0, 0, 500, 600, 700, 800, 900]
 
 
 def test_an_update_touches_no_index(session: psycopg.Connection):

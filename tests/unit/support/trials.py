@@ -111,6 +111,7 @@ class FakeResult:
     violations: list[Any] = field(default_factory=list)
     finding: str | None = None
     errors: list[Any] = field(default_factory=list)
+    writes: dict[str, Any] = field(default_factory=dict)
 
 
 def violation(**fields: object) -> dict[str, Any]:

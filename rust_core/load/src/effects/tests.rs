@@ -4,6 +4,7 @@ use locks::{ErrorKind, Event, Reply, Strategy};
 
 use crate::by_hand::{A, MS, Rig, rig};
 use crate::client::Doing;
+use crate::effects::Writes;
 use crate::stats::{Ended, Phase};
 
 const CONFLICT: Reply = Reply::Error(ErrorKind::Serialization);
@@ -145,4 +146,21 @@ fn a_work_that_the_end_of_a_period_met_in_conflict_is_dropped() {
         (next.thread.counters.attempts, next.thread.counters.conflicted_grants),
         (1, 0)
     );
+}
+
+#[test]
+fn writes_are_counted_by_their_key_and_a_lock_that_writes_nothing_has_no_rows() {
+    let written = work()
+        .begins(A)
+        .at_ms(1)
+        .answered(Reply::Int(7))
+        .at_ms(2)
+        .answered(WRITTEN);
+    assert_eq!(written.thread.writes.acknowledged, [1]);
+    assert_eq!(written.thread.writes.unknown, [0]);
+    assert!(rig(Strategy::Mutex, 1).thread.writes.acknowledged.is_empty());
+    let mut sum = Writes::default();
+    sum.add(&written.thread.writes);
+    sum.add(&written.thread.writes);
+    assert_eq!((sum.acknowledged, sum.unknown), (vec![2], vec![0]));
 }

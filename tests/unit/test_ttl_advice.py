@@ -1,0 +1,90 @@
+"""Which share of the holds outlived their lease, and which ttl would leave few of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pybench import ttl_advice
+from pybench.durations import MS
+from pybench.records.histograms import Buckets
+from pybench.ttl_advice import advise, needed_ttl_ns, outlived_share, sentence
+
+
+def buckets(*pairs: tuple[int, int]) -> Buckets:
+    """Of milliseconds and how many holds took as long."""
+    return Buckets(np.array([ms * MS for ms, _ in pairs], dtype=np.uint64), np.array([n for _, n in pairs], np.uint64))
+
+
+def hold(outcome: str, count: int):
+    return SimpleNamespace(phase="hold", outcome=outcome, count=count)
+
+
+def test_the_share_is_of_the_holds_that_ended_and_of_no_other_phase():
+    rows = [hold("granted", 979), hold("lost", 21), SimpleNamespace(phase="release", outcome="lost", count=500)]
+    assert outlived_share(rows) == 0.021
+    assert outlived_share([hold("granted", 5)]) == 0.0
+    assert outlived_share([]) is None
+
+
+def test_a_ttl_covers_the_hold_the_call_and_the_margin():
+    # (2,360 + 5 + 2) / 0.99 = 2,390.9, to two digits upwards.
+    assert needed_ttl_ns(2_360 * MS, 5 * MS) == 2_400 * MS
+    ttl_ns = needed_ttl_ns(100 * MS, 0)
+    assert ttl_ns - 0.01 * ttl_ns - 2 * MS >= 100 * MS
+    assert ttl_ns == 110 * MS
+
+
+def test_both_ttls_are_named_where_ten_holds_were_longer():
+    kept, lost = buckets((50, 19_580)), buckets((2_360, 300), (3_000, 100), (4_000, 20))
+    advice = advise(kept, lost, call_ns=5 * MS)
+    assert (advice.holds, advice.outlived) == (20_000, 420)
+    assert sentence(advice, 2_000) == (
+        "2.1 % of 20,000 holds outlived their lease under the ttl of 2 s; a ttl of 2.4 s would leave 1 % and "
+        "a ttl of 3.1 s would leave 0.1 %"
+    )
+
+
+def test_a_ttl_is_not_named_for_a_share_that_few_holds_show():
+    some = advise(buckets((50, 1_960)), buckets((3_000, 40)), call_ns=0)
+    assert some.ttl_ns[0] is not None
+    assert some.ttl_ns[1] is None
+    few = advise(buckets((50, 90)), buckets((3_000, 10)), call_ns=0)
+    assert sentence(few, 2_000).endswith("these are too few holds to say which ttl would leave 1 %")
+
+
+def test_a_share_that_is_below_already_gets_no_ttl_that_leaves_more():
+    advice = advise(buckets((50, 99_500)), buckets((3_000, 500)), call_ns=0)
+    said = sentence(advice, 2_000)
+    assert "0.5 %" in said
+    assert "leave 1 %" not in said
+    assert "leave 0.1 %" in said
+
+
+def run(*, renewals: int, lease_ms: int | None = 2_000):
+    trials = {"cell": "c", "status": "complete", "renewals": renewals, "release_p99_us": 100.0}
+    holds = {"granted": buckets((50, 1_960)), "lost": buckets((3_000, 40))}
+    return SimpleNamespace(
+        trials=pd.DataFrame([trials]),
+        manifest={"cells": [{"id": "c", "lease_ms": lease_ms}]},
+        histogram=lambda _cell, _phase, outcome: holds[outcome],
+    )
+
+
+def test_locks_that_renew_and_locks_without_a_lease_get_no_advice():
+    said = ttl_advice.advice_of(run(renewals=0), "c")
+    assert said is not None
+    assert said.startswith(
+        "c: 2 % of 2,000 holds outlived their lease under the ttl of 2 s; a ttl of 3.1 s would leave 1"
+    )
+    assert ttl_advice.advice_of(run(renewals=3), "c") is None
+    assert ttl_advice.advice_of(run(renewals=0, lease_ms=None), "c") is None
+
+
+@pytest.mark.parametrize("column", ["release_p50_us", "release_p99_us"])
+def test_the_call_is_as_long_as_a_release(column):
+    assert ttl_advice.call_ns(pd.DataFrame({column: [100.0, 300.0]})) == 200_000
+    assert ttl_advice.call_ns(pd.DataFrame({"cell": ["c"]})) == 0
