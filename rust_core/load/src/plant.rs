@@ -182,8 +182,8 @@ fn finds_a_lost_update(spec: &TrialSpec) -> Result<bool, TrialError> {
     let mut acknowledged = 0;
     let script = |threads: Vec<Thread>| {
         let mut scene = Scene::of(threads);
-        scene.threads[0].wrote(Outcome::Released);
-        scene.threads[0].wrote(Outcome::Released);
+        scene.threads[0].wrote(0, Outcome::Released);
+        scene.threads[0].wrote(0, Outcome::Released);
         let writes = LostUpdates {
             acknowledged: scene.threads[0].counters.acknowledged_writes,
             unknown: scene.threads[0].counters.unknown_writes,
