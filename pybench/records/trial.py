@@ -81,13 +81,11 @@ def trial_record(
 ) -> TrialRecord:
     """The record of one trial.
 
-    `servers` are all of the lock. `server_cpu_us` is what their processes used from before the trial to after it, and
-    `wall_s` how long that was: without either, figures are None. `server_calls` are the commands that they counted in
-    that time, other clients' too, and `database_figures` what a database among them counted, as JSON holds it.
-    `final_values` is what the work wrote to each row, read after the trial; None where nobody read it. `left_over_keys`
-    are those that were still on the servers when all releases had been answered; None where nobody looked.
-    `round_trip_us` is that of one idle call, for the efficiency. Of `trouble`, which befell the servers, the record
-    keeps the text and the violations that count in spite of it.
+    `server_cpu_us` is what the processes of all `servers` used in `wall_s`, from before the trial to after it;
+    `server_calls` and `database_figures` are what they counted meanwhile, other clients' too. `final_values` is what the
+    work wrote to each row, `left_over_keys` how many keys were left when all releases had been answered; None where
+    nobody looked. `round_trip_us` is that of one idle call, for the efficiency. Of `trouble`, which befell the servers,
+    the record keeps the text and the violations that count in spite of it.
     """
     totals, found = counted(result.totals, result.violations, trouble)
     effects = _effects(result, strategy.judged_by, final_values)
