@@ -82,8 +82,8 @@ def trial_record(
     """The record of one trial.
 
     `server_cpu_us` is what the processes of all `servers` used in `wall_s`, from before the trial to after it;
-    `server_calls` and `database_figures` are what they counted meanwhile, other clients' too. `final_values` is what the
-    work wrote to each row, `left_over_keys` how many keys were left when all releases had been answered; None where
+    `server_calls` and `database_figures` are what they counted meanwhile, other clients' too; `final_values` is what
+    the work wrote to each row, `left_over_keys` how many keys were left when all releases had been answered; None where
     nobody looked. `round_trip_us` is that of one idle call, for the efficiency. Of `trouble`, which befell the servers,
     the record keeps the text and the violations that count in spite of it.
     """
