@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pybench.comparison import (
@@ -25,7 +25,9 @@ from pybench.comparison import (
     compare_locks,
 )
 from pybench.comparison.pairs import ENOUGH_BLOCKS
+from pybench.lateness import late_cells
 from pybench.numbers import format_ratio, format_us, format_whole, plural, significant
+from pybench.overload import overload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +53,9 @@ class Answer:
 
 def answer(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
     """What a run found. `summary` as in `summary.csv`; without `trials` no lock is ahead of another."""
-    return say(compare_locks(summary, trials))
+    compared = compare_locks(summary, trials)
+    found = say(compared)
+    return replace(found, further=(*found.further, *_overloaded(compared, summary, trials)))
 
 
 def say(compared: Comparison) -> Answer:
@@ -243,6 +247,23 @@ def _promises(compared: Comparison) -> Iterator[str]:
     more = [lock for lock, much in promises.items() if much > most]
     if more:
         yield f"but {_listed(more)} {'promises' if len(more) == 1 else 'promise'} more than {_listed(chosen)}"
+
+
+def _overloaded(compared: Comparison, summary: pd.DataFrame, trials: pd.DataFrame | None) -> Iterator[str]:
+    """Where a chosen lock does not keep up with the arrivals of an open loop, and how far it falls short at worst."""
+    late = late_cells(trials) if trials is not None and "arrivals" in trials else {}
+    rows = {row["cell"]: row for row in summary.to_dict("records") if row["cell"] not in late}
+    for lock in compared.choice.locks[:MOST_NAMED]:
+        found = []
+        for load in compared.loads:
+            one = load.of(lock)
+            said = overload(rows[one.cell]) if one.cell in rows and one.place is not Place.OUT else None
+            if said is not None:
+                found.append(((one.throughput or 0.0) / (load.offered_per_s or 1.0), load, said))
+        if found:
+            _, load, said = min(found, key=lambda shortfall: shortfall[0])
+            more = f" (and at {plural(len(found) - 1, 'further load')})" if len(found) > 1 else ""
+            yield f"but {lock} does not keep up with the arrivals{_at(load)}{more}: {said.replace(': ', ', so ')}"
 
 
 def _lead(load: LoadComparison) -> str:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pybench.durations import parse_rate
-from pybench.notation import BadValue
+from pybench.comparison.entrants import KEEPS_UP, offered_rate
 from pybench.numbers import format_whole, missing
-
-KEEPS_UP = 0.98
-"""A lock that grants a smaller share of the arrivals does not keep up."""
 
 
 def overload(row: Mapping[Any, Any]) -> str | None:
@@ -18,7 +14,7 @@ def overload(row: Mapping[Any, Any]) -> str | None:
 
     Such as `400/s offered, 350/s granted: waits grow without bound`.
     """
-    offered, granted = _rate(row.get("rate")), row.get("grants_per_s")
+    offered, granted = offered_rate(row), row.get("grants_per_s")
     if offered is None or granted is None or missing(granted) or granted >= KEEPS_UP * offered:
         return None
     drops = row.get("drops")
@@ -26,12 +22,3 @@ def overload(row: Mapping[Any, Any]) -> str | None:
     dropped = not missing(drops) and bool(drops)
     grow = f"waits grow until arrivals are dropped, {drops:,.0f} were" if dropped else "waits grow without bound"
     return f"{format_whole(offered)}/s offered, {format_whole(granted)}/s granted: {grow}"
-
-
-def _rate(text: object) -> float | None:
-    if not isinstance(text, str) or "/" not in text:
-        return None
-    try:
-        return parse_rate(text)
-    except BadValue:
-        return None

@@ -14,7 +14,7 @@ from pybench.lateness import late_cells
 from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, missing, plural
 from pybench.overload import overload
 from pybench.report.caution import SHOWN_CELLS, Caution, listed
-from pybench.report.view import CellView, View
+from pybench.report.view import BASE_LINE, CellView, View
 from pybench.standing_on import entry_of
 
 SERVED_AT_LEAST = 0.5
@@ -72,6 +72,9 @@ def _unlucky(clients: int, grants: int) -> float:
 def _few_served(view: View) -> Iterator[Caution]:
     told = []
     for cell in _measured(view):
+        if cell.series.strategy == BASE_LINE:
+            # It waits for nobody: without a hold its clients are hardly ever inside, however evenly they are served.
+            continue
         served, clients = cell.number("clients_served"), int(cell.row["concurrency"])
         grants = (cell.number("grants") or 0) / (cell.number("trials") or 1)
         if served is None or served >= SERVED_AT_LEAST * clients or grants < GRANTS_A_CLIENT * clients:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
 from pybench.cli.clock import Clock
 from pybench.watch import Slot
+from tests.unit.support.trials import cell as cell_of
 
-BEFORE_S = 0.37 + 2 * 0.32
-"""A control and two baselines, with what surrounds them."""
+BEFORE_S = 0.37 + 2 * 0.32 + 2 * 0.37
+"""A control, two baselines and both parts of the probe of one lock, with what surrounds them."""
 
 
 class Time:
@@ -30,8 +31,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def slot(cell: str, *, seconds: float = 2.0, number: int = 1) -> Slot:
-    of = SimpleNamespace(id=cell, strategy="mutex", args=(), backend="redis", appendfsync="off", poll="block")
-    return Slot(number=number, cell=of, block=1, planned_s=seconds)  # type: ignore[arg-type]
+    return Slot(number=number, cell=replace(cell_of("mutex"), id=cell), block=1, planned_s=seconds)
 
 
 def test_before_anything_was_seen_it_is_what_the_plan_says(now: Time):

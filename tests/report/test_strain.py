@@ -50,6 +50,13 @@ def test_few_clients_served_are_said_by_littles_law():
     assert said(run_of(HOT, clients_served=60.0, grants=20_000), "Few clients served") == []
 
 
+def test_clients_without_a_lock_wait_for_nobody_however_few_are_inside_at_a_time():
+    run = run_of(Point("none", 64, 1), HOT, clients_served=2.6, grants=20_000)
+    (text,) = said(run, "Few clients served")
+    assert "none" not in text
+    assert HOT.id in text
+
+
 def test_overload_is_said_for_each_cell():
     run = run_of(HOT, rate="400/s", grants_per_s=350.0, arrivals=800, drops=0)
     assert said(run, "Overload") == [f"400/s offered, 350/s granted: waits grow without bound ({HOT.id})."]

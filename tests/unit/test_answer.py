@@ -175,6 +175,21 @@ def test_in_an_open_loop_a_lock_that_does_not_keep_up_is_behind_however_soon_it_
     )
 
 
+def test_that_the_lock_to_take_does_not_keep_up_either_is_said_where_it_falls_shortest():
+    rows = [
+        open_cell(name, 90.0, grants=grants, rate=rate)
+        for rate, grants_of in (("1000/s", (1_000, 1_000)), ("2000/s", (1_900, 1_300)), ("4000/s", (2_000, 1_400)))
+        for name, grants in zip(("mutex", "naive"), grants_of, strict=True)
+    ]
+    found = answered(*run_of(*rows))
+    assert found.headline.startswith("Take mutex: ")
+    assert found.further[-1] == (
+        "but mutex does not keep up with the arrivals with rate 4000/s (and at 1 further load): "
+        "4,000/s offered, 2,000/s granted, so waits grow without bound"
+    )
+    assert "does not keep up" not in answered(*run_of(*rows[:2])).text
+
+
 def test_in_an_open_loop_too_few_grants_for_a_p99_decide_nothing():
     assert answer(open_cell("a", None), open_cell("b", 2_100.0)) == (
         "No clear winner among a and b: nothing that was compared decides between them."

@@ -90,7 +90,13 @@ def clauses(view: View) -> tuple[str, list[str]]:
     if not view.measured:
         return "No trial was completed, so there is no answer yet.", []
     found = answer(view.run.summary, view.run.trials)
-    return f"{found.headline}.", [f"{clause[0].upper()}{clause[1:]}." for clause in found.further]
+    locks = view.comparison.locks
+    return f"{found.headline}.", [f"{_begun(clause, locks)}." for clause in found.further]
+
+
+def _begun(clause: str, locks: Sequence[str]) -> str:
+    """`clause` as a sentence begins: with a capital, but for the name of a lock, which is written as it is given."""
+    return clause if clause.startswith(tuple(locks)) else f"{clause[0].upper()}{clause[1:]}"
 
 
 def _tiles(view: View) -> list[Tile]:
