@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pybench import stats
-from pybench.records import histograms
-from pybench.records.histograms import Buckets
+from pybench import histograms, stats
+from pybench.histograms import Buckets
 
 ACQUIRE = {"acquire_p50": 0.5, "acquire_p99": 0.99, "acquire_p999": 0.999}
 """The quantiles of the response, the lowest first, by the beginning of their columns' names."""

@@ -7,6 +7,7 @@ is the name of a variable, no secret, and stays. Knows no server and no file; im
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, unquote, unquote_plus
@@ -14,7 +15,8 @@ from urllib.parse import quote, unquote, unquote_plus
 MASK: Final = "***"
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEME_LETTERS = frozenset(string.ascii_letters + string.digits + "+.-")
+_KEYWORD = re.compile(r"[A-Za-z_]+\s*\Z")
 # A path of the file system has one slash where a URL has two: so a URL looks that was taken for a file's name.
 _URL_AS_FILE = re.compile(r"(?:rediss?|unix|postgres(?:ql)?):/", re.IGNORECASE)
 _NAMED_PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
@@ -38,8 +40,9 @@ _COMMON = frozenset(
 def masked_url(url: str) -> str:
     """One address as it may be shown, however malformed. A well-formed one keeps everything but its password."""
     scheme, rest = _split(url)
-    if scheme is None and "=" in rest:
-        return f"{rest.partition('=')[0]}={MASK}"  # A connection string: host=... password=...
+    keyword, equals, _ = rest.partition("=")
+    if scheme is None and equals and _KEYWORD.match(keyword):
+        return f"{keyword}={MASK}"  # A connection string: host=... password=...
     front = f"{scheme}://" if scheme is not None else ""
     user, at, place = rest.rpartition("@")
     if not at:
@@ -55,14 +58,15 @@ def masked_url(url: str) -> str:
 
 def masked_word(word: str) -> str:
     """A value or an argument that may be or end with an address, such as `--redis=URL`: masked up to its end."""
-    found = _URL.search(word) or _URL_AS_FILE.search(word)
+    start, is_url = _start_of_url(word), True
+    if start is None and (as_file := _URL_AS_FILE.search(word)):
+        start, is_url = as_file.start(), False
     named = _NAMED_PASSWORD.search(word)
-    if named and (not found or named.start() < found.start()):
+    if named and (start is None or named.start() < start):
         return f"{word[: named.end()]}{MASK}"
-    if found:
-        url = word[found.start() :]
-        doubled = url if "://" in found[0] else url.replace(":/", "://", 1)
-        return word[: found.start()] + masked_url(doubled)
+    if start is not None:
+        url = word[start:]
+        return word[:start] + masked_url(url if is_url else url.replace(":/", "://", 1))
     return masked_url(word) if "@" in word else word
 
 
@@ -89,8 +93,7 @@ def secrets_of(word: str) -> frozenset[str]:
 
     Without those that are too short or too common to be looked for in other text.
     """
-    found = _URL.search(word)
-    _, rest = _split(word[found.start() :] if found else word)
+    _, rest = _split(word[_start_of_url(word) or 0 :])
     user, at, place = rest.rpartition("@")
     behind = (user if at else place).partition(":")[2]
     raw = {behind} if at or not re.match(r"\d*(?:[/?]|\Z)", behind) else set()
@@ -157,7 +160,25 @@ def _masked_options(query: str) -> Iterator[str]:
 def _pieces(text: str) -> Iterator[tuple[bool, str]]:
     """`text` in pieces, each with whether it is an address: one ends at white space."""
     for piece in re.split(r"(\s+)", text):
-        yield bool(_URL.search(piece) or _URL_AS_FILE.search(piece)), piece
+        yield _start_of_url(piece) is not None or bool(_URL_AS_FILE.search(piece)), piece
+
+
+def _start_of_url(text: str) -> int | None:
+    """Where the scheme of the first URL in `text` begins; None without one.
+
+    From its slashes backwards: a pattern that begins with the scheme reads a long word once from each of its letters.
+    """
+    slashes = text.find("://")
+    while slashes >= 0:
+        start = slashes
+        while start and text[start - 1] in _SCHEME_LETTERS:
+            start -= 1
+        while start < slashes and text[start] not in string.ascii_letters:
+            start += 1
+        if start < slashes:
+            return start
+        slashes = text.find("://", slashes + 3)
+    return None
 
 
 def _decoded(name: str) -> str:

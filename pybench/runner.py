@@ -22,10 +22,10 @@ from pybench.baseline import Baseline
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.disturbed import Trouble, first_of
 from pybench.errors import ServerError
+from pybench.histograms import merged
 from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
 from pybench.proving import run_plants, run_probes
 from pybench.records import control_entry, trial_record
-from pybench.records.histograms import merged
 from pybench.stage import (
     DatabaseSpent,
     Side,

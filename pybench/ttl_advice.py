@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pybench._core import HistogramRow
+    from pybench.histograms import Buckets
     from pybench.records import Run
-    from pybench.records.histograms import Buckets
 
 MARGIN_SHARE = 0.01
 MARGIN_NS = 2 * MS

@@ -14,7 +14,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from pybench.records import histograms, schema, tables
+from pybench import histograms
+from pybench.records import schema, tables
 from pybench.records.manifest import read_manifest
 from pybench.summary import summarise
 

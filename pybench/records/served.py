@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pybench.records import histograms
+from pybench import histograms
 from pybench.values import ClosedLoop
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pybench import _core, censored, error_replies, sentences, stats, verdicts
+from pybench import _core, censored, error_replies, histograms, sentences, stats, verdicts
 from pybench.censored import Waits
 from pybench.disturbed import DISTURBED, counted, proven
-from pybench.records import histograms
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
 from pybench.records.served import served_columns
 from pybench.records.use import use_columns

@@ -14,7 +14,7 @@ from support.trials import FakeResult, histogram, record
 
 from pybench import stats
 from pybench.censored import ACQUIRE, Quantile, of_cell, quantile
-from pybench.records.histograms import Buckets
+from pybench.histograms import Buckets
 from pybench.summary import summarise
 
 MS = 1_000_000

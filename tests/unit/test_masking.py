@@ -4,7 +4,7 @@ import itertools
 from urllib.parse import quote
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from pybench.errors import InputError
@@ -105,6 +105,8 @@ def has_secret(text: str) -> bool:
 @example(password=f"{BEGINS}&db={ENDS}", form="redis://h?password={}", is_quoted=False)
 @example(password=f"{BEGINS}@{ENDS}", form="redis://h?password={}", is_quoted=False)
 def test_no_text_made_of_an_address_shows_its_password(password: str, form: str, is_quoted: bool):
+    # Where no host follows, what stands behind an @ is the host: nobody can tell it from the end of a password.
+    assume(is_quoted or "@" not in password or not form.endswith("u:{}"))
     url = form.format(quote(password, safe="") if is_quoted else password)
     said = [masked_url(url), masked_word(f"--redis={url}"), shown(url)]
     for parse in (Endpoint.parse, PostgresEndpoint.parse, parse_url):

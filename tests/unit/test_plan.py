@@ -337,7 +337,7 @@ def test_what_speaks_of_no_cell_is_noted():
 @pytest.mark.parametrize(
     ("name", "cells", "at_most_s"),
     [
-        ("quickstart", 24, 65),
+        ("quickstart", 24, 60),
         ("smoke", 6, 12),
         ("open-loop", 6, 60),
         ("lease", 4, 60),
@@ -347,7 +347,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("read-mostly", 9, 60),
         ("transfer", 8, 75),
         ("redis-vs-postgres", 20, 120),
-        ("postgres-locks", 27, 165),
+        ("postgres-locks", 27, 150),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):

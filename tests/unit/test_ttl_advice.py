@@ -10,7 +10,7 @@ import pytest
 
 from pybench import ttl_advice
 from pybench.durations import MS
-from pybench.records.histograms import Buckets
+from pybench.histograms import Buckets
 from pybench.ttl_advice import advise, needed_ttl_ns, outlived_share, sentence
 
 

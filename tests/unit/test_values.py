@@ -178,7 +178,7 @@ def test_a_lease_is_whole_milliseconds_up_to_2_to_the_53(value, told):
     [
         (5000, "5000 is not a rate; say 5000/s"),
         ("5000", '"5000" is not a rate; say 5000/s'),
-        ("5/m", '"5/m" is not a rate; rates are a second: 5/s'),
+        ("5/m", '"5/m" is not a rate; rates are a second: 0.08333/s'),
         ("0/s", '"0/s" is not a usable rate; at least 0.001/s'),
         ("nan/s", '"nan/s" is not a usable rate; say for example 5000/s'),
         ("1e9/s", '"1e9/s" is not a usable rate; at most 10000000/s'),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pybench.conditions import Conditions, say_conditions
+from pybench.histograms import Buckets, merged
 from pybench.numbers import format_count, format_ns, format_us
-from pybench.records.histograms import Buckets, merged
 from pybench.report.axes import Axis, log_axis
 from pybench.report.curves import MARGIN, series_text, symbol
 from pybench.report.grid import Charts, cell_table, charts_section, datum
