@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pybench import _core
 from pybench.servers import Server
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pybench._core import TrialSpec
@@ -76,6 +77,15 @@ def running(spec: TrialSpec) -> Iterator[Any]:
         yield trial
     finally:
         thread.join()
+
+
+def run_for_grants(spec: TrialSpec, grants: int) -> _core.TrialResult:
+    """What a trial measured that lasted until its window had more than so many: on a busy machine it takes longer."""
+    with running(spec | {"duration_ns": 60_000 * MS}) as trial:
+        wait_until(lambda: trial.progress().grants > grants or trial.progress().phase == "done", "locks are granted")
+        trial.stop()
+    result: _core.TrialResult = trial.result
+    return result
 
 
 def fixed(milliseconds: float) -> dict[str, Any]:

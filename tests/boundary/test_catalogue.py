@@ -17,8 +17,7 @@ from pybench.needs import largest, parts_of, servers_in
 from pybench.servers import ServerPool
 from pybench.stage import sides_of
 from pybench.strategies import CATALOGUE, Choice, Parameter, Scalar
-from tests.core_trials import MS, fixed, running
-from tests.waiting import wait_until
+from tests.core_trials import fixed, run_for_grants
 
 TRIALS = itertools.count(1)
 
@@ -69,10 +68,7 @@ def test_a_grant_that_nobody_contends_sends_what_the_catalogue_lists(make_spec, 
     # Each end of a stage may cut a request off, so there is but one. It lasts as long as ten grants take.
     asked = {"strategy": name, "args": args, "concurrency": 1, "hold": fixed(1), "warmup_ns": 0}
     with servers_for(pool, name) as servers:
-        with running(make_spec(**asked, servers=servers, duration_ns=60_000 * MS)) as trial:
-            wait_until(lambda: trial.progress().grants > 10, "locks are granted")
-            trial.stop()
-        totals = trial.result.totals
+        totals = run_for_grants(make_spec(**asked, servers=servers), 10).totals
     # The last request may be cut off, and a queue is made once.
     each = CATALOGUE[name].commands_per_grant
     commands = each * totals["all_grants"]

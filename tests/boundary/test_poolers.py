@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pybench import _core
 from tests.boundary import databases
 from tests.boundary.databases import Database
-from tests.core_trials import MS, fixed, trial_spec_of
+from tests.core_trials import fixed, run_for_grants, trial_spec_of
 from tests.poolers import pooler
+
+if TYPE_CHECKING:
+    from pybench._core import TrialSpec
 
 KEYS = 2
 
@@ -35,9 +38,13 @@ def pooled() -> Iterator[tuple[Database, dict[str, Any]]]:
         yield database, database.core_spec(unix=endpoint.unix, port=endpoint.port, prepare="unnamed")
 
 
+def spec_of(server: dict[str, Any], name: str, args: dict[str, str]) -> TrialSpec:
+    return trial_spec_of([server], strategy=name, args=args, keys=KEYS, hold=fixed(1))
+
+
 def totals_of(server: dict[str, Any], name: str, args: dict[str, str]) -> dict[str, int]:
-    asked = {"strategy": name, "args": args, "keys": KEYS, "hold": fixed(1), "duration_ns": 200 * MS}
-    return _core.Trial(trial_spec_of([server], **asked)).run().totals
+    """Of as many grants as show something, however long they take."""
+    return run_for_grants(spec_of(server, name, args), 40).totals
 
 
 def test_a_lock_of_a_session_that_is_lent_excludes_nobody_is_not_held_and_stays(pooled):
@@ -72,5 +79,5 @@ def test_what_a_pooler_takes_from_no_session_is_refused_in_its_words(pooled):
         ({"prepare": "named"}, 'prepared statement "0" already exists (42P05)'),
     ):
         with pytest.raises(_core.ConnectError) as refused:
-            totals_of({**server, **fields}, "pg-row", {})
+            _core.Trial(spec_of({**server, **fields}, "pg-row", {})).run()
         assert words in str(refused.value)

@@ -15,7 +15,7 @@ import pytest
 from pybench import _core
 from tests.boundary import databases
 from tests.boundary.databases import TABLE, Database, Watched, number_of, sessions_of
-from tests.core_trials import MS, fixed, trial_spec_of
+from tests.core_trials import MS, fixed, run_for_grants, trial_spec_of
 from tests.waiting import wait_until
 
 MakeSpec = Callable[..., dict[str, Any]]
@@ -54,7 +54,7 @@ def make_spec(postgres: Database, request: pytest.FixtureRequest) -> MakeSpec:
 @pytest.mark.parametrize(("name", "args"), LOCKS)
 def test_every_lock_is_granted_whatever_leads_to_the_server(make_spec, postgres, name, args, reached_by):
     server = postgres.core_spec(tcp=reached_by == "tcp", prepare="unnamed" if reached_by == "unnamed" else "named")
-    result = _core.Trial(make_spec(server=server, strategy=name, args=args)).run()
+    result = run_for_grants(make_spec(server=server, strategy=name, args=args), 20)
     assert result.totals["grants"] > 20
     assert result.totals["errors"] == 0
     assert result.totals["unknown"] == 0
@@ -68,13 +68,13 @@ def test_a_lock_of_the_database_behind_one_of_redis(server, postgres):
     postgres.make_table(4)
     servers = [{**server.core_spec(), "compare_and_delete": "script"}, postgres.core_spec()]
     spec = trial_spec_of(servers, strategy="layered", keys=4, key_prefix="layered:")
-    result = _core.Trial(spec).run()
+    result = run_for_grants(spec, 20)
     assert result.totals["grants"] > 20
     assert result.totals["errors"] == 0
 
 
 def test_clients_of_different_threads_exclude_each_other(make_spec):
-    result = _core.Trial(make_spec(keys=1, strategy="pg-advisory", threads=2, hold=fixed(0.1))).run()
+    result = run_for_grants(make_spec(keys=1, strategy="pg-advisory", threads=2, hold=fixed(0.1)), 20)
     assert result.totals["grants"] > 20
     assert result.totals["double_grants"] == 0
 
@@ -86,7 +86,7 @@ def test_a_name_becomes_the_number_that_others_use_for_it(make_spec, postgres):
         session.execute(f"SELECT pg_advisory_lock({number})")
         assert _core.Trial(spec).run().totals["grants"] == 0
         session.execute(f"SELECT pg_advisory_unlock({number})")
-    assert _core.Trial(spec).run().totals["grants"] > 0
+    assert run_for_grants(spec, 0).totals["grants"] > 0
 
 
 def test_what_a_session_is_told_to_set_is_set(make_spec, postgres):
@@ -160,7 +160,7 @@ def test_a_hundred_sessions_come_to_stand_also_with_passwords():
         for tcp in (False, True):
             server = postgres.core_spec(tcp=tcp)
             spec = trial_spec_of([server], strategy="pg-advisory", args={"wait": "try"}, keys=200, concurrency=100)
-            assert _core.Trial(spec).run().totals["all_grants"] > 100
+            assert run_for_grants(spec, 100).totals["grants"] > 100
 
 
 def test_a_lock_is_given_no_server_of_the_other_kind(server, make_spec):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from tests.servers.queue_scripts import ALIVE_MS, LEASE_MS, LUA, PLACED, TAKEN, TURNED_AWAY, WAITS, pass_ms
+from tests.servers.queue_scripts import ALIVE_MS, LEASE_MS, LUA, PLACED, TAKEN, TURNED_AWAY, WAITS
 
 
 def test_a_free_lock_is_taken_at_once_and_leaves_no_queue_behind(queue):
@@ -35,27 +35,27 @@ def test_a_lock_handed_over_is_overtaken_by_nobody_and_begins_its_lease_when_the
     queue.leave("a", lasts_ms=ALIVE_MS)
     assert queue.take("c") == PLACED
     assert queue.take("d", alive_ms=0) == TURNED_AWAY
-    pass_ms(100)
-    assert queue.client.pttl("lock{1}") <= ALIVE_MS - 100
+    queue.pass_ms(100_000)
+    assert queue.client.pttl("lock{1}") <= ALIVE_MS - 100_000
     assert queue.take("b") == TAKEN
-    assert queue.client.pttl("lock{1}") > LEASE_MS - 1_000
+    assert queue.client.pttl("lock{1}") > LEASE_MS - 1_000_000
     assert queue.leave("b") == 1
     assert queue.holder() == "c"
 
 
 def test_a_lock_handed_over_lasts_as_long_as_was_said_and_its_ring_as_long_as_its_waiter_counts_as_alive(queue):
     queue.take("a")
-    queue.take("b", alive_ms=400)
-    queue.leave("a", lasts_ms=700)
-    assert 400 < queue.client.pttl("lock{1}") <= 700
-    assert 0 < queue.ttl("bell", "b") <= 400
+    queue.take("b", alive_ms=400_000)
+    queue.leave("a", lasts_ms=700_000)
+    assert 400_000 < queue.client.pttl("lock{1}") <= 700_000
+    assert 0 < queue.ttl("bell", "b") <= 400_000
 
 
 def test_a_waiter_that_missed_its_ring_and_its_lock_takes_a_new_place_with_a_bell_that_rings(queue):
     queue.take("a")
     queue.take("b")
-    queue.leave("a", lasts_ms=30)
-    pass_ms(40)
+    queue.leave("a", lasts_ms=30_000)
+    queue.pass_ms(40_000)
     queue.take("c")
     assert queue.holder() == "c"
     assert queue.take("b") == PLACED
@@ -66,9 +66,9 @@ def test_a_waiter_that_missed_its_ring_and_its_lock_takes_a_new_place_with_a_bel
 
 def test_a_waiter_that_died_is_skipped(queue):
     queue.take("a")
-    queue.take("dead", alive_ms=30)
+    queue.take("dead", alive_ms=30_000)
     queue.take("b")
-    pass_ms(40)
+    queue.pass_ms(40_000)
     assert queue.leave("a") == 1
     assert queue.holder() == "b"
     assert not queue.ring("dead")
@@ -77,9 +77,9 @@ def test_a_waiter_that_died_is_skipped(queue):
 
 def test_a_waiter_that_came_back_from_the_dead_stands_at_the_end(queue):
     queue.take("a")
-    queue.take("late", alive_ms=30)
+    queue.take("late", alive_ms=30_000)
     queue.take("b")
-    pass_ms(40)
+    queue.pass_ms(40_000)
     queue.leave("a")
     assert queue.take("late") == PLACED
     queue.take("c")
@@ -88,10 +88,10 @@ def test_a_waiter_that_came_back_from_the_dead_stands_at_the_end(queue):
 
 
 def test_a_lock_that_expired_goes_to_the_first_whoever_beats(queue):
-    queue.take("dead", lease_ms=30)
+    queue.take("dead", lease_ms=30_000)
     queue.take("a")
     queue.take("b")
-    pass_ms(40)
+    queue.pass_ms(40_000)
     assert queue.take("b") == WAITS
     assert queue.holder() == "a"
     assert queue.ring("a")
@@ -99,54 +99,54 @@ def test_a_lock_that_expired_goes_to_the_first_whoever_beats(queue):
     assert queue.take("a") == TAKEN
 
 
-@pytest.mark.parametrize(("lease_ms", "alive_ms"), [(700, 60_000), (LEASE_MS, 700)])
+@pytest.mark.parametrize(("lease_ms", "alive_ms"), [(700_000, 60_000_000), (LEASE_MS, 700_000)])
 def test_an_expired_lock_is_handed_over_for_no_longer_than_its_lease_or_the_life_of_its_waiter(
     queue, lease_ms, alive_ms
 ):
-    queue.take("dead", lease_ms=30)
+    queue.take("dead", lease_ms=30_000)
     queue.take("a", alive_ms=alive_ms)
     queue.take("b")
-    pass_ms(40)
+    queue.pass_ms(40_000)
     assert queue.take("b", lease_ms=lease_ms) == WAITS
     assert queue.holder() == "a"
-    assert 0 < queue.client.pttl("lock{1}") <= 700
+    assert 0 < queue.client.pttl("lock{1}") <= 700_000
     assert 0 < queue.ttl("bell", "a") <= alive_ms
 
 
 def test_a_beat_passes_over_waiters_that_died(queue):
-    queue.take("dead", lease_ms=30)
-    queue.take("dead too", alive_ms=30)
+    queue.take("dead", lease_ms=30_000)
+    queue.take("dead too", alive_ms=30_000)
     queue.take("a")
-    pass_ms(40)
+    queue.pass_ms(40_000)
     assert queue.take("a") == TAKEN
     assert queue.client.keys() == [b"lock{1}"]
 
 
 def test_a_beat_lengthens_the_life_of_its_waiter_and_shortens_nobody_elses(queue):
     queue.take("a")
-    queue.take("b", alive_ms=60)
+    queue.take("b", alive_ms=60_000)
     queue.take("b", alive_ms=ALIVE_MS)
-    queue.take("c", alive_ms=30)
-    pass_ms(80)
+    queue.take("c", alive_ms=30_000)
+    queue.pass_ms(80_000)
     queue.leave("a")
     assert queue.holder() == "b"
 
 
 def test_a_newcomer_that_does_not_wait_hands_an_expired_lock_to_the_first(queue):
-    queue.take("dead", lease_ms=30)
+    queue.take("dead", lease_ms=30_000)
     queue.take("a")
-    pass_ms(40)
+    queue.pass_ms(40_000)
     assert queue.take("hasty", alive_ms=0) == TURNED_AWAY
     assert queue.holder() == "a"
     assert queue.waiters() == []
 
 
 def test_a_beat_takes_an_expired_lock_for_whoever_is_first_itself(queue):
-    queue.take("dead", lease_ms=30)
+    queue.take("dead", lease_ms=30_000)
     queue.take("a")
-    pass_ms(40)
+    queue.pass_ms(40_000)
     assert queue.take("a") == TAKEN
-    assert queue.client.pttl("lock{1}") > LEASE_MS - 1_000
+    assert queue.client.pttl("lock{1}") > LEASE_MS - 1_000_000
 
 
 def test_who_leaves_the_queue_wakes_its_own_blocked_pop_and_takes_nothing_from_others(queue):
@@ -184,10 +184,10 @@ def test_a_blocked_pop_is_answered_by_the_hand_over(queue):
 
 
 def test_when_all_have_died_nothing_is_left(queue):
-    queue.take("dead", lease_ms=30)
-    queue.take("a", alive_ms=40)
-    queue.take("b", alive_ms=30)
-    pass_ms(80)
+    queue.take("dead", lease_ms=30_000)
+    queue.take("a", alive_ms=40_000)
+    queue.take("b", alive_ms=30_000)
+    queue.pass_ms(80_000)
     assert queue.client.keys() == []
 
 
@@ -233,7 +233,7 @@ def notify(client: redis.Redis) -> Notify:
 def test_a_loser_is_told_how_long_the_lease_still_lasts(notify):
     assert notify.acquire("a") == TAKEN
     left = notify.acquire("b")
-    assert LEASE_MS - 1_000 < left <= LEASE_MS
+    assert LEASE_MS - 1_000_000 < left <= LEASE_MS
     assert notify.client.get("lock") == b"a"
 
 
