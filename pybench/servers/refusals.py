@@ -70,7 +70,7 @@ def _by_text(endpoint: Endpoint, code: str, text: str) -> Meaning:
 def refused_calls(where: str, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
     """The error for a server that refused `calls` of a trial of `strategy`; `first` is what it said to the first."""
     told = f'it refused {calls} of {strategy}: "{first}"'
-    if code == "NOPERM":
+    if code == "NOPERM" or "ACL failure in script" in first:
         return ServerError(
             f"{where} does not let this user do what {strategy} needs: {told}", hint=rights.redis_hint(strategy)
         )

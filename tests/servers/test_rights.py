@@ -34,7 +34,7 @@ def run_as_user(given: SupervisedServer, rules: str, folder: Path, strategy: str
     with connect(given.endpoint) as client:
         client.execute_command("ACL", "SETUSER", "lab", "reset", "on", ">pw", *rules.split())
     url = f"redis://lab:pw@127.0.0.1:{given.endpoint.port}/0"
-    options = {"concurrency": "2", "trials": "1", "warmup": "0", "duration": "40ms", "hold": "1ms"}
+    options = {"concurrency": "2", "trials": "1", "warmup": "0", "duration": "300ms", "hold": "1ms"}
     matrix = matrix_from_options(strategy=strategy, redis=url, **options)
     return job.carry_out(Job(matrix, command=[], out=folder))
 
@@ -47,7 +47,8 @@ def test_the_rights_of_every_lock_on_redis_are_listed():
 def test_a_user_with_the_listed_rights_measures_the_lock(given: SupervisedServer, tmp_path: Path, strategy: str):
     outcome = run_as_user(given, redis_rights(strategy), tmp_path / "run", strategy)
     assert outcome.error is None
-    assert outcome.run.trials["error_reply_count"].sum() == 0
+    if strategy != "fair":  # All of its clients but the first are told that their group is there already.
+        assert outcome.run.trials["error_reply_count"].sum() == 0
     assert outcome.run.trials["grants"].sum() > 0
     with connect(given.endpoint) as client:
         assert client.dbsize() == 0
@@ -64,6 +65,6 @@ def test_a_right_that_is_missing_is_named_before_any_load(
     assert outcome.exit is Exit.SERVER_UNREACHABLE
     assert outcome.error is not None
     assert len(outcome.run.trials) == 0
-    assert "NOPERM" in outcome.error.message
+    assert f"does not let this user do what {strategy} needs" in outcome.error.message
     assert f"{phase} call" in outcome.error.message
     assert redis_rights(strategy) in (outcome.error.hint or "")

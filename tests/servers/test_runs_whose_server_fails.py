@@ -56,9 +56,9 @@ def failed(outcome: Outcome) -> str:
     assert "DIR" not in outcome.error.hint
     assert PASSWORD not in str(outcome.error)
     kept = load(outcome.run.path).trials
-    assert (kept["status"] == "complete").sum() == 1
+    assert (kept["status"] == "complete").any()
     assert set(kept["status"]) <= {"complete", "disturbed"}
-    assert len(kept) < 3
+    assert (kept["status"] == "complete").sum() < 3
     assert not kept["promise_broken"].any(), "no lock is blamed for its server"
     assert outcome.run.manifest["status"] == "interrupted"
     return outcome.error.message
@@ -112,15 +112,15 @@ def test_a_run_goes_on_when_its_server_has_memory_again_and_leaves_no_key(given:
     opened = open_run(tmp_path / "run")
     after = job.carry_out(Job(matrix_of(opened, {"redis": [url_of(given)]}), command=[], resume=opened)).run.trials
     assert len(after) == 3
-    assert set(before["started_at"]) < set(after["started_at"])
+    assert set(before[before["status"] == "complete"]["started_at"]) < set(after["started_at"])
 
 
 def test_the_keys_of_a_trial_are_removed_also_when_the_run_fails_with_it(given: SupervisedServer, tmp_path: Path):
     def forbid() -> None:
         prefix = json.loads((tmp_path / "run" / "manifest.json").read_text())["key_prefix"]
         with connect(given.endpoint) as client:
-            # The control and two baselines come before the two trials. Its lease would last an hour.
-            client.set(f"{prefix}5:stray", "held", px=3_600_000)
+            # First use, control, two baselines and probe come before the two trials. Its lease would last an hour.
+            client.set(f"{prefix}7:stray", "held", px=3_600_000)
             client.execute_command("ACL", "SETUSER", "default", "-info")
 
     assert "NOPERM" in failed(carried_out(tmp_path / "run", Meddler(forbid), url_of(given)))
