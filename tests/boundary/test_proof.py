@@ -72,8 +72,15 @@ def trial_under_faults(make_spec, server, seed: int, **lock: object) -> _core.Tr
         duration_ns=600 * MS,
     )
     done = threading.Event()
-    faults = threading.Thread(target=interfere, args=(server, chance, done))
     trial = _core.Trial(spec)
+
+    def once_all_stand() -> None:
+        # A connection that is cut before the trial begins is no fault in the trial: it is refused.
+        while trial.progress().phase == "connecting" and not done.wait(0.001):
+            pass
+        interfere(server, chance, done)
+
+    faults = threading.Thread(target=once_all_stand)
     faults.start()
     try:
         return trial.run()

@@ -13,7 +13,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from pybench import _core
-from tests.core_trials import MS, fixed, running
+from tests.core_trials import MS, fixed, run_for_grants, running
 from tests.redis_client import connect
 from tests.waiting import wait_until
 
@@ -23,20 +23,19 @@ def run(spec):
 
 
 def test_a_mutex_is_granted_again_and_again_and_never_twice(make_spec):
-    result = run(make_spec(hold=fixed(1)))
+    result = run_for_grants(make_spec(hold=fixed(1)), 20)
     totals = result.totals
-    assert 20 < totals["grants"] <= 100, "one key, held for 1 ms at a time"
+    assert 20 < totals["grants"] <= totals["window_ns"] / MS + 1, "one key, held for 1 ms at a time"
     assert totals["contended_grants"] > 0
     assert totals["double_grants"] == totals["lease_overruns"] == 0
     assert not result.violations
-    assert not result.stopped
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_of_two_queues_that_acknowledge_places_one_keeps_their_order(make_spec, threads):
-    hot = {"concurrency": 16, "hold": fixed(1), "duration_ns": 300 * MS, "threads": threads}
+    hot = {"concurrency": 16, "hold": fixed(1), "threads": threads}
     # Under the same names: neither takes what the other left there for its own.
-    stream, queue = (run(make_spec(strategy=name, **hot)) for name in ("fair", "fair-queue"))
+    stream, queue = (run_for_grants(make_spec(strategy=name, **hot), 100) for name in ("fair", "fair-queue"))
     assert stream.totals["fifo_inversions"] > 0
     assert queue.totals["fifo_inversions"] == 0
     assert queue.totals["grants"] > 20
@@ -46,7 +45,7 @@ def test_of_two_queues_that_acknowledge_places_one_keeps_their_order(make_spec, 
 
 def test_no_lock_at_all_is_caught(make_spec):
     # Without a warm-up, so that the holds of all violations are measured.
-    result = run(make_spec(strategy="none", hold=fixed(1), warmup_ns=0))
+    result = run_for_grants(make_spec(strategy="none", hold=fixed(1), warmup_ns=0), 200)
     assert result.totals["double_grants"] > 100
     assert len(result.violations) == 100, "the first hundred are told in full"
     first = result.violations[0]
@@ -114,7 +113,12 @@ def test_a_refusal_is_no_grant_and_an_attempt_no_acquisition(make_spec):
     assert totals["refused"] > totals["grants"]
     assert totals["attempts"] - totals["refused_attempts"] == pytest.approx(totals["grants"], abs=8)
     outcomes = {row.outcome: row.count for row in result.histograms if row.phase == "response"}
-    assert outcomes == {"granted": totals["grants"], "refused": totals["refused"]}
+    # A wait counts as an outcome where it was due: of each client one may have been due before the window opened.
+    for outcome, counted in (("granted", totals["grants"]), ("refused", totals["refused"])):
+        assert 0 <= counted - outcomes.pop(outcome, 0) <= 8
+    # Those that the window left unfinished, at most one of each client.
+    assert outcomes.pop("waiting", 0) <= 8
+    assert not outcomes
 
 
 def test_waiting_too_long_is_a_timeout(make_spec):
@@ -160,7 +164,7 @@ def test_the_same_seed_gives_the_same_keys_and_tokens(make_spec, server):
     def commands(seed):
         spec = make_spec(seed=seed, concurrency=1, keys=50, hold=fixed(1), warmup_ns=0)
         with connect(server.endpoint) as client, client.monitor() as monitor:
-            run(spec)
+            run_for_grants(spec, 25)
             sent = []
             while len(sent) < 20:
                 words = monitor.next_command()["command"].split()
@@ -182,7 +186,7 @@ def test_how_late_a_retry_was_is_lag_too(make_spec):
 
 def test_where_the_server_is_the_limit_a_retry_goes_out_with_the_next_answers(make_spec):
     shared = {"kind": "shared", "count": 4}
-    totals = run(make_spec(concurrency=64, keys=500, connections=shared, duration_ns=300 * MS)).totals
+    totals = run(make_spec(concurrency=64, keys=500, connections=shared, duration_ns=1_000 * MS)).totals
     assert totals["refused_attempts"] > 100
     own_writes = totals["writes"] - totals["reads"]
     assert own_writes < 0.6 * totals["refused_attempts"], "each would have a write of its own otherwise"

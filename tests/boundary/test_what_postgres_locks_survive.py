@@ -10,7 +10,7 @@ import pytest
 from pybench import _core
 from pybench.servers.postgres import locks_left
 from tests.boundary.databases import SCHEMA, TABLE, Database, Watched, number_of
-from tests.core_trials import MS, fixed, trial_spec_of
+from tests.core_trials import MS, fixed, run_for_grants, trial_spec_of
 from tests.waiting import wait_until
 
 BY_SESSION: list[tuple[str, dict[str, str]]] = [
@@ -147,4 +147,4 @@ def test_rows_that_are_locked_crosswise_are_a_conflict_and_tried_again(postgres:
 def test_two_clients_of_one_session_both_have_the_lock(postgres: Database):
     shared = {"strategy": "pg-advisory", "args": {"session": "shared", "wait": "try"}}
     spec = trial_spec_of([postgres.core_spec()], **shared, connections={"kind": "shared", "count": 1}, hold=fixed(1))
-    assert _core.Trial(spec).run().totals["double_grants"] > 20
+    assert run_for_grants(spec, 60).totals["double_grants"] > 20

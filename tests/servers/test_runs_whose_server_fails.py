@@ -39,7 +39,7 @@ def given() -> Iterator[SupervisedServer]:
 
 
 def carried_out(folder: Path, watch: Meddler, url: str | None) -> Outcome:
-    options = {"strategy": "mutex", "concurrency": "4", "trials": "3", "warmup": "0", "duration": "150ms"}
+    options = {"strategy": "mutex", "concurrency": "4", "trials": "3", "warmup": "0", "duration": "400ms"}
     matrix = matrix_from_options(**options, redis=url)
     return job.carry_out(Job(matrix, command=[], out=folder), watch=watch)
 
