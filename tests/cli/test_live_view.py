@@ -17,11 +17,11 @@ from rich.console import Console
 from pybench.cli.live import LiveView, PlainLines, line_of
 from pybench.verdicts import Verdict
 from pybench.watch import Finished, Slot
+from tests.unit.support.trials import cell as cell_of
 
 
 def slot(number: int, seconds: float = 2.5, cell: str = "mutex concurrency=64") -> Slot:
-    of = SimpleNamespace(id=cell, strategy="mutex", args=(), backend="redis", appendfsync="off", poll="block")
-    return Slot(number=number, cell=of, block=1, planned_s=seconds)  # type: ignore[arg-type]
+    return Slot(number=number, cell=replace(cell_of("mutex"), id=cell), block=1, planned_s=seconds)
 
 
 def finished(verdict: Verdict = Verdict.SAFE, violations: int = 0) -> Finished:
@@ -104,7 +104,7 @@ def test_a_terminal_of_a_known_kind_is_watched_live_and_forced_colours_move_noth
     # Its output is the terminal's, or goes through `cat`; both streams are of one kind.
     line = 'python=$0; "$python" "$@" 2>&1' + ("" if terminal else " | cat")
     told = pexpect.run(
-        shlex.join(["bash", "-c", line, sys.executable, "-c", WHO_WATCHES, *settings]), env=environment()
+        shlex.join(["bash", "-c", line, sys.executable, "-c", WHO_WATCHES, *settings]), env=environment(), timeout=None
     )
     coloured, struck, plain = "'\\x1b[9;31mstruck\\x1b[0m\\n'", "'\\x1b[9mstruck\\x1b[0m\\n'", "'struck\\n'"
     assert told.decode().splitlines() == (
@@ -141,7 +141,7 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
-        "quickstart: 2 trials, about 6 s, into results/quickstart",
+        "quickstart: 2 trials, about 7 s, into results/quickstart",
         "[1/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
         "[2/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
     ]
