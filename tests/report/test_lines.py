@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pybench.report.sections import throughput
+from dataclasses import replace
+
+import pandas as pd
+
+from pybench.report.sections import distribution, throughput
 from pybench.report.view import make_view
 from tests.report.support import Point, make_run
 
@@ -32,3 +36,12 @@ def test_clients_without_a_lock_are_drawn_beside_a_single_lock_as_what_they_are(
     points = [Point(lock, 16, 1, retry=retry) for lock in ("none", "mutex") for retry in RETRIES[:2]]
     view = make_view(make_run(points))
     assert [line.label for line in view.lines] == ["none (retry none)", "none (retry fixed)", "no retry", "fixed"]
+
+
+def test_the_distribution_says_how_many_waits_no_curve_shows():
+    run = make_run([Point("mutex", 64, 1)], trials=2)
+    assert "not over at the end of a window" not in str(distribution.render(make_view(run)).html)
+    waits = run.latency.assign(outcome="waiting", count=31)
+    with_waits = replace(run, latency=pd.concat([run.latency, waits], ignore_index=True))
+    told = str(distribution.render(make_view(with_waits)).html)
+    assert "Grants only: 62 waits were not over at the end of a window" in told

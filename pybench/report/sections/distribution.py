@@ -39,13 +39,24 @@ def render(view: View) -> Section | None:
         id="distribution",
         title="Distribution of the response time",
         nav="Distribution",
-        lede="How long the slowest share of grants took. Each step to the right leaves a tenth of the grants before; "
-        f"a curve ends where fewer than {SAMPLES_BEYOND} grants are left.",
+        lede="How long the slowest share of grants took. Each gridline keeps only the slowest tenth of the one before; "
+        f"a curve ends where fewer than {SAMPLES_BEYOND} grants are left.{_left_out(view)}",
         figures=figures,
         note=ZERO_NOTE if any(ys[0] == 0 for _, ys in curves.values()) else "",
         tables=[_table(view, buckets)],
     )
     return charts_section(view, charts)
+
+
+def _left_out(view: View) -> str:
+    """How many waits no curve shows, as a sentence to append; empty where every wait of a window ended in it."""
+    latency = view.run.latency
+    waiting = latency[(latency["phase"] == "response") & (latency["outcome"] == "waiting")]
+    count = int(waiting["count"].sum())
+    if not count:
+        return ""
+    was = "wait was" if count == 1 else "waits were"
+    return f" Grants only: {count:,} {was} not over at the end of a window, and count in the quantiles of the ranking."
 
 
 def _responses(view: View) -> dict[str, Buckets]:
