@@ -97,7 +97,9 @@ def test_a_redis_that_is_wiped_costs_layered_no_update(database, tmp_path: Path)
                 time.sleep(0.01)
 
     watch = Meddler(wipe, number=1)
-    outcome = carried_out(tmp_path / "run", watch, database.endpoint, "layered", concurrency="8", hold="10ms")
+    outcome = carried_out(
+        tmp_path / "run", watch, database.endpoint, "layered", concurrency="8", hold="10ms", duration="4s"
+    )
     row = trial_of(outcome)
     assert outcome.exit is Exit.OK
     assert row["verdict"] == "SAFE"
@@ -113,7 +115,8 @@ OPTIMISTIC = ["pg-optimistic", "pg-serializable"]
 
 @pytest.mark.parametrize("lock", OPTIMISTIC)
 def test_a_contended_row_loses_no_update_and_its_conflicts_are_counted(database, tmp_path: Path, lock: str):
-    asked = {"concurrency": "8", "hold": "2ms", "think": "exp(5ms)"}
+    # Long enough for what SAFE needs, also on a busy machine.
+    asked = {"concurrency": "8", "hold": "2ms", "think": "exp(5ms)", "duration": "4s"}
     outcome = carried_out(tmp_path / "run", Meddler(nothing), database.endpoint, lock, **asked)
     row = trial_of(outcome)
     assert outcome.exit is Exit.OK
