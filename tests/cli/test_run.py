@@ -73,7 +73,9 @@ def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, 
     folder, done = finished
     assert done.code == 0
     table = done.out.splitlines()
-    mutex, none = (next(i for i, line in enumerate(table) if f"  {name} " in line) for name in ("mutex", "none"))
+    # A row begins with its place; the answer above the table names the locks, too.
+    rows = [re.match(r"[ =]*[x\d] +(\w+) ", line) for line in table]
+    mutex, none = (next(i for i, row in enumerate(rows) if row and row[1] == name) for name in ("mutex", "none"))
     assert table[mutex].split()[0] == "1"
     assert table[none].split()[0] == "x"
     assert table[none].rstrip().endswith("UNSAFE")
@@ -91,7 +93,7 @@ def test_json_is_one_object_with_all_that_the_run_says_and_nothing_else_is_on_st
     assert list(said) == ["schema", "run", "headline", "exit_code", "thresholds", "comparison", "cells"]
     assert said["exit_code"] == answer.code
     assert said["run"]["folder"] == str(tmp_path / "folder")
-    assert said["headline"].startswith("mutex")
+    assert said["headline"].startswith("Take mutex: no other lock of this run is ranked; mutex gives ")
     (load,) = said["comparison"]["loads"]
     assert {one["lock"]: (one["place"], one["rank"]) for one in load["locks"]} == {
         "mutex": ("alone", 1),
