@@ -30,6 +30,8 @@ impl Open {
             (Statement::Rollback, Reply::Ok)
             | (Statement::Commit, Reply::Ok | Reply::Error(ErrorKind::InFailedTransaction))
             | (Statement::SerializableWrite, Reply::Int(_)) => self.transaction = false,
+            // A transaction that cannot be committed is rolled back.
+            (Statement::Commit, Reply::Error(kind)) if kind.is_contention() => self.transaction = false,
             (Statement::AdvisoryTry | Statement::AdvisoryTryShared, Reply::Int(0))
             | (Statement::AdvisoryUnlock | Statement::AdvisoryUnlockShared, Reply::Int(0 | 1)) => self.lock = false,
             _ => {}
@@ -47,6 +49,18 @@ fn takes_for_session(statement: Statement) -> bool {
         statement,
         Statement::AdvisoryLock | Statement::AdvisoryLockShared | Statement::AdvisoryTry | Statement::AdvisoryTryShared
     )
+}
+
+/// Whether a call met another transaction, or read what may be old since another call did, and stands among `later` again.
+pub(crate) fn was_sent_again(asked: Command, reply: Option<Reply>, later: impl IntoIterator<Item = Command>) -> bool {
+    let Command::Sql { statement, .. } = asked else {
+        return false;
+    };
+    let undone = matches!(reply, Some(Reply::Error(kind)) if kind.is_contention());
+    (undone || statement == Statement::ValueRead)
+        && later
+            .into_iter()
+            .any(|command| matches!(command, Command::Sql { statement: again, .. } if again == statement))
 }
 
 /// Whether this answer grants what the command asks for.
