@@ -116,14 +116,21 @@ def test_a_run_goes_on_when_its_server_has_memory_again_and_leaves_no_key(given:
 
 
 def test_the_keys_of_a_trial_are_removed_also_when_the_run_fails_with_it(given: SupervisedServer, tmp_path: Path):
+    strays: list[bytes] = []
+
     def forbid() -> None:
         prefix = json.loads((tmp_path / "run" / "manifest.json").read_text())["key_prefix"]
         with connect(given.endpoint) as client:
-            # First use, control, two baselines and probe come before the two trials. Its lease would last an hour.
-            client.set(f"{prefix}7:stray", "held", px=3_600_000)
+            # How many trials came before this one is the run's own affair: its prefix is that of a key that it holds.
+            while not strays:
+                held = client.keys(f"{prefix}*")
+                strays.extend(key.split(b"{")[0] + b"stray" for key in held)
+            # Its lease would last an hour.
+            client.set(strays[0], "held", px=3_600_000)
             client.execute_command("ACL", "SETUSER", "default", "-info")
 
     assert "NOPERM" in failed(carried_out(tmp_path / "run", Meddler(forbid), url_of(given)))
+    assert strays
     with connect(given.endpoint) as client:
         assert client.dbsize() == 0
 
