@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybench.disturbed import Trouble
+from pybench.durations import MS
 from pybench.errors import ServerError
 from pybench.numbers import plural
 from pybench.stage import UNREAD
+from pybench.strategies import CATALOGUE
+from pybench.trials import PATIENCE_NS
 
 if TYPE_CHECKING:
     from pybench._core import ErrorReply, TrialResult
+    from pybench.cells import Cell
     from pybench.stage import Side, Spent
 
 CLOCK_STEP_S = 0.1
@@ -80,11 +84,30 @@ def step_of_clock(jumped_s: float, ttl_ms: int) -> Trouble | None:
     )
 
 
-def cleared(sides: Sequence[Side]) -> Trouble | None:
-    """Remove what the trial left; what went wrong, if anything did."""
+def cleared(sides: Sequence[Side]) -> tuple[int, Trouble | None]:
+    """Remove what the trial left; how many locks one server had at most, and what went wrong, if anything did."""
     try:
-        for side in sides:
-            side.clear()
+        return max(side.clear() or 0 for side in sides), None
     except ServerError as error:
-        return Trouble(error)
-    return None
+        return 0, Trouble(error)
+
+
+def all_is_released(cell: Cell, result: TrialResult) -> bool:
+    """Whether a lock that is still on a server after this trial of `cell` can only be the fault of the lock.
+
+    Every acquire and release was answered, none with an error or "not held", no answer came too late for the lease,
+    and nobody gave up waiting for an answer: what a client took, it has given back.
+    """
+    strategy = CATALOGUE[cell.strategy]
+    lease_ms = strategy.lease_ms(cell.ttl_ms)
+    # A shorter lease may be over when its grant is answered, and then nobody gives it back: it ends by itself.
+    if not strategy.deletes_on_release or lease_ms is None or lease_ms * MS < PATIENCE_NS:
+        return False
+    return not (result.stopped or result.errors or any(result.totals[name] for name in UNSETTLED))
+
+
+UNSETTLED = (
+    *("unsettled", "abandoned", "reconnects", "lost_calls", "errors", "unknown", "lost"),
+    *("lapsed", "outlived", "lease_overruns", "denied_releases", "findings"),
+)
+"""Counts of a trial after which a key may be left although its lock did what it had to."""

@@ -115,5 +115,6 @@ def _record(cell: Cell, measured: Measured) -> TrialRecord:
         servers=(),
         server_cpu_us=None,
         final_values=None if database is None else database.final_values,
+        left_over_keys=measured.left_over_keys,
         strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
     )

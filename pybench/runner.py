@@ -17,7 +17,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core, control, preflight
-from pybench.aftermath import cleared, ended, refusal_of, refusals, step_of_clock
+from pybench.aftermath import all_is_released, cleared, ended, refusal_of, refusals, step_of_clock
 from pybench.baseline import Baseline
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.disturbed import Trouble, first_of
@@ -80,6 +80,8 @@ class Measured:
     """Of each server."""
     trouble: Trouble | None
     """What befell the servers: it ends the run, and what the trial shows is no figure."""
+    left_over_keys: int | None
+    """Locks that were on a server although all were released; None where nobody can tell."""
 
     @property
     def database(self) -> DatabaseSpent | None:
@@ -268,6 +270,7 @@ class Runner:
             server_calls=spent_calls(measured.spent),
             database_figures=None if database is None else database.record(),
             final_values=None if database is None else database.final_values,
+            left_over_keys=measured.left_over_keys,
             strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
             wall_s=measured.wall_s,
             round_trip_us=self._idle_calls_us(cell),
@@ -325,12 +328,14 @@ class Runner:
             raise
         step = step_of_clock(jumped_s, slot.cell.ttl_ms)
         trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides, slot.cell.strategy)])
+        left_over = None
         if trouble is None:
-            trouble = cleared(sides)
+            left, trouble = cleared(sides)
+            left_over = left if trouble is None and all_is_released(slot.cell, result) else None
             self._note_disturbances(slot, result, sides)
         else:
             self._clear_if_possible(sides)
-        return Measured(result, started_at, wall_s, spent, trouble)
+        return Measured(result, started_at, wall_s, spent, trouble, left_over)
 
     def _trial(self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int) -> _core.Trial:
         return _core.Trial(

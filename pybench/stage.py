@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pybench.errors import LocksGone, ServerError
 from pybench.matrix.places import parts_of_place
-from pybench.servers import Server, difference, keys_gone, read_figures, remove_keys
+from pybench.servers import Server, difference, keys_gone, read_figures, remove_keys, remove_locks
 from pybench.servers.cleanup import CLEANUP_S
 from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.refusals import refused_calls
@@ -83,8 +83,11 @@ class Side(Protocol):
     def end(self) -> Spent:
         """What it has spent since. Raises ServerError, also where what happened there makes the trial worthless."""
 
-    def clear(self, *, seconds: float | None = None) -> None:
-        """Remove what the trial left. Raises ServerError, within `seconds` where they are given."""
+    def clear(self, *, seconds: float | None = None) -> int | None:
+        """Remove what the trial left. Raises ServerError, within `seconds` where they are given.
+
+        Returns how many locks were there as keys of their own; None of a server that has no such keys.
+        """
 
     def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
         """What to tell of it when it refused `calls` of a trial of `strategy`, the first with the words `first`."""
@@ -138,9 +141,9 @@ class RedisSide:
         # What a replica carries out its primary was sent: it is a cost, and no command of a client.
         return Spent(sum(figures.cpu_us for figures in spent), spent[0].calls)
 
-    def clear(self, *, seconds: float | None = None) -> None:
-        """Remove the keys. Raises ServerError."""
-        remove_keys(self.server, self.prefix, seconds=CLEANUP_S if seconds is None else seconds)
+    def clear(self, *, seconds: float | None = None) -> int:
+        """Remove the keys; how many of them were locks. Raises ServerError."""
+        return remove_locks(self.server, self.prefix, seconds=CLEANUP_S if seconds is None else seconds).locks
 
     def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
         """What to tell of it after a trial of which it refused `calls`."""

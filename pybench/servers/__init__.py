@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybench.servers.cleanup import remove_keys
+from pybench.servers.cleanup import remove_keys, remove_locks
 from pybench.servers.endpoint import Endpoint
 from pybench.servers.figures import ServerFigures, difference, keys_gone, read_figures
 from pybench.servers.leftovers import Leftover, clear_leftovers
@@ -23,4 +23,5 @@ __all__ = [
     "probe",
     "read_figures",
     "remove_keys",
+    "remove_locks",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import NamedTuple
 
 from pybench.errors import ServerError
 from pybench.numbers import format_seconds
@@ -15,8 +16,21 @@ KEYS_A_STEP = 1000
 CLEANUP_S = 60.0
 
 
+class Removed(NamedTuple):
+    """How many keys were removed."""
+
+    keys: int
+    locks: int
+    """Those of them with the name of a lock itself, behind which nothing follows that names a companion of it."""
+
+
 def remove_keys(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> int:
-    """Remove every key that begins with `prefix`; how many there were.
+    """Remove every key that begins with `prefix`; how many there were. Raises ServerError, as `remove_locks`."""
+    return remove_locks(server, prefix, seconds=seconds).keys
+
+
+def remove_locks(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> Removed:
+    """Remove every key that begins with `prefix`; how many there were, and how many of them were locks.
 
     Raises ServerError, also when there are too many keys on the server to look through in `seconds`.
     """
@@ -24,7 +38,8 @@ def remove_keys(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> i
     pattern = glob_escaped(prefix.encode()) + b"*"
     deadline = time.monotonic() + seconds
     patience = min(seconds, ANSWER_S) or ANSWER_S
-    removed = 0
+    lock = re.compile(re.escape(prefix.encode()) + rb"\{\d+\}")
+    removed = locks = 0
     cursor = b"0"
     keys: list[bytes] = []
     with server.conversation(seconds=patience) as conversation:
@@ -36,6 +51,7 @@ def remove_keys(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> i
             *unlinked, found = conversation.ask_all([*unlink, scan])
             removed += sum(count for count in unlinked if isinstance(count, int))
             cursor, keys = _step(server, found)
+            locks += sum(lock.fullmatch(key) is not None for key in keys)
             if cursor == b"0" or time.monotonic() > deadline:
                 break
         if cursor == b"0" and keys:
@@ -46,7 +62,7 @@ def remove_keys(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> i
             f"{server.endpoint}: {removed} keys of the run removed, and more are left after {format_seconds(seconds)}",
             hint=f"redis-cli --scan --pattern '{pattern.decode(errors='replace')}' lists them",
         )
-    return removed
+    return Removed(removed, locks)
 
 
 def _step(server: Server, found: Reply) -> tuple[bytes, list[bytes]]:

@@ -191,6 +191,8 @@ class Strategy:
     """Whether anything goes over connections that clients share."""
     subscribes: bool = False
     """Whether there are as many connections to the first server as clients share once more, to subscribe over."""
+    deletes_on_release: bool = False
+    """Whether its servers have no key of the lock's own name once all that was taken is released."""
     parameters: tuple[Parameter, ...] = ()
 
     @property

@@ -36,6 +36,7 @@ NAIVE = Strategy(
     exclusion=Exclusion.WHILE_NOBODY_OUTLIVES,
     lost_by=("a client that dies between SETNX and EXPIRE (the lock then stays taken)", *ONE_SERVER_LOST),
     lease=Lease.WHOLE_SECONDS,
+    deletes_on_release=True,
 )
 
 MUTEX = Strategy(
@@ -52,6 +53,7 @@ MUTEX = Strategy(
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
+    deletes_on_release=True,
 )
 
 WATCHDOG = Strategy(
@@ -68,6 +70,7 @@ WATCHDOG = Strategy(
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
+    deletes_on_release=True,
     extends_lease=True,
     parameters=(
         Parameter("renewals_per_ttl", Count(2, 20), 3, "How often in a ttl the lease is set anew."),
@@ -96,6 +99,7 @@ FENCED = Strategy(
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
+    deletes_on_release=True,
     promises=frozenset({Promise.FENCE}),
     extends_lease=True,
     parameters=(RENEW,),

@@ -46,6 +46,7 @@ REDLOCK = Strategy(
     exclusion=Exclusion.ALWAYS,
     lost_by=QUORUM_LOST,
     lease=Lease.MILLISECONDS,
+    deletes_on_release=True,
     family=Family.SEVERAL_SERVERS,
     parameters=_QUORUM,
 )
@@ -83,6 +84,7 @@ MULTILOCK = Strategy(
     exclusion=Exclusion.ALWAYS,
     lost_by=QUORUM_LOST,
     lease=Lease.MILLISECONDS,
+    deletes_on_release=True,
     family=Family.SEVERAL_SERVERS,
     takes_many_keys=True,
     parameters=_QUORUM,

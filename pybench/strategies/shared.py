@@ -18,6 +18,7 @@ REENTRANT = Strategy(
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
+    deletes_on_release=True,
     nests=True,
     parameters=(
         Parameter(

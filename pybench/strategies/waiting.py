@@ -70,6 +70,7 @@ NOTIFY = Strategy(
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
+    deletes_on_release=True,
     extends_lease=True,
     subscribes=True,
     parameters=(replace(RENEW, default="off"),),

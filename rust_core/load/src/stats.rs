@@ -29,7 +29,7 @@ counters! {
     attempts, refused_attempts, grants, refused, timeouts, errors, lost, unknown, unfinished, waiting,
     commands, bytes_out, bytes_in, writes, reads, arrivals, drops, client_cpu_ns, nominal_hold_ns,
     all_grants, all_commands, reconnects, lost_calls, abandoned, split_votes, renewals, lapsed, orphan_ns,
-    conflicts, conflicted_grants, acknowledged_writes, unknown_writes, stale_writes,
+    unsettled, conflicts, conflicted_grants, acknowledged_writes, unknown_writes, stale_writes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,6 +13,8 @@ use crate::thread::Thread;
 impl Thread {
     /// The lock of a client answered what it was asked.
     pub(crate) fn settled(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+        let in_doubt = matches!(outcome, Outcome::Unknown | Outcome::Failed(_) | Outcome::Expired);
+        self.counters.unsettled += u64::from(in_doubt);
         match self.clients[index as usize].doing {
             Doing::Acquiring => self.acquired(index, now, outcome),
             Doing::Entering => self.entered(index, now, outcome),

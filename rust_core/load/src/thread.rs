@@ -237,9 +237,11 @@ impl Thread {
             };
             let under_way = self.clients.iter().filter(|client| !client.is_at_rest()).count();
             if under_way == 0 && (self.has_nothing_to_say() || now.since(began) >= LAST_WORDS_WITHIN) {
+                self.counters.unsettled += u64::from(!self.has_nothing_to_say());
                 return Ok(());
             }
             if now.since(began) >= within {
+                self.counters.unsettled += 1;
                 self.counters.abandoned += under_way as u64;
                 return Ok(());
             }
