@@ -51,7 +51,7 @@ def masked_url(url: str) -> str:
         # Either the password holds this character, or the option behind it holds the @: where each ends is not known.
         return front + MASK
     name, colon, password = user.partition(":")
-    shown = MASK if re.search(r"[/\s]", name) else name
+    shown = MASK if scheme is None or re.search(r"[/\s]", name) else name
     secret = f":{password if _VARIABLE.fullmatch(password) else MASK}" if colon else ""
     return f"{front}{shown}{secret}@{_masked_place(place, is_behind_user=True)}"
 

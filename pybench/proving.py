@@ -27,7 +27,8 @@ def run_plants(
     folder: RunFolder, watch: Watch, cells: Iterable[Cell], planted: Callable[[Cell], Sequence[tuple[str, bool]]]
 ) -> None:
     """Plant faults in the checker of each lock of `cells`, for each number of threads and of keys that they have."""
-    entries = [entry for entry in folder.manifest["control"] if entry["caught"]]
+    # A plant that was missed is planted again; the control without a lock stands, be it caught or not.
+    entries = [entry for entry in folder.manifest["control"] if entry["caught"] or "kind" not in entry]
     known = {probes.lock_of(entry) for entry in entries if "kind" in entry}
     for lock, members in probes.locks_of(cells).items():
         if lock in known:

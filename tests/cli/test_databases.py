@@ -56,8 +56,11 @@ def test_each_lock_is_measured_on_its_kind_of_server_and_both_are_started(pybenc
     products = [server["product"] for server in run.manifest["servers"]]
     assert sorted(products)[0] == "postgres"
     assert len(products) == 2
-    caught = {control["backend"]: control["caught"] for control in run.manifest["control"]}
-    assert caught == {"redis": True, "postgres": True}
+    controls = [control for control in run.manifest["control"] if "kind" not in control]
+    assert {control["backend"]: control["caught"] for control in controls} == {"redis": True, "postgres": True}
+    planted = {control["backend"] for control in run.manifest["control"] if "kind" in control}
+    assert planted == {"redis", "postgres", "redis+postgres"}
+    assert all(control["caught"] for control in run.manifest["control"])
     settings = [(entry["backend"], entry["appendfsync"]) for entry in run.manifest["baseline"]]
     assert sorted(settings) == [("postgres", "none"), ("redis", "off")]
     assert all(entry["round_trip_us"] > 0 for entry in run.manifest["baseline"])

@@ -307,7 +307,7 @@ def test_a_run_of_another_version_is_not_resumed(pybench: Pybench, finished: tup
 
 def test_quick_shortens_trials_and_their_number(pybench_inside: Pybench):
     plan = json.loads(pybench_inside("plan", "-s", "mutex", "--quick", "--json").out)
-    assert plan["trials"] == 3
+    assert plan["trials"] == 4
     assert plan["seconds"] < 10
 
 

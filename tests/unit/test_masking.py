@@ -33,7 +33,7 @@ from pybench.servers.postgres import PostgresEndpoint
         ("redis://db?password=it's&db=1", "redis://db?password=***&db=1"),
         ("redis://:hu?sh@h", "redis://***"),
         ("redis://ann:hush", "redis://ann:***"),
-        ("u:hush@h:6379", "u:***@h:6379"),
+        ("u:hush@h:6379", "***:***@h:6379"),
         ("host=h password=hush", "host=***"),
         ("redis://db:6379/0", "redis://db:6379/0"),
         ("redis://[::1]:6380/2", "redis://[::1]:6380/2"),
