@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pybench.records import TrialRecord
 
 PROBE_NS = control.CONTROL_NS
-LONGER_NS = 1_500 * MS
+LONGER_NS = 4_000 * MS
 """Of a lock that is granted too seldom to show itself in `PROBE_NS`."""
 
 LATE_TTL_MS = 50
