@@ -107,10 +107,10 @@ def _connections(cell: dict[str, Any]) -> int:
 
 FAILURES = (
     "How long until another client had the lock, connecting included; after a crash from when the server is back. "
-    "*Lost* is a lock that another could have while its holder was still at work, and was told of it or not; *kept* "
-    "one that nobody else had before its ttl was over. Servers have the persistence that they come with: Redis writes "
-    "a snapshot now and then, Postgres each commit. Of `layered` both servers fail; the row refuses the write of the "
-    "holder that was passed."
+    "*Lost* is a lock that another could have while its holder was still at work, and was notified of it or not; "
+    "*kept* one that nobody else had before its ttl was over. Servers have the persistence that they come with: "
+    "Redis writes a snapshot now and then, Postgres each commit. Of `layered` both servers fail; the row refuses "
+    "the write of the holder that was passed."
 )
 
 # -- the words of a figure
@@ -157,7 +157,7 @@ def _kept_or_lost(lock: Lock, ms: float, since_ms: float, *, told: bool) -> str:
     """`since_ms` is from when the fault began: a lock that was free only at the end of its ttl was kept."""
     if since_ms >= KEPT * lock.ttl_ms:
         return f"kept: {_ms(ms)} (its ttl)"
-    return f"lost: next holder after {_ms(ms)}, old holder {'notified' if told else 'not notified'}"
+    return f"lost: {_ms(ms)}, {'notified' if told else 'not notified'}"
 
 
 def _freed(lock: Lock, ms: float | None) -> str:
@@ -168,11 +168,6 @@ def _freed(lock: Lock, ms: float | None) -> str:
 
 def _ms(ms: float) -> str:
     return format_us(ms * 1e3)
-
-
-def _services(lock: Lock) -> str:
-    clients = max(lock.rows)
-    return plural(lock.connections[clients], "connection")
 
 
 def _complexity(lock: Lock) -> str:
@@ -189,7 +184,6 @@ ASPECTS: tuple[tuple[str, Callable[[Lock], str]], ...] = (
     ("Holder dies: free after", _died),
     ("Its connection ends", _lost),
     ("Server crashes, is back", _crashed),
-    ("Across services, {most}", _services),
     ("Commands a grant", _complexity),
 )
 

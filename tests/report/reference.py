@@ -40,8 +40,9 @@ def shown(run: Run) -> str:
     servers = " and ".join(server["label"].capitalize() for server in manifest["servers"])
     sockets = "on a Unix socket" if len(manifest["servers"]) == 1 else "on Unix sockets"
     fixed = say_conditions([("hold", manifest["cells"][0]["hold"])])
+    # The picture above it shows what qualifies the headline.
     return (
-        f"> {answer(run.summary, run.trials).text}\n\n"
+        f"> {answer(run.summary, run.trials).headline}.\n\n"
         f"{plural(int(plan['trials']), 'trial')} of {plan['duration']} each; {fixed}. {servers} {sockets}, client and "
         f"server on one machine with {plural(machine['cores'], 'core')} ({machine['cpu']}).\n"
     )

@@ -147,11 +147,9 @@ def test_the_table_of_keys_has_every_key_with_its_default():
     assert all(told[key] == "none" for key, value in plain.items() if key not in scalars and key not in ("backends",))
 
 
-def test_the_tables_of_exit_codes_say_what_commands_return_in_the_order_in_which_they_apply():
+def test_the_table_of_exit_codes_says_what_commands_return_in_the_order_in_which_they_apply():
     rows = table(MANUAL["exit-codes.md"], "code", "name", "when")
     assert [(int(code), name) for code, name, _ in rows] == [(code.value, code.name) for code in PRECEDENCE]
-    short = table(ROOT / "README.md", "code", "when")
-    assert [int(code) for code, _ in short] == [code.value for code in PRECEDENCE]
 
 
 def test_every_strategy_is_told_with_the_commands_that_a_grant_takes():

@@ -43,14 +43,18 @@ def test_it_has_every_trial_that_its_manifest_asks_for(run):
 
 def test_its_summary_is_computed_again_as_it_was_written(run):
     computed = run.summary
-    figures = {name: [""] for name, kind in computed.dtypes.items() if kind == "float64"}
+    # Truth values are objects where a cell has none.
+    figures = {name: [""] for name, kind in computed.dtypes.items() if kind in ("float64", "object")}
     names = pd.read_csv(REFERENCE / "summary.csv", nrows=0).columns
     types = {name: kind for name, kind in computed.dtypes.items() if name in names}
     na_values = {name: na for name, na in figures.items() if name in types}
     written = pd.read_csv(REFERENCE / "summary.csv", dtype=types, keep_default_na=False, na_values=na_values)
     assert len(written) == len(run.manifest["cells"])
     # Columns may have been added since, and none taken away.
-    pd.testing.assert_frame_equal(written, computed[list(written.columns)], rtol=1e-8)
+    shown = computed[list(written.columns)]
+    objects = [name for name in written.columns if computed[name].dtype == "object"]
+    assert written[objects].map(lambda value: None if pd.isna(value) else str(value) == "True").equals(shown[objects])
+    pd.testing.assert_frame_equal(written.drop(columns=objects), shown.drop(columns=objects), rtol=1e-8)
 
 
 def test_its_verdicts_are_what_the_locks_promise(run):
@@ -62,7 +66,8 @@ def test_its_verdicts_are_what_the_locks_promise(run):
 def test_its_histograms_hold_the_grants_of_its_trials(run):
     for row in run.summary.itertuples():
         _, counts = run.histogram(row.cell, "response")
-        assert counts.sum() == row.grants
+        # A grant of the window that was due in the warm-up counts, and its wait is no sample: at most one a client.
+        assert 0 <= row.grants - counts.sum() <= row.concurrency * row.trials
 
 
 def test_its_violations_are_those_that_were_counted_up_to_a_hundred_a_trial(run):
