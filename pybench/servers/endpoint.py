@@ -117,7 +117,7 @@ def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
         raise _Dropped(unknown)
     if parts.fragment:
         raise _Dropped("it holds an unescaped '#'")
-    if "@" in parts.path:
+    if scheme == "unix" and "@" in parts.path:
         # A password with a slash in it would be taken for the path of a socket.
         raise _Dropped("it holds an unescaped '/' or '@'")
     if twice := _said_twice(parts, query):
