@@ -1,4 +1,4 @@
-"""What a run came to, on the terminal: what was measured on what, the answer, the ranked table, where the report is."""
+"""What a run came to, on the terminal: what was measured on what, the answer, the table, where the report is."""
 
 from __future__ import annotations
 
