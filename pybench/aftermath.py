@@ -51,7 +51,6 @@ def refusals(result: TrialResult, sides: Sequence[Side], strategy: str) -> list[
 
 def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str) -> ServerError | None:
     """What the most frequent of the error replies `rows` means, by the server that sent it; None without any."""
-    rows = [row for row in rows if row["code"] not in EXPECTED]
     if not rows:
         return None
     # What an acquire met comes first: the other phases follow from it.
@@ -59,9 +58,6 @@ def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str)
     calls = plural(worst["count"], PHASES[worst["phase"]])
     return sides[worst["server"]].refused(calls, worst["code"], worst["first"], strategy=strategy)
 
-
-EXPECTED = ("BUSYGROUP",)
-"""Codes of replies that refuse nothing: of the clients of `fair` all but the first find their group made already."""
 
 PHASES = {"acquire": "acquire call", "renew": "renewal call", "release": "release call", "other": "call"}
 

@@ -79,3 +79,22 @@ def test_a_script_that_the_server_has_forgotten_and_gets_again_is_no_error(make_
         client.script_flush()
     spec = make_spec(strategy="semaphore", args={"permits": 2})
     assert _core.Trial(spec).run().errors == []
+
+
+def test_a_hand_over_whose_heir_has_left_the_queue_is_no_error(make_spec):
+    # Waiters give up about when it is their turn: the holder finds no bell of an heir to ring.
+    retry = {
+        "kind": "fixed",
+        "base_ns": MS,
+        "factor": 1.0,
+        "cap_ns": MS,
+        "max_attempts": None,
+        "max_wait_ns": 14 * MS,
+    }
+    result = _core.Trial(make_spec(strategy="fair-queue", hold=fixed(5), retry=retry, duration_ns=500 * MS)).run()
+    assert result.totals["timeouts"] > 0
+    assert result.errors == []
+
+
+def test_a_queue_that_was_made_already_is_no_error(make_spec):
+    assert _core.Trial(make_spec(strategy="fair", hold=fixed(1))).run().errors == []

@@ -47,8 +47,7 @@ def test_the_rights_of_every_lock_on_redis_are_listed():
 def test_a_user_with_the_listed_rights_measures_the_lock(given: SupervisedServer, tmp_path: Path, strategy: str):
     outcome = run_as_user(given, redis_rights(strategy), tmp_path / "run", strategy)
     assert outcome.error is None
-    if strategy != "fair":  # All of its clients but the first are told that their group is there already.
-        assert outcome.run.trials["error_reply_count"].sum() == 0
+    assert outcome.run.trials["error_reply_count"].sum() == 0
     assert outcome.run.trials["grants"].sum() > 0
     with connect(given.endpoint) as client:
         assert client.dbsize() == 0

@@ -2,7 +2,8 @@
 //!
 //! Promises: warm-up and drain are counted, too; a normal reply costs nothing here; memory is bounded, whatever the
 //! servers say. Replies by which a lock works are not counted: a conflict with another transaction or a lock that is
-//! taken (Postgres), and `NOSCRIPT` where the lock sends the script again (Redis).
+//! taken (Postgres); and, of Redis, what a lock goes on from by a further command: `NOSCRIPT`, for it sends the script
+//! again; `ERR no such key`, for it asks by a script why a `RENAME` found none; `BUSYGROUP`, for the group is there.
 
 use locks::{CallId, ErrorKind, Event, Nanos, Reply};
 use wire::postgres::{self, LogInError, Refusal};
@@ -134,8 +135,9 @@ impl Thread {
     pub(crate) fn answer_error(&mut self, index: u32, now: Nanos, awaited: Awaited, kind: ErrorKind, bytes: &[u8]) {
         let sent_before = self.counters.all_commands;
         self.tell_reply(awaited.client, now, awaited.call, Reply::Error(kind));
-        if kind == ErrorKind::NoScript && self.counters.all_commands > sent_before {
-            return; // The script is on its way again.
+        let expected = matches!(kind, ErrorKind::NoScript | ErrorKind::NoSuchKey | ErrorKind::BusyGroup);
+        if expected && self.counters.all_commands > sent_before {
+            return; // The lock goes on from there.
         }
         let Ok(Some((frame, _))) = parse_frame(bytes) else {
             return;

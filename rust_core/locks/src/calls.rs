@@ -46,6 +46,8 @@ impl Effect {
             | ErrorKind::Moved
             | ErrorKind::OutOfMemory
             | ErrorKind::WrongType
+            | ErrorKind::NoSuchKey
+            | ErrorKind::BusyGroup
             | ErrorKind::NoAuth
             | ErrorKind::Serialization
             | ErrorKind::Deadlock
@@ -71,6 +73,8 @@ pub(crate) const fn is_conflict(kind: ErrorKind) -> bool {
         | ErrorKind::Moved
         | ErrorKind::OutOfMemory
         | ErrorKind::WrongType
+        | ErrorKind::NoSuchKey
+        | ErrorKind::BusyGroup
         | ErrorKind::NoAuth
         | ErrorKind::InFailedTransaction
         | ErrorKind::TooManyConnections

@@ -221,6 +221,10 @@ pub enum ErrorKind {
     Moved,
     OutOfMemory,
     WrongType,
+    /// `RENAME` of a key that is not there.
+    NoSuchKey,
+    /// `XGROUP CREATE` of a group that is there already.
+    BusyGroup,
     NoAuth,
     /// 40001: the transaction could not be placed among the others.
     Serialization,

@@ -12,8 +12,14 @@ const MAX_CODE: usize = 32;
 /// What servers before Redis 7 put before the error of a command that a script called.
 const IN_SCRIPT: &[u8] = b"ERR Error running script";
 
+/// What `RENAME` answers of a key that is not there: it has no code of its own.
+const NO_SUCH_KEY: &[u8] = b"ERR no such key";
+
 /// The kind of an error from its line, which starts with a code word such as `NOSCRIPT`.
 pub fn error_kind(line: &[u8]) -> ErrorKind {
+    if line == NO_SUCH_KEY {
+        return ErrorKind::NoSuchKey;
+    }
     let mut words = line.split(|&byte| byte == b' ');
     if line.starts_with(IN_SCRIPT) {
         // `ERR Error running script (call to f_<sha>): @user_script:2: @user_script: 2: -READONLY You can't ...`
@@ -31,6 +37,7 @@ fn kind_of_code(code: &[u8]) -> Option<ErrorKind> {
         b"MOVED" => ErrorKind::Moved,
         b"OOM" => ErrorKind::OutOfMemory,
         b"WRONGTYPE" => ErrorKind::WrongType,
+        b"BUSYGROUP" => ErrorKind::BusyGroup,
         b"NOAUTH" | b"WRONGPASS" | b"NOPERM" => ErrorKind::NoAuth,
         _ => return None,
     })

@@ -13,8 +13,8 @@ impl Fair {
 
     pub(super) fn opened(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
-            // Another word than the known ones: `BUSYGROUP`, it exists. What else it may be, the next command meets.
-            Reply::Ok | Reply::Error(ErrorKind::Other) => {
+            // What an error without a known code means, the next command meets.
+            Reply::Ok | Reply::Error(ErrorKind::BusyGroup | ErrorKind::Other) => {
                 self.open = Some(key);
                 self.add(now, key, out);
             }

@@ -93,6 +93,8 @@ impl<L: InSession> BySession<L> {
             | ErrorKind::Moved
             | ErrorKind::OutOfMemory
             | ErrorKind::WrongType
+            | ErrorKind::NoSuchKey
+            | ErrorKind::BusyGroup
             | ErrorKind::NoAuth
             | ErrorKind::Canceled
             | ErrorKind::InFailedTransaction

@@ -18,7 +18,7 @@ pub(crate) struct Stream {
 impl Redis {
     pub(crate) fn create_queue(&mut self, key: Key) -> Reply {
         if self.streams.contains_key(&key) {
-            return Reply::Error(ErrorKind::Other);
+            return Reply::Error(ErrorKind::BusyGroup);
         }
         self.streams.insert(key, Stream::default());
         Reply::Ok

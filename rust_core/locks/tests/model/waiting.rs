@@ -155,7 +155,7 @@ impl Redis {
                 self.ring(heir, 1, expires);
                 Reply::Ok
             }
-            None => Reply::Error(ErrorKind::Other),
+            None => Reply::Error(ErrorKind::NoSuchKey),
         }
     }
 

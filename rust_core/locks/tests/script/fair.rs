@@ -7,7 +7,7 @@ use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, l
 const OWN: EntryId = EntryId { ms: 5, seq: 1 };
 const READ: EntryId = EntryId { ms: 4, seq: 0 };
 const OPEN: Command = Command::CreateQueue { key: KEY };
-const BUSYGROUP: Reply = Reply::Error(ErrorKind::Other);
+const BUSYGROUP: Reply = Reply::Error(ErrorKind::BusyGroup);
 
 fn script(spec: Spec) -> Script {
     crate::words::script(Strategy::Fair, spec)
