@@ -68,6 +68,8 @@ def count_sentence(kind: str, count: int) -> str:
         case "left-over-key":
             keys = plural(count, "key was", "keys were")
             return f"{keys} still on the server when all releases had been answered"
+        case "missed-wake-up":
+            return f"no release woke a client that waited: pybench received no message in {count:,} contended grants"
     raise ValueError(f"{kind} is no kind that is only counted")
 
 

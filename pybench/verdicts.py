@@ -74,13 +74,14 @@ KINDS = {
     "denied-release": Kind("denied_releases", "denied release"),
     "abandoned-client": Kind("abandoned", "abandoned client", is_progress=True),
     "left-over-key": Kind("left_over_keys", "left-over key", is_progress=True),
+    "missed-wake-up": Kind("missed_wake_ups", "missed wake-up", Promise.WAKE_UP),
 }
 """By the core's word for it. The core does not find the effects, nor what is counted after the trial (`UNSEEN`)."""
 
-UNSEEN = ("abandoned-client", "left-over-key")
+UNSEEN = ("abandoned-client", "left-over-key", "missed-wake-up")
 """Kinds that are a count after the trial: no two grants belong to them, and no point in time."""
 
-_OF_PROGRESS = [KINDS[kind] for kind in ("stalled-key", "denied-release", *UNSEEN)]
+_OF_PROGRESS = [KINDS[kind] for kind in ("stalled-key", "denied-release", "abandoned-client", "left-over-key")]
 
 CIRCUMSTANCES = ("findings", "outlived", "unknown", "reconnects", "lost_calls")
 """Counts of a trial that tell whose fault a violation may be."""

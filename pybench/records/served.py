@@ -1,4 +1,4 @@
-"""How many of the clients a lock served at a time, and how many it served not at all.
+"""How many of the clients a lock served at a time, how many it served not at all, and how many its releases woke.
 
 By Little's law the clients that are somewhere in a cycle that ends well (wait, hold, release, pause) are on average as
 many as grants/s times the mean length of such a cycle. A client whose wait does not end is in no such cycle: where few
@@ -9,17 +9,26 @@ Promises: None in an open loop, whose clients wait for arrivals, and where nothi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pybench import histograms
+from pybench.durations import MS
+from pybench.evidence import LEAST_CONTENDED
+from pybench.strategies import Promise
 from pybench.values import ClosedLoop
 
 if TYPE_CHECKING:
     from pybench._core import HistogramRow, TrialResult
     from pybench.cells import Cell
+    from pybench.strategies import Strategy
+
+CROWD = 8
+"""So many clients for each key: one or two of them may take turns so quickly that nobody else comes to wait."""
+LONG_WAIT_NS = 1_000 * MS
+"""Whoever gives up earlier may be gone before a release wakes it."""
 
 
 def served_columns(cell: Cell, result: TrialResult) -> dict[str, float | int | None]:
@@ -50,6 +59,28 @@ def starved_clients(cell: Cell, result: TrialResult) -> int | None:
     if isinstance(cell.loop, ClosedLoop) and cell.think.mean() == 0:
         asked = np.ones_like(asked)
     return int(np.count_nonzero(asked & (result.clients["grants"] == 0)))
+
+
+def wake_up_columns(cell: Cell, result: TrialResult, strategy: Strategy) -> dict[str, int | None]:
+    """`wake_ups` and `missed_wake_ups` of one trial of `cell`; both None of a lock that promises none."""
+    if Promise.WAKE_UP not in strategy.promises:
+        return {"wake_ups": None, "missed_wake_ups": None}
+    return {"wake_ups": result.totals["wake_ups"], "missed_wake_ups": missed_wake_ups(cell, result.totals)}
+
+
+def missed_wake_ups(cell: Cell, totals: Mapping[str, int]) -> int:
+    """The contended grants of a trial in which no message woke anybody, though each of its releases should have.
+
+    A wait may be over before its client has subscribed, so a single grant without a message proves nothing. Where all
+    of many clients ask all the time, somebody has subscribed to each key and waits whenever one is released.
+    """
+    all_ask = isinstance(cell.loop, ClosedLoop) and cell.think.mean() == 0
+    all_wait = cell.retry.kind != "none" and cell.retry.max_attempts is None and cell.retry.max_wait_ns >= LONG_WAIT_NS
+    crowded = cell.concurrency >= CROWD * cell.keys
+    undisturbed = not any(totals[name] for name in ("errors", "unknown", "reconnects", "lost_calls"))
+    many = totals["contended_grants"] >= LEAST_CONTENDED
+    judged = all_ask and all_wait and crowded and undisturbed and many and not totals["wake_ups"]
+    return totals["contended_grants"] if judged else 0
 
 
 def _mean_ns(rows: Sequence[HistogramRow], phase: str, outcome: str | None) -> float | None:

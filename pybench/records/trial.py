@@ -18,7 +18,7 @@ from pybench import _core, censored, error_replies, histograms, sentences, stats
 from pybench.censored import Waits
 from pybench.disturbed import DISTURBED, counted, proven
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
-from pybench.records.served import served_columns
+from pybench.records.served import served_columns, wake_up_columns
 from pybench.records.use import use_columns
 from pybench.strategies import Judge, Lease
 from pybench.terms import Terms
@@ -90,7 +90,8 @@ def trial_record(
     effects = _effects(result, strategy.judged_by, final_values)
     # A trial that was stopped gave its clients no time to come to rest.
     left = {"abandoned": 0 if result.stopped else totals["abandoned"], "left_over_keys": left_over_keys}
-    counts, terms = {**totals, **effects, **left}, Terms.of(strategy)
+    woken = wake_up_columns(cell, result, strategy)
+    counts, terms = {**totals, **effects, **left, **woken}, Terms.of(strategy)
     status = "interrupted" if result.stopped else "complete" if trouble is None else DISTURBED
     judgement = proven(verdicts.judge(counts, terms, control_caught=True), status)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
@@ -116,7 +117,7 @@ def trial_record(
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
         **_counts(cell, totals),
         "outlived_share": None if strategy.lease is Lease.NONE else outlived_share(result.histograms),
-        **(left | effects),
+        **(left | woken | effects),
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
     }
@@ -250,7 +251,7 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
     is_open = cell.loop.to_core()["kind"] == "open"
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown"),
-        *("unfinished", "waiting"),
+        "unfinished",
         *("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns"),
         *("stalls", "starved", "denied_releases", "findings", "lease_freed_grants"),
         *("stale_fences", "outlived", "lapsed", "renewals", "split_votes", "conflicts", "reconnects", "lost_calls"),

@@ -32,6 +32,8 @@ class Promise(StrEnum):
     """Each grant of a key comes with a higher number than all before."""
     FIFO = "fifo"
     """Whoever was acknowledged first in the queue is granted first."""
+    WAKE_UP = "wake-up"
+    """A release wakes a client that waits, by a message."""
 
 
 class Judge(StrEnum):

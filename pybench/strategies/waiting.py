@@ -73,5 +73,6 @@ NOTIFY = Strategy(
     deletes_on_release=True,
     extends_lease=True,
     subscribes=True,
+    promises=frozenset({Promise.WAKE_UP}),
     parameters=(replace(RENEW, default="off"),),
 )

@@ -195,7 +195,7 @@ class _Trial:
         return {
             "grants": self.grants, "contended_grants": contended, "refused": int(self.rng.integers(0, 4)),
             "timeouts": 0, "errors": 0, "lost": 0, "unknown": 0, "unfinished": min(self.point.concurrency, 3),
-            "waiting": 0, "violations": doubles, "double_grants": doubles, "double_grants_after_overrun": 0,
+            "violations": doubles, "double_grants": doubles, "double_grants_after_overrun": 0,
             "lease_overruns": 0, "outlived": 0, "stale_fences": 0, "lapsed": 0, "renewals": 0, "split_votes": 0,
         }  # fmt: skip
 

@@ -3,6 +3,7 @@
 use locks::{Command, Event, Key, Nanos, Reply};
 
 use crate::LoadError;
+use crate::client::Doing;
 use crate::connection::Caller;
 use crate::poller::Ready;
 use crate::subscriptions::Joined;
@@ -107,6 +108,7 @@ impl Thread {
                     break;
                 };
                 let before = self.counters.all_commands;
+                self.counters.wake_ups += u64::from(self.clients[client as usize].doing == Doing::Acquiring);
                 self.tell(client, now, Event::Published { first });
                 if first && self.counters.all_commands > before {
                     self.flush_all(now)?;

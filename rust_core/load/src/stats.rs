@@ -26,10 +26,10 @@ macro_rules! counters {
 }
 
 counters! {
-    attempts, refused_attempts, grants, refused, timeouts, errors, lost, unknown, unfinished, waiting,
+    attempts, refused_attempts, grants, refused, timeouts, errors, lost, unknown, unfinished,
     commands, bytes_out, bytes_in, writes, reads, arrivals, drops, client_cpu_ns, nominal_hold_ns,
     all_grants, all_commands, reconnects, lost_calls, abandoned, split_votes, renewals, lapsed, orphan_ns,
-    unsettled, conflicts, conflicted_grants, acknowledged_writes, unknown_writes, stale_writes,
+    unsettled, wake_ups, conflicts, conflicted_grants, acknowledged_writes, unknown_writes, stale_writes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

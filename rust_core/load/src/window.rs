@@ -7,13 +7,13 @@
 //!        due ──┼──▶ granted               │            a grant; its latency is no sample
 //!              │   due ──▶ granted        │            a grant and a sample
 //!              │             due ─────────┼──▶ granted no grant; a sample "waiting" of end - due
-//!        due ──┼──────────────────────────┼──▶         no grant and no sample; it counts for the longest wait
+//!        due ──┼──────────────────────────┼──▶         the same: it waited for the whole window, and before
 //! ```
 //! The clients go on from the warm-up into the window: to drain them first would empty all queues, and the window would
 //! begin with an idle lock. All threads know start and end from the gate on.
 //!
 //! Promises: grants, commands, attempts and ends of acquires count when they happen within the window, and exactly once;
-//! a latency is a sample when its acquire was due within the window. Every reading of the clock that stamps anything
+//! a latency is a sample when its acquire was due within the window, or still waits at its end. Every reading of the clock that stamps anything
 //! goes through `read_clock`, so that the window opens and closes before the first stamp that lies beyond.
 
 use locks::{LockMachine, Nanos};
@@ -208,21 +208,15 @@ impl Thread {
             self.counters.refused_attempts += attempts.saturating_sub(1);
             let figures = &mut self.figures[index];
             figures.wait_max_ns = figures.wait_max_ns.max(end.since(due).0);
-            if self.was_due_within(due) {
-                self.counters.waiting += 1;
-                self.histograms.record(Phase::Response, Ended::Waiting, end.since(due));
-                if self.arrivals.is_some() {
-                    self.histograms.record(Phase::Service, Ended::Waiting, end.since(sent));
-                }
+            self.histograms.record(Phase::Response, Ended::Waiting, end.since(due));
+            if self.arrivals.is_some() {
+                self.histograms.record(Phase::Service, Ended::Waiting, end.since(sent));
             }
         }
         for &due in &self.queue {
             self.counters.unfinished += 1;
             self.window.longest.queued = self.window.longest.queued.max(end.since(due));
-            if due >= self.window.start {
-                self.counters.waiting += 1;
-                self.histograms.record(Phase::Response, Ended::Waiting, end.since(due));
-            }
+            self.histograms.record(Phase::Response, Ended::Waiting, end.since(due));
         }
     }
 }

@@ -49,7 +49,6 @@ def totals(**counts: int) -> dict[str, int]:
                 "lost",
                 "unknown",
                 "unfinished",
-                "waiting",
                 "longest_stall_ns",
             ),
             *(
