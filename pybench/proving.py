@@ -1,4 +1,4 @@
-"""What a run proves of its checker and its locks before it measures: planted faults, and a probe of each lock.
+"""What a run proves of its checker and its locks before it measures: controls, planted faults, a probe of each lock.
 
 A planted fault that the checker misses makes the run VOID, as a control that was missed does: its entry stands beside
 that in the manifest. What a probe saw stands under `probes`; `pybench.probes` says what follows from it.
@@ -13,14 +13,38 @@ from typing import TYPE_CHECKING
 
 from pybench import probes
 from pybench.evidence import LEAST_CONTENDED
-from pybench.records import trial_record
+from pybench.records import control_entry, trial_record
 from pybench.strategies import CATALOGUE
+from pybench.verdicts import Verdict
+from pybench.watch import Finished
 
 if TYPE_CHECKING:
+    from pybench._core import TrialResult
     from pybench.cells import Cell
     from pybench.records import RunFolder, TrialRecord
     from pybench.runner import Measured
-    from pybench.watch import Watch
+    from pybench.watch import Slot, Watch
+
+
+def run_controls(
+    folder: RunFolder, watch: Watch, backends: Iterable[str], measure: Callable[[str], tuple[Slot, TrialResult]]
+) -> None:
+    """Run one control for each of `backends`; those that an earlier part of the run caught still stand.
+
+    Raises KeyboardInterrupt when a control was stopped.
+    """
+    entries = [entry for entry in folder.manifest["control"] if entry["caught"]]
+    for backend in sorted(set(backends) - {entry["backend"] for entry in entries if "kind" not in entry}):
+        slot, result = measure(backend)
+        if result.stopped:
+            raise KeyboardInterrupt
+        entry = control_entry(slot.cell, result.totals, result.violations)
+        entries.append(entry)
+        folder.update_manifest(control=entries)
+        verdict = Verdict.UNSAFE if entry["caught"] else Verdict.VOID
+        watch.trial_ends(slot, Finished(None, None, entry["violations"], verdict))
+        if not entry["caught"]:
+            watch.note(f"{slot.cell.id} was not caught: whatever this run measures, it proves nothing (VOID)")
 
 
 def run_plants(

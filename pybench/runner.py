@@ -24,8 +24,9 @@ from pybench.disturbed import Trouble, first_of
 from pybench.errors import ServerError
 from pybench.histograms import merged
 from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
-from pybench.proving import run_plants, run_probes
-from pybench.records import control_entry, trial_record
+from pybench.proving import run_controls, run_plants, run_probes
+from pybench.records import trial_record
+from pybench.records.tables import judged_row
 from pybench.stage import (
     DatabaseSpent,
     Side,
@@ -39,7 +40,6 @@ from pybench.stage import (
 from pybench.stats import quantile
 from pybench.strategies import CATALOGUE
 from pybench.trials import trial_seed, trial_spec
-from pybench.verdicts import Verdict, controls_caught
 from pybench.watch import Finished, Slot
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ class Runner:
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
         try:
             self._use_locks(slot.cell for slot in left)
-            self._run_controls({part.group.backend for slot in left for part in parts_of(slot.cell)})
+            backends = {part.group.backend for slot in left for part in parts_of(slot.cell)}
+            run_controls(self.folder, self.watch, backends, self._control)
             waiting = {slot.cell.id for slot in left}
             self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
             unmeasured = [cell for cell in self.plan.cells if cell.id in waiting]
@@ -182,24 +183,13 @@ class Runner:
             if error is not None:
                 raise error
 
-    def _run_controls(self, backends: Iterable[str]) -> None:
-        """One control for each backend; those that an earlier part of the run caught still stand."""
-        entries = [entry for entry in self.folder.manifest["control"] if entry["caught"]]
-        for backend in sorted(set(backends) - {entry["backend"] for entry in entries if "kind" not in entry}):
-            own = next(one for one in self.plan.cells if on_backend(one, backend))
-            server = next(self._on(part)[0] for part in parts_of(own) if part.group.backend == backend)
-            cell = control.control_cell(self.plan.cells, backend, self.plan.matrix.backends[backend].kind)
-            slot = Slot(0, cell, 0, control.CONTROL_NS / 1e9)
-            measured = self._measure(slot, [server], warmup_ns=0, duration_ns=control.CONTROL_NS)
-            if measured.result.stopped:
-                raise KeyboardInterrupt
-            entry = control_entry(cell, measured.result.totals, measured.result.violations)
-            entries.append(entry)
-            self.folder.update_manifest(control=entries)
-            verdict = Verdict.UNSAFE if entry["caught"] else Verdict.VOID
-            self.watch.trial_ends(slot, Finished(None, None, entry["violations"], verdict))
-            if not entry["caught"]:
-                self.watch.note(f"{cell.id} was not caught: whatever this run measures, it proves nothing (VOID)")
+    def _control(self, backend: str) -> tuple[Slot, _core.TrialResult]:
+        """The control trial on `backend`."""
+        own = next(one for one in self.plan.cells if on_backend(one, backend))
+        server = next(self._on(part)[0] for part in parts_of(own) if part.group.backend == backend)
+        cell = control.control_cell(self.plan.cells, backend, self.plan.matrix.backends[backend].kind)
+        slot = Slot(0, cell, 0, control.CONTROL_NS / 1e9)
+        return slot, self._measure(slot, [server], warmup_ns=0, duration_ns=control.CONTROL_NS).result
 
     def _probed(self, cell: Cell, duration_ns: int) -> Measured:
         slot = Slot(0, cell, 0, duration_ns / 1e9)
@@ -277,15 +267,16 @@ class Runner:
             trouble=measured.trouble,
         )
         self.folder.add_trial(record)
-        caught = controls_caught(self.folder.manifest["control"])
-        verdict = Verdict(record.row["verdict"]) if caught else Verdict.VOID
-        self.watch.trial_ends(
-            slot,
-            Finished(record.row["grants_per_s"], record.row["acquire_p99_us"], record.row["violations"], verdict),
-        )
+        self.watch.trial_ends(slot, self._finished(record.row))
         if measured.trouble is not None:
             # Only now: the evidence is kept.
             raise measured.trouble.error
+
+    def _finished(self, row: Mapping[str, Any]) -> Finished:
+        manifest = self.folder.manifest
+        judged = judged_row(row, manifest["control"], manifest.get("probes", ()))
+        figures = (row["grants_per_s"], row["acquire_p99_us"], row["violations"])
+        return Finished(*figures, judged.judgement.verdict, by_probe=bool(judged.by_probe))
 
     def _idle_calls_us(self, cell: Cell) -> float | None:
         """What the calls of a grant take at least: one to each of its backends, one after another."""

@@ -41,6 +41,8 @@ class Finished:
     p99_us: float | None
     violations: int
     verdict: Verdict
+    by_probe: bool = False
+    """Whether the verdict is that of the lock's probe."""
 
 
 class Watch(Protocol):

@@ -72,9 +72,10 @@ def line_of(slot: Slot, finished: Finished, total: int) -> str:
         caught = "caught" if finished.violations else "NOT CAUGHT"
         return f"[control] {slot.cell.id}: {caught}, {plural(finished.violations, 'violation')}"
     violations = f", {plural(finished.violations, 'violation')}" if finished.violations else ""
+    by_probe = " by its probe" if finished.by_probe else ""
     return (
         f"[{slot.number}/{total}] {slot.cell.id}: {format_count(finished.grants_per_s)} grants/s, "
-        f"p99 {latency(finished.p99_us)}, {finished.verdict.value}{violations}"
+        f"p99 {latency(finished.p99_us)}, {finished.verdict.value}{by_probe}{violations}"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pybench import verdicts
 from pybench.disturbed import proven
 from pybench.errors import RecordError
-from pybench.probes import lock_of, overruled
+from pybench.probes import Probed, lock_of, overruled
 from pybench.records import schema
 from pybench.records.atomic import explained
 from pybench.records.trial import TrialRecord, judgement_columns
@@ -157,17 +157,23 @@ def _without(table: pa.Table, replaced: pa.ChunkedArray) -> pa.Table:
     return table.filter(pc.invert(pc.is_in(_keys(table), value_set=replaced.combine_chunks())))
 
 
+def judged_row(
+    row: Mapping[str, Any], controls: Sequence[Mapping[str, Any]], probes: Sequence[Mapping[str, Any]]
+) -> Probed:
+    """The verdict on the trial `row` beside the run's `controls` and `probes`, both as the manifest has them."""
+    judgement = verdicts.judge(row, Terms.recorded(row), control_caught=verdicts.controls_caught(controls))
+    probe = next((probe for probe in probes if lock_of(probe) == lock_of(row)), None)
+    probed = overruled(judgement, row, probe)
+    return replace(probed, judgement=proven(probed.judgement, row["status"]))
+
+
 def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]], probes: Sequence[Mapping[str, Any]]) -> pa.Table:
     """`trials` with the verdicts of their counts under these controls and probes: those may come after a trial."""
-    caught = verdicts.controls_caught(controls)
-    probe_of = {lock_of(probe): probe for probe in probes}
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
     for row in trials.select([*counted, *COLUMNS, "grants_per_s", "strategy", "args", "backend", "status"]).to_pylist():
-        judgement = verdicts.judge(row, Terms.recorded(row), control_caught=caught)
-        probed = overruled(judgement, row, probe_of.get(lock_of(row)))
-        judgement = proven(probed.judgement, row["status"])
-        judged = judgement_columns(judgement, row["grants_per_s"]) | probed.columns()
+        probed = judged_row(row, controls, probes)
+        judged = judgement_columns(probed.judgement, row["grants_per_s"]) | probed.columns()
         for name, value in judged.items():
             columns.setdefault(name, []).append(value)
     for name, values in columns.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -113,20 +114,36 @@ def test_a_trial_that_is_stopped_in_its_warm_up_has_no_window_and_gives_back(mak
     assert len(result.timeline["grants"]) == 0
 
 
-def test_a_generator_that_stood_still_says_for_how_long(make_spec):
-    spec = make_spec(keys=8, hold=fixed(1), duration_ns=60_000 * MS)
+def of_a_generator_that_stood(spec, seconds, times=1):
+    """The totals of a trial whose process was stopped `times`, and for how many nanoseconds it was at least."""
     process = subprocess.Popen(
         [sys.executable, "-c", STANDS_STILL, json.dumps(spec)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     with process:
         assert process.stdout.readline() == "measuring\n"
-        os.kill(process.pid, signal.SIGSTOP)
         status = Path(f"/proc/{process.pid}/stat")
-        wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "T", "it stands still")
-        began = time.monotonic_ns()
-        time.sleep(0.3)
-        stood_still = time.monotonic_ns() - began
-        os.kill(process.pid, signal.SIGCONT)
+        shortest = math.inf
+        for _ in range(times):
+            os.kill(process.pid, signal.SIGSTOP)
+            wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "T", "it stands still")
+            began = time.monotonic_ns()
+            time.sleep(seconds)
+            shortest = min(shortest, time.monotonic_ns() - began)
+            os.kill(process.pid, signal.SIGCONT)
+            time.sleep(0.05)
         totals = json.loads(process.communicate("stop\n")[0])
+    return totals, shortest
+
+
+def test_a_generator_that_stood_still_says_for_how_long(make_spec):
+    spec = make_spec(keys=8, hold=fixed(1), duration_ns=60_000 * MS)
+    totals, stood_still = of_a_generator_that_stood(spec, 0.3)
     # It may have meant to sleep for 20 ms of that.
     assert totals["longest_stall_ns"] > stood_still - 25 * MS
+
+
+def test_no_key_counts_as_stalled_while_the_generator_stood_still(make_spec):
+    spec = make_spec(ttl_ms=50, patience_ns=50 * MS, duration_ns=60_000 * MS)
+    totals, _ = of_a_generator_that_stood(spec, 0.5, times=10)
+    assert totals["longest_stall_ns"] > 400 * MS, "longer than a key may be free"
+    assert totals["stalls"] == 0

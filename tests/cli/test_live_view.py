@@ -28,6 +28,11 @@ def finished(verdict: Verdict = Verdict.SAFE, violations: int = 0) -> Finished:
     return Finished(grants_per_s=21_500.0, p99_us=12_500.0, violations=violations, verdict=verdict)
 
 
+def test_a_verdict_that_is_the_probes_says_so():
+    judged = replace(finished(), by_probe=True)
+    assert line_of(slot(1), judged, total=2).endswith("p99 12.5 ms, SAFE by its probe")
+
+
 class Running:
     """What the view reads of a trial that runs; the core's own is read in test_terminal.py."""
 

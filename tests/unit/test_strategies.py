@@ -74,6 +74,7 @@ def test_each_strategy_promises_what_its_row_says():
     assert {name: set(strategy.promises) for name, strategy in CATALOGUE.items() if strategy.promises} == {
         "fenced": {Promise.FENCE},
         "fair-queue": {Promise.FIFO},
+        "notify": {Promise.WAKE_UP},
         "pg-lease": {Promise.FENCE},
         "layered": {Promise.FENCE},
     }

@@ -40,6 +40,8 @@ pub struct Checker {
     pub(crate) now: Nanos,
     pub(crate) least_belief: Nanos,
     pub(crate) granted_within: Nanos,
+    /// When a driver last ran again that had not run for a while: no key stalls by what it did not do.
+    pub(crate) stood_until: Nanos,
     pub(crate) session_end_seen_within: Nanos,
     pub(crate) release_seen_within: Nanos,
     pub(crate) findings: Findings,
@@ -70,6 +72,7 @@ impl Checker {
             now: Nanos::ZERO,
             least_belief: rules.least_belief,
             granted_within: rules.granted_within,
+            stood_until: Nanos::ZERO,
             session_end_seen_within: rules.session_end_seen_within,
             release_seen_within: rules.release_seen_within,
             findings: Findings::default(),
@@ -144,6 +147,7 @@ impl Checker {
             Event::Stopped { client } => self.stopped(at, client),
             Event::Released { client } => self.released(at, client),
             Event::DeniedRelease { client } => self.denied(at, client),
+            Event::Stood { .. } => self.stood_until = at,
         }
         None
     }

@@ -56,6 +56,9 @@ pub enum Event {
     Released { client: ClientId },
     /// The release was answered "not held" before the lease ended, and no loss had been told before.
     DeniedRelease { client: ClientId },
+    /// The driver of this client, and maybe of others, did not run for a while before: nobody could be granted anything
+    /// through it. The client's state stays as it is.
+    Stood { client: ClientId },
 }
 
 impl Event {
@@ -71,7 +74,8 @@ impl Event {
             | Self::HungUp { client }
             | Self::Stopped { client }
             | Self::Released { client }
-            | Self::DeniedRelease { client } => client,
+            | Self::DeniedRelease { client }
+            | Self::Stood { client } => client,
         }
     }
 
@@ -86,7 +90,8 @@ impl Event {
             | Self::Granted { .. }
             | Self::Renewed { .. }
             | Self::HungUp { .. }
-            | Self::DeniedRelease { .. } => false,
+            | Self::DeniedRelease { .. }
+            | Self::Stood { .. } => false,
         }
     }
 }

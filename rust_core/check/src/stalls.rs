@@ -1,7 +1,7 @@
 //! Progress: whether a key that is wanted is granted again, and whether everybody is.
 //!
 //! A key stalls when nobody holds it or is granted it for longer than `Rules::granted_within`, while one client waits for it
-//! all the while. A lock that is free of deadlock grants it by then, whatever it has lost: the lease of whoever may still
+//! all the while, and every driver runs. A lock that is free of deadlock grants it by then, whatever it has lost: the lease of whoever may still
 //! have it is over, and those who wait have asked again. L. Lamport: A New Solution of Dijkstra's Concurrent Programming
 //! Problem, CACM 17(8), 1974, has the property.
 //!
@@ -50,7 +50,10 @@ impl Checker {
         if first == NOBODY || shared || !record.holders.is_empty() {
             return;
         }
-        let since = record.freed.max(self.clients[first as usize].since);
+        let since = record
+            .freed
+            .max(self.clients[first as usize].since)
+            .max(self.stood_until);
         let lasted = at.since(since);
         if lasted > self.granted_within {
             // What comes after is another stall.

@@ -16,6 +16,7 @@
 //! a latency is a sample when its acquire was due within the window, or still waits at its end. Every reading of the clock that stamps anything
 //! goes through `read_clock`, so that the window opens and closes before the first stamp that lies beyond.
 
+use check::Event;
 use locks::{LockMachine, Nanos};
 
 use crate::client::{Client, Doing};
@@ -23,6 +24,9 @@ use crate::clock;
 use crate::control::Stage;
 use crate::stats::{Counters, Ended, Phase};
 use crate::thread::Thread;
+
+/// A key counts as stalled after a reply timeout, 1 s, at the earliest.
+const LONG_STALL: Nanos = Nanos::from_millis(100);
 
 /// Of one thread.
 #[derive(Debug)]
@@ -142,9 +146,14 @@ impl Thread {
         due >= self.window.start
     }
 
-    /// The loop looks again, having meant to at `planned`: how much later it is, as far as that lies in the window.
+    /// The loop looks again, having meant to at `planned`: how much later it is, as far as that lies in the window. The
+    /// judge is told of what is long enough to keep anybody from a grant, in the window or not.
     #[inline]
     pub(crate) fn note_stall(&mut self, planned: Nanos, now: Nanos) {
+        if now.since(planned) > LONG_STALL {
+            let client = self.first_client;
+            self.judge.tell(now, Event::Stood { client });
+        }
         let stall = now.min(self.window.end).since(planned.max(self.window.start));
         self.window.longest.stall = self.window.longest.stall.max(stall);
     }

@@ -133,6 +133,10 @@ impl Script {
         self.tell(Event::CutOff { client, placed: false })
     }
 
+    pub(crate) fn driver_stood(self) -> Self {
+        self.tell(Event::Stood { client: A })
+    }
+
     pub(crate) fn denied_its_release(self, client: ClientId) -> Self {
         self.tell(Event::DeniedRelease { client })
     }

@@ -32,6 +32,17 @@ fn a_key_that_one_waits_for_while_nobody_has_it_stalls_when_its_time_is_over() {
 }
 
 #[test]
+fn a_key_stalls_by_nothing_that_a_driver_did_not_do() {
+    let granted_after = |ns: u64| {
+        let freed = granted_within(50).takes(A, 100).at(10).waits(B).at(20).releases(A);
+        let stood = freed.at(500).driver_stood();
+        stood.at(500 + ns).granted(B, 900).ends().counts
+    };
+    assert_eq!(granted_after(50), NONE);
+    assert_eq!(granted_after(51), ONE_STALL, "it runs again");
+}
+
+#[test]
 fn a_key_that_is_held_does_not_stall() {
     let report = granted_within(50).takes(A, 1_000).at(1).waits(B).at(500).releases(A);
     assert_eq!(report.at(510).granted(B, 600).ends().counts, NONE);

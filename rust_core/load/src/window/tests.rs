@@ -140,10 +140,7 @@ fn an_arrival_that_still_queues_waits_too() {
     queued.thread.queue.extend([Nanos(8 * MS), Nanos(14 * MS)]);
     let mut closed = queued.at_ms(30);
     assert_eq!(counted(&closed).unfinished, 2);
-    assert_eq!(
-        samples(&mut closed, Phase::Response),
-        [(Ended::Waiting, 22)]
-    );
+    assert_eq!(samples(&mut closed, Phase::Response), [(Ended::Waiting, 22)]);
     assert_eq!(closed.thread.window.longest.queued, Nanos(22 * MS));
 }
 
