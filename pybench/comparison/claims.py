@@ -42,6 +42,7 @@ class Out(StrEnum):
     SHARED = "more may hold a key at a time"
     EXCLUDES_NOBODY = "nobody is kept out"
     NO_GRANTS = "nothing was granted"
+    LATE = "the load generator was late"
     NOT_MEASURED = "not measured"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +61,12 @@ class Field:
     entrants: tuple[Entrant, ...]
 
 
-def fields(rows: Sequence[Row]) -> list[Field]:
-    """The loads of a run, in the order of their axes: concurrency runs fastest."""
+def fields(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[Field]:
+    """The loads of a run, in the order of their axes: concurrency runs fastest.
+
+    Of the cells of `late`, all of open loops, the load generator was late: their responses, which place locks there,
+    are its own.
+    """
     if not rows:
         return []
     axes = _axes(rows[0])
@@ -72,25 +77,27 @@ def fields(rows: Sequence[Row]) -> list[Field]:
     places = [_places([values[place] for values in groups]) for place in range(len(axes))]
     order = sorted(groups, key=lambda values: [places[axis][values[axis]] for axis in reversed(range(len(axes)))])
     labels, holders = lock_labels(rows), {str(row["cell"]): crowd(row) for row in rows}
-    fewest = min((holders[str(row["cell"])] for row in rows if _disqualified(row) is None), default=1.0)
+    fewest = min((holders[str(row["cell"])] for row in rows if _disqualified(row, late) is None), default=1.0)
     found = []
     for values in order:
         conditions = tuple((axes[place], values[place]) for place in varied)
-        entrants = tuple(_entrant(row, labels, holders, fewest) for row in groups[values])
+        entrants = tuple(_entrant(row, labels, holders, fewest, late) for row in groups[values])
         pairs = tuple(zip(axes, values, strict=True))
         found.append(Field(say_conditions(conditions), conditions, pairs, offered_rate(groups[values][0]), entrants))
     return found
 
 
-def _entrant(row: Row, labels: Mapping[str, str], holders: Mapping[str, float], fewest: float) -> Entrant:
+def _entrant(
+    row: Row, labels: Mapping[str, str], holders: Mapping[str, float], fewest: float, late: AbstractSet[str]
+) -> Entrant:
     cell = str(row["cell"])
-    out = _disqualified(row)
+    out = _disqualified(row, late)
     if out is None and holders[cell] > fewest:
         out = Out.EXCLUDES_NOBODY if math.isinf(holders[cell]) else Out.SHARED
     return Entrant(cell, labels[cell], str(row["strategy"]), row, out, holders[cell])
 
 
-def _disqualified(row: Row) -> Out | None:
+def _disqualified(row: Row, late: AbstractSet[str]) -> Out | None:
     """Why the cell of `row` is out whatever the others are."""
     verdict = row.get("verdict")
     if verdict == Verdict.UNSAFE:
@@ -100,7 +107,9 @@ def _disqualified(row: Row) -> Out | None:
     if verdict != Verdict.SAFE:
         return Out.UNDECIDED
     rate = _finite(row.get("safe_grants_per_s"))
-    return None if rate is not None and rate > 0 else Out.NO_GRANTS
+    if rate is None or rate <= 0:
+        return Out.NO_GRANTS
+    return Out.LATE if str(row["cell"]) in late else None
 
 
 def _finite(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's row

@@ -2,6 +2,7 @@
 
 In a closed loop throughput places the locks of a load. In an open one every lock that keeps up grants what arrives, so
 the p99 of the response places those, and a lock that grants less than 98 % of the arrivals is compared by throughput.
+Where the load generator was late a response says nothing of the lock: such a cell of an open loop is not ranked.
 A lock is first by the median of its trials; who else is statistically tied with it is a matter of `pairs`.
 """
 
@@ -15,6 +16,7 @@ from pybench.comparison.choice import break_tie, choose
 from pybench.comparison.claims import Comparison, Figure, LoadComparison, Out, Place, Standing
 from pybench.comparison.entrants import Entrant, Field, fields, lock_labels, promise
 from pybench.comparison.rivals import Rivals, deciding, inverse, keeps_up, shown, tested_rivals
+from pybench.lateness import late_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +30,8 @@ def compare_locks(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> 
     rows = summary.to_dict("records")
     labels = lock_labels(rows)
     locks = tuple(dict.fromkeys(labels.values()))
-    loads = fields(rows)
+    late = late_cells(trials) if trials is not None and "arrivals" in trials else {}
+    loads = fields(rows, late.keys())
     rivals = tested_rivals(loads, trials)
     compared = tuple(_load(load, locks, rivals) for load in loads)
     ranked = [one for load in loads for one in load.entrants if one.out is None]

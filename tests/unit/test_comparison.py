@@ -147,3 +147,20 @@ def test_without_trials_nobody_is_ahead():
     found = compare_locks(summary)
     assert isinstance(found, Comparison)
     assert [one.place for one in found.loads[0].standings] == [Place.TIED, Place.TIED, Place.OUT]
+
+
+def test_a_response_that_is_the_load_generators_places_no_lock():
+    usual = {"rate": "1000/s", "trials": 5}
+    quick, slow = (
+        lock("mutex", 1_000, acquire_p99_us=100.0, **usual),
+        lock("naive", 1_000, acquire_p99_us=900.0, **usual),
+    )
+    summary, trials = run_of(quick, slow)
+    generator = {"arrivals": 1_000, "drops": 0, "server_cpu_share": 0.2, "utilisation": 0.1, "contention_rate": 0.1}
+    trials = trials.assign(**generator, acquire_p50_us=50.0, lag_p99_us=10.0)
+    assert compare_locks(summary, trials).choice.locks == ("mutex",)
+    trials.loc[trials["cell"] == "0", "lag_p99_us"] = 5_000.0
+    found = compare_locks(summary, trials)
+    assert found.standing("0").out is Out.LATE
+    assert found.choice.locks == ("naive",)
+    assert "not ranked (the load generator was late): mutex" in say(found).text

@@ -175,7 +175,7 @@ def _not_ranked(standing: Standing) -> str:
     match standing.out:
         case Out.SHARED:
             return NOT_RANKED.format(f"it lets {standing.holders or 0:.0f} hold a key at a time")
-        case Out.EXCLUDES_NOBODY:
+        case Out.EXCLUDES_NOBODY | Out.LATE:
             return NOT_RANKED.format(standing.out.value)
         case _:
             return ""
