@@ -95,7 +95,7 @@ def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     fewer = _fewer(cell)
     allowed = [(MOST_CONNECTIONS, to_all, "a run opens at most", fewer)]
     allowed += [
-        (limits.maxclients[backend], to_one, "maxclients of its server is", fewer)
+        (limits.maxclients[backend], to_one, "maxclients of its server leaves", fewer)
         for backend in parts_of_place(cell.backend)
         if backend in limits.maxclients
     ]

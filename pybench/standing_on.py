@@ -50,20 +50,6 @@ def badges(row: Mapping[Any, Any]) -> tuple[str, ...]:
     return tuple(filter(None, (HEALTHY, _evidence(row), _condition(row))))
 
 
-def safe_words(row: Mapping[Any, Any]) -> str:
-    """What SAFE stands on in `row` of the summary, in one clause; empty where the row is not SAFE.
-
-    Such as `healthy servers, not contended; would not survive a failover or work past the ttl; a dead holder's lock is
-    free again within one ttl`.
-    """
-    shown = badges(row)
-    if not shown:
-        return ""
-    known = entry_of(row)
-    further = (would_not_survive(*known), when_holder_dies(*known)) if known else ()
-    return "; ".join([", ".join(shown), *filter(None, further)])
-
-
 def entry_of(row: Mapping[Any, Any]) -> tuple[Strategy, Arguments] | None:
     """The catalogue's entry for the lock of `row`, and its arguments; None for a lock of another version."""
     known = CATALOGUE.get(str(row["strategy"]))

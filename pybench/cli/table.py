@@ -263,11 +263,8 @@ def _verdict(entry: Entry) -> str:
 
 
 def _rank(entry: Entry) -> str:
-    """`1`; `=1` of several that tie for the first place; `x` of what is unsafe, `-` of what is not ranked."""
-    standing = entry.standing
-    if standing.rank is None:
-        return "x" if standing.out is Out.UNSAFE else "-"
-    return f"={standing.rank}" if standing.place is Place.TIED else str(standing.rank)
+    """The mark of its rank; `x` of what is unsafe, `-` of what is not ranked."""
+    return entry.standing.mark or ("x" if entry.standing.out is Out.UNSAFE else "-")
 
 
 def _named(column: Column, entries: Sequence[Entry]) -> Column:

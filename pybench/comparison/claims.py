@@ -107,6 +107,13 @@ class Standing:
     holders: float | None = None
     """How many may hold one key at a time, where that is why the lock is out; infinite where nobody is kept out."""
 
+    @property
+    def mark(self) -> str:
+        """The rank as tables show it: `1`, `=1` of several that tie for it; empty where the lock is out."""
+        if self.rank is None:
+            return ""
+        return f"={self.rank}" if self.place is Place.TIED else str(self.rank)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:

@@ -16,16 +16,12 @@ from typing import Any, ClassVar, Protocol, Self
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
+from pybench.numbers import format_seconds
 
 SocketAddress = str | tuple[Any, ...]
 
 MOST_BYTES = 4_000_000
 """Of what answers the questions that were asked together; INFO is some thousands."""
-
-
-def shown_seconds(seconds: float) -> str:
-    """A deadline as people read it: what is left of one is no round number."""
-    return f"{round(seconds, 1):g} s"
 
 
 class Address(Protocol):
@@ -152,9 +148,8 @@ class Connection:
     def _unreachable(self, error: OSError) -> ServerError:
         where = self._where
         if isinstance(error, TimeoutError):
-            return ServerError(
-                f"{where} does not answer within {shown_seconds(self._seconds)}", hint="check host, port and firewalls"
-            )
+            within = format_seconds(round(self._seconds, 1))
+            return ServerError(f"{where} does not answer within {within}", hint="check host, port and firewalls")
         if error.errno == errno.ENOENT:
             return ServerError(f"{where}: no such socket", hint="start the server, or check the path")
         if error.errno == errno.ECONNREFUSED:
@@ -171,13 +166,13 @@ class Connection:
         where = self._where
         if isinstance(error, TimeoutError):
             if self._received:
-                within = shown_seconds(self._seconds)
+                within = format_seconds(round(self._seconds, 1))
                 return ServerError(
                     f"{where} sent only part of a reply within {within}{self._shown(self._received)}",
                     hint=f"is this a {self.expected} server, and is it healthy?",
                 )
             return ServerError(
-                f"{where} accepts connections but does not answer within {shown_seconds(self._seconds)}",
+                f"{where} accepts connections but does not answer within {format_seconds(round(self._seconds, 1))}",
                 hint=f"is this a {self.expected} server, and is it busy or stopped?",
             )
         return ServerError(

@@ -81,7 +81,7 @@ def test_more_connections_than_anybody_takes_are_refused():
         "10,000; lower concurrency or say shared(4)"
     }
     tight = reasons(Limits({"redis": 9_999}), **options)
-    assert "maxclients of its server is 9,999" in tight["none concurrency=10000 connections=per-client"]
+    assert "maxclients of its server leaves 9,999" in tight["none concurrency=10000 connections=per-client"]
     assert reasons(Limits({"other": 9_999}), **options).keys() == reasons(**options).keys()
     few_files = reasons(Limits(open_files=1_024), strategy="none", concurrency="960,961", connections="per-client")
     assert list(few_files) == ["none concurrency=961 connections=per-client"]

@@ -8,7 +8,6 @@ from pybench.durations import parse_rate
 from pybench.errors import InputError
 from pybench.matrix import load_matrix, matrix_from_options
 from pybench.servers import Endpoint
-from pybench.servers.connection import shown_seconds
 from pybench.servers.postgres import PostgresEndpoint
 
 
@@ -77,7 +76,3 @@ def test_an_invisible_character_before_a_key_is_named_with_its_line(character: s
     with pytest.raises(InputError) as caught:
         load_matrix("m.yaml", f"axes:\n  strategy: [mutex]\n{character} keys: [1]\n")
     assert f"m.yaml:3:1: a key holds the invisible character {code}" in caught.value.message
-
-
-def test_what_is_left_of_a_deadline_is_told_in_tenths():
-    assert [shown_seconds(seconds) for seconds in (5.00002, 1.97, 0.5, 2.0)] == ["5 s", "2 s", "0.5 s", "2 s"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.standing_on import badges, caveats, safe_words, when_holder_dies, would_not_survive
+from pybench.standing_on import badges, caveats, entry_of, when_holder_dies, would_not_survive
 from pybench.strategies import CATALOGUE, Exclusion, parse_strategy
 
 
@@ -65,14 +65,13 @@ def test_a_record_from_before_there_were_probes_has_its_words():
 
 
 def test_a_lock_of_another_version_is_given_no_words():
-    assert safe_words(row("lock-of-tomorrow")) == "healthy servers"
-    assert safe_words(row("mutex", args="of=tomorrow")) == "healthy servers"
+    assert badges(row("lock-of-tomorrow")) == ("healthy servers",)
+    assert entry_of(row("lock-of-tomorrow")) is None
+    assert entry_of(row("mutex", args="of=tomorrow")) is None
 
 
 def test_the_words_beside_safe_name_what_ends_it():
-    assert safe_words(row("mutex", contended_grants=0)) == (
-        "healthy servers, not contended; would not survive a restart that loses data, a failover, a clock jump or "
-        "work past the ttl; a dead holder's lock is free again within one ttl"
+    assert would_not_survive(CATALOGUE["mutex"], ()) == (
+        "would not survive a restart that loses data, a failover, a clock jump or work past the ttl"
     )
     assert would_not_survive(CATALOGUE["none"], ()) == ""
-    assert safe_words(row("mutex", verdict="UNDECIDED")) == ""

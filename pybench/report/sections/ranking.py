@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 
-from pybench.comparison import Out, Place, Standing
+from pybench.comparison import Out, Standing
 from pybench.conditions import say_conditions
 from pybench.lateness import late_cells
 from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
@@ -148,7 +148,7 @@ def by_load(view: View) -> list[LoadEntries]:
     def entry(standing: Standing, cell: CellView) -> Entry:
         return Entry(
             cell=cell,
-            place=_place(standing),
+            place=standing.mark,
             is_first=standing.rank == 1,
             is_late=cell.id in late,
             reason=why[cell.id] + _not_ranked(standing),
@@ -163,12 +163,6 @@ def by_load(view: View) -> list[LoadEntries]:
         LoadEntries(load.text, [entry(one, by_id[one.cell]) for one in load.standings if one.cell in by_id])
         for load in view.comparison.loads
     ]
-
-
-def _place(standing: Standing) -> str:
-    if standing.rank is None:
-        return ""
-    return f"={standing.rank}" if standing.place is Place.TIED else str(standing.rank)
 
 
 def _not_ranked(standing: Standing) -> str:

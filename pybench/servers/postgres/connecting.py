@@ -17,7 +17,7 @@ from typing import Any, Final
 import psycopg
 
 from pybench.errors import ServerError
-from pybench.servers.connection import shown_seconds
+from pybench.numbers import format_seconds
 from pybench.servers.endpoint import ANSWER_S
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.refusals import failed
@@ -66,7 +66,7 @@ def connect(
     for session in arrived:
         session.close()
     raise ServerError(
-        f"{endpoint} accepts connections but does not let in within {shown_seconds(seconds)}",
+        f"{endpoint} accepts connections but does not let in within {format_seconds(round(seconds, 1))}",
         hint="is it busy or stopped? pybench doctor looks at it",
     )
 
@@ -90,8 +90,9 @@ def within(endpoint: PostgresEndpoint, session: Session, seconds: float) -> Iter
         yield
     except psycopg.Error as error:
         if cut.is_set():
+            within = format_seconds(round(seconds, 1))
             raise ServerError(
-                f"{endpoint} does not answer within {shown_seconds(seconds)}", hint="is it busy or stopped? see its log"
+                f"{endpoint} does not answer within {within}", hint="is it busy or stopped? see its log"
             ) from None
         raise failed(endpoint, error) from None
     finally:

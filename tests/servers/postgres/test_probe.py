@@ -207,7 +207,7 @@ def test_a_server_that_hangs():
     server, _ = supervisor.start(binaries.find("auto"))
     session = connect(server.endpoint)
     os.kill(server.pid, signal.SIGSTOP)
-    assert "accepts connections but does not answer within 0.4 s" in refused(server.endpoint, 0.4)
+    assert "accepts connections but does not answer within 400 ms" in refused(server.endpoint, 0.4)
     session.close()
     server.stop()
 
@@ -224,7 +224,7 @@ def test_a_name_that_does_not_exist():
 
 
 def test_a_port_that_never_answers(listener):
-    assert "does not answer within 0.4 s" in refused(of(listener(lambda connection: time.sleep(0.6))), 0.4)
+    assert "does not answer within 400 ms" in refused(of(listener(lambda connection: time.sleep(0.6))), 0.4)
 
 
 def test_a_web_server_and_a_redis(web_server: Endpoint):
