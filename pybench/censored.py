@@ -26,6 +26,8 @@ from pybench.histograms import Buckets
 ACQUIRE = {"acquire_p50": 0.5, "acquire_p99": 0.99, "acquire_p999": 0.999}
 """The quantiles of the response, the lowest first, by the beginning of their columns' names."""
 
+HANDOFF = "handoff_p50"
+
 _ROUNDING = 1e-9
 """Products of shares may come out a hair below a quantile that they reach."""
 
@@ -119,6 +121,17 @@ def of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Q
     return {name: found[name] for name in ACQUIRE}
 
 
+def handoff_of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> Quantile:
+    """The median hand-off of a cell in microseconds: as `of_cell`, and nobody's hand-off is unfinished."""
+    each = _values(complete, HANDOFF)
+    if 2 * np.count_nonzero(~np.isnan(each)) > len(each):
+        return Quantile(float(np.nanmedian(each)))
+    if latency is None or len(complete) < 2:
+        return Quantile()
+    parts = list(_rows_of("handoff", complete, latency)["hdr"])
+    return Quantile(_us(stats.quantile(*histograms.merged(parts), 0.5)), pooled=True)
+
+
 def _fits_below(lower: Quantile, higher: Quantile) -> bool:
     is_open = lower.value is None and higher.value is not None
     return not is_open and lower.least <= higher.least
@@ -156,11 +169,15 @@ def _bounds(complete: pd.DataFrame, name: str) -> NDArray[np.float64]:
     return np.where(np.isnan(values), at_least, values)
 
 
+def _rows_of(phase: str, complete: pd.DataFrame, latency: pd.DataFrame) -> pd.DataFrame:
+    return latency[(latency["phase"] == phase) & latency["trial"].isin(complete["trial"])]
+
+
 def _pooled(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Quantile]:
     """Of the samples of all trials together; none of a single trial, which has them already."""
     if latency is None or len(complete) < 2:
         return {}
-    rows = latency[(latency["phase"] == "response") & latency["trial"].isin(complete["trial"])]
+    rows = _rows_of("response", complete, latency)
     parts = {str(outcome): list(group["hdr"]) for outcome, group in rows.groupby("outcome")}
     waits = Waits.of(parts)
     return {

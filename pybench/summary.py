@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pybench import stats
-from pybench.censored import ACQUIRE, of_cell
+from pybench.censored import ACQUIRE, HANDOFF, handoff_of_cell, of_cell
 from pybench.evidence import LEAST_CONTENDED
 from pybench.numbers import missing
 from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
@@ -56,7 +56,7 @@ def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.Dat
     summary = pd.DataFrame(rows, columns=[*identity, *SUMMARY_FIGURES])
     counts = ("concurrency", "keys", "trials", *SUMS)
     texts = {*identity, "verdict"} - {*counts}
-    marks = {f"{name}_pooled" for name in ACQUIRE}
+    marks = {f"{name}_pooled" for name in (*ACQUIRE, HANDOFF)}
     types = {
         name: "int64" if name in counts else "str" if name in texts else "bool" if name in marks else "float64"
         for name in summary.columns
@@ -99,6 +99,7 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
     verdict = cell_verdict(group)
     grants_per_s = stats.median(complete["grants_per_s"])
     interval = stats.median_interval(complete["grants_per_s"])
+    handoff = handoff_of_cell(complete, latency)
     sums = {name: int(group[name].sum()) for name in SUMS}
     by_probe = _by_probe(group)
     stands_alone = verdict is Verdict.SAFE and not (by_probe and sums["contended_grants"] < LEAST_CONTENDED)
@@ -110,7 +111,8 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
         "grants_per_s_high": interval.high if interval else None,
         "safe_grants_per_s": safe_rate(verdict, grants_per_s),
         **_acquires(complete, latency),
-        "handoff_p50_us": quantile_medians(complete, ["handoff_p50_us"])["handoff_p50_us"],
+        f"{HANDOFF}_us": handoff.value,
+        f"{HANDOFF}_pooled": handoff.pooled and handoff.value is not None,
         **{name: stats.median(complete[name]) for name in MEDIANS},
         "starved_clients": _most(complete["starved_clients"]),
         "longest_wait_us": _most(complete["longest_wait_us"]),

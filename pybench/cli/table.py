@@ -60,6 +60,8 @@ class Column:
     text: Callable[[Entry], str]
     drop: int = KEEP
     left: bool = False
+    quantile: str = ""
+    """The column of the summary, where it is a quantile: it may be pooled."""
 
     @property
     def name(self) -> str:
@@ -76,7 +78,7 @@ def _quantile(heading: tuple[str, str], column: str, drop: int) -> Column:
         # A lock that asks nobody takes no time at all: that is no latency.
         return latency(0.0) if entry.row.get(column) == 0 else quantile_text(entry.row, column)
 
-    return Column(heading, text, drop)
+    return Column(heading, text, drop, quantile=column)
 
 
 INTERVAL = Column(("", "interval"), lambda entry: _interval(entry.row), drop=5)
@@ -180,8 +182,7 @@ def _stands_on(entries: Sequence[Entry]) -> list[str]:
 
 def _legend(entries: Sequence[Entry], columns: Sequence[Column]) -> list[str]:
     """What the marks of the table mean, of those that it has."""
-    quantiles = {"acquire p50": "acquire_p50_us", "acquire p99": "acquire_p99_us", "acquire p99.9": "acquire_p999_us"}
-    shown = [quantiles[column.name] for column in columns if column.name in quantiles]
+    shown = [column.quantile for column in columns if column.quantile]
     told = []
     if columns and any(entry.standing.place is Place.TIED for entry in entries):
         told.append("=1 statistically tied for the first place at this load")

@@ -196,6 +196,7 @@ SUMMARY_FIGURES = (
     "acquire_p99_pooled",
     "acquire_p999_pooled",
     "handoff_p50_us",
+    "handoff_p50_pooled",
     "attempts_per_grant",
     "commands_per_grant",
     "contention_rate",

@@ -163,3 +163,15 @@ def test_the_summary_has_the_longest_wait_of_any_trial():
     frame["longest_wait_us"] = [5.0, math.nan, 70.0]
     (row,) = summarise(frame, (), latency).to_dict("records")
     assert row["longest_wait_us"] == 70.0
+
+
+@pytest.mark.parametrize(("each", "pooled"), [(12, True), (3, False), (30, False)])
+def test_few_hand_offs_of_each_trial_are_taken_together(each, pooled):
+    rows, latency = [], []
+    for trial in (1, 2, 3):
+        kept = record(trial=trial, result=FakeResult(histograms=[row_of("handoff", "granted", [5 * MS] * each)]))
+        rows.append(kept.row)
+        latency += [{"cell": kept.cell, "trial": trial, **one} for one in kept.latency]
+    (row,) = summarise(pd.DataFrame(rows), (), pd.DataFrame(latency)).to_dict("records")
+    assert row["handoff_p50_pooled"] is pooled
+    assert math.isnan(row["handoff_p50_us"]) is (each == 3), "nine are too few"

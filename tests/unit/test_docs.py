@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 from typer.main import get_command
 
-from pybench.censored import ACQUIRE
+from pybench.censored import ACQUIRE, HANDOFF
 from pybench.cli.app import app
 from pybench.exits import PRECEDENCE
 from pybench.matrix import load_matrix
@@ -170,7 +170,7 @@ def test_every_figure_of_a_summary_is_explained_and_every_explained_one_is_recor
         "grants",
         "contended_grants",
         "violations",
-        *(f"{name}_pooled" for name in ACQUIRE),
+        *(f"{name}_pooled" for name in (*ACQUIRE, HANDOFF)),
     }
     assert set(SUMMARY_FIGURES) - told - explained_elsewhere == {"bound_per_million", "verdict", "judged_by_probe"}
 
