@@ -77,7 +77,7 @@ def say(compared: Comparison) -> Answer:
             headline, further = _tied(compared), _qualified(compared)
         case _:
             headline, further = f"Take {chosen.locks[0]}: {_taken(compared, chosen.locks[0])}", _qualified(compared)
-    return Answer(headline, (*further, *_not_ranked(compared)), _unsafe(compared))
+    return Answer(headline, (*_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared))
 
 
 def _alone(compared: Comparison, lock: str) -> str:
@@ -163,12 +163,27 @@ def _steps(compared: Comparison) -> Iterator[str]:
             yield f"{_reason(by)}{_measured_at(by, load, len(shown), len(contested))}"
 
 
+def _starving(compared: Comparison) -> Iterator[str]:
+    """Where a chosen lock leaves clients without a grant, the load with most of them, and who serves all there."""
+    for lock in compared.choice.locks[:MOST_NAMED]:
+        found = [(load, one.starved) for load in compared.loads if (one := load.of(lock)).starved]
+        if not found:
+            continue
+        load, starved = max(found, key=lambda pair: pair[1])
+        clients = dict(load.values)["concurrency"]
+        more = f" (and at {plural(len(found) - 1, 'further load')})" if len(found) > 1 else ""
+        serving = [other.lock for other in load.ranked if other.starved == 0]
+        served = f", and {_listed(serving)} {'serve' if len(serving) > 1 else 'serves'} all of them" if serving else ""
+        yield f"but {lock} starves {starved} of {clients} clients{_at(load)}{more}{served}"
+
+
 def _better_elsewhere(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
     """The loads at which the first tie, and the tie is broken for others than the chosen locks."""
     found: dict[tuple[Figure, tuple[str, ...]], list[tuple[LoadComparison, TieBreak]]] = {}
     for load in contested:
         for by in load.tie_breaks:
-            if set(chosen) & set(by.over):
+            is_said = by.figure is Figure.STARVATION and any(load.of(lock).starved for lock in chosen)
+            if set(chosen) & set(by.over) and not is_said:
                 found.setdefault((by.figure, by.locks), []).append((load, by))
     for shown in found.values():
         load, by = max(shown, key=lambda pair: _size(pair[1]))

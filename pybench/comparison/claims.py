@@ -106,6 +106,9 @@ class Standing:
     out: Out | None = None
     holders: float | None = None
     """How many may hold one key at a time, where that is why the lock is out; infinite where nobody is kept out."""
+    starved: int | None = None
+    """How many clients were granted nothing in the worst trial, if more than by chance; 0 where each trial served all
+    clients; None where neither is known."""
 
     @property
     def mark(self) -> str:

@@ -103,6 +103,7 @@ def _standing(one: Entrant, beside: Entrant | None, place: Place, rank: int, loa
         other=shown(beside, figure) if beside else None,
         ratio=ratio,
         throughput=one.figure("safe_grants_per_s"),
+        starved=rivals.starving.get(one.cell),
     )
 
 

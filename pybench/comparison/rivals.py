@@ -12,9 +12,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pybench.comparison.claims import Figure, Ratio
-from pybench.comparison.entrants import KEEPS_UP, Entrant, Field
+from pybench.comparison.entrants import KEEPS_UP, Entrant, Field, Row
 from pybench.comparison.pairs import TESTED, Sample, Tested, compare_pairs, floor_of, paired_logs, positive
 from pybench.numbers import missing
+from pybench.starvation import serves_all, starving
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,8 @@ class Rivals:
     """Cells of whose figure some trial has a lower bound only: those are never the better ones."""
     starved: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Cell -> how many clients starved in each trial, where that is known."""
+    starving: Mapping[str, int] = field(default_factory=dict)
+    """Cell -> how many starved in its worst trial, beyond chance; 0 where each trial served all clients."""
 
     def ratio(self, one: Entrant, other: Entrant, figure: Figure) -> Ratio | None:
         """How many times better `one` is than `other`; None where too few trials tell."""
@@ -106,7 +109,19 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
                 turned = [-log for log in logs] if figure.least_is_best else logs
                 samples[figure, one.cell, other.cell] = Sample(turned, figure, load.values, len(ranked))
     starved = {cell: counts for cell, rows in groups.items() if (counts := _starved(rows))}
-    return Rivals(compare_pairs(samples), frozenset(bounded), starved)
+    rows = {one.cell: one.row for load in loads for one in load.entrants}
+    worst = {cell: _starving(groups[cell], row) for cell, row in rows.items() if cell in groups}
+    known = {cell: count for cell, count in worst.items() if count is not None}
+    return Rivals(compare_pairs(samples), frozenset(bounded), starved, known)
+
+
+def _starving(trials: pd.DataFrame, row: Row) -> int | None:
+    if serves_all(trials):
+        return 0
+    if not {"grants", "window_s"} <= set(trials.columns):
+        return None
+    worst = starving(trials, int(row["concurrency"]))
+    return None if worst is None else worst[0]
 
 
 def _asked(one: Entrant, other: Entrant, figure: Figure, load: Field) -> bool:

@@ -5,17 +5,17 @@ Promises: a figure that a record lacks, as older ones do, gives no caution.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from pybench.lateness import late_cells
-from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, missing, plural
+from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, plural
 from pybench.overload import overload
 from pybench.report.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.view import BASE_LINE, CellView, View
 from pybench.standing_on import entry_of
+from pybench.starvation import starving
 
 SERVED_AT_LEAST = 0.5
 """Below this share of its clients a lock served far fewer at a time than asked."""
@@ -36,7 +36,7 @@ def strain(view: View) -> list[Caution]:
 def _starved(view: View) -> Iterator[Caution]:
     told = []
     for cell in _measured(view):
-        worst = _worst_trial(_trials(view, cell), cell)
+        worst = starving(_trials(view, cell), int(cell.row["concurrency"]))
         if worst is not None:
             starved, window_s = worst
             clients = int(cell.row["concurrency"])
@@ -48,25 +48,6 @@ def _starved(view: View) -> Iterator[Caution]:
             )
     if told:
         yield Caution("STARVED", listed(told))
-
-
-def _worst_trial(trials: pd.DataFrame, cell: CellView) -> tuple[int, float] | None:
-    """The starved clients and the window of the trial that had most, where they are more than chance explains."""
-    if "starved_clients" not in trials:
-        return None
-    clients = int(cell.row["concurrency"])
-    worst: tuple[int, float] | None = None
-    for starved, grants, window_s in zip(trials["starved_clients"], trials["grants"], trials["window_s"], strict=True):
-        if missing(starved) or starved <= _unlucky(clients, int(grants)):
-            continue
-        if worst is None or starved > worst[0]:
-            worst = int(starved), float(window_s)
-    return worst
-
-
-def _unlucky(clients: int, grants: int) -> float:
-    """How many of `clients` may go without one of `grants` that fall on them at random: twice the mean, and one."""
-    return 2 * clients * math.exp(-grants / clients) + 1
 
 
 def _few_served(view: View) -> Iterator[Caution]:

@@ -48,6 +48,18 @@ def test_where_throughput_ties_the_tail_decides_and_is_named_with_its_figures():
     )
 
 
+def test_a_lock_that_is_ahead_and_starves_clients_says_so_with_who_serves_all():
+    quick = lock("mutex", 27_000, concurrency=64, starved=[62, 62, 61, 62, 62])
+    cells = quick, lock("fair-queue", 9_000, concurrency=64, starved=[0] * 5)
+    summary, trials = run_of(*cells)
+    trials = trials.assign(grants=9_000, window_s=1.0)
+    said = answered(summary, trials).text
+    assert said.startswith("Take mutex: 27,000 grants/s, 3 times fair-queue's; ")
+    assert "; but mutex starves 62 of 64 clients, and fair-queue serves all of them." in said
+    trials["grants"] = 8
+    assert "starves" not in answered(summary, trials).text, "chance explains as many"
+
+
 def test_a_lock_that_starves_clients_is_not_taken_beside_one_that_starves_none():
     cells = lock("mutex", 1_000, spread=0.05, starved=[3] * 5), lock("fair-queue", 990, spread=0.05, starved=[0] * 5)
     assert answer(*cells) == (
