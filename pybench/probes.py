@@ -184,7 +184,7 @@ def overruled(judgement: Judgement, row: Mapping[str, Any], probe: Mapping[str, 
         unsafe = Judgement(Verdict.UNSAFE, probe["reason"], promise_broken=broken, bound_per_million=None)
         return Probed(unsafe, by_probe=True, reason=probe["reason"])
     if seen is Verdict.SAFE and proves_little and judgement.verdict is Verdict.SAFE:
-        here = "too few contended grants here to tell" if contended else "not contended here"
+        here = "not contended here" if row["concurrency"] == 1 else "too few contended grants here to tell"
         reason = f"{here}; {probe['reason']}"
         return Probed(replace(judgement, reason=reason, bound_per_million=None), by_probe=True, reason=reason)
     return own

@@ -171,7 +171,9 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]], probes: Seq
     """`trials` with the verdicts of their counts under these controls and probes: those may come after a trial."""
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
-    for row in trials.select([*counted, *COLUMNS, "grants_per_s", "strategy", "args", "backend", "status"]).to_pylist():
+    for row in trials.select(
+        [*counted, *COLUMNS, "grants_per_s", "strategy", "args", "backend", "status", "concurrency"]
+    ).to_pylist():
         probed = judged_row(row, controls, probes)
         judged = judgement_columns(probed.judgement, row["grants_per_s"]) | probed.columns()
         for name, value in judged.items():

@@ -23,7 +23,7 @@ def row(strategy: str = "mutex", **counts: int) -> dict[str, Any]:
     """A trial of `strategy` that counted so much; 1,000 grants, no violation."""
     terms = Terms.of(CATALOGUE[strategy].with_arguments(()))
     zeros = dict.fromkeys((kind.column for kind in KINDS.values()), 0)
-    return {**zeros, "grants": 1_000, "contended_grants": 0, **terms.columns(), **counts}
+    return {**zeros, "grants": 1_000, "contended_grants": 0, "concurrency": 1, **terms.columns(), **counts}
 
 
 def judged(trial: dict[str, Any], probe: dict[str, Any] | None, *, caught: bool = True) -> probes.Probed:
@@ -42,6 +42,8 @@ def test_a_trial_that_proves_nothing_stands_on_a_clean_probe() -> None:
     found = judged(row(), CLEAN)
     assert (found.judgement.verdict, found.by_probe) == (Verdict.SAFE, True)
     assert found.judgement.reason == "not contended here; its probe saw 0 violations in 5,000 contended grants"
+    found = judged(row(concurrency=64), CLEAN)
+    assert found.judgement.reason.startswith("too few contended grants here to tell; ")
 
 
 def test_a_trial_with_contended_grants_is_judged_by_itself() -> None:
