@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from pybench.errors import RecordError
+from pybench.matrix.axes import AXES
 
 SCHEMA = 1
 _NUMBER = b"pybench.schema"
@@ -251,8 +252,11 @@ def inner_schema(name: str) -> pa.Schema:
 
 
 def further_axes(columns: Iterable[str]) -> tuple[str, ...]:
-    """Those of `columns` that are axes of the matrix beyond the four that every run has."""
-    return tuple(name for name in columns if name not in TRIAL_COLUMNS and name not in NESTED)
+    """Those of `columns` that are axes of the matrix beyond the four that every run has.
+
+    What else an older record holds is not one: taken for an axis, a figure would make each trial a load of its own.
+    """
+    return tuple(name for name in columns if name in AXES and name not in TRIAL_COLUMNS)
 
 
 def numbered(schema: pa.Schema) -> pa.Schema:
