@@ -221,7 +221,10 @@ class TrialResult:
     stopped: bool
     """True when `stop` or Ctrl-C ended it before its time."""
     totals: dict[str, int]
-    """The counters that `results/README.md` lists under "totals", and `began_ns`: when the trial began."""
+    """The counters that `results/README.md` lists under "totals", and `began_ns`: when the trial began.
+
+    `first_cut_ns` after that a connection that stood was first found closed; absent where none was.
+    """
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]

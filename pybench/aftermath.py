@@ -6,7 +6,6 @@ Promises: raises nothing for it, so that what the trial proved is saved first; s
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -32,12 +31,11 @@ def ended(sides: Sequence[Side], result: TrialResult) -> tuple[list[Spent], list
     spent: list[Spent] = []
     troubles: list[Trouble] = []
     for side in sides:
-        read_at = time.monotonic()
         try:
             spent.append(side.end())
         except ServerError as error:
             spent.append(UNREAD)
-            troubles.append(Trouble.of(error, read_at=read_at, reconnects=result.totals["reconnects"]))
+            troubles.append(Trouble.of(error, first_cut_ns=result.totals.get("first_cut_ns")))
     return spent, troubles
 
 
@@ -76,7 +74,7 @@ def step_of_clock(jumped_s: float, ttl_ms: int) -> Trouble | None:
             "than their holders believed",
             hint="wait until the clock is steady: is it being set by NTP, or was the machine asleep?",
         ),
-        intact_until=-math.inf,
+        intact_ns=-math.inf,
     )
 
 

@@ -30,21 +30,23 @@ class Trouble:
     """What ends the run after a trial, and how far the trial's violations still count."""
 
     error: ServerError
-    intact_until: float = math.inf
-    """Up to this point of the monotonic clock, in seconds, the servers certainly kept all locks that were held."""
+    intact_ns: float = math.inf
+    """For how long since the trial began the servers certainly kept all locks that were held."""
 
     @classmethod
-    def of(cls, error: ServerError, *, read_at: float, reconnects: int) -> Trouble:
-        """What `error` means, which a reading at `read_at` raised after a trial with so many broken connections."""
-        if not isinstance(error, LocksGone) or (error.cuts_connections and not reconnects):
+    def of(cls, error: ServerError, *, first_cut_ns: int | None) -> Trouble:
+        """What `error` means after a trial whose first closed connection was found at `first_cut_ns`, if any was."""
+        if not isinstance(error, LocksGone):
             return cls(error)
-        return cls(error, -math.inf if error.age_s is None else read_at - error.age_s)
+        if not error.cuts_connections:
+            return cls(error, -math.inf)
+        return cls(error) if first_cut_ns is None else cls(error, first_cut_ns)
 
 
 def first_of(troubles: Iterable[Trouble]) -> Trouble | None:
-    """The first of `troubles` stands for all, and violations count up to the earliest of their points."""
+    """The first of `troubles` stands for all, and violations count up to the shortest of their times."""
     found = list(troubles)
-    return Trouble(found[0].error, min(one.intact_until for one in found)) if found else None
+    return Trouble(found[0].error, min(one.intact_ns for one in found)) if found else None
 
 
 def counted(
@@ -56,9 +58,8 @@ def counted(
     """
     if trouble is None:
         return dict(totals), list(found)
-    is_intact = trouble.intact_until == math.inf
-    intact_ns = trouble.intact_until * 1e9 - totals["began_ns"] if not is_intact else math.inf
-    kept = [one for one in found if one["kind"] in PROOF and one["at_ns"] < intact_ns]
+    is_intact = trouble.intact_ns == math.inf
+    kept = [one for one in found if one["kind"] in PROOF and one["at_ns"] < trouble.intact_ns]
     seen = Counter[str](one["kind"] for one in kept)
     counts = {
         kind.column: totals[kind.column] if is_intact and name in PROOF else seen[name]

@@ -42,19 +42,18 @@ class ServerError(PybenchError):
 class LocksGone(ServerError):
     """What befell a server may have taken away locks that were held there.
 
-    `age_s` is for how many seconds at most that is so, counted back from the reading that found it; None: at any time
-    since the trial began. `cuts_connections` says that no client can have kept its connection through it.
+    `cuts_connections` says that no client can have kept its connection through it: before the first closed connection
+    was found, all locks were there. Otherwise locks may have been gone at any time since the trial began.
     """
 
-    def __init__(self, message: str, *, hint: str | None, age_s: float | None, cuts_connections: bool = False) -> None:
+    def __init__(self, message: str, *, hint: str | None, cuts_connections: bool = False) -> None:
         super().__init__(message, hint=hint)
-        self.age_s = age_s
         self.cuts_connections = cuts_connections
 
     @classmethod
     def unread(cls, error: ServerError) -> Self:
         """A reading failed with `error`: whoever restarts such a server may have brought it back without its locks."""
-        return cls(error.message, hint=error.hint, age_s=None, cuts_connections=True)
+        return cls(error.message, hint=error.hint, cuts_connections=True)
 
 
 class RecordError(PybenchError):

@@ -26,8 +26,6 @@ class ServerFigures:
     address: str
     """Of the server, without credentials."""
     run_id: str
-    age_s: float
-    """For how long it had been running at the reading: at most, for it counts whole seconds."""
     followed: str
     """The replication id that it had before it was made a primary; zeros where it always was one."""
     cpu_us: int
@@ -49,7 +47,6 @@ def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
         return ServerFigures(
             address=server.endpoint.address,
             run_id=info["run_id"],
-            age_s=_age_s(info),
             followed=info.get("master_replid2", ""),
             cpu_us=round((float(info["used_cpu_user"]) + float(info["used_cpu_sys"])) * 1_000_000),
             commands=int(info["total_commands_processed"]),
@@ -75,7 +72,6 @@ def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool
         raise LocksGone(
             f"{where} was restarted while it was being measured: locks that were held are gone",
             hint="keep it running, and see its log for why it ended",
-            age_s=after.age_s,
             cuts_connections=True,
         )
     if before.followed != after.followed and after.followed.strip("0"):
@@ -83,12 +79,10 @@ def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool
             f"{where} was made a replica and a primary again while it was being measured: locks that were held may be "
             "gone",
             hint="give pybench a server of its own, and no failover while it is being measured",
-            age_s=None,
         )
     result = ServerFigures(
         address=where,
         run_id=after.run_id,
-        age_s=after.age_s,
         followed=after.followed,
         cpu_us=after.cpu_us - before.cpu_us,
         commands=after.commands - before.commands,
@@ -103,7 +97,7 @@ def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool
         )
     gone = keys_gone(result)
     if gone is not None and not keys_may_go:
-        raise LocksGone(f"{gone.what}: a lock may have vanished under its holder", hint=gone.hint, age_s=None)
+        raise LocksGone(f"{gone.what}: a lock may have vanished under its holder", hint=gone.hint)
     return result
 
 
@@ -118,12 +112,6 @@ def keys_gone(spent: ServerFigures) -> Meaning | None:
             "set its maxmemory-policy to noeviction, or give it more memory",
         )
     return None
-
-
-def _age_s(info: Mapping[str, str]) -> float:
-    """At most: the server counts the seconds of its clock that have begun since its start, and since now's."""
-    now_us = info.get("server_time_usec")
-    return int(info["uptime_in_seconds"]) + (1.0 if now_us is None else int(now_us) % 1_000_000 / 1e6)
 
 
 def _counts(info: Mapping[str, str], kind: str, word: str) -> dict[str, int]:

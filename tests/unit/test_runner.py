@@ -19,4 +19,4 @@ def test_a_step_of_the_clock_ends_the_run_instead_of_blaming_a_lock(jumped_s, tt
     step = step_of_clock(jumped_s, ttl_ms)
     assert step is not None
     assert "the clock of this machine was set by" in step.error.message
-    assert step.intact_until == -math.inf, "violations of such a trial blame nobody"
+    assert step.intact_ns == -math.inf, "violations of such a trial blame nobody"

@@ -18,7 +18,6 @@ from pybench.servers.postgres.server import PostgresServer
 
 _QUERY = """
 SELECT extract(epoch FROM pg_postmaster_start_time())::text,
-       extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8,
        coalesce(extract(epoch FROM d.stats_reset)::text, ''),
        d.xact_commit, d.xact_rollback, d.deadlocks, d.tup_returned, d.tup_fetched, d.tup_inserted, d.tup_updated,
        d.tup_deleted, d.blks_hit, d.blks_read, d.temp_files, d.temp_bytes,
@@ -37,8 +36,6 @@ class PostgresFigures:
     """Of the server, without credentials."""
     run_id: str
     """When the server started."""
-    age_s: float
-    """For how long it had been running at the reading."""
     reset_at: str
     commits: int
     rollbacks: int
@@ -62,7 +59,7 @@ class PostgresFigures:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _IDENTITY}
 
 
-_IDENTITY = {"address", "run_id", "age_s", "reset_at"}
+_IDENTITY = {"address", "run_id", "reset_at"}
 
 
 def read_figures(server: PostgresServer, *, seconds: float = ANSWER_S) -> PostgresFigures:
@@ -83,7 +80,6 @@ def difference(before: PostgresFigures, after: PostgresFigures) -> PostgresFigur
         raise LocksGone(
             f"{after.address} was restarted while it was being measured: locks that were held are gone",
             hint="keep it running, and see its log for why it ended",
-            age_s=after.age_s,
             cuts_connections=True,
         )
     increases: dict[str, Any] = {

@@ -299,6 +299,9 @@ impl Thread {
         }
         self.next_upkeep = Nanos::ZERO;
         self.counters.reconnects += u64::from(stood);
+        if stood {
+            self.first_cut = self.first_cut.min(now);
+        }
         self.counters.lost_calls += awaited.len() as u64;
         self.count_orphans(&awaited);
         self.cut_off(index);

@@ -154,6 +154,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             error_replies: ErrorReplies::default(),
             window: Window::new(count),
             writes: Writes::to(if spec.strategy.writes() { spec.keys as usize } else { 0 }),
+            first_cut: Nanos::NEVER,
         });
     }
     Ok(threads)

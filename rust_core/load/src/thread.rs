@@ -105,6 +105,8 @@ pub(crate) struct Thread {
     pub(crate) error_replies: ErrorReplies,
     pub(crate) window: Window,
     pub(crate) writes: Writes,
+    /// When a connection that stood was first found closed; `NEVER` while none was.
+    pub(crate) first_cut: Nanos,
 }
 
 /// What one thread measured.
@@ -118,6 +120,7 @@ pub(crate) struct Share {
     pub(crate) figures: Vec<ClientFigures>,
     pub(crate) longest: Longest,
     pub(crate) window_length: Nanos,
+    pub(crate) first_cut: Nanos,
 }
 
 /// Binds the calling thread to `core`.
@@ -152,6 +155,7 @@ impl Thread {
             figures: self.figures,
             longest: self.window.longest,
             window_length: self.window.length,
+            first_cut: self.first_cut,
         };
         Ok((share, self.judge))
     }

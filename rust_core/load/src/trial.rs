@@ -33,6 +33,9 @@ pub struct Measured {
     pub window: Nanos,
     /// When the trial began: the points of violations count from here.
     pub began: Nanos,
+    /// How long after that a connection that stood was first found closed; `None` where none was. A server that was
+    /// restarted answers nobody before.
+    pub first_cut: Option<Nanos>,
     /// The longest wait of any client or queued arrival, over or not.
     pub longest_wait: Nanos,
     /// How long the loop of any thread did not run in the window though it meant to.
@@ -251,6 +254,12 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         stopped: control.stopped(),
         window,
         began,
+        first_cut: shares
+            .iter()
+            .map(|share| share.first_cut)
+            .filter(|&cut| cut < Nanos::NEVER)
+            .min()
+            .map(|cut| cut.since(began)),
         errors: errors.into_rows(),
         timeline: timeline.columns(window),
         longest_wait: clients

@@ -128,6 +128,9 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
     ] {
         totals.set_item(name, value)?;
     }
+    if let Some(cut) = measured.first_cut {
+        totals.set_item("first_cut_ns", cut.0)?;
+    }
     Ok(totals)
 }
 

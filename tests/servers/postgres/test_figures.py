@@ -48,7 +48,7 @@ def test_figures_count_what_happened_in_between(server: PostgresServer, session:
     assert spent.cpu_us is not None
     assert spent.cpu_us > 20_000
     assert set(spent.counters()) == {
-        field for field in spent.__slots__ if field not in ("address", "run_id", "age_s", "reset_at")
+        field for field in spent.__slots__ if field not in ("address", "run_id", "reset_at")
     }
 
 
