@@ -68,7 +68,7 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
     """The probe of the lock of all `cells`: as most threads, keys a grant and entries as any of them has."""
     first = cells[0]
     threads = max(cell.threads for cell in cells)
-    keys = max(cell.keys_per_grant for cell in cells)
+    taken = max(cell.keys_per_grant for cell in cells)
     permits = CATALOGUE[first.strategy].permits(first.args)
     return replace(
         first,
@@ -77,8 +77,10 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         + f" on {first.backend}",
         concurrency=max(control.CLIENTS_AT_LEAST, 2 * threads, 2 * permits),
         threads=threads,
-        keys=keys,
-        keys_per_grant=keys,
+        # With one key more than a grant takes, any two sets overlap, and differ: there a lock shows itself that takes
+        # only a part of its set. Where all sets are the same, that part excludes as well as the whole.
+        keys=1 if taken == 1 else taken + 1,
+        keys_per_grant=taken,
         key_choice=KeyChoice("uniform"),
         read_share=min(max(cell.read_share for cell in cells), MOST_READERS),
         nesting=max(cell.nesting for cell in cells),

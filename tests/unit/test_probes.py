@@ -77,10 +77,10 @@ def test_each_lock_on_each_backend_is_probed_once_and_long_enough_to_be_caught()
         assert (cell.hold.text, cell.keys, cell.ttl_ms) == ("1ms", 1, probes.LEAST_TTL_MS)
 
 
-def test_the_keys_of_a_set_are_probed_together() -> None:
+def test_sets_of_keys_are_probed_that_overlap_and_differ() -> None:
     plan = make_plan(matrix_from_options(strategy="multilock", keys="100", keys_per_grant="3"))
     (cell,) = probes.probe_cells(plan.cells)
-    assert (cell.keys, cell.keys_per_grant) == (3, 3)
+    assert (cell.keys, cell.keys_per_grant) == (4, 3)
 
 
 def test_only_locks_with_a_lease_are_also_probed_with_holders_that_outlive_it() -> None:
