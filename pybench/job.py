@@ -213,10 +213,13 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
 
     Where things run is decided before that, once: the servers keep to their cores from their start.
     """
+    import os
+
     from pybench.limits import Limits, limits_of
     from pybench.needs import largest, servers_in
     from pybench.placement import placement_of
     from pybench.plan import make_plan
+    from pybench.servers.local import local_servers
 
     first = make_plan(matrix, Limits.of_this_machine())
     first.require_cells()
@@ -224,6 +227,9 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
     pool.cores = placement.servers
     servers = {group: servers_in(pool, matrix, group, demand) for group, demand in largest(first.cells).items()}
     by_backend = [(group.backend, server) for group, found in servers.items() for server in found]
+    threads = max(cell.threads for cell in first.cells)
+    given = local_servers(server for _, server in by_backend)
+    placement = placement.beside(given, os.sched_getaffinity(0), threads)
     plan = make_plan(matrix, limits_of(matrix, by_backend))
     plan.require_cells()
     return plan, placement, [server for _, server in by_backend]
@@ -270,6 +276,7 @@ def _folder(
         order=plan.order,
         servers=described,
         placement=placement.manifest(),
+        local_servers=[server.manifest() for server in placement.given],
         command=job.command,
         secrets=job.matrix.secrets,
     )

@@ -3,22 +3,26 @@
 Left to itself the kernel likes to wake a server on the core of the client that has just written to it, the better for
 their shared cache. While it runs there, holds that end must wait: with holds of 1 ms at a tenth of the load their
 lateness had a p99 of 170 us so, and of 40 us with a core for each. Where there are too few cores for that, or no server
-of ours, the kernel decides as before. Servers of which there are more than cores for them are bound to none: five on
+of ours, the kernel decides as before. A given server is not ours to bind: where it runs on this machine the driving
+threads keep off the cores that its owner bound it to, and where he bound it to none, to the last cores all the same, so
+that at least they do not wander. Servers of which there are more than cores for them are bound to none: five on
 one core answer one after another, and a lock that asks them all at once took half as long again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.needs import parts_of, servers_of
+from pybench.servers.local import core_of
 
 if TYPE_CHECKING:
     from pybench.cells import Cell
     from pybench.matrix import Matrix
+    from pybench.servers.local import LocalServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,32 @@ class Placement:
     drivers: tuple[int, ...] = ()
     """One for each thread of the cell that has most."""
     servers: tuple[int, ...] = ()
+    given: tuple[LocalServer, ...] = ()
+    """Given servers of this machine, which are bound to what their owners like."""
 
     def manifest(self) -> dict[str, Any]:
         """As the manifest has it."""
         return {"drivers": list(self.drivers), "servers": list(self.servers)}
+
+    def shares_core(self) -> bool | None:
+        """Whether a given server ran just now on a core that a driving thread keeps to; None where nobody can tell."""
+        if not self.drivers:
+            return None
+        seen = [core for server in self.given if server.one_process and (core := core_of(server.pid)) is not None]
+        return any(core in self.drivers for core in seen) if seen else None
+
+    def beside(self, given: Sequence[LocalServer], cores: Iterable[int], threads: int) -> Placement:
+        """The same beside the `given` servers of this machine: `threads` threads may have any of `cores`."""
+        if self.drivers or not given:
+            return replace(self, given=tuple(given))
+        ordered = sorted(cores)
+        bound = {core for server in given if not set(ordered) <= set(server.cores) for core in server.cores}
+        free = [core for core in ordered if core not in bound]
+        if bound and len(free) >= threads:
+            drivers = free[-threads:]
+        else:
+            drivers = ordered[-threads:] if len(ordered) > threads else []
+        return Placement(tuple(drivers), self.servers, tuple(given))
 
 
 def place(cores: Iterable[int], threads: int, servers: int = 1) -> Placement:

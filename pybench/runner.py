@@ -82,6 +82,8 @@ class Measured:
     """What befell the servers: it ends the run, and what the trial shows is no figure."""
     left_over_keys: int | None
     """Locks that were on a server although all were released; None where nobody can tell."""
+    shares_core: bool | None
+    """Whether a given server was seen on the core of a driving thread at the end; None where nobody can tell."""
 
     @property
     def database(self) -> DatabaseSpent | None:
@@ -261,6 +263,7 @@ class Runner:
             database_figures=None if database is None else database.record(),
             final_values=None if database is None else database.final_values,
             left_over_keys=measured.left_over_keys,
+            shares_core=measured.shares_core,
             strategy=CATALOGUE[cell.strategy].with_arguments(cell.args),
             wall_s=measured.wall_s,
             round_trip_us=self._idle_calls_us(cell),
@@ -311,6 +314,7 @@ class Runner:
             started_at, started = datetime.now(UTC), time.monotonic()
             self.watch.trial_begins(slot, trial)
             result = self._run_trial(trial)
+            shares_core = self.placement.shares_core()
             wall_s = time.monotonic() - started
             jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
             spent, troubles = ended(sides, result)
@@ -326,7 +330,7 @@ class Runner:
             self._note_disturbances(slot, result, sides)
         else:
             self._clear_if_possible(sides)
-        return Measured(result, started_at, wall_s, spent, trouble, left_over)
+        return Measured(result, started_at, wall_s, spent, trouble, left_over, shares_core)
 
     def _trial(self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int) -> _core.Trial:
         return _core.Trial(

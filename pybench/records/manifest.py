@@ -42,6 +42,7 @@ def build_manifest(
     order: Sequence[Sequence[int]],
     servers: Sequence[Mapping[str, Any]],
     placement: Mapping[str, Any],
+    local_servers: Sequence[Mapping[str, Any]] = (),
     command: Sequence[str],
     secrets: Collection[str] = (),
 ) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def build_manifest(
         "order": [list(block) for block in order],
         "servers": [dict(server) for server in servers],
         "placement": dict(placement),
+        "local_servers": [dict(server) for server in local_servers],
         "control": [],
         "probes": [],
         "command": [],

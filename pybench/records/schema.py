@@ -136,6 +136,7 @@ _FIGURES = {
     "bound_per_million": pa.float64(),
     "verdict": pa.string(),
     "promise_broken": pa.bool_(),
+    "shares_core": pa.bool_(),
     "first_finding": pa.string(),
     "judged_by_probe": pa.bool_(),
     "probe_reason": pa.string(),

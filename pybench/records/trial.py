@@ -74,6 +74,7 @@ def trial_record(
     database_figures: Mapping[str, Any] | None = None,
     final_values: NDArray[np.uint64] | None = None,
     left_over_keys: int | None = None,
+    shares_core: bool | None = None,
     wall_s: float | None = None,
     round_trip_us: float | None = None,
     trouble: Trouble | None = None,
@@ -82,9 +83,10 @@ def trial_record(
 
     `server_cpu_us` is what the processes of all `servers` used in `wall_s`, from before the trial to after it;
     `server_calls` and `database_figures` are what they counted meanwhile, other clients' too; `final_values` is what
-    the work wrote to each row, `left_over_keys` how many keys were left when all releases had been answered; None where
-    nobody looked. `round_trip_us` is that of one idle call, for the efficiency. Of `trouble`, which befell the servers,
-    the record keeps the text and the violations that count in spite of it.
+    the work wrote to each row, `left_over_keys` how many keys were left when all releases had been answered,
+    `shares_core` whether a given server ran on the core of a driving thread; None where nobody looked. `round_trip_us`
+    is that of one idle call, for the efficiency. Of `trouble`, which befell the servers, the record keeps the text and
+    the violations that count in spite of it.
     """
     totals, found = counted(result.totals, result.violations, trouble)
     effects = _effects(result, strategy.judged_by, final_values)
@@ -110,8 +112,7 @@ def trial_record(
         **NO_PROBE,
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
-        "commandstats": None if server_calls is None else json.dumps(dict(server_calls), sort_keys=True),
-        "database_figures": _database(database_figures, totals),
+        **_counted_by_servers(server_calls, database_figures, totals),
         **_error_replies(result, servers),
         **_fairness(totals, result, strategy),
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
@@ -119,6 +120,7 @@ def trial_record(
         "outlived_share": None if strategy.lease is Lease.NONE else outlived_share(result.histograms),
         **(left | woken | effects),
         "violations": verdicts.violations(counts, terms),
+        "shares_core": shares_core,
         "first_finding": result.finding,
     }
     return TrialRecord(
@@ -152,9 +154,15 @@ def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None)
     }
 
 
-def _database(figures: Mapping[str, Any] | None, totals: Mapping[str, int]) -> str | None:
-    """What a database counted, with the grants of the same time: those of the whole trial."""
-    return None if figures is None else json.dumps({**figures, "grants": totals["all_grants"]}, sort_keys=True)
+def _counted_by_servers(
+    calls: Mapping[str, int] | None, figures: Mapping[str, Any] | None, totals: Mapping[str, int]
+) -> dict[str, str | None]:
+    """Commands of Redis, and what a database counted with the grants of the same time: those of the whole trial."""
+    database = None if figures is None else {**figures, "grants": totals["all_grants"]}
+    return {
+        "commandstats": None if calls is None else json.dumps(dict(calls), sort_keys=True),
+        "database_figures": None if database is None else json.dumps(database, sort_keys=True),
+    }
 
 
 def _effects(result: TrialResult, judged_by: Judge, final_values: NDArray[np.uint64] | None) -> dict[str, int | None]:

@@ -1,6 +1,6 @@
-"""Cautions about the servers of a run: those that differ in more than their locks, and settings that explain a result.
+"""Cautions about the servers of a run: unlike ones, settings that explain a result, and cores that are shared.
 
-Promises: a setting is named only where it can act on what was measured; one that a record lacks gives no caution.
+Promises: a setting is named only where it can act on what was measured; what a record lacks gives no caution.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pybench.mixed import Place, mixed
+from pybench.numbers import format_us, plural
 from pybench.report.caution import Caution
-from pybench.report.view import View
+from pybench.report.view import CellView, View
 from pybench.settings_that_act import acting_settings
+
+UNLIKE = 1.5
+"""The p50 of a single client on a quiet machine is 0.9 to 1.25 times an idle call."""
+NOTEWORTHY_US = 10.0
+IDLE_CALLS = ("mutex", "pg-advisory")
 
 
 def circumstances(view: View) -> list[Caution]:
     """All that apply."""
-    return [*_mixed(view.run.manifest), *_settings(view.run.manifest)]
+    return [*_mixed(view.run.manifest), *_settings(view.run.manifest), *_shared_cores(view), *_idle_calls(view)]
 
 
 def _mixed(manifest: Mapping[str, Any]) -> Iterator[Caution]:
@@ -36,3 +42,53 @@ def _mixed(manifest: Mapping[str, Any]) -> Iterator[Caution]:
 def _settings(manifest: Mapping[str, Any]) -> Iterator[Caution]:
     for sentence in acting_settings(manifest.get("servers", []), manifest.get("cells", [])):
         yield Caution("Server setting", sentence + ".")
+
+
+def _shared_cores(view: View) -> Iterator[Caution]:
+    """A given server that ran on the core of a driving thread: how often, and what its owner can do."""
+    trials, manifest = view.run.trials, view.run.manifest
+    seen = trials["shares_core"].dropna() if "shares_core" in trials else trials.iloc[:, 0].head(0)
+    shared = int(seen.astype(bool).sum())
+    if not shared:
+        return
+    drivers = (manifest.get("placement") or {}).get("drivers") or []
+    remedies = [
+        f"taskset -acp {','.join(map(str, free))} {server['pid']}"
+        for server in manifest.get("local_servers", [])
+        if (free := [core for core in server["cores"] if core not in drivers])
+    ]
+    binds = f" Its owner can bind it to other cores: {'; '.join(remedies)}." if remedies else ""
+    cores = ("core " if len(drivers) == 1 else "cores ") + ", ".join(map(str, drivers))
+    yield Caution(
+        "Shared core",
+        f"At the end of {shared} of {plural(len(seen), 'trial')} the given server ran on {cores}, to which the load "
+        "generator is bound: the two took turns there, so the figures depend on where the kernel put the server."
+        f"{binds}",
+    )
+
+
+def _idle_calls(view: View) -> Iterator[Caution]:
+    """Where an acquire of a single client took much longer or shorter than the idle calls before the trials."""
+    baselines: dict[str, list[float | None]] = {}
+    for entry in view.run.manifest.get("baseline", []):
+        baselines.setdefault(entry["backend"], []).append(entry.get("round_trip_us"))
+    for cell in view.cells:
+        known = baselines.get(str(cell.row["backend"]), [])
+        idle_us, acquire_us = known[0] if len(known) == 1 else None, cell.number("acquire_p50_us")
+        if not _is_idle_call(cell) or not idle_us or not acquire_us:
+            continue
+        ratio = acquire_us / idle_us
+        if max(ratio, 1 / ratio) > UNLIKE and abs(acquire_us - idle_us) > NOTEWORTHY_US:
+            yield Caution(
+                "Unsteady server",
+                f"One idle call took {format_us(idle_us)} before the trials, and the p50 of the same call was "
+                f"{format_us(acquire_us)} in {cell.id}: the speed of server or machine changed in between, so figures "
+                "of this run compare badly with those of another. Other work on the machine, or a server that changes "
+                "its core, does that; pybench doctor looks for both.",
+            )
+            return
+
+
+def _is_idle_call(cell: CellView) -> bool:
+    """Whether an acquire of `cell` is what the idle call of a run is: one call of a single client."""
+    return cell.row["concurrency"] == 1 and cell.row["strategy"] in IDLE_CALLS and "rate" not in cell.row

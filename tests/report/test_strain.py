@@ -82,6 +82,31 @@ def test_every_late_cell_is_named_with_what_to_do():
     assert "Lower the rate" in text
 
 
+def test_a_given_server_that_ran_on_the_core_of_the_load_generator_is_said_with_what_its_owner_can_do():
+    run = run_of(HOT, shares_core=True)
+    run.manifest["placement"] = {"drivers": [1], "servers": []}
+    run.manifest["local_servers"] = [{"address": "redis://127.0.0.1:6379/0", "pid": 4711, "cores": [0, 1, 2]}]
+    (text,) = said(run, "Shared core")
+    assert f"At the end of {len(run.trials)} of {len(run.trials)} trials the given server ran on core 1" in text
+    assert "taskset -acp 0,2 4711." in text
+    assert said(run_of(HOT, shares_core=False), "Shared core") == []
+    assert said(run_of(HOT), "Shared core") == []
+
+
+@pytest.mark.parametrize(("idle_us", "told"), [(25.0, False), (38.0, False), (75.0, True), (16.0, True)])
+def test_an_idle_call_that_is_no_longer_what_it_was_before_the_trials_is_said(idle_us, told):
+    run = run_of(Point("mutex", 1, 1))
+    summary = run.summary.assign(acquire_p50_us=[30.0])
+    run = Run(run.path, run.manifest, run.trials, run.latency, run.timeline, run.violations, summary)
+    run.manifest["baseline"] = [{"backend": "default", "appendfsync": "off", "poll": "block", "round_trip_us": idle_us}]
+    texts = said(run, "Unsteady server")
+    assert bool(texts) is told
+    if told:
+        assert (
+            f"One idle call took {idle_us:g} µs before the trials, and the p50 of the same call was 30 µs" in texts[0]
+        )
+
+
 @pytest.mark.parametrize("beside", [False, True])
 def test_given_and_started_servers_in_one_run_are_said(beside):
     run = run_of(HOT)

@@ -9,6 +9,7 @@ import pytest
 from pybench.matrix import matrix_from_mapping
 from pybench.placement import Placement, place, placement_of
 from pybench.plan import make_plan
+from pybench.servers.local import LocalServer
 
 MATRIX = {"name": "placed", "axes": {"strategy": ["mutex"], "threads": [1, 2], "concurrency": [4]}}
 
@@ -66,3 +67,35 @@ def test_a_lock_that_is_on_two_backends_is_placed_where_one_of_them_is_started(m
     named = {"backends": backends} if backends else {}
     matrix = matrix_from_mapping({"name": "both", "axes": {"strategy": "layered"}, **named})
     assert placement_of(matrix, make_plan(matrix).cells) == placed
+
+
+def beside(*given: tuple[int, ...], cores: range, threads: int = 1) -> Placement:
+    found = tuple(LocalServer("redis://127.0.0.1", 7, cores, one_process=True) for cores in given)
+    return Placement().beside(found, cores, threads)
+
+
+def test_driving_threads_keep_off_the_cores_that_a_given_server_is_bound_to():
+    assert beside((3,), cores=range(4)).drivers == (2,)
+    assert beside((2, 3), (1,), cores=range(4)).drivers == (0,)
+    assert beside((1, 2, 3), cores=range(4), threads=2).drivers == (2, 3), "there are too few others"
+
+
+def test_beside_a_given_server_that_may_run_anywhere_driving_threads_do_not_wander():
+    assert beside((0, 1, 2, 3), cores=range(4), threads=2).drivers == (2, 3)
+    assert beside((0, 1), cores=range(2)).drivers == (1,)
+    assert beside((0, 1), cores=range(2), threads=2).drivers == (), "no core would be left"
+    assert beside(cores=range(2)) == Placement()
+
+
+def test_beside_servers_that_pybench_starts_a_given_one_moves_no_thread():
+    ours, theirs = Placement(drivers=(1,), servers=(0,)), LocalServer("redis://h", 7, (1,), one_process=True)
+    assert ours.beside([theirs], range(2), 1) == Placement((1,), (0,), (theirs,))
+
+
+def test_a_server_that_runs_on_the_core_of_a_thread_is_seen(monkeypatch):
+    placed = beside((0, 1), (0, 1), cores=range(2))
+    for core, shares in ((0, False), (1, True), (None, None)):
+        monkeypatch.setattr("pybench.placement.core_of", lambda _pid, core=core: core)
+        assert placed.shares_core() is shares
+    sessions = LocalServer("postgresql:///x", 7, (0, 1), one_process=False)
+    assert Placement().beside([sessions], range(2), 1).shares_core() is None
