@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pybench.quota import cpu_quota
+
 _CPUINFO = Path("/proc/cpuinfo")
 _PRODUCT = Path("/sys/class/dmi/id/product_name")
 _CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
@@ -24,6 +26,7 @@ def describe_machine() -> dict[str, Any]:
         "cpu": cpu_model(cpuinfo) or platform.processor() or None,
         "cores": os.cpu_count(),
         "cores_allowed": cores_allowed(),
+        "cpu_quota": cpu_quota(),
         "memory_bytes": _memory_bytes(),
         "virtualisation": virtualisation(cpuinfo, _read(_PRODUCT).strip()),
         "container": any(mark.exists() for mark in _CONTAINER_MARKS),

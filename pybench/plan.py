@@ -19,10 +19,12 @@ from pybench.errors import InputError
 from pybench.forecast import hold_tails, p99_forecast
 from pybench.impossible import why_impossible
 from pybench.limits import NO_LIMITS, Limits
+from pybench.machine import cores_allowed
 from pybench.matrix import Matrix, expand, idle_excludes
 from pybench.matrix.places import parts_of_place
 from pybench.mixed import Place, mixed, transport_of
 from pybench.needs import Demand, Group, largest, settings_of
+from pybench.quota import cpu_quota, quota_sentence
 from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
@@ -89,6 +91,7 @@ class Plan:
         rows = [cell.columns() for cell in self.cells]
         used = {name for cell in [*self.cells, *(refused.cell for refused in self.refused)] for name in _backends(cell)}
         return [
+            *filter(None, [quota_sentence(cpu_quota(), cores_allowed())]),
             *(f"no strategy is for the backend {name}" for name in self.matrix.backends if name not in used),
             *(f"exclude matches no cell: {entry}" for entry in idle_excludes(self.matrix)),
             *(

@@ -25,6 +25,7 @@ from pybench.errors import ServerError
 from pybench.histograms import merged
 from pybench.needs import Part, Setting, largest, on_backend, parts_of, servers_in, settings_of
 from pybench.proving import run_controls, run_plants, run_probes
+from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
 from pybench.stage import (
@@ -249,7 +250,9 @@ class Runner:
         """One trial of the plan, saved."""
         cell, matrix = slot.cell, self.plan.matrix
         servers = self._servers(cell)
+        before = throttled()
         measured = self._observe(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
+        since = throttled_since(before)
         database = measured.database
         record = trial_record(
             cell,
@@ -268,6 +271,7 @@ class Runner:
             wall_s=measured.wall_s,
             round_trip_us=self._idle_calls_us(cell),
             trouble=measured.trouble,
+            throttled=since,
         )
         self.folder.add_trial(record)
         self.watch.trial_ends(slot, self._finished(record.row))

@@ -17,6 +17,7 @@ from shutil import disk_usage
 from pybench.doctor.finding import Finding, Level
 from pybench.errors import PybenchError
 from pybench.machine import cores_allowed, read_cpuinfo, virtualisation
+from pybench.quota import cpu_quota
 from pybench.servers import folder as folders
 from pybench.servers.config import MAXCLIENTS
 
@@ -59,7 +60,7 @@ def _core() -> Iterator[Finding]:
 
 def _cores() -> Iterator[Finding]:
     usable = cores_allowed() or os.cpu_count() or 1
-    quota = _cpu_quota()
+    quota = cpu_quota()
     what = f"{usable} usable" + (f", limited to {quota:g} by a quota" if quota is not None else "")
     if usable < 2:
         yield Finding(Level.WARN, "cores", f"{what}: client and server take turns on it", "measure on at least 2 cores")
@@ -69,14 +70,6 @@ def _cores() -> Iterator[Finding]:
         )
     else:
         yield Finding(Level.OK, "cores", what)
-
-
-def _cpu_quota() -> float | None:
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return None
-    return None if quota == "max" else int(quota) / int(period)
 
 
 def _busy() -> Iterator[Finding]:

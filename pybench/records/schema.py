@@ -119,6 +119,8 @@ _FIGURES = {
         ("utilisation", "efficiency", "client_cpu_us_per_grant", "server_cpu_us_per_grant", "server_cpu_share"),
         pa.float64(),
     ),
+    "throttled_periods": pa.int64(),
+    "throttled_ms": pa.float64(),
     "commandstats": pa.string(),
     "database_figures": pa.string(),
     "error_replies": pa.string(),

@@ -17,6 +17,7 @@ import numpy as np
 from pybench import _core, censored, error_replies, histograms, sentences, stats, verdicts
 from pybench.censored import Waits
 from pybench.disturbed import DISTURBED, counted, proven
+from pybench.quota import Throttled
 from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
 from pybench.records.served import served_columns, wake_up_columns
 from pybench.records.use import use_columns
@@ -78,6 +79,7 @@ def trial_record(
     wall_s: float | None = None,
     round_trip_us: float | None = None,
     trouble: Trouble | None = None,
+    throttled: Throttled = Throttled(),  # noqa: B008 - it cannot change
 ) -> TrialRecord:
     """The record of one trial.
 
@@ -113,14 +115,12 @@ def trial_record(
         **_latencies(result.histograms),
         **_costs(totals, server_cpu_us, wall_s),
         **_counted_by_servers(server_calls, database_figures, totals),
-        **_error_replies(result, servers),
+        **(_error_replies(result, servers) | throttled.columns()),
         **_fairness(totals, result, strategy),
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
-        **_counts(cell, totals),
-        "outlived_share": None if strategy.lease is Lease.NONE else outlived_share(result.histograms),
-        **(left | woken | effects),
+        **_counts(cell, strategy, result, totals),
+        **(left | woken | effects | {"shares_core": shares_core}),
         "violations": verdicts.violations(counts, terms),
-        "shares_core": shares_core,
         "first_finding": result.finding,
     }
     return TrialRecord(
@@ -255,7 +255,7 @@ def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy
     }
 
 
-def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
+def _counts(cell: Cell, strategy: Strategy, result: TrialResult, totals: Mapping[str, int]) -> dict[str, Any]:
     is_open = cell.loop.to_core()["kind"] == "open"
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown"),
@@ -266,6 +266,7 @@ def _counts(cell: Cell, totals: Mapping[str, int]) -> dict[str, Any]:
     )
     return {
         **{name: totals[name] for name in as_counted},
+        "outlived_share": None if strategy.lease is Lease.NONE else outlived_share(result.histograms),
         "orphan_s": totals["orphan_ns"] / 1e9,
         "arrivals": totals["arrivals"] if is_open else None,
         "drops": totals["drops"] if is_open else None,

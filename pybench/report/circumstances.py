@@ -11,6 +11,7 @@ from typing import Any
 from pybench.mixed import Place, mixed
 from pybench.numbers import format_us, plural
 from pybench.report.caution import Caution
+from pybench.report.limited import limited
 from pybench.report.view import CellView, View
 from pybench.settings_that_act import acting_settings
 
@@ -22,7 +23,8 @@ IDLE_CALLS = ("mutex", "pg-advisory")
 
 def circumstances(view: View) -> list[Caution]:
     """All that apply."""
-    return [*_mixed(view.run.manifest), *_settings(view.run.manifest), *_shared_cores(view), *_idle_calls(view)]
+    manifest = view.run.manifest
+    return [*_mixed(manifest), *_settings(manifest), *limited(view), *_shared_cores(view), *_idle_calls(view)]
 
 
 def _mixed(manifest: Mapping[str, Any]) -> Iterator[Caution]:

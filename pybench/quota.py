@@ -1,0 +1,104 @@
+"""How much CPU time the control groups of this process allow, and for how long they stopped it.
+
+Promises: reads both versions of control groups, and every group up to the root, for the least quota of them counts;
+what cannot be read limits nothing. The folders are arguments, so that nothing here depends on this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+GROUPS: Final = Path("/sys/fs/cgroup")
+MEMBERSHIP: Final = Path("/proc/self/cgroup")
+
+_CONTROLLER = "cpu"
+
+
+class Throttled(NamedTuple):
+    """How a quota stopped processes; None where nothing tells. Some kernels count the periods and not the time."""
+
+    periods: int | None = None
+    us: int | None = None
+
+    def columns(self) -> dict[str, float | int | None]:
+        """As a trial has it."""
+        return {"throttled_periods": self.periods, "throttled_ms": None if self.us is None else self.us / 1000}
+
+
+def cpu_quota(root: Path = GROUPS, membership: Path = MEMBERSHIP) -> float | None:
+    """The cores' worth of CPU time that this process may use in each period; None: no group limits it."""
+    quotas = [quota for group in _groups(root, membership) if (quota := _quota(group)) is not None]
+    return min(quotas, default=None)
+
+
+def throttled(root: Path = GROUPS, membership: Path = MEMBERSHIP) -> Throttled:
+    """How often and for how long a quota has stopped processes of our groups until now."""
+    found = [_throttled(group) for group in _groups(root, membership)]
+    return Throttled(
+        max((one.periods for one in found if one.periods is not None), default=None),
+        max((one.us for one in found if one.us is not None), default=None),
+    )
+
+
+def throttled_since(before: Throttled) -> Throttled:
+    """What has come since `throttled` told `before`."""
+    return Throttled(
+        *(None if a is None or b is None else max(0, b - a) for a, b in zip(before, throttled(), strict=True))
+    )
+
+
+def quota_sentence(quota: float | None, cores: int | None) -> str | None:
+    """What a quota of fewer cores than there are means for a run; None where there is none."""
+    if quota is None or (cores is not None and quota >= cores):
+        return None
+    return (
+        f"a quota of the control group allows {quota:g} cores' worth of CPU time: once it is used up, all processes "
+        "stop for the rest of the period, and a lock seems to stall"
+    )
+
+
+def _groups(root: Path, membership: Path) -> Iterator[Path]:
+    """The folders of our groups, each with those above it. In a container the root may be our group itself."""
+    for line in _read(membership).splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            tops = [root, root / "unified"]
+        elif _CONTROLLER in controllers.split(","):
+            tops = [root / controllers, root / _CONTROLLER]
+        else:
+            continue
+        for top in filter(Path.is_dir, tops):
+            parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+            for length in range(len(parts), -1, -1):
+                yield top.joinpath(*parts[:length])
+
+
+def _quota(group: Path) -> float | None:
+    with suppress(ValueError, ZeroDivisionError):
+        allowed, period = _read(group / "cpu.max").split()
+        return None if allowed == "max" else int(allowed) / int(period)
+    with suppress(ValueError, ZeroDivisionError):
+        allowed_us = int(_read(group / "cpu.cfs_quota_us"))
+        return allowed_us / int(_read(group / "cpu.cfs_period_us")) if allowed_us > 0 else None
+    return None
+
+
+def _throttled(group: Path) -> Throttled:
+    told = {
+        name: int(value)
+        for name, _, value in (line.partition(" ") for line in _read(group / "cpu.stat").splitlines())
+        if value.isdecimal()
+    }
+    # Version 1 counts nanoseconds.
+    older_us = told["throttled_time"] // 1000 if "throttled_time" in told else None
+    return Throttled(told.get("nr_throttled"), told.get("throttled_usec", older_us))
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""
