@@ -9,6 +9,7 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from pybench.records import trial_record
 from pybench.servers import Server, ServerPool
 from pybench.servers.postgres import read_values
 from pybench.strategies import CATALOGUE, Exclusion, Judge, ServerKind, Strategy
+from pybench.values import Distribution
 from tests.boundary.databases import SCHEMA, Database
 from tests.boundary.interference import CLIENT, on_postgres, on_redis, run_under
 from tests.boundary.test_what_every_lock_survives import Backend
@@ -103,13 +105,17 @@ class Proof:
             )
             result = run_under(faults, spec, chance)
         self.totals.update(result.totals)
-        self._judge(cell, strategy, result, keys, f"repeat: seed {seed}, {lock}, {drawn}")
+        tried = {
+            name: drawn[name] for name in ("keys", "keys_per_grant", "nesting", "read_share", "concurrency", "threads")
+        }
+        cell = replace(cell, **tried, ttl_ms=drawn["ttl_ms"], hold=Distribution("fixed", (drawn["hold"]["value_ns"],)))
+        self._judge(cell, strategy, result, f"repeat: seed {seed}, {lock}, {drawn}")
 
-    def _judge(self, cell: Cell, strategy: Strategy, result: _core.TrialResult, keys: int, told: str) -> None:
+    def _judge(self, cell: Cell, strategy: Strategy, result: _core.TrialResult, told: str) -> None:
         values = None
         if self._database is not None and strategy.judged_by is not Judge.BELIEF:
             with self._database.connect() as session:
-                values = read_values(session, SCHEMA, keys)
+                values = read_values(session, SCHEMA, cell.keys)
         record = trial_record(
             cell,
             trial=0,
