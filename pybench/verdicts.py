@@ -81,6 +81,9 @@ KINDS = {
 UNSEEN = ("abandoned-client", "left-over-key", "missed-wake-up")
 """Kinds that are a count after the trial: no two grants belong to them, and no point in time."""
 
+_OF_SERVICE = [KINDS["starved-client"]]
+"""Promised by some, and a matter of progress all the same: whose connection is cut may hear late that its turn came."""
+
 _OF_PROGRESS = [KINDS[kind] for kind in ("stalled-key", "denied-release", "abandoned-client", "left-over-key")]
 
 CIRCUMSTANCES = ("findings", "outlived", "unknown", "reconnects", "lost_calls")
@@ -135,12 +138,12 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
     """
     if _count(totals, "findings"):
         return False
-    stuck = not _any(totals, ("unknown", "reconnects", "lost_calls")) and any(
-        _count(totals, kind.column) for kind in _OF_PROGRESS
-    )
+    disturbed = _any(totals, ("unknown", "reconnects", "lost_calls"))
+    stuck = not disturbed and any(_count(totals, kind.column) for kind in _OF_PROGRESS)
     if terms.by_effects:
         return stuck or any(_count(totals, kind.column) for kind in KINDS.values() if kind.is_effect)
-    if any(_count(totals, kind.column) for kind in KINDS.values() if kind.promise in terms.promises):
+    promised = [kind for kind in KINDS.values() if kind.promise in terms.promises]
+    if any(_count(totals, kind.column) for kind in promised if not (disturbed and kind in _OF_SERVICE)):
         return True
     match terms.exclusion:
         case Exclusion.NOTHING:
