@@ -205,6 +205,11 @@ impl Reentrant {
                 out.lapsed();
                 out.settle(Outcome::Refused(Refusal::TooLate));
             }
+            // Nothing was entered. Sent again, it would set the lease anew of a lock that nobody believes to hold.
+            Reply::Error(ErrorKind::NoScript) if now >= grant.until => {
+                self.lock.recipe.at_most -= 1;
+                out.settle(Outcome::Refused(Refusal::TooLate));
+            }
             Reply::Error(ErrorKind::NoScript) if asked.form == ScriptForm::Sha => {
                 let command = run(Script::ReentrantEnter, grant.claim, self.lock.spec.lease.ttl().0);
                 self.step = Step::Entering(self.send(now, command, ScriptForm::Source, out));

@@ -172,6 +172,21 @@ fn an_entry_that_is_answered_after_the_lease_revives_nothing() {
 }
 
 #[test]
+fn an_entry_that_the_server_did_not_know_is_not_sent_again_after_the_lease() {
+    held()
+        .at(BELIEF_MS - 1)
+        .enter()
+        .expect_entering("enter", ScriptForm::Sha)
+        .at(BELIEF_MS)
+        .reply("enter", Reply::Error(ErrorKind::NoScript))
+        .expect(Outcome::Refused(Refusal::TooLate))
+        .release()
+        .expect_leaving("all", 1, ScriptForm::Sha)
+        .reply("all", Reply::Nil)
+        .expect(Outcome::Expired);
+}
+
+#[test]
 fn an_entry_without_an_answer_is_given_back_with_the_others() {
     for lost in [false, true] {
         let unknown = if lost {
