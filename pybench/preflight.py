@@ -1,22 +1,26 @@
 """The first use of each lock of a run: taken, renewed and released on its servers before any load goes there.
 
 Promises: a server that refuses what a lock needs ends the run before it measures, with the server's own words.
-Does not do: carrying the trials out; see `runner`.
+Does not do: carrying trials out; see `observer`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pybench.durations import MS
+from pybench.errors import ServerError
+from pybench.matrix.places import parts_of_place
 from pybench.probes import locks_of
 from pybench.strategies import CATALOGUE, arguments_text
 from pybench.values import ClosedLoop, Distribution, KeyChoice
 
 if TYPE_CHECKING:
     from pybench.cells import Cell
+    from pybench.matrix import Matrix
+    from pybench.observer import Observer
 
 USE_NS = 30 * MS
 HOLD_NS = 1 * MS
@@ -27,6 +31,49 @@ RENEWED_USE_NS = 200 * MS
 RENEWED_HOLD_NS = 250 * MS
 RENEWED_TTL_MS = 300
 """Short enough for a renewal in the first hold, which comes every third of a ttl."""
+
+
+def use_locks(observer: Observer, cells: Iterable[Cell]) -> Iterator[tuple[Cell, ServerError | None]]:
+    """Use each lock of `cells` once: the cell that did, and why its servers refused it something, if they did.
+
+    Raises KeyboardInterrupt when that was stopped, ServerError where a server failed in another way.
+    """
+    for cell, duration_ns in first_uses(cells):
+        yield cell, observer.use(cell, duration_ns)
+
+
+def try_locks(matrix: Matrix) -> list[tuple[str, ServerError | None]]:
+    """Use each lock of `matrix` once on the servers that it names: its strategy, and what kept it from being used.
+
+    What a plan of these servers refuses is left out, and so is what would need a server that pybench starts. Raises
+    ServerError where a server does not answer, InputError for an address, KeyboardInterrupt.
+    """
+    from pybench.interrupts import Interrupts
+    from pybench.limits import Limits, limits_of
+    from pybench.needs import largest, servers_in
+    from pybench.observer import Observer
+    from pybench.placement import Placement
+    from pybench.plan import make_plan
+    from pybench.servers import ServerPool
+    from pybench.watch import Silent
+
+    def on_given(cells: Iterable[Cell]) -> list[Cell]:
+        return [cell for cell in cells if all(matrix.backends[name].is_given for name in parts_of_place(cell.backend))]
+
+    with ServerPool() as pool, Interrupts() as interrupts:
+        first = on_given(make_plan(matrix, Limits.of_this_machine()).cells)
+        found = largest(first).items()
+        servers = [(group.backend, one) for group, need in found for one in servers_in(pool, matrix, group, need)]
+        cells = on_given(make_plan(matrix, limits_of(matrix, servers)).cells)
+        observer = Observer(matrix, cells, pool, Placement(), Silent(), interrupts)
+        return [(cell.strategy, _refused(observer, cell, duration_ns)) for cell, duration_ns in first_uses(cells)]
+
+
+def _refused(observer: Observer, cell: Cell, duration_ns: int) -> ServerError | None:
+    try:
+        return observer.use(cell, duration_ns)
+    except ServerError as error:
+        return error
 
 
 def first_uses(cells: Iterable[Cell]) -> list[tuple[Cell, int]]:

@@ -21,8 +21,8 @@ from pybench.watch import Finished
 if TYPE_CHECKING:
     from pybench._core import TrialResult
     from pybench.cells import Cell
+    from pybench.observer import Measured
     from pybench.records import RunFolder, TrialRecord
-    from pybench.runner import Measured
     from pybench.watch import Slot, Watch
 
 

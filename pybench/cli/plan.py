@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from pybench.cli.options import AsJson, Asked
 from pybench.cli.output import data, data_json, width
 
 if TYPE_CHECKING:
+    from pybench.matrix import Matrix
     from pybench.plan import Plan, ServerNeed
 
 
-def plan(*, asked: Asked, as_json: AsJson = False) -> int:
+Try = Annotated[
+    bool, typer.Option("--try", help="Also take, renew and release each lock once on the servers that are given.")
+]
+
+
+def plan(*, asked: Asked, tries: Try = False, as_json: AsJson = False) -> int:
     """Say what `run` would do: cells, time, servers.
 
-    It takes the arguments of `run`, tells which cells are refused and why, runs nothing and connects to nothing.
+    It takes the arguments of `run`, tells which cells are refused and why, runs nothing and, without --try, connects to
+    nothing.
     """
     from pybench.limits import Limits
     from pybench.plan import make_plan
@@ -27,7 +36,22 @@ def plan(*, asked: Asked, as_json: AsJson = False) -> int:
     else:
         data("\n".join(_lines(made)))
     made.require_cells()
+    if tries:
+        _try_locks(matrix, as_json=as_json)
     return 0
+
+
+def _try_locks(matrix: Matrix, *, as_json: bool) -> None:
+    """Raises ServerError for the first lock that the servers refuse something."""
+    from pybench.preflight import try_locks
+
+    tried = try_locks(matrix)
+    for _, error in tried:
+        if error is not None:
+            raise error
+    if not as_json:
+        names = ", ".join(dict.fromkeys(name for name, _ in tried))
+        data(f"tried on the given servers: {names}" if names else "tried: nothing, for no server is given")
 
 
 def _lines(plan: Plan) -> list[str]:

@@ -1,6 +1,7 @@
 """Is this machine fit to measure on, and are the servers there? One finding a question, each with what to do.
 
-Promises: takes a few seconds, sends no load, and says which left-overs of killed runs it ended.
+Promises: takes a few seconds, uses each lock on the given servers once, sends no load, and says which left-overs of
+killed runs it ended.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pydantic import SecretStr
 
 from pybench.doctor.finding import Finding, Level
+from pybench.doctor.locks import examine_locks
 from pybench.doctor.machine import examine_machine
 from pybench.doctor.postgres import examine_postgres
 from pybench.doctor.servers import examine_servers
@@ -25,4 +27,9 @@ def examine(
 
     `urls` name Redis servers, `postgres` databases.
     """
-    return [*examine_machine(), *examine_servers(urls, source), *examine_postgres(postgres, source)]
+    return [
+        *examine_machine(),
+        *examine_servers(urls, source),
+        *examine_postgres(postgres, source),
+        *examine_locks(urls, postgres),
+    ]

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 import redis
 
-from pybench import control, runner, stage, trials
+from pybench import control, observer, stage, trials
 from pybench.durations import MS
 from pybench.servers import Server, binaries, read_figures, supervisor
 from pybench.servers.binaries import Binary
@@ -31,7 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "PATIENCE_NS", 500 * MS)
     monkeypatch.setattr(trials, "REST_NS", 1_000 * MS)
     monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
-    monkeypatch.setattr(runner, "PARTING_S", 0.2)
+    monkeypatch.setattr(observer, "PARTING_S", 0.2)
 
 
 @pytest.fixture(params=["wheel", "path"])

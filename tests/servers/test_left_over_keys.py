@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pybench import job, runner
+from pybench import job, observer
 from pybench._core import TrialResult
 from pybench.aftermath import UNSETTLED, all_is_released, ended
 from pybench.disturbed import Trouble
@@ -59,7 +59,7 @@ def test_a_lock_that_is_still_there_when_all_is_released_breaks_its_promise(tmp_
                 client.set(side.prefix + name, "left", px=3_600_000)
         return ended(sides, result)
 
-    monkeypatch.setattr(runner, "ended", planted)
+    monkeypatch.setattr(observer, "ended", planted)
     outcome = carried_out(tmp_path / "run", "mutex")
     told = outcome.run.trials[outcome.run.trials["left_over_keys"].notna()]
     assert outcome.exit is Exit.PROMISE_BROKEN

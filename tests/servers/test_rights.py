@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from pybench import job
+from pybench.doctor import Finding, Level
+from pybench.doctor.locks import examine_locks
 from pybench.exits import Exit
 from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
+from pybench.preflight import try_locks
 from pybench.servers import binaries, supervisor
 from pybench.servers.rights import COMMANDS, redis_rights
 from pybench.servers.supervisor import SupervisedServer
@@ -67,3 +70,40 @@ def test_a_right_that_is_missing_is_named_before_any_load(
     assert f"does not let this user do what {strategy} needs" in outcome.error.message
     assert f"{phase} call" in outcome.error.message
     assert redis_rights(strategy) in (outcome.error.hint or "")
+
+
+def test_the_doctor_says_which_locks_a_user_may_use_and_which_right_is_missing(given: SupervisedServer):
+    url = f"redis://lab:pw@127.0.0.1:{given.endpoint.port}/0"
+
+    def found(rules: str) -> list[Finding]:
+        with connect(given.endpoint) as client:
+            client.execute_command("ACL", "SETUSER", "lab", "reset", "on", ">pw", *rules.split())
+        findings = list(examine_locks([url], []))
+        with connect(given.endpoint) as client:
+            assert client.dbsize() == 0
+        return findings
+
+    usable, first, *_, others = found("~pybench:* &* +@all -eval -evalsha")
+    assert (usable.level, first.level, others.level) == (Level.OK, Level.WARN, Level.WARN)
+    # A server that has a command of its own for it deletes a mutex without a script.
+    assert "can be used there: naive" in usable.what
+    assert "reentrant" not in usable.what
+    assert "cannot be used: " in first.what
+    assert "NOPERM" in first.what
+    assert "+evalsha" in (first.hint or "")
+    assert others.what.startswith("as much is refused to ")
+    (all_of_them,) = found("~pybench:* &* +@all")
+    assert all_of_them.level is Level.OK
+    assert "fair-queue, notify" in all_of_them.what
+
+
+def test_the_doctor_tries_no_lock_where_no_server_is_given_or_it_does_not_answer():
+    assert list(examine_locks([], [])) == []
+    assert list(examine_locks(["redis://127.0.0.1:1"], [])) == []
+
+
+def test_a_plan_tries_each_of_its_locks_on_given_servers_alone(given: SupervisedServer):
+    url = f"redis://127.0.0.1:{given.endpoint.port}/0"
+    matrix = matrix_from_options(strategy="mutex,fenced,pg-row", redis=url)
+    assert try_locks(matrix) == [("mutex", None), ("fenced", None)]
+    assert try_locks(matrix_from_options(strategy="mutex")) == []
