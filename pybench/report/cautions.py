@@ -10,7 +10,7 @@ from pybench.error_replies import refusals
 from pybench.lateness import REMEDY, late_cells
 from pybench.matrix.thresholds import Threshold, parse_threshold
 from pybench.notation import BadValue
-from pybench.numbers import format_plain, format_us, plural
+from pybench.numbers import format_plain, format_us, missing, plural
 from pybench.report.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.circumstances import circumstances
 from pybench.report.strain import strain
@@ -41,7 +41,7 @@ def cautions(view: View) -> list[Caution]:
     if manifest["status"] == "running":
         found.append(Caution("Not finished", "The run was still going on, or was killed: this is what it had saved."))
     elif manifest["status"] != "complete":
-        found.append(Caution("Interrupted", f"The run ended early. {_missing(view)}".strip()))
+        found.append(Caution("Interrupted", f"The run ended early{_why(view)}. {_missing(view)}".strip()))
     found += _missed(view)
     found += _late(view)
     found += strain(view)
@@ -51,6 +51,15 @@ def cautions(view: View) -> list[Caution]:
     found += _disturbed(view)
     found += _repetition(view)
     return found
+
+
+def _why(view: View) -> str:
+    """What befell the servers in the trial with which the run ended, as a clause; empty where nothing did."""
+    trials = view.run.trials
+    if trials.empty or "disturbance" not in trials:
+        return ""
+    last = trials.sort_values("started_at").iloc[-1]["disturbance"]
+    return "" if missing(last) else f": {last}"
 
 
 def _missing(view: View) -> str:

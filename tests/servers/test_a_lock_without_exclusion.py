@@ -119,5 +119,9 @@ def test_what_a_trial_proves_is_kept_when_its_server_fails_too(
     [disturbed] = [row for _, row in trials.iterrows() if row["status"] == "disturbed"]
     assert (disturbed["verdict"], disturbed["promise_broken"]) == ("UNSAFE", True)
     assert disturbed["double_grants"] > 0
+    outcome.write_report()
+    report = (tmp_path / "run" / "report.md").read_text()
+    assert "double grant" in report
+    assert f"The run ended early: {outcome.error.message}" in report
     recorded = (tmp_path / "run" / "violations.jsonl").read_text().splitlines()
     assert {json.loads(line)["kind"] for line in recorded} >= {"double-grant"}
