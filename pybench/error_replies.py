@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pybench.masking import without
 from pybench.numbers import format_exact
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ class Refusal:
         calls = f"{format_exact(self.count)} {_CALLS.get(self.phase, 'call')}{'' if self.count == 1 else 's'}"
         warmup = f" ({format_exact(self.in_warmup)} of them before the window)" if self.in_warmup else ""
         return f'{self.strategy}: {self.server} refused {calls}{warmup}: "{self.first}"'
+
+
+def mask(rows: Iterable[ErrorReply], secrets: Iterable[str]) -> None:
+    """Put stars for each of `secrets` in the texts of `rows`: a server may repeat what it was sent."""
+    known = frozenset(secrets)
+    for row in rows:
+        row["first"], row["code"] = without(row["first"], known), without(row["code"], known)
 
 
 def encode(rows: Iterable[ErrorReply], servers: Sequence[str]) -> str:

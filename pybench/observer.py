@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pybench import _core
+from pybench import _core, error_replies
 from pybench.aftermath import all_is_released, cleared, ended, refusal_of, refusals, step_of_clock
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.disturbed import Trouble, first_of
 from pybench.errors import ServerError
+from pybench.masking import without
 from pybench.needs import Part, Setting, largest, parts_of, servers_in, settings_of
 from pybench.stage import DatabaseSpent, Side, Spent, sides_of
 from pybench.trials import trial_seed, trial_spec
@@ -125,6 +126,7 @@ class Observer:
             started_at, started = datetime.now(UTC), time.monotonic()
             self.watch.trial_begins(slot, trial)
             result = self._run_trial(trial)
+            error_replies.mask(result.errors, self.matrix.secrets)
             shares_core = self.placement.shares_core()
             wall_s = time.monotonic() - started
             jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
@@ -187,7 +189,8 @@ class Observer:
             return result
         except _core.ConnectError as error:
             raise ServerError(
-                f"a server did not take the connections of a trial: {error}", hint="pybench doctor looks at it"
+                without(f"a server did not take the connections of a trial: {error}", self.matrix.secrets),
+                hint="pybench doctor looks at it",
             ) from error
 
     def servers(self, cell: Cell) -> list[AnyServer]:

@@ -37,3 +37,9 @@ def test_of_several_servers_the_one_that_refused_is_named():
 def test_a_record_of_before_and_a_trial_without_errors_tell_of_none():
     assert refusals(pd.DataFrame({"cell": ["c"], "strategy": ["mutex"]})) == []
     assert refusals(trials(None, float("nan"), error_replies.encode([], ["redis"]))) == []
+
+
+def test_no_password_that_a_server_repeats_is_kept():
+    rows = [{"first": "ERR unknown command, args: `lab`, `s3 cret`", "code": "s3", "phase": "release"}]
+    error_replies.mask(rows, {"s3 cret", "s3"})
+    assert rows[0] == {"first": "ERR unknown command, args: `lab`, `***`", "code": "***", "phase": "release"}
