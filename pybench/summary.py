@@ -125,6 +125,13 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
 
 
 def _by_probe(group: pd.DataFrame) -> bool | None:
-    """Whether a cell's verdict is that of its lock's probe; None where there was no probe."""
+    """Whether a cell's verdict is that of its lock's probe; None where there was no probe.
+
+    Trials that the probe stands for may be evidence enough together: then the verdict is their own.
+    """
     known = [bool(value) for value in group["judged_by_probe"] if not missing(value)]
-    return any(known) if known else None
+    if not known:
+        return None
+    contended = group.loc[group["grants"] > 0, "contended_grants"]
+    proves_itself = contended.sum() >= LEAST_CONTENDED and bool((contended > 0).all())
+    return any(known) and not (proves_itself and cell_verdict(group) is Verdict.SAFE)

@@ -77,3 +77,12 @@ def test_the_summary_ranks_no_cell_with_too_little_evidence():
     assert row["verdict"] == "UNDECIDED"
     assert pd.isna(row["safe_grants_per_s"])
     assert pd.isna(row["bound_per_million"])
+
+
+@pytest.mark.parametrize(
+    ("contended", "by_probe"), [((10, 10, 10), False), ((10, 10, 9), True), ((100, 0), True), ((), None)]
+)
+def test_trials_that_are_evidence_enough_together_need_no_probe(contended, by_probe):
+    rows = trials(*contended, judged_by_probe=True) if contended else trials(40, judged_by_probe=None)
+    (row,) = summarise(rows, ()).to_dict("records")
+    assert row["judged_by_probe"] is by_probe
