@@ -31,8 +31,9 @@ def without_owner(command: Command) -> Command:
 
 
 def without_release(command: Command) -> Command:
-    """The native compare-and-delete is answered as done, and does nothing."""
-    return [b"EVAL", b"return 1", b"0"] if command[0].upper() in (b"DELIFEQ", b"DELEX") else command
+    """The compare-and-delete, by script or native, is answered as done, and does nothing."""
+    deletes = command[0].upper() in (b"DELIFEQ", b"DELEX", b"EVALSHA")
+    return [b"EVAL", b"return 1", b"0"] if deletes else command
 
 
 class RewritingProxy(Proxy):

@@ -1,4 +1,4 @@
-"""Whole runs of `mutex` before a server that excludes nobody, since a proxy changes its commands: what is kept."""
+"""Whole runs of `mutex` before a server that a proxy changes the commands of: what is found, and what is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pybench.matrix import matrix_from_options
 from pybench.servers import binaries, supervisor
 from pybench.servers.supervisor import SupervisedServer
 from tests.redis_client import connect
-from tests.rewriting_proxy import RewritingProxy, Rule, without_nx, without_owner
+from tests.rewriting_proxy import RewritingProxy, Rule, without_nx, without_owner, without_release
 from tests.servers.meddling import Meddler
 from tests.waiting import wait_until
 
@@ -74,21 +74,24 @@ def run_at_the_terminal(folder: Path, url: str, *options: str) -> subprocess.Com
 
 
 @pytest.mark.parametrize("options", [(), ("--concurrency", "8")], ids=["default", "contended"])
-@pytest.mark.parametrize("rule", [without_nx, without_owner])
-def test_a_run_at_the_terminal_finds_a_server_that_excludes_nobody(
-    given: SupervisedServer, tmp_path: Path, rule: Rule, options: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [(without_nx, "double grant"), (without_owner, "double grant"), (without_release, "left-over key")],
+)
+def test_a_run_at_the_terminal_finds_a_server_that_does_not_do_what_a_lock_needs(
+    given: SupervisedServer, tmp_path: Path, rule: Rule, kind: str, options: tuple[str, ...]
 ):
     with RewritingProxy(given.endpoint, rule) as proxy:
         proxy.is_on.set()
         done = run_at_the_terminal(tmp_path, proxy.url, *options)
     assert done.returncode == Exit.PROMISE_BROKEN, done.stdout + done.stderr
-    assert "double grant" in done.stdout + done.stderr
+    assert kind in done.stdout + done.stderr
     [probe] = json.loads((tmp_path / "run" / "manifest.json").read_text())["probes"]
     assert (probe["verdict"], probe["promise_broken"]) == ("UNSAFE", True)
-    assert "double grant" in probe["reason"]
+    assert kind in probe["reason"]
     report = (tmp_path / "run" / "report.md").read_text()
     assert "UNSAFE" in report
-    assert "double grant" in report
+    assert kind in report
 
 
 def carried_out(folder: Path, watch: Meddler, url: str) -> Outcome:
