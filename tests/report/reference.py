@@ -26,7 +26,7 @@ REFERENCE = ROOT / "results" / "reference"
 README = ROOT / "README.md"
 PICTURES = {"light": ROOT / "docs/images/report.png", "dark": ROOT / "docs/images/report-dark.png"}
 BEGIN, END = "<!-- from results/reference -->\n", "<!-- end -->\n"
-SIZE = {"width": 1280, "height": 960}
+SIZE = {"width": 1280, "height": 600}
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # After the head come chunks in any order, of length, kind, body and check.
 HEAD_END = len(SIGNATURE) + 4 + 4 + 13 + 4
