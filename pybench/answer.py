@@ -212,6 +212,8 @@ def _reason(by: TieBreak) -> str:
             does = f"{'serve' if several else 'serves'} clients more evenly than {over}: Jain's index {against}"
         case Figure.RESPONSE:
             does = f"{'have' if several else 'has'} a lower p99 than {over}: {against}"
+        case Figure.LONGEST_WAIT:
+            does = f"{'keep' if several else 'keeps'} no client waiting as long as {over}: longest wait {against}"
         case Figure.PROMISE:
             does = f"{'promise' if several else 'promises'} more than {over}"
         case Figure.SERVERS:
@@ -303,7 +305,7 @@ def _other(one: Standing) -> str:
 
 def _shown(figure: Figure | None, value: float | None) -> str:
     match figure:
-        case Figure.RESPONSE:
+        case Figure.RESPONSE | Figure.LONGEST_WAIT:
             return format_us(value)
         case Figure.FAIRNESS:
             return format_ratio(value)

@@ -1,7 +1,7 @@
 """Which lock to take: how ties at one load are broken, and what is best over all loads of a run.
 
-Where the figure that places locks decides nothing, the next one does: clients that starve, fairness, the p99 response,
-what is promised, and the cost. Each step leaves only those that are better than all that it drops.
+Where the figure that places locks decides nothing, the next one does: clients that starve, fairness, the p99 response
+or the longest wait, what is promised, and the cost. Each step leaves only those that are better than all that it drops.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from pybench.comparison.claims import Basis, Choice, Figure, LoadComparison, Out
 from pybench.comparison.entrants import Entrant, Field, Row, commands, promise, servers
 from pybench.comparison.rivals import Rivals, deciding, shown
 
-NEXT = (Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS)
+NEXT = (
+    *(Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT),
+    *(Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS),
+)
 """What breaks a tie, in this order."""
 
 _KNOWN: Mapping[Figure, Callable[[Row], int | None]] = {
@@ -29,8 +32,8 @@ def break_tie(group: Sequence[Entrant], rivals: Rivals, *, open_loop: bool) -> I
     for figure in NEXT:
         if len(group) < 2:
             return
-        if figure is Figure.RESPONSE and open_loop:
-            # That has placed them.
+        if figure in {Figure.RESPONSE, Figure.LONGEST_WAIT} and open_loop:
+            # The response has placed them.
             continue
         left = _left(group, figure, rivals)
         over = [one for one in group if one not in left]

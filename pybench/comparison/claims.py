@@ -53,6 +53,7 @@ class Figure(StrEnum):
     STARVATION = "starved_clients"
     FAIRNESS = "jain"
     RESPONSE = "acquire_p99_us"
+    LONGEST_WAIT = "longest_wait_us"
     PROMISE = "promise"
     """How far exclusion is promised: 0 is not at all."""
     SERVERS = "servers"
@@ -62,7 +63,7 @@ class Figure(StrEnum):
     @property
     def least_is_best(self) -> bool:
         """Whether the lower of two values is the better one."""
-        return self in {Figure.STARVATION, Figure.RESPONSE, Figure.SERVERS, Figure.COMMANDS}
+        return self not in {Figure.THROUGHPUT, Figure.FAIRNESS, Figure.PROMISE}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from pybench.comparison.claims import Figure, Ratio
 from pybench.comparison.entrants import KEEPS_UP, Entrant, Field, Row
-from pybench.comparison.pairs import TESTED, Sample, Tested, compare_pairs, floor_of, paired_logs, positive
+from pybench.comparison.pairs import (
+    ENOUGH_BLOCKS,
+    TESTED,
+    Sample,
+    Tested,
+    compare_pairs,
+    floor_of,
+    paired_logs,
+    positive,
+)
 from pybench.numbers import missing
 from pybench.starvation import serves_all, starving
 
@@ -103,7 +112,9 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
             floor = floor_of(value for values in blocks.values() for value in values.values())
             values = {cell: positive(found, floor) for cell, found in blocks.items()}
             for one, other in combinations(ranked, 2):
-                if not _asked(one, other, figure, load):
+                p99 = samples.get((Figure.RESPONSE, one.cell, other.cell))
+                has_p99 = p99 is not None and len(p99.logs) >= ENOUGH_BLOCKS
+                if not _asked(one, other, figure, load) or (figure is Figure.LONGEST_WAIT and has_p99):
                     continue
                 logs = paired_logs(values[one.cell], values[other.cell])
                 turned = [-log for log in logs] if figure.least_is_best else logs

@@ -48,6 +48,19 @@ def test_where_throughput_ties_the_tail_decides_and_is_named_with_its_figures():
     )
 
 
+def test_where_trials_have_too_few_grants_for_a_p99_the_longest_wait_decides():
+    def waits(name: str, ms: float) -> dict:
+        return lock(name, 680, spread=0.05, longest_wait_us=ms * 1e3)
+
+    assert answer(waits("mutex", 1_500), waits("fair-queue", 36)) == (
+        "Take fair-queue: throughput ties with mutex, and fair-queue keeps no client waiting as long as mutex: longest "
+        "wait 36 ms against 1.5 s."
+    )
+    assert "longest wait" not in answer(waits("mutex", 60), waits("fair-queue", 36)), "less than twice"
+    cells = [waits(name, ms) | {"acquire_p99_us": 9e3} for name, ms in (("mutex", 1_500), ("fair-queue", 36))]
+    assert "longest wait" not in answer(*cells), "a p99 speaks for itself"
+
+
 def test_a_lock_that_is_ahead_and_starves_clients_says_so_with_who_serves_all():
     quick = lock("mutex", 27_000, concurrency=64, starved=[62, 62, 61, 62, 62])
     cells = quick, lock("fair-queue", 9_000, concurrency=64, starved=[0] * 5)

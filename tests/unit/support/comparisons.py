@@ -9,7 +9,7 @@ import pandas as pd
 
 from pybench.records import schema
 
-FIGURES = ("grants_per_s", "acquire_p99_us", "jain")
+FIGURES = ("grants_per_s", "acquire_p99_us", "jain", "longest_wait_us")
 
 
 def lock(name: str, grants: float, *, spread: float = 0.01, **fields: object) -> dict[str, Any]:
