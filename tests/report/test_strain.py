@@ -82,6 +82,29 @@ def test_every_late_cell_is_named_with_what_to_do():
     assert "Lower the rate" in text
 
 
+@pytest.mark.parametrize(
+    ("columns", "often"),
+    [
+        ({"throttled_periods": 3, "throttled_ms": 0.0}, ", in up to 3 periods of a trial"),
+        ({"throttled_periods": 1, "throttled_ms": None}, ", in up to 1 period of a trial"),
+        ({"throttled_periods": None, "throttled_ms": 26.0}, ", for up to 26 ms of a trial"),
+        ({"throttled_periods": 2, "throttled_ms": 26.0}, ", in up to 2 periods of a trial, for up to 26 ms of a trial"),
+    ],
+    ids=["the time stands still", "the time is unknown", "the periods are unknown", "both are counted"],
+)
+def test_trials_that_a_quota_stopped_are_said_whichever_figure_the_kernel_counts(columns, often):
+    run = run_of(HOT, **columns)
+    (text,) = said(run, "Throttled")
+    count = len(run.trials)
+    assert text.startswith(f"In {count} of {count} trials the CPU quota stopped processes{often}: ")
+
+
+def test_trials_that_no_quota_stopped_and_records_without_the_figures_give_no_caution():
+    assert said(run_of(HOT, throttled_periods=0, throttled_ms=0.0), "Throttled") == []
+    assert said(run_of(HOT, throttled_periods=None, throttled_ms=None), "Throttled") == []
+    assert said(run_of(HOT), "Throttled") == []
+
+
 def test_a_given_server_that_ran_on_the_core_of_the_load_generator_is_said_with_what_its_owner_can_do():
     run = run_of(HOT, shares_core=True)
     run.manifest["placement"] = {"drivers": [1], "servers": []}
