@@ -181,7 +181,7 @@ def _carried_out(
             for leftover in clear_leftovers():
                 watch.note(f"left by a run that was killed: {leftover}")
             plan, placement, servers = _planned(job.matrix, pool)
-            for note in [*plan.warnings, *plan.notes]:
+            for note in [*plan.warnings, *plan.notes, *placement.notes()]:
                 watch.note(note)
             if consent is not None:
                 consent(plan, servers)

@@ -46,6 +46,15 @@ class Placement:
         seen = [core for server in self.given if server.one_process and (core := core_of(server.pid)) is not None]
         return any(core in self.drivers for core in seen) if seen else None
 
+    def notes(self) -> list[str]:
+        """What is amiss before anything is measured: a given server that may run on the cores of the threads alone."""
+        return [
+            f"{server.address} is bound to the cores that the load generator needs "
+            f"({', '.join(map(str, server.cores))}): the two take turns there"
+            for server in self.given
+            if self.drivers and set(server.cores) <= set(self.drivers)
+        ]
+
     def beside(self, given: Sequence[LocalServer], cores: Iterable[int], threads: int) -> Placement:
         """The same beside the `given` servers of this machine: `threads` threads may have any of `cores`."""
         if self.drivers or not given:

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from pybench.doctor.finding import Finding, Level
 from pybench.errors import PybenchError
 from pybench.servers import postgres
+from pybench.servers.local import where_it_runs
 from pybench.servers.postgres import PostgresServer, binaries, supervisor
 from pybench.servers.postgres.schema import left_schemas
 from pybench.servers.programs import Source
@@ -56,7 +57,7 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
         yield Finding(Level.BAD, SUBJECT, error.message, error.hint)
         return
     facts = server.facts
-    where = "on this machine" if server.is_local() else "on another machine: run asks before it sends load there"
+    where = where_it_runs(server)
     pooler = ", behind a pooler" if facts.pooled else ""
     what = f"{server.endpoint} is {server.label}, {where}{pooler}"
     free = f"{facts.sessions_free:,} of its {facts.max_connections:,} sessions free"

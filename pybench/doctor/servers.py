@@ -13,6 +13,7 @@ from pybench.servers import binaries, supervisor
 from pybench.servers.binaries import Source
 from pybench.servers.endpoint import Endpoint
 from pybench.servers.leftovers import clear_leftovers
+from pybench.servers.local import where_it_runs
 from pybench.servers.probe import probe
 from pybench.servers.server import GIVEN, Server
 
@@ -58,7 +59,7 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
         yield Finding(Level.BAD, "server", error.message, error.hint)
         return
     facts = server.facts
-    where = "on this machine" if server.is_local() else "on another machine: run asks before it sends load there"
+    where = where_it_runs(server)
     disk = f", appendfsync {facts.appendfsync}" if facts.appendfsync is not None else ""
     what = f"{endpoint} is {server.label}, {where}{disk}"
     yield _connections(facts.maxclients, "server", what, "CONFIG SET maxclients")

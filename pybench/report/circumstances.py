@@ -59,12 +59,14 @@ def _shared_cores(view: View) -> Iterator[Caution]:
         for server in manifest.get("local_servers", [])
         if (free := [core for core in server["cores"] if core not in drivers])
     ]
-    binds = f" Its owner can bind it to other cores: {'; '.join(remedies)}." if remedies else ""
+    binds = (
+        f" Its owner can bind it to other cores, so that trials are alike: {'; '.join(remedies)}." if remedies else ""
+    )
     cores = ("core " if len(drivers) == 1 else "cores ") + ", ".join(map(str, drivers))
     yield Caution(
         "Shared core",
         f"At the end of {shared} of {plural(len(seen), 'trial')} the given server ran on {cores}, to which the load "
-        "generator is bound: the two took turns there, so the figures depend on where the kernel put the server."
+        "generator is bound: the two took turns there, so figures may depend on where the kernel put the server."
         f"{binds}",
     )
 
@@ -85,8 +87,8 @@ def _idle_calls(view: View) -> Iterator[Caution]:
                 "Unsteady server",
                 f"One idle call took {format_us(idle_us)} before the trials, and the p50 of the same call was "
                 f"{format_us(acquire_us)} in {cell.id}: the speed of server or machine changed in between, so figures "
-                "of this run compare badly with those of another. Other work on the machine, or a server that changes "
-                "its core, does that; pybench doctor looks for both.",
+                "of this run compare badly with those of another. Other work on the machine (see pybench doctor), or a "
+                "server that changes its core, does that.",
             )
             return
 

@@ -50,6 +50,17 @@ def local_servers(servers: Iterable[AnyServer]) -> tuple[LocalServer, ...]:
     )
 
 
+def where_it_runs(server: AnyServer) -> str:
+    """On which machine a given server is, and of one on this machine which process it is, where that is known."""
+    if not server.is_local():
+        return "on another machine: run asks before it sends load there"
+    known = _local_server(server)
+    if known is None:
+        return "on this machine, its process is not to be seen"
+    cores = f"{'core' if len(known.cores) == 1 else 'cores'} {', '.join(map(str, known.cores))}"
+    return f"on this machine (process {known.pid}, which may run on {cores})"
+
+
 def core_of(pid: int) -> int | None:
     """The core that the main thread of a process ran on last; None when it is not to be seen."""
     try:

@@ -99,3 +99,11 @@ def test_a_server_that_runs_on_the_core_of_a_thread_is_seen(monkeypatch):
         assert placed.shares_core() is shares
     sessions = LocalServer("postgresql:///x", 7, (0, 1), one_process=False)
     assert Placement().beside([sessions], range(2), 1).shares_core() is None
+
+
+def test_a_server_that_is_bound_to_the_cores_of_the_threads_is_told_of_before_anything_is_measured():
+    assert beside((0, 1), cores=range(2)).notes() == []
+    tight = Placement(drivers=(1,), given=(LocalServer("redis://h", 7, (1,), one_process=True),))
+    assert tight.notes() == [
+        "redis://h is bound to the cores that the load generator needs (1): the two take turns there"
+    ]

