@@ -3,6 +3,7 @@ just as they are granted, rows that are locked crosswise. Each trial goes on unt
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -125,9 +126,10 @@ def test_a_wait_that_somebody_cancels_is_over_and_no_error(postgres: Database, n
     with Watched(postgres, **asked) as watched, postgres.connect() as session:
         while cancelled < 50:
             cancelled += len(session.execute(CANCEL_WAITERS).fetchall())
+            time.sleep(0.01)
         totals = watched.totals()
-    # A signal may come when the wait it was meant for is over.
-    assert 30 < totals["timeouts"] <= cancelled
+    # A signal may come when the wait it was meant for is over, and two that come before the first is handled are one.
+    assert 10 < totals["timeouts"] <= cancelled
     assert totals["double_grants"] == totals["errors"] == 0
     wait_until(lambda: nothing_is_left(postgres), "no lock is left")
 
