@@ -174,9 +174,7 @@ impl Rig {
     /// As when the loop reads the clock.
     pub(crate) fn at_ms(mut self, ms: u64) -> Self {
         self.now = Nanos(ms * MS);
-        if self.now >= self.thread.window.turns_at {
-            self.thread.turn(self.now);
-        }
+        self.thread.has_read(self.now);
         self.thread.fire_timers(self.now);
         self
     }

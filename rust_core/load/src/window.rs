@@ -25,7 +25,7 @@ use crate::control::Stage;
 use crate::stats::{Counters, Ended, Phase};
 use crate::thread::Thread;
 
-/// A key counts as stalled after a reply timeout, 1 s, at the earliest.
+/// Beyond any sleep of the loop; and a key counts as stalled after a reply timeout, 1 s, at the earliest.
 const LONG_STALL: Nanos = Nanos::from_millis(100);
 
 /// Of one thread.
@@ -45,6 +45,8 @@ pub(crate) struct Window {
     pub(crate) longest: Longest,
     /// When the loop last looked at its sockets and timers.
     pub(crate) last_look: Nanos,
+    /// When it last read the clock: many times between two looks.
+    last_reading: Nanos,
 }
 
 impl Window {
@@ -58,6 +60,7 @@ impl Window {
             attempts_before: vec![0; clients as usize],
             longest: Longest::default(),
             last_look: Nanos::ZERO,
+            last_reading: Nanos::ZERO,
         }
     }
 }
@@ -93,16 +96,28 @@ impl Thread {
     #[inline]
     pub(crate) fn read_clock(&mut self) -> Nanos {
         let now = clock::now();
+        self.has_read(now);
+        now
+    }
+
+    /// The judge is told of a standstill before anything is stamped with its end: it may lie between a read from a
+    /// socket and the stamp of what was read.
+    #[inline]
+    pub(crate) fn has_read(&mut self, now: Nanos) {
+        if now.since(self.window.last_reading) > LONG_STALL {
+            let client = self.first_client;
+            self.judge.tell(now, Event::Stood { client });
+        }
+        self.window.last_reading = now;
         if now >= self.window.turns_at {
             self.turn(now);
         }
-        now
     }
 
     /// Opens the window, begins a step of its time line, or closes it: whatever was due by `now`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn turn(&mut self, now: Nanos) {
+    fn turn(&mut self, now: Nanos) {
         if !self.counting {
             self.open_window();
         }
@@ -146,14 +161,9 @@ impl Thread {
         due >= self.window.start
     }
 
-    /// The loop looks again, having meant to at `planned`: how much later it is, as far as that lies in the window. The
-    /// judge is told of what is long enough to keep anybody from a grant, in the window or not.
+    /// The loop looks again, having meant to at `planned`: how much later it is, as far as that lies in the window.
     #[inline]
     pub(crate) fn note_stall(&mut self, planned: Nanos, now: Nanos) {
-        if now.since(planned) > LONG_STALL {
-            let client = self.first_client;
-            self.judge.tell(now, Event::Stood { client });
-        }
         let stall = now.min(self.window.end).since(planned.max(self.window.start));
         self.window.longest.stall = self.window.longest.stall.max(stall);
     }

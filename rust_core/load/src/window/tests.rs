@@ -158,3 +158,19 @@ fn a_stall_is_as_long_as_the_window_saw_of_it() {
     assert_eq!(stall(31, 40), 0, "after the window");
     assert_eq!(stall(17, 12), 0, "something came before the time to wake up");
 }
+
+#[test]
+fn no_lock_is_to_blame_for_a_key_that_was_free_while_the_loop_stood_still_in_the_midst_of_a_round() {
+    let stalls_when_read_at = |readings: &[u64]| {
+        let held = locks(2).at_ms(1).begins(A).answered(GRANTED).begins(B);
+        let mut freed = held.at_ms(2).answered(RELEASED);
+        for &ms in readings {
+            freed.now = Nanos(ms * MS);
+            freed.thread.has_read(freed.now);
+        }
+        freed.answered(GRANTED).judged().counts.stalls
+    };
+    let all_the_while: Vec<u64> = (1..=300).map(|step| step * 50).collect();
+    assert_eq!(stalls_when_read_at(&all_the_while), 1);
+    assert_eq!(stalls_when_read_at(&[15_000]), 0);
+}
