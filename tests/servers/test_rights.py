@@ -72,6 +72,19 @@ def test_a_right_that_is_missing_is_named_before_any_load(
     assert redis_rights(strategy) in (outcome.error.hint or "")
 
 
+@pytest.mark.parametrize("missing", ["rename", "copy"])
+def test_a_right_that_only_waiting_clients_need_is_named_and_costs_nobody_a_place(
+    given: SupervisedServer, tmp_path: Path, missing: str
+):
+    """Nobody waits where a lock is tried before any load; in a queue the refusal must not pass for a dead waiter."""
+    rules = f"{redis_rights('fair-queue')} -{missing}"
+    outcome = run_as_user(given, rules, tmp_path / "run", "fair-queue")
+    assert outcome.exit is Exit.SERVER_UNREACHABLE
+    assert outcome.error is not None
+    assert "fair-queue" in outcome.error.message
+    assert redis_rights("fair-queue") in (outcome.error.hint or "")
+
+
 def test_the_doctor_says_which_locks_a_user_may_use_and_which_right_is_missing(given: SupervisedServer):
     url = f"redis://lab:pw@127.0.0.1:{given.endpoint.port}/0"
 

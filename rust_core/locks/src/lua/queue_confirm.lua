@@ -23,7 +23,12 @@ end
 -- his place and with my lease, so that none but a holder rings, and for nobody who is dead.
 local heir = ARGV[3] == '1' and redis.call('ZRANGE', queue, 0, 0)[1]
 local bell = KEYS[5] .. ':' .. me
-if not heir or redis.pcall('COPY', KEYS[3] .. ':' .. heir, bell, 'REPLACE') ~= 1 then
+local copied = heir and redis.pcall('COPY', KEYS[3] .. ':' .. heir, bell, 'REPLACE')
+-- Servers before Redis 6.2 know no COPY; one that knows it and refuses it is not to be mistaken for them.
+if type(copied) == 'table' and copied.err and not string.find(copied.err, 'nknown', 1, true) then
+    return copied
+end
+if copied ~= 1 then
     return 0
 end
 -- Servers before Redis 7 know of no such end: there I have no heir.

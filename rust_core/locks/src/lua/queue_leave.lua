@@ -28,16 +28,22 @@ end
 
 -- Whoever holds the lock has left the queue already.
 while true do
-    local first = redis.call('ZPOPMIN', KEYS[2])[1]
+    local next = redis.call('ZPOPMIN', KEYS[2])
+    local first = next[1]
     if not first then
         redis.call('DEL', lock)
         return 1
     end
     -- His place is a bell that has not rung, with his deadline for its end: it takes one call to see that he is alive, to
-    -- ring, and to see to it that the bell does not stay if he died. An error says that the place is over.
-    if not redis.pcall('RENAME', KEYS[3] .. ':' .. first, KEYS[4] .. ':' .. first).err then
+    -- ring, and to see to it that the bell does not stay if he died. 'No such key' says that the place is over.
+    local refused = redis.pcall('RENAME', KEYS[3] .. ':' .. first, KEYS[4] .. ':' .. first).err
+    if not refused then
         -- His at once, so that nobody overtakes him. He begins the whole lease himself, when he has heard it.
         redis.call('SET', lock, first, 'PX', ARGV[2])
         return 1
+    elseif not string.find(refused, 'no such key', 1, true) then
+        -- A server that refuses the command has not said that he is dead: he keeps his place, and the caller learns it.
+        redis.call('ZADD', KEYS[2], next[2], first)
+        return redis.error_reply(refused)
     end
 end

@@ -56,7 +56,8 @@ end
 
 -- Free: an earlier holder let it expire. It goes to the first who is alive, whoever asks.
 while true do
-    local first = redis.call('ZPOPMIN', queue)[1]
+    local next = redis.call('ZPOPMIN', queue)
+    local first = next[1]
     if not first or first == me then
         redis.call('DEL', place)
         redis.call('SET', lock, me, 'PX', lease)
@@ -64,9 +65,13 @@ while true do
     end
     -- See queue_leave.lua.
     local bell = KEYS[4] .. ':' .. first
-    if not redis.pcall('RENAME', KEYS[3] .. ':' .. first, bell).err then
+    local refused = redis.pcall('RENAME', KEYS[3] .. ':' .. first, bell).err
+    if not refused then
         local left = math.max(redis.call('PTTL', bell), 1)
         redis.call('SET', lock, first, 'PX', math.min(left, tonumber(lease)))
         return answer
+    elseif not string.find(refused, 'no such key', 1, true) then
+        redis.call('ZADD', queue, next[2], first)
+        return redis.error_reply(refused)
     end
 end
