@@ -16,6 +16,16 @@ class Buckets(NamedTuple):
     counts: NDArray[np.uint64]
 
 
+_EXACT_BITS = 11
+"""Values of so many bits have a bucket each; three significant digits need them."""
+
+
+def lowest_of(highest_ns: int) -> int:
+    """The lowest value of the bucket whose highest is `highest_ns`."""
+    width = 1 << max(int(highest_ns).bit_length() - _EXACT_BITS, 0)
+    return int(highest_ns) - width + 1
+
+
 def merged(parts: Sequence[bytes]) -> Buckets:
     """All of `parts` added up; no buckets for none. Raises ValueError for what is no HdrHistogram V2."""
     if not parts:

@@ -1,7 +1,9 @@
 """Whether the ttl is right: which share of the holds went past the end of their lease, and which ttl leaves few.
 
-Counted are the holds that were granted in the window and ended by themselves; a hold that the end of the window cut
-short has no length. A hold outlived its lease when its release was sent after the end that its holder knew of.
+Counted are the holds that were granted in the window and ended by themselves, and of those that the end of the trial
+cut short the ones that had outlived their lease by then: such a hold would have been longer still. One that was cut short
+inside its lease tells nothing. A hold outlived its lease when its release was sent after the end that its holder knew of.
+Where the holds are too few for a ttl, the distribution that they are drawn from says it.
 Does not do: locks that renew their leases: there a longer ttl is not what keeps a hold inside its lease.
 """
 
@@ -14,20 +16,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pybench import histograms
+from pybench.censored import quantile
 from pybench.durations import MS
+from pybench.histograms import Buckets
 from pybench.numbers import format_percent, format_us
-from pybench.stats import enough, quantile
+from pybench.values import Distribution
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pybench._core import HistogramRow
-    from pybench.histograms import Buckets
     from pybench.records import Run
 
 MARGIN_SHARE = 0.01
 MARGIN_NS = 2 * MS
 """The clock-skew margin: by so much a holder counts its lease shorter than the ttl."""
+CUT = "waiting"
+"""The outcome of a hold that had outlived its lease when the end of the trial cut it short."""
 LEFT = (0.01, 0.001)
 """The shares of holds past their lease for which a ttl is named."""
 
@@ -38,15 +44,24 @@ class Advice:
 
     holds: int
     outlived: int
-    ttl_ns: tuple[float | None, ...]
-    """A ttl for each share of `LEFT`; None where fewer than ten holds were longer."""
+    measured_ns: tuple[float | None, ...]
+    """A ttl for each share of `LEFT`, by the holds; None where fewer than ten were longer, or were cut short too early."""
+    drawn_ns: tuple[float | None, ...]
+    """The same by the distribution that the holds are drawn from; None where it is not known."""
+
+
+def holds(rows: Sequence[HistogramRow]) -> tuple[Buckets, Buckets]:
+    """Of a trial: the holds that ended, and those that were cut short past their lease."""
+    parts = {row.outcome: row.hdr for row in rows if row.phase == "hold"}
+    cut = [parts.pop(CUT)] if CUT in parts else []
+    return histograms.merged(list(parts.values())), histograms.merged(cut)
 
 
 def outlived_share(rows: Sequence[HistogramRow]) -> float | None:
     """Of a trial: the share of its holds that outlived their lease. None without a hold."""
     counts = {row.outcome: row.count for row in rows if row.phase == "hold"}
-    holds = sum(counts.values())
-    return counts.get("lost", 0) / holds if holds else None
+    total = sum(counts.values())
+    return (counts.get("lost", 0) + counts.get(CUT, 0)) / total if total else None
 
 
 def advice_of(run: Run, cell: str) -> str | None:
@@ -55,24 +70,32 @@ def advice_of(run: Run, cell: str) -> str | None:
     entry = next((entry for entry in run.manifest.get("cells", ()) if entry["id"] == cell), None)
     if entry is None or entry.get("lease_ms") is None or "renewals" not in trials or trials["renewals"].sum() > 0:
         return None
-    kept, outlived = (run.histogram(cell, "hold", outcome) for outcome in ("granted", "lost"))
-    advice = advise(kept, outlived, call_ns=call_ns(trials))
+    kept, lost, cut = (run.histogram(cell, "hold", outcome) for outcome in ("granted", "lost", CUT))
+    drawn = Distribution.parse(entry["hold"]) if "hold" in entry else None
+    advice = advise(kept, lost, cut, call_ns=call_ns(trials), drawn=drawn)
     return f"{cell}: {sentence(advice, entry['lease_ms'])}" if advice.outlived else None
 
 
-def advise(kept: Buckets, outlived: Buckets, *, call_ns: float) -> Advice:
-    """What the lengths of all holds of a cell say, those inside their lease and those past it.
+def advise(kept: Buckets, lost: Buckets, cut: Buckets, *, call_ns: float, drawn: Distribution | None) -> Advice:
+    """What the lengths of all holds of a cell say: those inside their lease, those past it, those cut short past it.
 
-    `call_ns` is how long the call that is granted takes, for a lease counts from before its send.
+    `call_ns` is how long the call that is granted takes, for a lease counts from before its send; `drawn` is what the
+    holds are drawn from.
     """
-    values = np.concatenate([kept[0], outlived[0]])
-    counts = np.concatenate([kept[1], outlived[1]])
+    values = np.concatenate([kept.values_ns, lost.values_ns])
+    counts = np.concatenate([kept.counts, lost.counts])
     order = np.argsort(values, kind="stable")
-    longest = [quantile(values[order], counts[order], 1 - share) for share in LEFT]
+    ended = Buckets(values[order], counts[order])
+    outlived = int(lost.counts.sum()) + int(cut.counts.sum())
+
+    def needed(ns: float | None) -> float | None:
+        return None if ns is None else needed_ttl_ns(ns, call_ns)
+
     return Advice(
-        holds=int(counts.sum()),
-        outlived=int(outlived[1].sum()),
-        ttl_ns=tuple(None if ns is None else needed_ttl_ns(ns, call_ns) for ns in longest),
+        holds=int(kept.counts.sum()) + outlived,
+        outlived=outlived,
+        measured_ns=tuple(needed(quantile(ended, cut, 1 - share).value) for share in LEFT),
+        drawn_ns=tuple(needed(drawn.quantile(1 - share) if drawn else None) for share in LEFT),
     )
 
 
@@ -88,13 +111,20 @@ def sentence(advice: Advice, ttl_ms: float) -> str:
     share = advice.outlived / advice.holds
     ttl = format_us(ttl_ms * 1e3)
     told = f"{format_percent(share)} of {advice.holds:,} holds outlived their lease under the ttl of {ttl}"
-    known = [(ns, left) for ns, left in zip(advice.ttl_ns, LEFT, strict=True) if ns is not None and left < share]
-    if known:
-        leaves = " and ".join(f"a ttl of {format_us(ns / 1e3)} would leave {left * 100:g} %" for ns, left in known)
-        return f"{told}; {leaves}"
-    if not enough(advice.holds, 1 - LEFT[0]):
-        return f"{told}; these are too few holds to say which ttl would leave 1 %"
-    return f"{told}; these are too few holds to say which ttl would leave 0.1 %" if share <= LEFT[0] else told
+    wanted = [left for left in LEFT if left < share]
+    measured = [(ns, left) for ns, left in zip(advice.measured_ns, LEFT, strict=True) if ns and left in wanted]
+    parts = [_would_leave(measured)] if measured else []
+    unknown = [left for left in wanted if left not in {known for _, known in measured}]
+    drawn = [(ns, left) for ns, left in zip(advice.drawn_ns, LEFT, strict=True) if ns and left in unknown]
+    if drawn:
+        parts.append(f"by the distribution that they are drawn from, {_would_leave(drawn)}")
+    elif unknown:
+        parts.append(f"these are too few holds to say which ttl would leave {format_percent(unknown[0])}")
+    return "; ".join([told, *parts])
+
+
+def _would_leave(ttls: Sequence[tuple[float, float]]) -> str:
+    return " and ".join(f"a ttl of {format_us(ns / 1e3)} would leave {format_percent(left)}" for ns, left in ttls)
 
 
 def call_ns(trials: pd.DataFrame) -> float:

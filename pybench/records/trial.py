@@ -23,7 +23,7 @@ from pybench.records.served import served_columns, wake_up_columns
 from pybench.records.use import use_columns
 from pybench.strategies import Judge, Lease
 from pybench.terms import Terms
-from pybench.ttl_advice import outlived_share
+from pybench.ttl_advice import holds, outlived_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -197,10 +197,9 @@ def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
         Waits(_buckets(rows, phase, OF_GRANTS), _buckets(rows, phase, UNFINISHED)) for phase in ("response", "service")
     )
     acquires = {name: response.quantile_us(q) for name, q in censored.ACQUIRE.items()}
-    whole = {phase: _buckets(rows, phase, None) for phase in ("hold", "release", "handoff", "lag")}
+    whole = {phase: _buckets(rows, phase, None) for phase in ("release", "handoff", "lag")}
     asked = {
         "queue_p99_us": (queue, 0.99),
-        "hold_p50_us": (whole["hold"], 0.5),
         "release_p50_us": (whole["release"], 0.5),
         "release_p99_us": (whole["release"], 0.99),
         "lag_p99_us": (whole["lag"], 0.99),
@@ -210,6 +209,7 @@ def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
         **{column: figure for name, found in acquires.items() for column, figure in found.columns(name).items()},
         "service_p50_us": service.quantile_us(0.5).value,
         "service_p99_us": service.quantile_us(0.99).value,
+        "hold_p50_us": Waits(*holds(rows)).quantile_us(0.5).value,
         **{name: _us(stats.quantile(*buckets, q)) for name, (buckets, q) in asked.items()},
     }
 

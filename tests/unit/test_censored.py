@@ -68,6 +68,14 @@ def test_waits_that_are_not_over_make_the_tail_longer_than_grants_alone():
     assert quantile(ended, buckets([400] * 20), 0.99) == Quantile(None, 400.0)
 
 
+def test_a_bound_is_where_the_bucket_of_the_longest_wait_begins():
+    """430,178,303 ns stands for all lengths from 429,916,160 on; a lower quantile may lie in the same bucket."""
+    ended, unfinished = buckets([1] * 980), buckets([430_178_303] * 20)
+    assert quantile(ended, unfinished, 0.99) == Quantile(None, 429_916_160.0)
+    beside = buckets([1] * 979 + [430_178_303])
+    assert quantile(beside, unfinished, 0.99) == Quantile(None, 430_178_303.0)
+
+
 def trials_of(*of_trials: tuple[Iterable[int], Iterable[int]]):
     """The frame of a cell's trials, whose acquires are `(granted, waiting)` in ms, and their histograms."""
     rows, latency = [], []

@@ -11,12 +11,22 @@ import pytest
 from pybench import ttl_advice
 from pybench.durations import MS
 from pybench.histograms import Buckets
-from pybench.ttl_advice import advise, needed_ttl_ns, outlived_share, sentence
+from pybench.ttl_advice import Advice, advise, needed_ttl_ns, outlived_share, sentence
+from pybench.values import Distribution
+
+DRAWN = Distribution.parse("quantiles(p50=50ms, p99=2s)")
 
 
 def buckets(*pairs: tuple[int, int]) -> Buckets:
     """Of milliseconds and how many holds took as long."""
     return Buckets(np.array([ms * MS for ms, _ in pairs], dtype=np.uint64), np.array([n for _, n in pairs], np.uint64))
+
+
+NO_HOLDS = buckets()
+
+
+def advice(kept: Buckets, lost: Buckets, cut: Buckets = NO_HOLDS, drawn: Distribution | None = None) -> Advice:
+    return advise(kept, lost, cut, call_ns=0, drawn=drawn)
 
 
 def hold(outcome: str, count: int):
@@ -30,6 +40,19 @@ def test_the_share_is_of_the_holds_that_ended_and_of_no_other_phase():
     assert outlived_share([]) is None
 
 
+def test_a_hold_that_is_cut_short_past_its_lease_has_outlived_it():
+    assert outlived_share([hold("granted", 8), hold("lost", 1), hold("waiting", 1)]) == 0.2
+    found = advice(buckets((50, 8)), buckets((600, 1)), buckets((700, 1)))
+    assert (found.holds, found.outlived) == (10, 2)
+
+
+def test_what_was_cut_short_would_have_been_longer_than_it_was():
+    kept, lost = buckets((50, 1_960)), buckets((1_000, 20))
+    assert advice(kept, lost).measured_ns[0] == needed_ttl_ns(1_000 * MS, 0)
+    assert advice(kept, lost, buckets((600, 20))).measured_ns[0] == needed_ttl_ns(1_000 * MS, 0)
+    assert advice(kept, buckets(), buckets((600, 40))).measured_ns[0] is None, "nobody knows by how much"
+
+
 def test_a_ttl_covers_the_hold_the_call_and_the_margin():
     # (2,360 + 5 + 2) / 0.99 = 2,390.9, to two digits upwards.
     assert needed_ttl_ns(2_360 * MS, 5 * MS) == 2_400 * MS
@@ -40,25 +63,38 @@ def test_a_ttl_covers_the_hold_the_call_and_the_margin():
 
 def test_both_ttls_are_named_where_ten_holds_were_longer():
     kept, lost = buckets((50, 19_580)), buckets((2_360, 300), (3_000, 100), (4_000, 20))
-    advice = advise(kept, lost, call_ns=5 * MS)
-    assert (advice.holds, advice.outlived) == (20_000, 420)
-    assert sentence(advice, 2_000) == (
+    found = advise(kept, lost, NO_HOLDS, call_ns=5 * MS, drawn=None)
+    assert (found.holds, found.outlived) == (20_000, 420)
+    assert sentence(found, 2_000) == (
         "2.1 % of 20,000 holds outlived their lease under the ttl of 2 s; a ttl of 2.4 s would leave 1 % and "
         "a ttl of 3.1 s would leave 0.1 %"
     )
 
 
 def test_a_ttl_is_not_named_for_a_share_that_few_holds_show():
-    some = advise(buckets((50, 1_960)), buckets((3_000, 40)), call_ns=0)
-    assert some.ttl_ns[0] is not None
-    assert some.ttl_ns[1] is None
-    few = advise(buckets((50, 90)), buckets((3_000, 10)), call_ns=0)
+    some = advice(buckets((50, 1_960)), buckets((3_000, 40)))
+    assert some.measured_ns[0] is not None
+    assert some.measured_ns[1] is None
+    assert sentence(some, 2_000).endswith("these are too few holds to say which ttl would leave 0.1 %")
+    few = advice(buckets((50, 90)), buckets((3_000, 10)))
     assert sentence(few, 2_000).endswith("these are too few holds to say which ttl would leave 1 %")
 
 
+def test_where_the_holds_are_too_few_the_distribution_says_which_ttl():
+    few = advice(buckets((50, 40)), buckets((600, 3)), buckets((700, 2)), drawn=DRAWN)
+    assert sentence(few, 500) == (
+        "11.1 % of 45 holds outlived their lease under the ttl of 500 ms; by the distribution that they are drawn from, "
+        "a ttl of 2.1 s would leave 1 % and a ttl of 6.8 s would leave 0.1 %"
+    )
+    some = advice(buckets((50, 1_960)), buckets((3_000, 40)), drawn=DRAWN)
+    assert sentence(some, 2_000) == (
+        "2 % of 2,000 holds outlived their lease under the ttl of 2 s; a ttl of 3.1 s would leave 1 %; by the "
+        "distribution that they are drawn from, a ttl of 6.8 s would leave 0.1 %"
+    )
+
+
 def test_a_share_that_is_below_already_gets_no_ttl_that_leaves_more():
-    advice = advise(buckets((50, 99_500)), buckets((3_000, 500)), call_ns=0)
-    said = sentence(advice, 2_000)
+    said = sentence(advice(buckets((50, 99_500)), buckets((3_000, 500))), 2_000)
     assert "0.5 %" in said
     assert "leave 1 %" not in said
     assert "leave 0.1 %" in said
@@ -66,7 +102,7 @@ def test_a_share_that_is_below_already_gets_no_ttl_that_leaves_more():
 
 def run(*, renewals: int, lease_ms: int | None = 2_000):
     trials = {"cell": "c", "status": "complete", "renewals": renewals, "release_p99_us": 100.0}
-    holds = {"granted": buckets((50, 1_960)), "lost": buckets((3_000, 40))}
+    holds = {"granted": buckets((50, 1_960)), "lost": buckets((3_000, 40)), "waiting": NO_HOLDS}
     return SimpleNamespace(
         trials=pd.DataFrame([trials]),
         manifest={"cells": [{"id": "c", "lease_ms": lease_ms}]},

@@ -26,7 +26,7 @@ pub(crate) enum Counted {
     No,
     /// It is measured to its end, wherever that falls.
     Whole,
-    /// As `Whole`, but the end of a period cut its hold short: no length of a hold.
+    /// As `Whole`, but the end of a period cut its hold short: it would have been longer.
     WithoutHold,
 }
 

@@ -121,8 +121,14 @@ impl Thread {
         if client.counted != Counted::No {
             let lost = at > client.until;
             self.counters.lost += u64::from(lost);
-            if client.counted == Counted::Whole {
-                let ended = if lost { Ended::Lost } else { Ended::Granted };
+            let ended = match (client.counted, lost) {
+                (Counted::Whole, false) => Some(Ended::Granted),
+                (Counted::Whole, true) => Some(Ended::Lost),
+                // Cut short it is of no known length. To leave it out would be to leave out mostly what is long.
+                (Counted::WithoutHold, true) => Some(Ended::Waiting),
+                (Counted::WithoutHold, false) | (Counted::No, _) => None,
+            };
+            if let Some(ended) = ended {
                 self.histograms.record(Phase::Hold, ended, at.since(client.granted));
             }
         }

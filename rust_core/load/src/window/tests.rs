@@ -2,7 +2,7 @@
 
 use locks::{Nanos, Reply, Scope, Session, Strategy, Wait};
 
-use crate::by_hand::{A, B, MS, Rig, rig};
+use crate::by_hand::{A, B, MS, Rig, nested_rig, rig};
 use crate::client::Doing;
 use crate::stats::{Counters, Ended, Phase};
 
@@ -122,6 +122,24 @@ fn of_a_nominal_hold_the_part_within_the_window_counts() {
     assert_eq!(nominal(goes_on()), 3, "from 27 to 30");
     let all_along = locks(2).at_ms(2).begins_to_hold(A, 500).answered(GRANTED);
     assert_eq!(nominal(all_along), 20);
+}
+
+#[test]
+fn of_a_hold_that_is_cut_short_after_its_lease_it_is_known_that_it_was_at_least_so_long() {
+    let cut_short_at = |ms: u64| {
+        let mutex = nested_rig(Strategy::Mutex, 1, 1);
+        let held = mutex.begins_to_hold(A, 60_000).answered(Reply::Ok);
+        let mut cut = held.at_ms(ms);
+        cut.thread.cut_short(A, cut.now);
+        samples(&mut cut.answered(RELEASED), Phase::Hold)
+    };
+    assert_eq!(
+        cut_short_at(9_000),
+        [],
+        "nobody knows whether it would have outlived it"
+    );
+    // In a bucket that ends there.
+    assert_eq!(cut_short_at(11_000), [(Ended::Waiting, 11_005)]);
 }
 
 #[test]
