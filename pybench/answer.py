@@ -13,6 +13,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pybench.clauses import (
+    MOST_NAMED,
+    WAITS,
+    at,
+    further_loads,
+    is_behind,
+    leads,
+    listed,
+    placed_by,
+    preferred,
+    ratio_of,
+    waits_longer,
+)
 from pybench.comparison import (
     Basis,
     Comparison,
@@ -25,14 +38,16 @@ from pybench.comparison import (
     compare_locks,
 )
 from pybench.comparison.pairs import ENOUGH_BLOCKS
+from pybench.conditions import AxisValue
 from pybench.lateness import late_cells
-from pybench.numbers import format_ratio, format_us, format_whole, plural, significant
+from pybench.numbers import format_whole, plural
 from pybench.overload import overload
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_NAMED = 5
+TOLD_TIMES = 2
+"""How many times as long a wait must be to be told where throughput has decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +99,7 @@ def _alone(compared: Comparison, lock: str) -> str:
     ranked = [(load, load.of(lock)) for load in compared.loads if load.of(lock).place is not Place.OUT]
     rates = [(load.of(lock).throughput or 0.0, load) for load, _ in ranked]
     rate, load = max(rates, key=lambda pair: pair[0])
-    most = f"{'' if len(rates) == 1 else 'up to '}{format_whole(rate)} safe grants/s{_at(load)}"
+    most = f"{'' if len(rates) == 1 else 'up to '}{format_whole(rate)} safe grants/s{at(load)}"
     if compared.choice.basis is Basis.ONLY_LOCK:
         return f"{lock} gives {most}; there is no other lock to compare it with"
     return f"Take {lock}: no other lock of this run is ranked; {lock} gives {most}"
@@ -93,12 +108,13 @@ def _alone(compared: Comparison, lock: str) -> str:
 def _tied(compared: Comparison) -> str:
     locks, contested = compared.choice.locks, _contested(compared)
     if _too_few(compared):
-        return f"No clear winner among {_listed(locks)}: {_too_few(compared)}"
+        return f"No clear winner among {listed(locks)}: {_too_few(compared)}"
+    undecided = f"{plural(compared.trials, 'trial')} per cell show no difference that is more than chance"
     if compared.choice.steps and len(locks) <= MOST_NAMED:
         reasons = "".join(f", and {reason}" for reason in _steps(compared))
-        return f"Take {_listed(locks, last='or')}: nothing that was compared decides between them{reasons}"
+        return f"Take {listed(locks, last='or')}: {undecided}{reasons}"
     where = "" if len(contested) == 1 else f" over {len(contested)} loads"
-    return f"No clear winner among {_listed(locks)}{where}: nothing that was compared decides between them"
+    return f"No clear winner among {listed(locks)}{where}: {undecided}"
 
 
 def _taken(compared: Comparison, lock: str) -> str:
@@ -108,7 +124,8 @@ def _taken(compared: Comparison, lock: str) -> str:
         return "every other lock that is ranked was unsafe at some load"
     reasons = list(_steps(compared))
     stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(compared, contested[0], lock)
-    return ", and ".join([stands, *reasons])
+    unless = [] if stands or reasons else ["every other lock that is ranked was unsafe at some load"]
+    return ", and ".join([*([stands] if stands else []), *reasons, *unless])
 
 
 def _stands(contested: Sequence[LoadComparison], lock: str) -> str:
@@ -116,24 +133,28 @@ def _stands(contested: Sequence[LoadComparison], lock: str) -> str:
     places = Counter(load.of(lock).place for load in contested)
     ahead = [load for load in contested if load.of(lock).place is Place.AHEAD]
     total = len(contested)
-    parts = [f"ahead at {len(ahead)} of {total} loads ({_lead(max(ahead, key=_ratio_of_first))})"] if ahead else []
+    parts = []
+    if ahead:
+        # A lead that goes with starving clients shows least.
+        best = max(ahead, key=lambda load: (not load.of(lock).starved, _ratio_of_first(load)))
+        parts.append(f"ahead at {len(ahead)} of {total} loads ({leads(best)})")
     if places[Place.TIED]:
-        at = "every load" if places[Place.TIED] == total else plural(places[Place.TIED], "load")
-        parts.append(f"{'' if parts else 'statistically '}tied for the first place at {at}")
-    return ", ".join(parts) or "every other lock that is ranked was unsafe at some load"
+        where = "every load" if places[Place.TIED] == total else plural(places[Place.TIED], "load")
+        parts.append(f"{'' if parts else 'statistically '}tied for the first place at {where}")
+    return ", ".join(parts)
 
 
 def _stands_once(compared: Comparison, load: LoadComparison, lock: str) -> str:
     """The same where one load is contested."""
     one = load.of(lock)
     if one.place is Place.AHEAD:
-        return _lead(load)
+        return leads(load)
     if one.place is Place.BEHIND:
-        return "every other lock that is ranked was unsafe at some load"
+        return ""
     if _too_few(compared):
         return f"speed was not compared ({_too_few(compared)})"
     others = [other.lock for other in load.first if other is not one]
-    return f"{_placed_by(load)} ties with {_listed(others, 'other locks')}"
+    return f"{placed_by(load)} ties with {listed(others, 'other locks')}"
 
 
 def _qualified(compared: Comparison) -> list[str]:
@@ -143,6 +164,7 @@ def _qualified(compared: Comparison) -> list[str]:
     return [
         *_losses(contested, chosen),
         *_better_elsewhere(contested, chosen),
+        *_waiting(contested, chosen),
         *_promises(compared),
         *_losers(contested, chosen),
     ]
@@ -152,15 +174,30 @@ def _steps(compared: Comparison) -> Iterator[str]:
     """The steps after the figure that places locks: why the chosen one is preferred to those it ties with."""
     chosen, contested = compared.choice.locks, _contested(compared)
     for step in compared.choice.steps:
-        shown = [
+        found = [
             (load, by)
             for load in contested
             for by in load.tie_breaks
             if by.figure is step.figure and set(by.over) & set(step.over) and set(chosen) <= set(by.locks)
         ]
-        if shown:
-            load, by = max(shown, key=lambda pair: _size(pair[1]))
-            yield f"{_reason(by)}{_measured_at(by, load, len(shown), len(contested))}"
+        if found:
+            yield preferred(found, len(contested))
+        elif step.figure is Figure.STARVATION:
+            yield from _serving(contested, chosen, step.over)
+
+
+def _serving(contested: Sequence[LoadComparison], chosen: Sequence[str], over: Sequence[str]) -> Iterator[str]:
+    """The load at which the chosen locks serve all clients, and one of `over` most of them not."""
+    found = [
+        (load, one)
+        for load in contested
+        for one in load.ranked
+        if one.lock in over and one.starved and all(load.of(lock).starved == 0 for lock in chosen)
+    ]
+    if found:
+        load, one = max(found, key=lambda pair: pair[1].starved or 0)
+        serves = "they serve" if len(chosen) > 1 else "it serves"
+        yield f"{serves} all {_clients(load)} clients, where {one.lock} starves {one.starved} of them{at(load)}"
 
 
 def _starving(compared: Comparison) -> Iterator[str]:
@@ -170,57 +207,39 @@ def _starving(compared: Comparison) -> Iterator[str]:
         if not found:
             continue
         load, starved = max(found, key=lambda pair: pair[1])
-        clients = dict(load.values)["concurrency"]
-        more = f" (and at {plural(len(found) - 1, 'further load')})" if len(found) > 1 else ""
         serving = [other.lock for other in load.ranked if other.starved == 0]
-        served = f", and {_listed(serving)} {'serve' if len(serving) > 1 else 'serves'} all of them" if serving else ""
-        yield f"but {lock} starves {starved} of {clients} clients{_at(load)}{more}{served}"
+        served = f", and {listed(serving)} {'serve' if len(serving) > 1 else 'serves'} all of them" if serving else ""
+        some = f"{starved} of {_clients(load)} clients"
+        yield f"but {lock} starves {some}{at(load)}{further_loads(len(found) - 1)}{served}"
 
 
 def _better_elsewhere(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
     """The loads at which the first tie, and the tie is broken for others than the chosen locks."""
-    found: dict[tuple[Figure, tuple[str, ...]], list[tuple[LoadComparison, TieBreak]]] = {}
+    found: dict[tuple[Figure, tuple[str, ...], tuple[str, ...]], list[tuple[LoadComparison, TieBreak]]] = {}
     for load in contested:
         for by in load.tie_breaks:
             is_said = by.figure is Figure.STARVATION and any(load.of(lock).starved for lock in chosen)
             if set(chosen) & set(by.over) and not is_said:
-                found.setdefault((by.figure, by.locks), []).append((load, by))
-    for shown in found.values():
-        load, by = max(shown, key=lambda pair: _size(pair[1]))
-        where = _measured_at(by, load, len(shown), len(contested))
-        yield f"but {_reason(by)}{where}, where {_placed_by(load)} ties"
+                found.setdefault((by.figure, by.locks, by.over), []).append((load, by))
+    for same in found.values():
+        placed = ", ".join(dict.fromkeys(placed_by(load) for load, _ in same))
+        yield f"but {preferred(same, len(contested))}, where {placed} ties"
 
 
-def _measured_at(by: TieBreak, load: LoadComparison, count: int, total: int) -> str:
-    """At which loads a tie is broken so, `load` being the one that says most."""
-    if total == 1 or by.figure in _OF_THE_LOCK:
-        return ""
-    return _at(load) if count == 1 else f"{_at(load)} (and at {plural(count - 1, 'further load')})"
-
-
-_OF_THE_LOCK = {Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS}
-"""What is the same at every load."""
-
-
-def _reason(by: TieBreak) -> str:
-    over, several = _listed(by.over, "other locks"), len(by.locks) > 1
-    against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}"
-    match by.figure:
-        case Figure.STARVATION:
-            does = f"{'starve' if several else 'starves'} no client, and {over} {'do' if len(by.over) > 1 else 'does'}"
-        case Figure.FAIRNESS:
-            does = f"{'serve' if several else 'serves'} clients more evenly than {over}: Jain's index {against}"
-        case Figure.RESPONSE:
-            does = f"{'have' if several else 'has'} a lower p99 than {over}: {against}"
-        case Figure.LONGEST_WAIT:
-            does = f"{'keep' if several else 'keeps'} no client waiting as long as {over}: longest wait {against}"
-        case Figure.PROMISE:
-            does = f"{'promise' if several else 'promises'} more than {over}"
-        case Figure.SERVERS:
-            does = f"{'need' if several else 'needs'} fewer servers than {over}: {against}"
-        case _:
-            does = f"{'send' if several else 'sends'} fewer commands per grant than {over}: {against}"
-    return f"{_listed(by.locks)} {does}"
+def _waiting(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
+    """Where the clients of a chosen lock wait at least twice as long as another's, if nothing else says so."""
+    for lock in chosen[:MOST_NAMED]:
+        found = []
+        for load in contested:
+            one = load.of(lock)
+            longer = one.waits_longer
+            is_said = bool(one.starved) or one.figure is not Figure.THROUGHPUT
+            is_said = is_said or any(lock in by.over and by.figure in WAITS for by in load.tie_breaks)
+            if longer is not None and longer.ratio.value >= TOLD_TIMES and not is_said:
+                found.append((load, longer))
+        if found:
+            load, longer = max(found, key=lambda pair: pair[1].ratio.value)
+            yield f"but {waits_longer(lock, longer)}{at(load)}"
 
 
 def _losses(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
@@ -228,7 +247,7 @@ def _losses(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Itera
     for lock in chosen[:MOST_NAMED]:
         behind = [(load, load.of(lock)) for load in contested if load.of(lock).place is Place.BEHIND]
         if behind:
-            yield f"but {_behind(behind, len(contested))}"
+            yield f"but {is_behind(behind, len(contested))}"
 
 
 def _losers(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
@@ -242,18 +261,11 @@ def _losers(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Itera
     if lead is not None and lead.first[0].place is Place.AHEAD and len(losers.get(lead.first[0].beside or "", [])) == 1:
         # The headline has said by how much.
         del losers[lead.first[0].beside or ""]
-    order = sorted(losers.values(), key=lambda behind: -max(_ratio(one) for _, one in behind))
-    yield from (_behind(behind, len(contested)) for behind in order[:MOST_NAMED])
+    order = sorted(losers.values(), key=lambda behind: -max(ratio_of(one) for _, one in behind))
+    yield from (is_behind(behind, len(contested)) for behind in order[:MOST_NAMED])
     if len(order) > MOST_NAMED:
         more = len(order) - MOST_NAMED
         yield f"{plural(more, 'further lock')} {'is' if more == 1 else 'are'} behind at some load"
-
-
-def _behind(behind: Sequence[tuple[LoadComparison, Standing]], total: int) -> str:
-    """That one lock is behind at these of `total` contested loads, and by how much where it loses most."""
-    load, one = max(behind, key=lambda pair: _ratio(pair[1]))
-    where = f" at {len(behind)} of {total} loads, most" if len(behind) > 1 else ""
-    return f"{one.lock} is behind{where}{_at(load)}: {_gap(one)}"
 
 
 def _promises(compared: Comparison) -> Iterator[str]:
@@ -263,7 +275,7 @@ def _promises(compared: Comparison) -> Iterator[str]:
     most = max(promises[lock] for lock in chosen)
     more = [lock for lock, much in promises.items() if much > most]
     if more:
-        yield f"but {_listed(more)} {'promises' if len(more) == 1 else 'promise'} more than {_listed(chosen)}"
+        yield f"but {listed(more)} {'promises' if len(more) == 1 else 'promise'} more than {listed(chosen)}"
 
 
 def _overloaded(compared: Comparison, summary: pd.DataFrame, trials: pd.DataFrame | None) -> Iterator[str]:
@@ -279,42 +291,16 @@ def _overloaded(compared: Comparison, summary: pd.DataFrame, trials: pd.DataFram
                 found.append(((one.throughput or 0.0) / (load.offered_per_s or 1.0), load, said))
         if found:
             _, load, said = min(found, key=lambda shortfall: shortfall[0])
-            more = f" (and at {plural(len(found) - 1, 'further load')})" if len(found) > 1 else ""
-            yield f"but {lock} does not keep up with the arrivals{_at(load)}{more}: {said.replace(': ', ', so ')}"
+            more = further_loads(len(found) - 1)
+            yield f"but {lock} does not keep up with the arrivals{at(load)}{more}: {said.replace(': ', ', so ')}"
 
 
-def _lead(load: LoadComparison) -> str:
-    """By how much the lock that is ahead at `load` leads the next."""
-    first = load.first[0]
-    if first.figure is Figure.RESPONSE:
-        return f"p99 response {_shown(first.figure, first.value)}, {first.beside}'s is {_other(first)}{_at(load)}"
-    times = f", {significant(first.ratio.value)} times {first.beside}'s" if first.ratio else ""
-    return f"{format_whole(first.value)} grants/s{times}{_at(load)}"
+def _clients(load: LoadComparison) -> AxisValue:
+    return dict(load.values)["concurrency"]
 
 
-def _gap(one: Standing) -> str:
-    """By how much a lock that is behind is so."""
-    if one.figure is Figure.RESPONSE:
-        return f"p99 response {_shown(one.figure, one.value)}, {one.beside}'s is {_other(one)}"
-    return f"{one.beside} gives {significant(_ratio(one))} times the grants"
-
-
-def _other(one: Standing) -> str:
-    return _shown(one.figure, one.other)
-
-
-def _shown(figure: Figure | None, value: float | None) -> str:
-    match figure:
-        case Figure.RESPONSE | Figure.LONGEST_WAIT:
-            return format_us(value)
-        case Figure.FAIRNESS:
-            return format_ratio(value)
-        case _:
-            return format_whole(value)
-
-
-def _placed_by(load: LoadComparison) -> str:
-    return "p99 response" if load.is_open else "throughput"
+def _ratio_of_first(load: LoadComparison) -> float:
+    return ratio_of(load.first[0])
 
 
 def _too_few(compared: Comparison) -> str:
@@ -325,18 +311,6 @@ def _too_few(compared: Comparison) -> str:
 
 def _contested(compared: Comparison) -> list[LoadComparison]:
     return [load for load in compared.loads if load.is_contested]
-
-
-def _ratio(one: Standing) -> float:
-    return one.ratio.value if one.ratio else 1.0
-
-
-def _ratio_of_first(load: LoadComparison) -> float:
-    return _ratio(load.first[0])
-
-
-def _size(by: TieBreak) -> float:
-    return by.ratio.value if by.ratio else 1.0
 
 
 def _not_ranked(compared: Comparison) -> Iterator[str]:
@@ -352,7 +326,7 @@ def _not_ranked(compared: Comparison) -> Iterator[str]:
             many = f" ({holders:.0f})" if holders is not None and math.isfinite(holders) else ""
             reasons.setdefault(out, []).append(f"{lock}{many}")
     for out, names in reasons.items():
-        yield f"not ranked ({out.value}): {_listed(names)}"
+        yield f"not ranked ({out.value}): {listed(names)}"
 
 
 def _unsafe(compared: Comparison) -> str | None:
@@ -366,15 +340,4 @@ def _unsafe(compared: Comparison) -> str | None:
     ]
     if len(named) > MOST_NAMED:
         return f"{len(named)} of {plural(len(compared.locks), 'lock')} are unsafe at some load"
-    return _listed(named) if named else None
-
-
-def _at(load: LoadComparison) -> str:
-    return f" with {load.text}" if load.text else ""
-
-
-def _listed(names: Sequence[str], noun: str = "locks", last: str = "and") -> str:
-    """The names, or how many there are where they would be a sentence of their own."""
-    if len(names) > MOST_NAMED:
-        return f"{len(names)} {noun}"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+    return listed(named) if named else None

@@ -85,8 +85,8 @@ def quantile(ended: Buckets, unfinished: Buckets, q: float) -> Quantile:
     reached = np.flatnonzero(1 - surviving >= q - _ROUNDING)
     if len(reached):
         return Quantile(float(values[reached[0]]))
-    # A value stands for its bucket, and a wait in it may be as short as the bucket begins. Where a grant lies there too,
-    # lower quantiles have the value.
+    # A value stands for its bucket, and a wait in it may be as short as the bucket begins. Where a grant lies there
+    # too, lower quantiles have the value.
     return Quantile(None, float(values[-1] if ends[-1] else histograms.lowest_of(values[-1])))
 
 

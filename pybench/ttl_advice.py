@@ -1,9 +1,9 @@
 """Whether the ttl is right: which share of the holds went past the end of their lease, and which ttl leaves few.
 
 Counted are the holds that were granted in the window and ended by themselves, and of those that the end of the trial
-cut short the ones that had outlived their lease by then: such a hold would have been longer still. One that was cut short
-inside its lease tells nothing. A hold outlived its lease when its release was sent after the end that its holder knew of.
-Where the holds are too few for a ttl, the distribution that they are drawn from says it.
+cut short the ones that had outlived their lease by then: such a hold would have been longer still. One that was cut
+short inside its lease tells nothing. A hold outlived its lease when its release was sent after the end that its holder
+knew of. Where the holds are too few for a ttl, the distribution that they are drawn from says it.
 Does not do: locks that renew their leases: there a longer ttl is not what keeps a hold inside its lease.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MARGIN_SHARE = 0.01
 MARGIN_NS = 2 * MS
 """The clock-skew margin: by so much a holder counts its lease shorter than the ttl."""
-CUT = "waiting"
+CUT: Final = "waiting"
 """The outcome of a hold that had outlived its lease when the end of the trial cut it short."""
 LEFT = (0.01, 0.001)
 """The shares of holds past their lease for which a ttl is named."""
@@ -45,7 +45,7 @@ class Advice:
     holds: int
     outlived: int
     measured_ns: tuple[float | None, ...]
-    """A ttl for each share of `LEFT`, by the holds; None where fewer than ten were longer, or were cut short too early."""
+    """A ttl for each share of `LEFT`, by the holds; None where fewer than ten were longer, or all were cut short."""
     drawn_ns: tuple[float | None, ...]
     """The same by the distribution that the holds are drawn from; None where it is not known."""
 

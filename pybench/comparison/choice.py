@@ -2,6 +2,7 @@
 
 Where the figure that places locks decides nothing, the next one does: clients that starve, fairness, the p99 response
 or the longest wait, what is promised, and the cost. Each step leaves only those that are better than all that it drops.
+A lead that a lock has because it leaves clients without a grant is none over a lock that serves them all.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from pybench.comparison.claims import Basis, Choice, Figure, LoadComparison, Out, Place, Step, TieBreak
 from pybench.comparison.entrants import Entrant, Field, Row, commands, promise, servers
@@ -27,13 +29,12 @@ _KNOWN: Mapping[Figure, Callable[[Row], int | None]] = {
 }
 
 
-def break_tie(group: Sequence[Entrant], rivals: Rivals, *, open_loop: bool) -> Iterator[TieBreak]:
-    """The steps that narrow `group`, the first locks of a load."""
+def break_tie(group: Sequence[Entrant], rivals: Rivals, *, placed_by: AbstractSet[Figure | None]) -> Iterator[TieBreak]:
+    """The steps that narrow `group`, the first locks of a load; the figures that have placed them decide no more."""
     for figure in NEXT:
         if len(group) < 2:
             return
-        if figure in {Figure.RESPONSE, Figure.LONGEST_WAIT} and open_loop:
-            # The response has placed them.
+        if figure in placed_by:
             continue
         left = _left(group, figure, rivals)
         over = [one for one in group if one not in left]
@@ -159,7 +160,8 @@ def _placing_wins(locks: Sequence[str], loads: Sequence[Field], rivals: Rivals) 
         here = [one for one in load.entrants if one.out is None and one.lock in locks]
         for one in here:
             for other in here:
-                wins[one.lock, other.lock] += rivals.better(one, other, deciding(one, other, load))
+                leads = rivals.better(one, other, deciding(one, other, load))
+                wins[one.lock, other.lock] += leads and not rivals.starves_where(one, other)
     return wins
 
 
@@ -170,13 +172,17 @@ def _tie_wins(
     figure: Figure,
     rivals: Rivals,
 ) -> Counter[tuple[str, str]]:
-    """At how many loads one lock is better than another in `figure`, of those at which both are among the first."""
+    """At how many loads one lock is better than another in `figure`, of those at which both are among the first.
+
+    Whether all clients are served counts wherever both are ranked.
+    """
     wins: Counter[tuple[str, str]] = Counter()
     for load, found in zip(loads, compared, strict=True):
-        if figure is Figure.RESPONSE and found.is_open:
+        if figure in {one.figure for one in found.first}:
             continue
-        first = {one.lock for one in found.first} & set(locks)
-        here = [one for one in load.entrants if one.out is None and one.lock in first]
+        asked = found.ranked if figure is Figure.STARVATION else found.first
+        among = {one.lock for one in asked} & set(locks)
+        here = [one for one in load.entrants if one.out is None and one.lock in among]
         for one in here:
             for other in here:
                 wins[one.lock, other.lock] += is_better(one, other, figure, rivals)

@@ -80,6 +80,19 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class LongerWait:
+    """Beside which lock of its load the clients of another wait longer, measurably and by the most."""
+
+    beside: str
+    figure: Figure
+    """The p99 response, or the longest wait where trials have too few grants for one."""
+    value: float | None
+    """Of the lock whose clients wait longer, in microseconds."""
+    other: float | None
+    ratio: Ratio
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """Where one lock stands at one load."""
 
@@ -92,7 +105,8 @@ class Standing:
     rank: int | None
     """Within the load, from 1; tied locks share a rank. None where the lock is out."""
     figure: Figure | None
-    """The column that placed it: throughput in a closed loop, the p99 response in an open one; None where it is out."""
+    """The column that placed it: throughput in a closed loop; in an open one the p99 response, or the longest wait
+    where trials have too few grants for a p99. None where it is out."""
     value: float | None
     """That figure of the lock: the median of its trials."""
     beside: str | None
@@ -110,6 +124,8 @@ class Standing:
     starved: int | None = None
     """How many clients were granted nothing in the worst trial, if more than by chance; 0 where each trial served all
     clients; None where neither is known."""
+    waits_longer: LongerWait | None = None
+    """None where no other lock of the load measurably lets its clients wait less."""
 
     @property
     def mark(self) -> str:

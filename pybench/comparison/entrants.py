@@ -2,6 +2,7 @@
 
 A lock that lets several hold a key at a time is granted more because it may: it is ranked only where the run has no
 ranked lock that lets in fewer. What is judged by its effects keeps nobody out at all.
+In a run with one lock its retry policies are compared, where it has several: each is a lock of its own here.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.comparison.claims import Out, axis_value
-from pybench.conditions import AxisValue, Conditions, say_conditions
+from pybench.comparison.claims import Figure, Out, axis_value
+from pybench.conditions import AxisValue, Conditions, say_condition, say_conditions
 from pybench.durations import parse_rate
 from pybench.notation import BadValue
 from pybench.numbers import missing
@@ -30,6 +31,8 @@ KEEPS_UP = 0.98
 # A load is everything but the lock: its strategy and arguments, and the backend that it runs on.
 _LOCK_COLUMNS = ("cell", "strategy", "args", "backend", "server")
 _FIRST_AXES = ("concurrency", "keys", "hold", "retry")
+_POLICY = "retry"
+_BASE_LINE = "none"
 _PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
 """The least first."""
 
@@ -60,6 +63,26 @@ class Field:
     offered_per_s: float | None
     entrants: tuple[Entrant, ...]
 
+    @property
+    def wait_figure(self) -> Figure:
+        """The p99 response; the longest wait where a lock that keeps up has trials with too few grants for a p99."""
+        waits = [one for one in self.entrants if one.out is None and self.has_kept_up(one)]
+        if all(_has_p99(one.row) for one in waits) or any(one.figure(Figure.LONGEST_WAIT) is None for one in waits):
+            return Figure.RESPONSE
+        return Figure.LONGEST_WAIT
+
+    def has_kept_up(self, one: Entrant) -> bool:
+        """Whether `one` grants what arrives in an open loop."""
+        rate = one.figure("safe_grants_per_s")
+        return self.offered_per_s is not None and rate is not None and rate >= KEEPS_UP * self.offered_per_s
+
+
+def _has_p99(row: Row) -> bool:
+    """Whether its trials have one each, if only what it is at least."""
+    known = [row.get(name) for name in (Figure.RESPONSE.value, "acquire_p99_at_least_us")]
+    pooled = row.get("acquire_p99_pooled")
+    return not all(missing(value) for value in known) and (missing(pooled) or not pooled)
+
 
 def fields(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[Field]:
     """The loads of a run, in the order of their axes: concurrency runs fastest.
@@ -69,14 +92,15 @@ def fields(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[Fi
     """
     if not rows:
         return []
-    axes = _axes(rows[0])
+    labels, by_policy = contenders(rows), _compares_policies(rows)
+    axes = [axis for axis in _axes(rows[0]) if not (by_policy and axis == _POLICY)]
     groups: dict[tuple[AxisValue, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(axis_value(row.get(axis)) for axis in axes), []).append(row)
     varied = [place for place in range(len(axes)) if len({values[place] for values in groups}) > 1]
     places = [_places([values[place] for values in groups]) for place in range(len(axes))]
     order = sorted(groups, key=lambda values: [places[axis][values[axis]] for axis in reversed(range(len(axes)))])
-    labels, holders = lock_labels(rows), {str(row["cell"]): crowd(row) for row in rows}
+    holders = {str(row["cell"]): crowd(row) for row in rows}
     fewest = min((holders[str(row["cell"])] for row in rows if _disqualified(row, late) is None), default=1.0)
     found = []
     for values in order:
@@ -210,3 +234,20 @@ def lock_labels(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
         name = lock_name(row)
         labels[str(row["cell"])] = f"{name} on {row['backend']}" if len(backends[name]) > 1 else name
     return labels
+
+
+def contenders(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
+    """Cell -> the name by which it is compared: its lock, with its retry policy where that is what the run compares."""
+    labels = lock_labels(rows)
+    if not _compares_policies(rows):
+        return labels
+    return {
+        str(row["cell"]): f"{labels[str(row['cell'])]} with {say_condition(_POLICY, axis_value(row[_POLICY]))}"
+        for row in rows
+    }
+
+
+def _compares_policies(rows: Sequence[Mapping[Any, Any]]) -> bool:
+    """Whether the run has one lock, beside clients without any, under several retry policies."""
+    locks = {(lock_name(row), row.get("backend")) for row in rows if row["strategy"] != _BASE_LINE}
+    return len(locks) == 1 and len({row.get(_POLICY) for row in rows}) > 1

@@ -1,7 +1,8 @@
 """The comparison of the locks of a run: a pure function of its summary and its trials.
 
 In a closed loop throughput places the locks of a load. In an open one every lock that keeps up grants what arrives, so
-the p99 of the response places those, and a lock that grants less than 98 % of the arrivals is compared by throughput.
+the p99 of the response places those, or the longest wait where trials have too few grants for a p99; a lock that grants
+less than 98 % of the arrivals is compared by throughput.
 Where the load generator was late a response says nothing of the lock: such a cell of an open loop is not ranked.
 A lock is first by the median of its trials; who else is statistically tied with it is a matter of `pairs`.
 """
@@ -10,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pybench.comparison.choice import break_tie, choose
-from pybench.comparison.claims import Comparison, Figure, LoadComparison, Out, Place, Standing
-from pybench.comparison.entrants import Entrant, Field, fields, lock_labels, promise
-from pybench.comparison.rivals import Rivals, deciding, inverse, keeps_up, shown, tested_rivals
+from pybench.comparison.claims import Comparison, LoadComparison, Out, Place, Standing
+from pybench.comparison.entrants import Entrant, Field, contenders, fields, promise
+from pybench.comparison.rivals import Rivals, deciding, inverse, shown, tested_rivals, waiting_longer
 from pybench.lateness import late_cells
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def compare_locks(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> 
     Columns that an older record lacks are unknown. Without `trials` no lock is ahead of another.
     """
     rows = summary.to_dict("records")
-    labels = lock_labels(rows)
+    labels = contenders(rows)
     locks = tuple(dict.fromkeys(labels.values()))
     late = late_cells(trials) if trials is not None and "arrivals" in trials else {}
     loads = fields(rows, late.keys())
@@ -43,7 +45,8 @@ def compare_locks(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> 
 def _load(load: Field, locks: Sequence[str], rivals: Rivals) -> LoadComparison:
     ranked = sorted((one for one in load.entrants if one.out is None), key=lambda one: _order(one, load))
     placed = _placed(ranked, load, rivals)
-    group = [one for one, standing in zip(ranked, placed, strict=True) if standing.rank == 1]
+    first = {standing.cell for standing in placed if standing.rank == 1}
+    group = [one for one in ranked if one.cell in first]
     out = [_out(one) for one in load.entrants if one.out is not None]
     here = {one.lock for one in load.entrants}
     absent = [_absent(lock) for lock in locks if lock not in here]
@@ -53,7 +56,7 @@ def _load(load: Field, locks: Sequence[str], rivals: Rivals) -> LoadComparison:
         values=load.values,
         offered_per_s=load.offered_per_s,
         standings=(*placed, *out, *absent),
-        tie_breaks=tuple(break_tie(group, rivals, open_loop=load.offered_per_s is not None)),
+        tie_breaks=tuple(break_tie(group, rivals, placed_by={one.figure for one in placed if one.rank == 1})),
     )
 
 
@@ -61,6 +64,8 @@ def _placed(ranked: Sequence[Entrant], load: Field, rivals: Rivals) -> list[Stan
     """The standings of the `ranked`, which are in order."""
     if len(ranked) < 2:
         return [_standing(one, None, Place.ALONE, 1, load, rivals) for one in ranked]
+    # In an open loop the waits have placed those that keep up, and the others' are of what arrived too fast for them.
+    longer = waiting_longer(ranked, rivals) if load.offered_per_s is None else {}
     ranks = _ranks(ranked, load, rivals)
     first = ranked[0]
     tied = sum(rank == 1 for rank in ranks.values())
@@ -68,7 +73,8 @@ def _placed(ranked: Sequence[Entrant], load: Field, rivals: Rivals) -> list[Stan
     for one in ranked:
         place = Place.BEHIND if ranks[one.cell] > 1 else Place.TIED if tied > 1 else Place.AHEAD
         beside = ranked[1] if one is first else first
-        found.append(_standing(one, beside, place, ranks[one.cell], load, rivals))
+        standing = _standing(one, beside, place, ranks[one.cell], load, rivals)
+        found.append(replace(standing, waits_longer=longer.get(one.cell)))
     # Those that tie stand together, whatever their medians are.
     return sorted(found, key=lambda standing: standing.rank or 0)
 
@@ -121,8 +127,8 @@ def _absent(lock: str) -> Standing:
 
 def _order(one: Entrant, load: Field) -> tuple[bool, float]:
     """The best first: whoever keeps up before whoever does not."""
-    if keeps_up(one, load):
-        p99 = one.figure(Figure.RESPONSE.value)
+    if load.has_kept_up(one):
+        wait = shown(one, load.wait_figure)
         # Too few grants for a p99 stand behind those that have one.
-        return False, math.inf if p99 is None else p99
+        return False, math.inf if wait is None else wait
     return load.offered_per_s is not None, -(one.figure("safe_grants_per_s") or 0.0)

@@ -1,6 +1,7 @@
 """The pairs of locks at each load, each tested once in every figure, and what the tests say of two locks.
 
-In a closed loop throughput places two locks. In an open loop, where both grant what arrives, the p99 response does.
+In a closed loop throughput places two locks. In an open loop, where both grant what arrives, the p99 response does, or
+the longest wait where trials have too few grants for a p99.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from pybench.comparison.claims import Figure, Ratio
-from pybench.comparison.entrants import KEEPS_UP, Entrant, Field, Row
+from pybench.comparison.claims import Figure, LongerWait, Ratio
+from pybench.comparison.entrants import Entrant, Field, Row
 from pybench.comparison.pairs import (
     ENOUGH_BLOCKS,
     TESTED,
@@ -55,11 +56,16 @@ class Rivals:
         turned = self.tested.get((figure, other.cell, one.cell))
         return None if turned is None else inverse(turned.ratio)
 
+    def starves_where(self, one: Entrant, other: Entrant) -> bool:
+        """Whether `one` leaves clients without a grant, beyond chance, where `other` serves all in each trial."""
+        return bool(self.starving.get(one.cell)) and self.starving.get(other.cell) == 0
+
     def better(self, one: Entrant, other: Entrant, figure: Figure) -> bool:
         """Whether `one` is measurably better than `other`: by the test, and by the medians that tables show."""
         if figure is Figure.STARVATION:
             mine, others = self.starved.get(one.cell), self.starved.get(other.cell)
-            return bool(mine and others) and not any(mine or ()) and all(count > 0 for count in others or ())
+            serves = bool(mine and others) and not any(mine or ()) and all(count > 0 for count in others or ())
+            return serves or self.starves_where(other, one)
         ratio = self.ratio(one, other, figure)
         found = self.tested.get((figure, one.cell, other.cell)) or self.tested.get((figure, other.cell, one.cell))
         if ratio is None or found is None or not found.differs or ratio.value <= 1:
@@ -73,15 +79,9 @@ class Rivals:
         return high > low * (1 + TESTED[figure].band)
 
 
-def keeps_up(one: Entrant, load: Field) -> bool:
-    """Whether it grants what arrives in an open loop."""
-    rate = one.figure("safe_grants_per_s")
-    return load.offered_per_s is not None and rate is not None and rate >= KEEPS_UP * load.offered_per_s
-
-
 def deciding(one: Entrant, other: Entrant, load: Field) -> Figure:
     """The figure that places these two."""
-    return Figure.RESPONSE if keeps_up(one, load) and keeps_up(other, load) else Figure.THROUGHPUT
+    return load.wait_figure if load.has_kept_up(one) and load.has_kept_up(other) else Figure.THROUGHPUT
 
 
 def shown(one: Entrant, figure: Figure) -> float | None:
@@ -126,6 +126,21 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
     return Rivals(compare_pairs(samples), frozenset(bounded), starved, known)
 
 
+def waiting_longer(ranked: Sequence[Entrant], rivals: Rivals) -> dict[str, LongerWait]:
+    """Cell -> beside whom its clients wait longest, of those of its load whose clients measurably wait less."""
+    found = {}
+    for one in ranked:
+        for figure in (Figure.RESPONSE, Figure.LONGEST_WAIT):
+            less = [other for other in ranked if other is not one and rivals.better(other, one, figure)]
+            ratios = {other.cell: rivals.ratio(other, one, figure) for other in less}
+            known = [(ratio, other) for other in less if (ratio := ratios[other.cell]) is not None]
+            if known:
+                ratio, best = max(known, key=lambda pair: pair[0].value)
+                found[one.cell] = LongerWait(best.lock, figure, shown(one, figure), shown(best, figure), ratio)
+                break
+    return found
+
+
 def _starving(trials: pd.DataFrame, row: Row) -> int | None:
     if serves_all(trials):
         return 0
@@ -139,7 +154,8 @@ def _asked(one: Entrant, other: Entrant, figure: Figure, load: Field) -> bool:
     """Whether `figure` can decide between the two: each comparison that is made makes all others harder to decide."""
     if load.offered_per_s is None or figure is Figure.FAIRNESS:
         return True
-    return figure is deciding(one, other, load)
+    placing = deciding(one, other, load)
+    return figure is placing or placing is Figure.THROUGHPUT
 
 
 def _blocks(rows: pd.DataFrame, figure: Figure) -> dict[int, float]:

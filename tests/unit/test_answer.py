@@ -44,7 +44,7 @@ def test_where_throughput_ties_the_tail_decides_and_is_named_with_its_figures():
     cells = (("mutex", 1_000, 644e3), ("fair-queue", 990, 290e3), ("pg-lease", 300, 900e3))
     assert answer(*(lock(name, rate, spread=0.05, acquire_p99_us=p99) for name, rate, p99 in cells)) == (
         "Take fair-queue: throughput ties with mutex, and fair-queue has a lower p99 than mutex: 290 ms "
-        "against 644 ms; pg-lease is behind: mutex gives 3.33 times the grants."
+        "against 644 ms; pg-lease is behind: mutex gives 3.3 times the grants."
     )
 
 
@@ -61,16 +61,28 @@ def test_where_trials_have_too_few_grants_for_a_p99_the_longest_wait_decides():
     assert "longest wait" not in answer(*cells), "a p99 speaks for itself"
 
 
-def test_a_lock_that_is_ahead_and_starves_clients_says_so_with_who_serves_all():
+def starving_run(*more: dict):
+    """64 clients, of whom mutex serves two and fair-queue all, and what further cells there are."""
     quick = lock("mutex", 27_000, concurrency=64, starved=[62, 62, 61, 62, 62])
-    cells = quick, lock("fair-queue", 9_000, concurrency=64, starved=[0] * 5)
-    summary, trials = run_of(*cells)
-    trials = trials.assign(grants=9_000, window_s=1.0)
-    said = answered(summary, trials).text
-    assert said.startswith("Take mutex: 27,000 grants/s, 3 times fair-queue's; ")
-    assert "; but mutex starves 62 of 64 clients, and fair-queue serves all of them." in said
+    summary, trials = run_of(quick, lock("fair-queue", 9_000, concurrency=64, starved=[0] * 5), *more)
+    return summary, trials.assign(grants=9_000, window_s=1.0)
+
+
+def test_a_lead_that_goes_with_clients_who_get_nothing_is_none_over_a_lock_that_serves_all():
+    summary, trials = starving_run()
+    assert answered(summary, trials).text == (
+        "Take fair-queue: it serves all 64 clients, where mutex starves 62 of them; "
+        "but fair-queue is behind: mutex gives 3 times the grants."
+    )
     trials["grants"] = 8
-    assert "starves" not in answered(summary, trials).text, "chance explains as many"
+    assert answered(summary, trials).headline.startswith("Take mutex"), "chance explains as many"
+
+
+def test_a_lock_that_leads_elsewhere_and_starves_clients_says_so_with_who_serves_all():
+    further = {"concurrency": 64, "keys": 1_000, "starved": [0] * 5}
+    said = answered(*starving_run(lock("mutex", 90_000, **further), lock("fair-queue", 45_000, **further)))
+    assert said.headline == "Take mutex: ahead at 2 of 2 loads (90,000 grants/s, 2 times fair-queue's with 1,000 keys)"
+    assert said.further[0] == "but mutex starves 62 of 64 clients with 1 key, and fair-queue serves all of them"
 
 
 def test_a_lock_that_starves_clients_is_not_taken_beside_one_that_starves_none():
@@ -102,7 +114,10 @@ def test_too_few_trials_are_said_to_be_that():
 
 def test_locks_that_tie_in_everything_are_left_side_by_side():
     found = answer(lock("mutex", 1_000, spread=0.1, args="a=1"), lock("mutex", 1_050, spread=0.1))
-    assert found == "No clear winner among mutex(a=1) and mutex: nothing that was compared decides between them."
+    assert (
+        found
+        == "No clear winner among mutex(a=1) and mutex: 5 trials per cell show no difference that is more than chance."
+    )
 
 
 def test_loads_are_not_compared_with_each_other():
@@ -154,7 +169,7 @@ def test_locks_are_named_by_arguments_and_where_they_need_it_by_backend():
 
 def test_many_locks_are_counted_and_not_listed():
     found = answer(*(lock("mutex", 1_000, spread=0.1, args=f"n={n}") for n in range(6)))
-    assert found == "No clear winner among 6 locks: nothing that was compared decides between them."
+    assert found == "No clear winner among 6 locks: 5 trials per cell show no difference that is more than chance."
 
 
 @pytest.mark.parametrize(
@@ -215,9 +230,54 @@ def test_that_the_lock_to_take_does_not_keep_up_either_is_said_where_it_falls_sh
     assert "does not keep up" not in answered(*run_of(*rows[:2])).text
 
 
-def test_in_an_open_loop_too_few_grants_for_a_p99_decide_nothing():
-    assert answer(open_cell("a", None), open_cell("b", 2_100.0)) == (
-        "No clear winner among a and b: nothing that was compared decides between them."
+def test_in_an_open_loop_where_trials_have_too_few_grants_for_a_p99_the_longest_wait_places_the_locks():
+    def waits(name: str, ms: float) -> dict:
+        return open_cell(name, None, longest_wait_us=ms * 1e3)
+
+    found = answered(*run_of(waits("mutex", 2_100), waits("fair-queue", 104)))
+    assert found.headline == "Take fair-queue: longest wait 104 ms, mutex's is 2.1 s"
+    assert answer(waits("mutex", 150), waits("fair-queue", 104)).startswith("Take fair-queue") is False
+    one_has_it = answered(*run_of(open_cell("a", None, longest_wait_us=9e3), open_cell("b", 2e3, longest_wait_us=3e3)))
+    assert one_has_it.headline == "Take b: longest wait 3 ms, a's is 9 ms"
+
+
+def test_a_p99_that_only_all_trials_together_have_places_no_lock():
+    pooled = {"longest_wait_us": 2e6, "acquire_p99_pooled": True}
+    summary, trials = run_of(open_cell("a", 900e3, **pooled), open_cell("b", 70e3, **pooled | {"longest_wait_us": 1e5}))
+    trials["acquire_p99_us"] = None
+    assert answered(summary, trials).headline == "Take b: longest wait 100 ms, a's is 2 s"
+
+
+def test_who_wins_by_throughput_and_lets_clients_wait_longer_says_so():
+    cells = (("mutex", 2_000, 664e3), ("fair-queue", 1_000, 35e3))
+    said = answer(*(lock(name, rate, acquire_p99_us=p99) for name, rate, p99 in cells))
+    assert said == (
+        "Take mutex: 2,000 grants/s, 2 times fair-queue's; "
+        "but mutex has a p99 response above that of fair-queue: 664 ms against 35 ms."
+    )
+    near = answer(lock("mutex", 2_000, acquire_p99_us=60e3), lock("fair-queue", 1_000, acquire_p99_us=35e3))
+    assert "p99" not in near, "less than twice"
+
+
+def test_a_further_load_is_one_where_the_same_is_true_of_the_same_locks():
+    def at(keys: int, **p99: float) -> list[dict]:
+        return [
+            lock(name.replace("_", "-"), 1_000, keys=keys, spread=0.05, acquire_p99_us=us) for name, us in p99.items()
+        ]
+
+    told = answer(
+        *at(1, mutex=644e3, fair_queue=290e3, pg_row=291e3), *at(2, mutex=500e3, fair_queue=200e3, pg_row=501e3)
+    )
+    assert "and at" not in told
+    same = answer(*at(1, mutex=644e3, fair_queue=290e3), *at(2, mutex=500e3, fair_queue=200e3))
+    assert "fair-queue has a lower p99 than mutex: 200 ms against 500 ms with 2 keys (and at 1 further load)" in same
+
+
+def test_of_one_lock_the_retry_policies_are_compared():
+    slow = lock("mutex", 1_000, retry="none"), lock("mutex", 2_000, retry="fixed(1ms)")
+    assert answer(*slow, unsafe("none", retry="none")) == (
+        "Take mutex with retry fixed(1ms): 2,000 grants/s, 2 times mutex with retry none's; "
+        "none with retry none is unsafe at 1 of 1 load."
     )
 
 

@@ -110,6 +110,15 @@ def test_ranks_count_within_a_load_and_tied_locks_share_one():
         assert [(one.lock, one.rank) for one in load.standings] == [("naive", 1), ("mutex", 1), ("pg-row", 3)]
 
 
+def test_a_tie_is_broken_between_those_that_tie_and_nobody_else():
+    """mutex, the slowest, has too few trials to be behind anybody."""
+    first = lock("fair-queue", 2_000, trials=6)
+    summary, trials = run_of(first, lock("naive", 1_000, trials=4), lock("mutex", 900, trials=2))
+    load = compare_locks(summary, trials).loads[0]
+    assert [(one.lock, one.rank) for one in load.standings] == [("fair-queue", 1), ("mutex", 1), ("naive", 3)]
+    assert {name for by in load.tie_breaks for name in (*by.locks, *by.over)} <= {"fair-queue", "mutex"}
+
+
 def test_loads_come_with_their_text_and_axes_concurrency_fastest():
     cells = [lock("mutex", 9, keys=keys, concurrency=clients) for keys in (1_000, 1) for clients in (64, 1)]
     found = compare_locks(*run_of(*cells))
