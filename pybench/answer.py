@@ -110,9 +110,9 @@ def _tied(compared: Comparison) -> str:
     if _too_few(compared):
         return f"No clear winner among {listed(locks)}: {_too_few(compared)}"
     undecided = f"{plural(compared.trials, 'trial')} per cell show no difference that is more than chance"
-    if compared.choice.steps and len(locks) <= MOST_NAMED:
-        reasons = "".join(f", and {reason}" for reason in _steps(compared))
-        return f"Take {listed(locks, last='or')}: {undecided}{reasons}"
+    reasons = list(_steps(compared))
+    if reasons and len(locks) <= MOST_NAMED:
+        return f"Take {listed(locks, last='or')}: {', and '.join(reasons)}; between them {undecided}"
     where = "" if len(contested) == 1 else f" over {len(contested)} loads"
     return f"No clear winner among {listed(locks)}{where}: {undecided}"
 

@@ -6,7 +6,7 @@ idle server: a measured one is rarely higher, so that a p99 takes at least as lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybench.conditions import say_conditions
@@ -72,8 +72,11 @@ def _forecast(cells: Sequence[tuple[float, Cell]], so: str) -> list[str]:
     return [f"a p99 of {which} needs {P99_GRANTS:,} grants, at least {format_seconds(needed_s)}; {so}{others}"]
 
 
-def hold_tails(cells: Iterable[Cell]) -> list[str]:
-    """A sentence for each hold and lease of which more than one in 1,000 holds outlasts the lease."""
+def hold_tails(cells: Sequence[Cell]) -> list[str]:
+    """A sentence for each hold and lease of which more than one in 1,000 holds outlasts the lease.
+
+    And one more where no two clients can meet.
+    """
     told: dict[str, None] = {}
     for cell in cells:
         strategy = CATALOGUE[cell.strategy]
@@ -85,6 +88,8 @@ def hold_tails(cells: Iterable[Cell]) -> list[str]:
         # A hold that outlasts it at its median is refused, or was allowed by name.
         if TOLD_SHARE < beyond < 1 / 2:
             told[_tail(cell, lease_ms, beyond)] = None
+    if told and all(cell.concurrency == 1 for cell in cells):
+        told["with one client nobody is there to meet such a hold: more clients show what comes of it"] = None
     return list(told)
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.cli.figures import latency, spread
 from pybench.comparison import Out, Place
+from pybench.comparison.entrants import lock_name
+from pybench.comparison.pairs import ENOUGH_BLOCKS
 from pybench.numbers import format_ratio, format_us, format_whole, missing
 from pybench.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.standing_on import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
@@ -167,25 +169,30 @@ def _not_ranked(entries: Sequence[Entry]) -> list[str]:
 
 def _stands_on(entries: Sequence[Entry]) -> list[str]:
     """What the word SAFE does not cover, a line for each lock that has it."""
-    locks = {entry.standing.lock: entry.row for entry in entries if entry.verdict == "SAFE"}
-    told = []
-    for lock, row in locks.items():
+    rows = {entry.standing.lock: entry.row for entry in entries if entry.verdict == "SAFE"}
+    told: dict[str, None] = {}
+    for lock, row in rows.items():
         known = entry_of(row)
         limit = would_not_survive(*known) if known else ""
         condition = [badge for badge in badges(row) if badge not in (HEALTHY, *EVIDENCE)]
         if limit or condition:
-            told.append(f"{lock}: SAFE on healthy servers{''.join(f', {one}' for one in condition)}; {limit}")
+            # Retry policies are compared, and change nothing of that.
+            which = lock if len(rows) == len({lock_name(row) for row in rows.values()}) else lock_name(row)
+            told[f"{which}: SAFE on healthy servers{''.join(f', {one}' for one in condition)}; {limit}"] = None
     if len(told) > NOTES_SHOWN:
         return ["SAFE on healthy servers: `pybench strategies` says what each lock would not survive"]
-    return told
+    return list(told)
 
 
 def _legend(entries: Sequence[Entry], columns: Sequence[Column]) -> list[str]:
     """What the marks of the table mean, of those that it has."""
     shown = [column.quantile for column in columns if column.quantile]
     told = []
-    if columns and any(entry.standing.place is Place.TIED for entry in entries):
-        told.append("=1 statistically tied for the first place at this load")
+    tied = [entry.standing for entry in entries if columns and entry.standing.place is Place.TIED]
+    if any(one.ratio is not None for one in tied):
+        told.append("=1 tied for the first place: the trials show no difference that is more than chance")
+    if any(one.ratio is None for one in tied):
+        told.append(f"=1 not compared: a comparison needs {ENOUGH_BLOCKS} trials per cell")
     if any(is_pooled(entry.row, column) for entry in entries for column in shown):
         told.append(POOLED_MEANS)
     return told

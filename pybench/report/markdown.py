@@ -68,9 +68,10 @@ def _ranking(view: View, loads: Sequence[LoadEntries]) -> list[str]:
 
 def _cells(entry: Entry) -> list[str]:
     cell = entry.cell
-    name = _plain(cell.series.label)
-    rate = format_count(cell.number("grants_per_s" if cell.unsafe else "safe_grants_per_s"))
-    figure = f"~~{rate}~~" if cell.unsafe else f"{rate}{_interval(cell)}"
+    name = _plain(entry.name)
+    rate = format_count(cell.number("safe_grants_per_s"))
+    unsafe = f"0 (~~{format_count(cell.number('grants_per_s'))}~~ unsafe)"
+    figure = unsafe if cell.unsafe else f"{rate}{_interval(cell)}"
     return [
         entry.place or "-",
         f"~~{name}~~" if cell.unsafe else name,
@@ -93,7 +94,11 @@ def _interval(cell: CellView) -> str:
 def _method(run: Run, about: str) -> str:
     command = facts.command_line(run.manifest)
     controls = facts.control_rows(run.manifest)
-    control = "; ".join(f"control {'caught' if caught else 'NOT caught'}: {found}" for _, caught, found in controls)
+    several = len({backend for backend, _, _ in controls}) > 1
+    control = "; ".join(
+        f"control{f' on {backend}' if several else ''} {'caught' if caught else 'NOT caught'}: {found}"
+        for backend, caught, found in controls
+    )
     seed = f"seed {facts.say(run.manifest.get('seed'))}"
     line = "Measured on " + ", ".join(_plain(part) for part in filter(None, [about, seed, control])) + "."
     return f"{line}\n\n```sh\n{command}\n```" if command and "```" not in command else line

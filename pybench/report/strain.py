@@ -1,4 +1,4 @@
-"""Cautions about the load and what came of it: starved clients, overload, missing commands, a generator that stood.
+"""Cautions about the load and what came of it: clients without grants, overload, missing commands, a stalled generator.
 
 Promises: a figure that a record lacks, as older ones do, gives no caution.
 """
@@ -21,6 +21,8 @@ SERVED_AT_LEAST = 0.5
 """Below this share of its clients a lock served far fewer at a time than asked."""
 GRANTS_A_CLIENT = 2
 """With fewer grants a trial for each client Little's law says little of them."""
+UNGRANTED = 0.05
+"""From this share of acquires on that were refused or gave up, the latencies of the rest tell another story."""
 STALL_NS = 100_000_000
 """A generator that stood still for as long did not make the load that it says."""
 EDGE = 0.02
@@ -29,7 +31,7 @@ EDGE = 0.02
 
 def strain(view: View) -> list[Caution]:
     """All that apply."""
-    kinds = (_starved, _few_served, _overloaded, _lease_freed, _few_commands, _stood)
+    kinds = (_starved, _few_served, _ungranted, _overloaded, _lease_freed, _few_commands, _stood)
     return [caution for kind in kinds for caution in kind(view)]
 
 
@@ -43,8 +45,8 @@ def _starved(view: View) -> Iterator[Caution]:
             rest = clients - starved
             got = f"the other {rest} had all grants" if rest != 1 else "the other one had all grants"
             told.append(
-                f"{starved} of {plural(clients, 'client')} waited for a whole trial ({format_seconds(window_s)}) in "
-                f"{cell.id}: {got}"
+                f"{starved} of {plural(clients, 'client')} had no grant in the whole window of a trial "
+                f"({format_seconds(window_s)}) in {cell.id}: {got}"
             )
     if told:
         yield Caution("STARVED", listed(told))
@@ -57,6 +59,8 @@ def _few_served(view: View) -> Iterator[Caution]:
             # It waits for nobody: without a hold its clients are hardly ever inside, however evenly they are served.
             continue
         served, clients = cell.number("clients_served"), int(cell.row["concurrency"])
+        if clients == 1:
+            continue  # It waits for nobody, and its hold at the end of a window is cut off.
         grants = (cell.number("grants") or 0) / (cell.number("trials") or 1)
         if served is None or served >= SERVED_AT_LEAST * clients or grants < GRANTS_A_CLIENT * clients:
             continue
@@ -64,6 +68,18 @@ def _few_served(view: View) -> Iterator[Caution]:
     if told:
         how = "By Little's law these are the clients served at a time, far fewer than asked"
         yield Caution("Few clients served", f"{how}; the latencies are theirs alone: {listed(told)}")
+
+
+def _ungranted(view: View) -> Iterator[Caution]:
+    """Acquires that ended without a grant have no response: a policy that soon gives up has short latencies."""
+    told = []
+    for cell in _measured(view):
+        ended = {name: cell.number(name) or 0 for name in ("grants", "refused", "timeouts")}
+        without = ended["refused"] + ended["timeouts"]
+        if without > UNGRANTED * sum(ended.values()):
+            told.append(f"{format_percent(without / sum(ended.values()))} in {cell.id}")
+    if told:
+        yield Caution("Acquires without a grant", f"Latencies are of the others alone: {listed(told)}")
 
 
 def _overloaded(view: View) -> Iterator[Caution]:

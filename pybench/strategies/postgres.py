@@ -45,7 +45,7 @@ ADVISORY = Strategy(
     promise="One holder at a time, or many readers, for as long as the holder's session lives.",
     holds_under=(
         "Crashes and pauses of clients, work of any length: there is no lease. Not a session that is lost: the lock "
-        "is free at once, and its holder learns of it only when it looks. Not two clients on one session "
+        "is free at once, and its holder learns of it when it next uses its connection. Not two clients on one session "
         "(session=shared), and with scope=session not a pooler that lends sessions by the transaction."
     ),
     when_to_use="Postgres is there already, clients keep a session each, and work may last as long as it likes.",

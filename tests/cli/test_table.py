@@ -63,7 +63,7 @@ def styled(rows: list[dict[str, Any]], width: int, *notes: Note, late: frozenset
     trials = pd.DataFrame(
         {**row, "trial": n, "block": n, "status": "complete", "grants_per_s": row["grants_per_s"] * (1 + n / 1_000)}
         for row in rows
-        for n in range(1, 6)
+        for n in range(1, int(row["trials"]) + 1)
     )
     return render(rows, compare_locks(summary, trials), notes, width, late=late)
 
@@ -177,7 +177,17 @@ def test_locks_that_tie_share_the_first_place_in_bold_and_the_mark_is_explained(
     table = styled([row("mutex"), row("fenced"), row("naive", grants_per_s=9_000.0, safe_grants_per_s=9_000.0)], 120)
     assert [line.plain.split()[:2] for line in table[3:6]] == [["=1", "mutex"], ["=1", "fenced"], ["3", "naive"]]
     assert [str(line.style) for line in table[3:6]] == ["bold", "bold", ""]
-    assert any(line.plain.strip().startswith("=1 statistically tied") for line in table)
+    assert "=1 tied for the first place: the trials show no difference that is more than chance" in told(table)
+
+
+def test_locks_that_were_not_compared_share_the_first_place_and_are_not_said_to_tie():
+    table = styled([row(name, trials=3) for name in ("mutex", "fenced")], 120)
+    assert "=1 not compared: a comparison needs 4 trials per cell" in told(table)
+    assert not any("chance" in line for line in told(table))
+
+
+def told(table) -> list[str]:
+    return [line.plain.strip() for line in table]
 
 
 def test_the_longest_wait_and_jains_index_stand_in_the_table_of_a_usual_terminal():

@@ -43,6 +43,8 @@ BEGIN, END = "<!-- from results/redis-vs-postgres -->\n", "<!-- end of redis-vs-
 IN_README = ("mutex", "pg-advisory", "pg-lease", "layered")
 KEPT = 0.9
 """Of the ttl: who waited as long had to wait for its end."""
+LATER = 0.02
+"""Of the ttl: what comes after it is connecting and asking again, and takes no longer."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,9 @@ def _connections(cell: dict[str, Any]) -> int:
 
 FAILURES = (
     "How long until another client had the lock, connecting included; after a crash from when the server is back. "
-    "*Lost* is a lock that another could have while its holder was still at work, and was notified of it or not; "
-    "*kept* one that nobody else had before its ttl was over. Servers have the persistence that they come with: "
+    "*Lost* is a lock that another could have while its holder was still at work. *Notified* is a holder whose client "
+    "saw it at once, by its connection or by an answer; a program sees the same when it next uses the connection. "
+    "*Kept* is a lock that nobody else had before its ttl was over. Servers have the persistence that they come with: "
     "Redis writes a snapshot now and then, Postgres each commit. Of `layered` both servers fail; the row refuses "
     "the write of the holder that was passed."
 )
@@ -156,14 +159,20 @@ def _crashed(lock: Lock) -> str:
 def _kept_or_lost(lock: Lock, ms: float, since_ms: float, *, told: bool) -> str:
     """`since_ms` is from when the fault began: a lock that was free only at the end of its ttl was kept."""
     if since_ms >= KEPT * lock.ttl_ms:
-        return f"kept: {_ms(ms)} (its ttl)"
+        return f"kept for {_its_ttl(lock, ms, since_ms)}"
     return f"lost: {_ms(ms)}, {'notified' if told else 'not notified'}"
 
 
 def _freed(lock: Lock, ms: float | None) -> str:
     if ms is None:
         return "never"
-    return f"{_ms(ms)} (its ttl)" if ms >= KEPT * lock.ttl_ms else _ms(ms)
+    return _its_ttl(lock, ms, ms) if ms >= KEPT * lock.ttl_ms else _ms(ms)
+
+
+def _its_ttl(lock: Lock, ms: float, since_ms: float) -> str:
+    """That the lock was free when its ttl was over, or by how much later."""
+    more = since_ms - lock.ttl_ms
+    return f"its ttl: {_ms(ms)}" if more <= LATER * lock.ttl_ms else f"its ttl and {_ms(more)} more: {_ms(ms)}"
 
 
 def _ms(ms: float) -> str:
@@ -184,7 +193,7 @@ ASPECTS: tuple[tuple[str, Callable[[Lock], str]], ...] = (
     ("Holder dies: free after", _died),
     ("Its connection ends", _lost),
     ("Server crashes, is back", _crashed),
-    ("Commands a grant", _complexity),
+    ("Commands a grant, {fewest} to {most}", _complexity),
 )
 
 
@@ -274,7 +283,7 @@ def _costs(locks: Sequence[Lock]) -> str:
         "commands",
         "client CPU",
         "server CPU",
-        "log",
+        "WAL",
         "commits",
         "sessions of the database",
     ]

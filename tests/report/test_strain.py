@@ -31,7 +31,10 @@ HOT = Point("mutex", 64, 1)
 
 def test_clients_that_waited_a_whole_trial_are_said():
     (text,) = said(run_of(HOT, starved_clients=62, grants=20_000, window_s=0.3), "STARVED")
-    assert text == (f"62 of 64 clients waited for a whole trial (300 ms) in {HOT.id}: the other 2 had all grants.")
+    assert text == (
+        "62 of 64 clients had no grant in the whole window of a trial (300 ms) in "
+        f"{HOT.id}: the other 2 had all grants."
+    )
 
 
 def test_too_few_grants_for_all_clients_are_no_starvation():
@@ -48,6 +51,17 @@ def test_few_clients_served_are_said_by_littles_law():
     (text,) = said(run_of(HOT, clients_served=2.6, grants=20_000), "Few clients served")
     assert f"2.60 of 64 clients in {HOT.id}." in text
     assert said(run_of(HOT, clients_served=60.0, grants=20_000), "Few clients served") == []
+
+
+def test_one_client_is_served_whenever_it_asks():
+    alone = Point("mutex", 1, 1)
+    assert said(run_of(alone, clients_served=0.4, grants=20_000), "Few clients served") == []
+
+
+def test_acquires_that_ended_without_a_grant_are_said_for_latencies_are_of_the_others():
+    (text,) = said(run_of(HOT, grants=100, refused=700, timeouts=200), "Acquires without a grant")
+    assert text == f"Latencies are of the others alone: 90 % in {HOT.id}."
+    assert said(run_of(HOT, grants=1_000, refused=40, timeouts=2), "Acquires without a grant") == []
 
 
 def test_clients_without_a_lock_wait_for_nobody_however_few_are_inside_at_a_time():

@@ -83,8 +83,8 @@ def test_a_ttl_is_not_named_for_a_share_that_few_holds_show():
 def test_where_the_holds_are_too_few_the_distribution_says_which_ttl():
     few = advice(buckets((50, 40)), buckets((600, 3)), buckets((700, 2)), drawn=DRAWN)
     assert sentence(few, 500) == (
-        "11.1 % of 45 holds outlived their lease under the ttl of 500 ms; by the distribution that they are drawn from, "
-        "a ttl of 2.1 s would leave 1 % and a ttl of 6.8 s would leave 0.1 %"
+        "11.1 % of 45 holds outlived their lease under the ttl of 500 ms; by the distribution that they are drawn "
+        "from, a ttl of 2.1 s would leave 1 % and a ttl of 6.8 s would leave 0.1 %"
     )
     some = advice(buckets((50, 1_960)), buckets((3_000, 40)), drawn=DRAWN)
     assert sentence(some, 2_000) == (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybench.answer import answer
+from pybench.comparison.pairs import ENOUGH_BLOCKS
 from pybench.conditions import condition_texts, say_conditions
 from pybench.numbers import format_count, format_exact, format_us, plural
 from pybench.quantile_text import quantile_text
@@ -104,16 +105,19 @@ def _tiles(view: View) -> list[Tile]:
 
 
 def _of_hardest_load(view: View) -> list[Tile]:
-    """The figures of the first lock at one load, which each tile names: nothing here compares two loads."""
+    """The figures of the lock to take at one load, which each tile names: nothing here compares two loads."""
     contest = hardest_contest(view)
     if contest is None:
         return []
     chosen = view.comparison.choice.locks
-    first, *others = sorted(contest.winners, key=lambda cell: cell.series.label not in chosen)
+    ranked = [cell for cell in contest.cells if view.standing(cell).rank is not None]
+    # The lock to take, though another may be first at this load; then those that share its rank here.
+    first = min(ranked, key=lambda cell: (view.standing(cell).lock not in chosen, view.standing(cell).rank or 0))
+    others = [cell for cell in ranked if cell is not first and view.standing(cell).rank == view.standing(first).rank]
     at = say_conditions(first.conditions)
     who = f"{first.series.label}{', ' + at if at else ''}"
-    if others:
-        names = list(dict.fromkeys(other.series.label for other in others))
+    if others and view.comparison.trials >= ENOUGH_BLOCKS:
+        names = list(dict.fromkeys(view.standing(other).lock for other in others))
         tied = " and ".join(names) if len(names) <= NAMED_TIES else f"{len(names)} others"
         who += f"; statistically tied with {tied}"
     rate = Tile("Safe grants", f"{format_count(first.number('safe_grants_per_s'))}/s", who)

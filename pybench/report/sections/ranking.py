@@ -99,6 +99,8 @@ class Entry:
     """A cell of the ranking. `place` is its rank at its load, empty where it has none."""
 
     cell: CellView
+    name: str
+    """Its lock, with what else it is compared by."""
     place: str
     is_first: bool
     """Whether it is the first of its load, or statistically tied with the first."""
@@ -148,6 +150,7 @@ def by_load(view: View) -> list[LoadEntries]:
     def entry(standing: Standing, cell: CellView) -> Entry:
         return Entry(
             cell=cell,
+            name=standing.lock,
             place=standing.mark,
             is_first=standing.rank == 1,
             is_late=cell.id in late,
