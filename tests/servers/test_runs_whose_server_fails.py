@@ -39,8 +39,8 @@ def given() -> Iterator[SupervisedServer]:
     process.stop()
 
 
-def carried_out(folder: Path, watch: Meddler, url: str | None) -> Outcome:
-    options = {"strategy": "mutex", "concurrency": "4", "trials": "3", "warmup": "0", "duration": "400ms"}
+def carried_out(folder: Path, watch: Meddler, url: str | None, strategy: str = "mutex") -> Outcome:
+    options = {"strategy": strategy, "concurrency": "4", "trials": "3", "warmup": "0", "duration": "400ms"}
     matrix = matrix_from_options(**options, redis=url)
     return job.carry_out(Job(matrix, command=[], out=folder), watch=watch)
 
@@ -83,6 +83,10 @@ def commands(*all_of_them: tuple[str, ...]) -> Callable[[SupervisedServer], None
             r"is out of memory, .*: it refused [\d,]+ acquire calls of mutex: \"OOM ",
         ),
         (commands(("REPLICAOF", "127.0.0.1", "1")), "is a replica"),
+        (
+            commands(("CONFIG", "SET", "min-replicas-to-write", "1")),
+            "has fewer replicas in step than its min-replicas-to-write asks for, and takes no writes: .*NOREPLICAS",
+        ),
         (commands(("ACL", "SETUSER", "default", "resetpass", ">other")), "refuses this user and password"),
         (
             commands(("ACL", "SETUSER", "default", "-set")),
@@ -95,13 +99,20 @@ def commands(*all_of_them: tuple[str, ...]) -> Callable[[SupervisedServer], None
         (lambda server: os.kill(server.pid, signal.SIGKILL), "nothing listens there; it was valkey"),
         (lambda server: os.kill(server.pid, signal.SIGSTOP), "does not answer within 500 ms; it was valkey"),
     ],
-    ids=["out of memory", "made a replica", "another password", "fewer rights", "no connections", "killed", "stopped"],
+    ids=["out of memory", "made a replica", "too few replicas", "another password", "fewer rights", "no connections", "killed", "stopped"],
 )
 def test_a_given_server_that_fails_is_named_with_the_reason(given: SupervisedServer, tmp_path: Path, act, told: str):
     outcome = carried_out(tmp_path / "run", Meddler(lambda: act(given)), url_of(given))
     message = failed(outcome)
     assert re.search(told, message)
     assert f"127.0.0.1:{given.endpoint.port}" in message
+
+
+def test_channels_that_a_user_may_no_longer_hear_are_named(given: SupervisedServer, tmp_path: Path):
+    forbid = Meddler(lambda: commands(("ACL", "SETUSER", "default", "resetchannels"))(given))
+    message = failed(carried_out(tmp_path / "run", forbid, url_of(given), "notify"))
+    assert re.search("does not let this user do what notify needs: it refused .*NOPERM", message)
+    assert "channel" in message
 
 
 def test_a_run_goes_on_when_its_server_has_memory_again_and_leaves_no_key(given: SupervisedServer, tmp_path: Path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
 from pybench import error_replies
 from pybench.error_replies import refusals
+from pybench.servers.postgres.refusals import refused_calls
 
 
 def row(phase="release", code="NOPERM", server=0, count=93, warmup=0, first="NOPERM no permissions"):
@@ -43,3 +45,18 @@ def test_no_password_that_a_server_repeats_is_kept():
     rows = [{"first": "ERR unknown command, args: `lab`, `s3 cret`", "code": "s3", "phase": "release"}]
     error_replies.mask(rows, {"s3 cret", "s3"})
     assert rows[0] == {"first": "ERR unknown command, args: `lab`, `***`", "code": "***", "phase": "release"}
+
+
+@pytest.mark.parametrize(
+    ("first", "what", "hint"),
+    [
+        ("out of memory", "is out of memory", "lower its max_connections"),
+        ("out of shared memory", "has no room for another lock in its shared memory", "max_locks_per_transaction"),
+        ("You might need to increase max_locks_per_transaction.", "has no room for another lock", "max_locks"),
+    ],
+)
+def test_a_database_that_is_out_of_memory_has_two_causes_and_a_hint_for_each(first, what, hint):
+    error = refused_calls("postgresql://h/db", "3 acquire calls", "53200", first, strategy="pg-advisory")
+    assert error.message.startswith(f"postgresql://h/db {what}")
+    assert error.message.endswith(f': it refused 3 acquire calls of pg-advisory: "{first}"')
+    assert hint in (error.hint or "")
