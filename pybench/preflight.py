@@ -6,7 +6,7 @@ Does not do: carrying trials out; see `observer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -79,13 +79,15 @@ def _refused(observer: Observer, cell: Cell, duration_ns: int) -> ServerError | 
 def first_uses(cells: Iterable[Cell]) -> list[tuple[Cell, int]]:
     """One cell for each lock of `cells`, and for how many nanoseconds it is to run."""
     return [
-        _first_use(members[0], nesting=max(cell.nesting for cell in members))
+        _first_use(members)
         for lock, members in locks_of(cells).items()
         if lock[0] != "none"
     ]
 
 
-def _first_use(cell: Cell, *, nesting: int) -> tuple[Cell, int]:
+def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
+    """Of all that the members ask of their lock."""
+    cell, taken = members[0], max(member.keys_per_grant for member in members)
     strategy = CATALOGUE[cell.strategy]
     renews = strategy.extends_lease and strategy.argument("renew", cell.args) != "off"
     arguments = f"({arguments_text(cell.args)})" if cell.args else ""
@@ -94,10 +96,11 @@ def _first_use(cell: Cell, *, nesting: int) -> tuple[Cell, int]:
         id=f"first use of {cell.strategy}{arguments} on {cell.backend}",
         concurrency=CLIENTS,
         threads=1,
-        keys=cell.keys_per_grant,
+        keys=taken,
+        keys_per_grant=taken,
         key_choice=KeyChoice("uniform"),
-        read_share=0.5 if cell.read_share else 0.0,
-        nesting=nesting,
+        read_share=0.5 if any(member.read_share for member in members) else 0.0,
+        nesting=max(member.nesting for member in members),
         hold=Distribution("fixed", (RENEWED_HOLD_NS if renews else HOLD_NS,)),
         think=Distribution("fixed", (0,)),
         ttl_ms=RENEWED_TTL_MS if renews else cell.ttl_ms,

@@ -76,7 +76,7 @@ def test_a_right_that_is_missing_is_named_before_any_load(
 def test_a_right_that_only_waiting_clients_need_is_named_and_costs_nobody_a_place(
     given: SupervisedServer, tmp_path: Path, missing: str
 ):
-    """Nobody waits where a lock is tried before any load; in a queue the refusal must not pass for a dead waiter."""
+    """In a queue the refusal must not pass for a dead waiter."""
     rules = f"{redis_rights('fair-queue')} -{missing}"
     outcome = run_as_user(given, rules, tmp_path / "run", "fair-queue")
     assert outcome.exit is Exit.SERVER_UNREACHABLE
