@@ -108,7 +108,7 @@ class Standing:
     """The column that placed it: throughput in a closed loop; in an open one the p99 response, or the longest wait
     where trials have too few grants for a p99. None where it is out."""
     value: float | None
-    """That figure of the lock: the median of its trials."""
+    """That figure of the lock: the median of its trials; of a longest wait that of all trials."""
     beside: str | None
     """The first lock of the load; of the first itself the next best."""
     other: float | None

@@ -28,7 +28,9 @@ def render(view: View) -> Section:
         where = say_conditions(least.conditions)
         lede += f" The least even was {least.series.label}{f' with {where}' if where else ''}: "
         lede += f"{format_ratio(least.number('jain'))}."
-    lede += bars(view) + _order(view)
+    lede += bars(view)
+    lede += " Of the longest wait the point is that of all trials." if bars(view) else ""
+    lede += _order(view)
     measures = [JAIN, LONGEST_WAIT]
     # Most runs have no lock with a queue.
     behind = TABLE_ONLY + [QUEUES_ONLY] * any(cell.number(INVERSIONS) is not None for cell in view.cells)
