@@ -17,6 +17,7 @@ from pybench.clauses import (
     MOST_NAMED,
     WAITS,
     at,
+    clearest,
     further_loads,
     is_behind,
     leads,
@@ -180,9 +181,12 @@ def _steps(compared: Comparison) -> Iterator[str]:
             for by in load.tie_breaks
             if by.figure is step.figure and set(by.over) & set(step.over) and set(chosen) <= set(by.locks)
         ]
-        if found:
-            yield preferred(found, len(contested))
-        elif step.figure is Figure.STARVATION:
+        # Some may have been dropped at one load, and some at another.
+        left = set(step.over)
+        while covering := [(load, by) for load, by in found if left & set(by.over)]:
+            yield preferred(covering, len(contested))
+            left -= set(clearest(covering)[1].over)
+        if not found and step.figure is Figure.STARVATION:
             yield from _serving(contested, chosen, step.over)
 
 

@@ -23,11 +23,16 @@ Found = Sequence[tuple[LoadComparison, TieBreak]]
 
 def preferred(found: Found, total: int) -> str:
     """The clearest of these tie breaks, with the loads, of `total`, at which the same is true of the same locks."""
-    load, by = max(found, key=lambda pair: pair[1].ratio.value if pair[1].ratio else 1.0)
+    load, by = clearest(found)
     same = [one for one, other in found if (other.locks, other.over) == (by.locks, by.over)]
     if total == 1 or by.figure in _OF_THE_LOCK:
         return _better(by)
     return f"{_better(by)}{at(load)}{further_loads(len(same) - 1)}"
+
+
+def clearest(found: Found) -> tuple[LoadComparison, TieBreak]:
+    """That with the greatest ratio."""
+    return max(found, key=lambda pair: pair[1].ratio.value if pair[1].ratio else 1.0)
 
 
 def _better(by: TieBreak) -> str:

@@ -273,6 +273,15 @@ def test_a_further_load_is_one_where_the_same_is_true_of_the_same_locks():
     assert "fair-queue has a lower p99 than mutex: 200 ms against 500 ms with 2 keys (and at 1 further load)" in same
 
 
+def test_each_lock_that_a_figure_drops_is_named_though_each_was_dropped_at_another_load():
+    def at(clients: int, **p99: float) -> list[dict]:
+        return [lock(name, 1_000, concurrency=clients, spread=0.05, acquire_p99_us=us) for name, us in p99.items()]
+
+    said = answer(*at(1, mutex=40, fenced=90, notify=41), *at(8, mutex=4_000, fenced=4_100, notify=14_000))
+    assert "than notify: 4 ms against 14 ms with 8 clients" in said or "than notify: 4.1 ms against 14 ms" in said
+    assert "than fenced: 41 µs against 90 µs with 1 client" in said
+
+
 def test_of_one_lock_the_retry_policies_are_compared():
     slow = lock("mutex", 1_000, retry="none"), lock("mutex", 2_000, retry="fixed(1ms)")
     assert answer(*slow, unsafe("none", retry="none")) == (
