@@ -112,9 +112,17 @@ def test_no_section_is_cut_out_of_the_navigation(open_page, width):
     assert max(ends) <= width
 
 
-@pytest.mark.parametrize("clients", [(16,), (1, 16)], ids=["dots", "lines"])
-def test_no_text_of_a_chart_lies_over_another_or_is_cut_at_any_width(open_page, clients):
-    page = open_page(locks(clients=clients), 1600)
+def short_names():
+    """Locks whose names stand beside their dots and leave little room, with figures far apart."""
+    costs = {"mutex": 47, "fair": 60, "fenced": 90, "pg-advisory": 130, "redlock": 300}
+    return make_run([Point(name, 16, 1, cost=cost) for name, cost in costs.items()], trials=3)
+
+
+@pytest.mark.parametrize(
+    "run", [short_names, lambda: locks(clients=(16,)), locks], ids=["short names", "long names", "lines"]
+)
+def test_no_text_of_a_chart_lies_over_another_or_is_cut_at_any_width(open_page, run):
+    page = open_page(run(), 1600)
     all_are_drawn(page)
     for width in (1600, 1280, 800, 400):
         page.set_viewport_size({"width": width, "height": 860})
@@ -178,13 +186,18 @@ def test_where_there_is_room_a_name_with_arguments_is_one_line(open_page):
     assert [text for text, height in lines if height > 1.5] == []
 
 
-def test_at_a_narrow_width_a_name_breaks_before_its_arguments_and_not_at_a_hyphen(open_page):
-    page = open_page(locks(), 400)
+@pytest.mark.parametrize("args", ["", "scope=transaction"])
+def test_at_a_narrow_width_a_name_breaks_before_its_arguments_and_not_at_a_hyphen(open_page, args):
+    points = [Point("mutex", 16, 1), Point("pg-advisory", 16, 1, args=args, cost=60)]
+    page = open_page(make_run(points, trials=3), 400)
     stems = page.eval_on_selector_all(
         ".stem", "all => all.map(one => [one.textContent, one.getClientRects().length]).filter(one => one[1])"
     )
-    assert {"pg-advisory"} <= {text for text, _ in stems}
+    assert "pg-advisory" in {text for text, _ in stems}
     assert {count for _, count in stems} == {1}
+    if args:
+        name = "document.querySelector('#ranking .stem').closest('.label').getBoundingClientRect().height"
+        assert page.evaluate(name) > 30
 
 
 def test_a_line_that_is_pointed_at_stands_out_and_the_others_step_back(open_page):
