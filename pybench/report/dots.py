@@ -40,6 +40,8 @@ def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: s
         above = [_above(cell, rows[cell.line.label], beyond[cell.line.label]) for cell, _ in shown]
         layout["annotations"] = above
         row += LINE * max(name["text"].count("<br>") + 1 for name in above) - LINE // 2
+    # The page leaves out the rows of what it hides, and the room they would take.
+    layout["meta"] = {"row": row}
     values = "; ".join(f"{cell.line.label}: {hover_text(cell, measure)}" for cell, _ in shown)
     alt = f"Chart of {measure.title}{', ' + title if title else ''}. {values}."
     return Figure(id_, title, alt, data, layout, MARGIN["t"] + MARGIN["b"] + row * max(len(shown), 1))

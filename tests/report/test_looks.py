@@ -235,3 +235,27 @@ def test_on_paper_all_charts_are_there_and_those_that_were_folded_too(open_page)
         folded
     )
     assert page.locator("details.more[open]").count() == 0
+
+
+def test_on_paper_tables_have_nearly_its_width_and_nothing_is_a_button(open_page):
+    points = [Point(f"pg-advisory{n}", c, 1, args="scope=transaction", cost=40 + n) for n in range(9) for c in (1, 16)]
+    page = open_page(make_run(points, trials=2))
+    all_are_drawn(page)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 900})
+    # What is a little wider than the paper makes a browser print all of the page smaller.
+    assert page.evaluate("document.documentElement.scrollWidth") < 1.15 * 700
+    assert page.locator(".chip.every:visible").count() == 0
+
+
+@pytest.mark.parametrize("args", ["", "fanout=sequential"], ids=["beside", "above"])
+def test_a_panel_of_dots_has_no_row_for_what_is_hidden(open_page, args):
+    page = open_page(make_run([Point(f"lock{n}", 16, 1, args=args, cost=40 + n) for n in range(9)], trials=4))
+    all_are_drawn(page)
+    names = "#answer-chart :is(.ytick text, .annotation-text)"
+    height = page.locator("#answer-chart").bounding_box()["height"]
+    assert page.locator(names).count() == 6
+    page.locator("#throughput").get_by_role("button", name="Show all 9").click()
+    until(page, f"document.querySelectorAll('{names}').length === 9")
+    assert page.locator("#answer-chart").bounding_box()["height"] == pytest.approx(height + (height - 48) / 2, abs=1)
+    assert page.evaluate(CROWDED) == []

@@ -58,7 +58,8 @@
   const thinned = (given, room) => {
     const { type, range, tickvals, ticktext } = given;
     const exponent = (place) => Math.log10(tickvals[place]);
-    const at = (place) => (((type === "log" ? exponent(place) : tickvals[place]) - range[0]) / (range[1] - range[0])) * room;
+    const value = (place) => (type === "log" ? exponent(place) : tickvals[place]);
+    const at = (place) => ((value(place) - range[0]) / (range[1] - range[0])) * room;
     const half = (place) => ruler.measureText(ticktext[place]).width / 2;
     const apart = (place, before) => at(place) - at(before) >= half(place) + half(before) + 8;
     const fits = (places) => places.every((place, n) => n === 0 || apart(place, places[n - 1]));
@@ -108,6 +109,25 @@
       dragmode: false,
     };
   };
+  /* A panel of dots has rows, counted from the lowest: what is hidden has none. */
+  const withoutEmptyRows = (figure, room) => {
+    const { meta, margin, yaxis, annotations = [] } = figure.layout;
+    if (!meta) return figure;
+    const seen = figure.data.filter((trace) => !hiddenSeries.has(trace.meta));
+    const shown = seen.map(({ y }) => y[0]).sort((a, b) => a - b);
+    const row = (before) => shown.indexOf(before) + 1;
+    const rows = {
+      range: [0.4, shown.length + 0.6],
+      tickvals: yaxis.tickvals.map(row).filter(Boolean),
+      ticktext: (yaxis.ticktext ?? []).filter((_, n) => row(yaxis.tickvals[n])),
+    };
+    const moved = annotations.map((one) => ({ ...one, y: row(one.y) }));
+    room.style.height = `${margin.t + margin.b + meta.row * Math.max(shown.length, 1)}px`;
+    return {
+      data: figure.data.map((trace) => ({ ...trace, y: trace.y.map(row) })),
+      layout: { ...figure.layout, yaxis: { ...yaxis, ...rows }, annotations: moved },
+    };
+  };
   const dataOf = (figure) =>
     coloured(figure.data).map((trace) => ({ ...trace, visible: !hiddenSeries.has(trace.meta) }));
   const draw = (id) => {
@@ -116,7 +136,8 @@
     const isFirst = !widths.has(id);
     stale.delete(id);
     widths.set(id, room.clientWidth);
-    Plotly.react(room, dataOf(figures[id]), layoutOf(figures[id], room), { displayModeBar: false });
+    const figure = withoutEmptyRows(figures[id], room);
+    Plotly.react(room, dataOf(figure), layoutOf(figure, room), { displayModeBar: false });
     if (!isFirst) return;
     room.on("plotly_hover", ({ points }) => stress([room], points[0].data.meta));
     room.on("plotly_unhover", () => stress([room]));
@@ -215,7 +236,8 @@
       if (!hiddenSeries.delete(label)) hiddenSeries.add(label);
       showSeries();
     });
-    ["mouseenter", "focus"].forEach((name) => chip.addEventListener(name, () => hiddenSeries.has(label) || stress(beside, label)));
+    const point = () => hiddenSeries.has(label) || stress(beside, label);
+    ["mouseenter", "focus"].forEach((name) => chip.addEventListener(name, point));
     ["mouseleave", "blur"].forEach((name) => chip.addEventListener(name, () => stress(beside)));
   });
   $$(".chip.every").forEach((button) =>
