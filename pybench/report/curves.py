@@ -197,7 +197,8 @@ def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> t
         }
         for moved, (series, _) in zip(heights, rising, strict=True)
     ]
-    return labels, 20 + round(6.7 * max(len(name + figure) for name, figure in beyond.items()))
+    # The page sets the marker of the line before its name.
+    return labels, 34 + round(6.7 * max(len(name + figure) for name, figure in beyond.items()))
 
 
 def _apart(heights: Sequence[float], room: float) -> list[float]:

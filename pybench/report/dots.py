@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,11 @@ from pybench.report.section import Figure
 from pybench.report.view import CellView
 
 ROW = 34
+# Letters of a name up to which there is room for it beside the dots; a longer one stands above its dot, in lines as
+# long as the narrowest panel has room for, each this high.
+LONGEST_BESIDE = 18
+LINE_LETTERS = 38
+LINE = 15
 MARGIN = {"l": 16, "r": 24, "t": 6, "b": 42}
 
 
@@ -20,26 +26,54 @@ def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: s
     rows = {cell.line.label: len(shown) - place for place, (cell, _) in enumerate(shown)}
     data = [_dot(cell, value, rows[cell.line.label], measure, axis) for cell, value in shown]
     # What is cut off at the right edge has its figure beside its name.
-    beyond = ["" if value <= axis.high else f" {measure.text(value)} →" for _, value in shown]
-    names = [
-        series_text(cell.line, unsafe=cell.unsafe, further=figure)
-        for (cell, _), figure in zip(shown, beyond, strict=True)
-    ]
-    longest = max((len(cell.line.label + figure) for (cell, _), figure in zip(shown, beyond, strict=True)), default=0)
-    layout = {
-        "xaxis": axis.layout() | {"showgrid": True},
-        "yaxis": {
-            "type": "linear",
-            "range": [0.4, len(shown) + 0.6],
-            "tickvals": list(rows.values()),
-            "ticktext": names,
-            "showgrid": False,
-        },
-        "margin": MARGIN | {"l": MARGIN["l"] + min(round(7 * longest), 190)},
-    }
+    beyond = {cell.line.label: "" if value <= axis.high else f" {measure.text(value)} →" for cell, value in shown}
+    longest = max((len(name + figure) for name, figure in beyond.items()), default=0)
+    y: dict[str, Any] = {"type": "linear", "range": [0.4, len(shown) + 0.6], "showgrid": False}
+    layout: dict[str, Any] = {"xaxis": axis.layout() | {"showgrid": True}, "yaxis": y, "margin": MARGIN}
+    row = ROW
+    if longest <= LONGEST_BESIDE:
+        names = [series_text(cell.line, unsafe=cell.unsafe, further=beyond[cell.line.label]) for cell, _ in shown]
+        y |= {"tickvals": list(rows.values()), "ticktext": names}
+        layout["margin"] = MARGIN | {"l": MARGIN["l"] + round(7 * longest)}
+    else:
+        y["tickvals"] = []
+        above = [_above(cell, rows[cell.line.label], beyond[cell.line.label]) for cell, _ in shown]
+        layout["annotations"] = above
+        row += LINE * max(name["text"].count("<br>") + 1 for name in above) - LINE // 2
+    # The page leaves out the rows of what it hides, and the room they would take.
+    layout["meta"] = {"row": row}
     values = "; ".join(f"{cell.line.label}: {hover_text(cell, measure)}" for cell, _ in shown)
     alt = f"Chart of {measure.title}{', ' + title if title else ''}. {values}."
-    return Figure(id_, title, alt, data, layout, MARGIN["t"] + MARGIN["b"] + ROW * max(len(shown), 1))
+    return Figure(id_, title, alt, data, layout, MARGIN["t"] + MARGIN["b"] + row * max(len(shown), 1))
+
+
+def _above(cell: CellView, row: int, further: str) -> dict[str, Any]:
+    """The name of `cell` above its dot, whose row has `row` as its height; it breaks where arguments begin."""
+    text = "<br>".join(plot_text(line) for line in _lines(cell.line.label))
+    return {
+        "x": 0,
+        "xref": "paper",
+        "y": row,
+        "yref": "y",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "yshift": 5,
+        "align": "left",
+        "showarrow": False,
+        "name": cell.line.label,
+        "text": (f"<s>{text}</s>" if cell.unsafe else text) + plot_text(further),
+    }
+
+
+def _lines(label: str) -> list[str]:
+    lines = [""]
+    for piece in re.split(r"(?<=, )|(?=\()", label):
+        if lines[-1] and len(lines[-1] + piece.rstrip()) > LINE_LETTERS:
+            lines.append("")
+        lines[-1] += piece
+        while len(lines[-1].rstrip()) > LINE_LETTERS:
+            lines[-1:] = [lines[-1][:LINE_LETTERS], lines[-1][LINE_LETTERS:]]
+    return [line.rstrip() for line in lines]
 
 
 def _dot(cell: CellView, value: float, row: int, measure: Measure, axis: Axis) -> dict[str, Any]:

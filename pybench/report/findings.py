@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybench.conditions import Conditions
-from pybench.report.view import CellView, Series, View
+from pybench.report.view import BASE_LINE, CellView, Series, View
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -16,14 +17,20 @@ class Contest:
     conditions: Conditions
     cells: tuple[CellView, ...]
     winners: tuple[CellView, ...]
+    best: tuple[CellView, ...]
+    """The winners where they had anybody to win against; what stands alone is not the best of anything."""
 
 
 def contests(view: View) -> list[Contest]:
     """One for each load, in their order."""
-    return [
-        Contest(conditions, tuple(cells), tuple(cell for cell in cells if view.standing(cell).rank == 1))
-        for conditions, cells in view.facets()
-    ]
+    return [_contest(view, conditions, cells) for conditions, cells in view.facets()]
+
+
+def _contest(view: View, conditions: Conditions, cells: Sequence[CellView]) -> Contest:
+    winners = tuple(cell for cell in cells if view.standing(cell).rank == 1)
+    # No lock at all, and what lets several in, are never ranked; an unsafe lock is a rival that lost.
+    rivals = [cell for cell in cells if cell.series.strategy != BASE_LINE and cell.id not in view.not_ranked]
+    return Contest(conditions, tuple(cells), winners, winners if len(rivals) > 1 else ())
 
 
 def by_wins(view: View) -> list[Series]:

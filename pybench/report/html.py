@@ -6,6 +6,7 @@ Everything that comes from a run is text here, never markup.
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,32 @@ def _environment() -> Environment:
     return environment
 
 
+# The name of a lock with its arguments, in which one pair of brackets may stand in another; one with a hyphen; a figure
+# with its unit. Each with what follows it without a space, which stays at its side.
+_WITH_ARGUMENTS = r"\(?[^\s(]+\([^()]*(?:\([^()]*\)[^()]*)*\)\S*"
+_HYPHENATED = r"\S*[a-z]-[a-z]\S*"
+_WITH_UNIT = r"\S*[0-9] (?:k|M|G|ns|µs|ms|s|%)(?![a-zA-Z])\S*"
+_TOGETHER = re.compile(f"({_WITH_ARGUMENTS})|({_HYPHENATED}|{_WITH_UNIT})")
+_SHORT = 30
+
+
 def _breakable(text: str) -> Markup:
-    """`text` that may be broken before the arguments of a strategy."""
-    return escape(text).replace("(", Markup("<wbr>("))
+    """`text`, in which the name of a lock moves to the next line as a whole.
+
+    One with arguments that is longer than a line breaks before them.
+    """
+    parts, end = [], 0
+    for found in _TOGETHER.finditer(text):
+        with_arguments, other = found.groups()
+        parts.append(escape(text[end : found.start()]))
+        if with_arguments:
+            parts.append(Markup('<span class="term">{}<wbr>({}</span>').format(*with_arguments.split("(", 1)))
+        else:
+            parts.append(
+                Markup('<span class="stem">{}</span>').format(other) if len(other) <= _SHORT else escape(other)
+            )
+        end = found.end()
+    return Markup("").join([*parts, escape(text[end:])])
 
 
 def _tight(text: str) -> str:

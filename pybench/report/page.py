@@ -32,6 +32,7 @@ from pybench.report.sections import (
 from pybench.report.view import View, make_view
 
 PLOTLY = "vendor/plotly-cartesian.min.js"
+SCRIPTS = {"boot": "assets/boot.js", "charts": "assets/charts.js", "page": "assets/page.js"}
 
 Render = Callable[[View], Section | None]
 
@@ -58,7 +59,9 @@ def build(run: Run) -> str:
         for figure in section.figures
         if figure.data
     }
-    scripts = {"boot": asset("assets/boot.js"), "plotly": asset(PLOTLY), "page": asset("assets/page.js")}
+    scripts = {name: asset(path) for name, path in SCRIPTS.items()}
+    if figures:
+        scripts["plotly"] = asset(PLOTLY)
     manifest = run.manifest
     page = fill(
         "page.html",
@@ -70,7 +73,7 @@ def build(run: Run) -> str:
         figures=figures,
         style=Markup(asset("assets/page.css")),
         scripts={name: Markup(text) for name, text in scripts.items()},
-        policy=policy(list(scripts.values()) if figures else [scripts["boot"], scripts["page"]]),
+        policy=policy(list(scripts.values())),
         version=str((manifest.get("versions") or {}).get("pybench") or ""),
     )
     # Plain text from here on: as markup it would escape whatever it is joined with.

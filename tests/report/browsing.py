@@ -6,6 +6,7 @@ import os
 import shutil
 
 import pytest
+from playwright.sync_api import Page
 
 CHROMIUM = os.environ.get("PYBENCH_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 ARGUMENTS = [
@@ -14,3 +15,12 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, or PYBENCH_CHROMIUM naming one")
+
+
+def until(page: Page, expression: str) -> None:
+    """Waits for `expression` to hold. Playwright's own waiting evaluates text in the page, which its CSP forbids."""
+    for _ in range(400):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(25)
+    pytest.fail(f"never came true: {expression}")

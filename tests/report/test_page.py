@@ -277,7 +277,7 @@ def test_text_of_a_run_is_never_markup():
     assert "<img" not in html
     assert "<b>%{x}" not in html
     page = Page(html)
-    assert len(page.scripts) == 4
+    assert len(page.scripts) == 5
     assert {tag for tag, _ in page.tags if tag in {"img", "b", "title"}} == {"b", "title"}
     # Twelve places in the text alone, the cell's name and its conditions among them.
     assert page.text.count(re.sub(r"\s+", " ", HOSTILE)) > 12

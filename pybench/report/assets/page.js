@@ -1,101 +1,9 @@
-/* The page's behaviour: theme, charts, legend, sorting and filtering, links to cells, copying.
-   Everything it shows is in the page without it, apart from the charts. */
+/* The page's behaviour: theme, sorting and filtering, links to cells, copying. Everything it shows is in the page
+   without it. charts.js draws the charts. */
 (() => {
   "use strict";
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
-  const figures = JSON.parse($("#figures")?.textContent ?? "{}");
-  const hiddenSeries = new Set($$('.chip[aria-pressed="false"]').map((chip) => chip.dataset.series));
-  const drawn = new Set();
-
-  /* ---- colours: figures name CSS variables, the browser knows what they are in this theme ---- */
-  const probe = document.createElement("span");
-  probe.hidden = true;
-  document.body.append(probe);
-  const resolve = (name) => {
-    probe.style.color = name;
-    return getComputedStyle(probe).color;
-  };
-  const coloured = (value) => {
-    if (typeof value === "string") return value.startsWith("var(--") ? resolve(value) : value;
-    if (Array.isArray(value)) return value.map(coloured);
-    if (value && typeof value === "object")
-      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, coloured(inner)]));
-    return value;
-  };
-
-  /* ---- charts ---- */
-  const axis = (given) => ({
-    gridcolor: resolve("var(--line)"),
-    linecolor: resolve("var(--line-strong)"),
-    showline: true,
-    zeroline: false,
-    ticks: "",
-    fixedrange: matchMedia("(pointer: coarse)").matches,
-    ...given,
-    title: given.title && { ...given.title, standoff: 8, font: { size: 12 } },
-  });
-  /* What the vertical axis shows stands above it, to be read without turning the head. */
-  const above = (title, left) => ({
-    text: title,
-    x: 0,
-    y: 1,
-    xref: "paper",
-    yref: "paper",
-    xanchor: "left",
-    yanchor: "bottom",
-    xshift: -left,
-    yshift: 7,
-    showarrow: false,
-    font: { size: 12 },
-  });
-  const layoutOf = (figure) => {
-    const { xaxis, yaxis, annotations = [], ...rest } = figure.layout;
-    const ink = resolve("var(--ink-soft)");
-    return {
-      ...rest,
-      xaxis: axis({ showgrid: false, ...xaxis }),
-      yaxis: { ...axis(yaxis), title: undefined },
-      annotations: [
-        ...(yaxis.title ? [above(yaxis.title.text, rest.margin.l)] : []),
-        ...annotations
-          .filter((one) => !hiddenSeries.has(one.name))
-          .map((one) => ({ ...one, font: { size: 12, color: resolve("var(--ink)") } })),
-      ],
-      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      showlegend: false,
-      hovermode: "closest",
-      hoverdistance: 24,
-      hoverlabel: {
-        bgcolor: resolve("var(--raised)"),
-        bordercolor: resolve("var(--line-strong)"),
-        font: { color: resolve("var(--ink)"), size: 12 },
-      },
-      dragmode: false,
-    };
-  };
-  const dataOf = (figure) =>
-    coloured(figure.data).map((trace) => ({ ...trace, visible: !hiddenSeries.has(trace.meta) }));
-  const draw = (id) => {
-    const room = document.getElementById(id);
-    if (!room) return;
-    drawn.add(id);
-    Plotly.react(room, dataOf(figures[id]), layoutOf(figures[id]), { displayModeBar: false, responsive: true });
-  };
-  const redraw = () => drawn.forEach(draw);
-  const drawAll = () => Object.keys(figures).forEach((id) => drawn.has(id) || draw(id));
-  const watcher = new IntersectionObserver(
-    (entries) =>
-      entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => {
-        watcher.unobserve(target);
-        draw(target.id);
-      }),
-    { rootMargin: "800px" },
-  );
-  Object.keys(figures).forEach((id) => watcher.observe(document.getElementById(id)));
-
   /* ---- theme ---- */
   const setTheme = (choice) => {
     if (choice === "auto") delete document.documentElement.dataset.theme;
@@ -105,57 +13,14 @@
       else localStorage.setItem("pybench-theme", choice);
     } catch { /* Not kept: see boot.js. */ }
     showTheme();
-    redraw();
+    dispatchEvent(new Event("pybench-theme"));
   };
   const showTheme = () => {
     const now = document.documentElement.dataset.theme ?? "auto";
     $$("[data-theme-choice]").forEach((one) => one.setAttribute("aria-pressed", one.dataset.themeChoice === now));
   };
   $$("[data-theme-choice]").forEach((one) => one.addEventListener("click", () => setTheme(one.dataset.themeChoice)));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   showTheme();
-
-  /* Paper is light: charts are drawn for it, all of them, and what is folded up is opened. How wide paper is shows only
-     when it is too late to draw: a chart that is too wide for it is made smaller, not cut. */
-  let folded = [];
-  const drawings = () => $$(".plot .main-svg");
-  addEventListener("beforeprint", () => {
-    folded = $$("details.more:not([open]), details.violations:not([open])");
-    folded.forEach((one) => (one.open = true));
-    document.documentElement.classList.add("print");
-    drawAll();
-    redraw();
-    drawings().forEach((one) => {
-      one.setAttribute("viewBox", `0 0 ${one.getAttribute("width")} ${one.getAttribute("height")}`);
-      one.setAttribute("preserveAspectRatio", "xMinYMin meet");
-    });
-  });
-  addEventListener("afterprint", () => {
-    folded.forEach((one) => (one.open = false));
-    document.documentElement.classList.remove("print");
-    drawings().forEach((one) => one.removeAttribute("viewBox"));
-    redraw();
-  });
-
-  /* ---- legend: one choice for all charts ---- */
-  const chips = $$(".chip[data-series]");
-  const showSeries = () => {
-    chips.forEach((one) => one.setAttribute("aria-pressed", !hiddenSeries.has(one.dataset.series)));
-    redraw();
-  };
-  chips.forEach((chip) =>
-    chip.addEventListener("click", () => {
-      const label = chip.dataset.series;
-      if (!hiddenSeries.delete(label)) hiddenSeries.add(label);
-      showSeries();
-    }),
-  );
-  $$(".chip.every").forEach((button) =>
-    button.addEventListener("click", () => {
-      hiddenSeries.clear();
-      showSeries();
-    }),
-  );
 
   /* ---- tables: sort. In the ranking a cell is a body of two rows and sorts within its load, elsewhere it is a row ---- */
   const table = $("#ranking-table");
@@ -236,6 +101,26 @@
     });
     limit();
   }
+
+  /* ---- tables wider than their room: the edge beyond which there is more is marked ---- */
+  const frames = new Map($$(".scroll").map((box) => {
+    const frame = document.createElement("div");
+    frame.className = "frame";
+    box.replaceWith(frame);
+    frame.append(box);
+    return [box, frame];
+  }));
+  const mark = (box) => {
+    const beyond = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    frames.get(box).classList.toggle("more-right", beyond > 1);
+    frames.get(box).classList.toggle("more-left", box.scrollLeft > 1);
+  };
+  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => mark(target.closest(".scroll"))));
+  frames.forEach((_, box) => {
+    box.addEventListener("scroll", () => mark(box), { passive: true });
+    /* A filter or an opened row makes the table wider or narrower, a window its room. */
+    [box, ...box.children].forEach((one) => sized.observe(one));
+  });
 
   /* ---- links to cells and violations ---- */
   const follow = (behavior) => {

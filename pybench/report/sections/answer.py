@@ -15,6 +15,7 @@ from pybench.report.cautions import cautions
 from pybench.report.curves import drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
 from pybench.report.findings import by_wins, contests, hardest_contest
+from pybench.report.grid import leading
 from pybench.report.html import fill
 from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
@@ -53,6 +54,7 @@ def render(view: View) -> Section:
     headline, others = clauses(view)
     known_first = cautions(view)
     held = contests(view)
+    shown = held[:OVERVIEW_ROWS]
     chart = _chart(view)
     upright = len(view.series) > max(len(held), FEW_SERIES)
     html = fill(
@@ -69,13 +71,19 @@ def render(view: View) -> Section:
         open_loop=all(cell.is_open for cell in view.cells),
         wide=not upright and _letters(view) > WIDE_OVERVIEW,
         strategies_as_rows=upright,
-        contests=held[:OVERVIEW_ROWS] if view.measured else [],
+        contests=shown if view.measured else [],
+        has_best=any(contest.best for contest in shown),
         left_out=len(held) - OVERVIEW_ROWS,
-        by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in held[:OVERVIEW_ROWS]},
+        by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in shown},
         unsafe_series=view.unsafe_series,
         not_ranked=view.not_ranked,
         quantile_text=quantile_text,
         chart=chart,
+        view=view,
+        base_line=BASE_LINE,
+        leading=leading(view),
+        # Lines without their names at their ends, which stand there only where they are few and short.
+        needs_legend=chart is not None and view.load_axis is not None and not chart.layout["annotations"],
     )
     return Section("answer", "Answer", html, [chart] if chart else [])
 

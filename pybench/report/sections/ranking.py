@@ -12,6 +12,7 @@ from pybench.lateness import late_cells
 from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
 from pybench.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
 from pybench.report import facts
+from pybench.report.findings import contests
 from pybench.report.html import fill
 from pybench.report.reasons import reasons
 from pybench.report.section import Section
@@ -103,7 +104,7 @@ class Entry:
     """Its lock, with what else it is compared by."""
     place: str
     is_first: bool
-    """Whether it is the first of its load, or statistically tied with the first."""
+    """Whether it is the best of its load, or statistically tied with it; nobody is where there is one lock."""
     is_late: bool
     """Whether the load generator could not keep its schedule, so that its latencies are not the lock's."""
     reason: str
@@ -145,6 +146,7 @@ def by_load(view: View) -> list[LoadEntries]:
     """The loads of the run in their order, each with its cells in the order of their ranks."""
     why, trials, calls = reasons(view), _trials(view), _calls(view)
     late = late_cells(view.run.trials)
+    best = {cell.id for contest in contests(view) for cell in contest.best}
     by_id = {cell.id: cell for cell in view.cells}
 
     def entry(standing: Standing, cell: CellView) -> Entry:
@@ -152,7 +154,7 @@ def by_load(view: View) -> list[LoadEntries]:
             cell=cell,
             name=standing.lock,
             place=standing.mark,
-            is_first=standing.rank == 1,
+            is_first=cell.id in best,
             is_late=cell.id in late,
             reason=why[cell.id] + _not_ranked(standing),
             figures=_figures(cell),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,12 @@ from pybench.report.view import CellView, View
 STEP_NS = 100_000_000
 # All points of the section together; beyond it steps are averaged, so that a report of any run stays small.
 POINTS = 40_000
+# How much the lines of trials are seen beside that of their median.
+FAINT = 0.25
+MEDIANS = (
+    "A thick line is the median of the trials of a lock. Point at a line, or at a name in the legend, to bring the "
+    "trials of that lock forward."
+)
 
 
 def render(view: View) -> Section | None:
@@ -25,7 +32,8 @@ def render(view: View) -> Section | None:
     steps = _whole_steps(view)
     if steps.empty:
         return None
-    width = -(-len(steps) // POINTS)
+    medians = steps.drop_duplicates(["cell", "start_ns"])
+    width = -(-(len(steps) + len(medians)) // POINTS)
     by_cell = {str(cell): rows for cell, rows in _coarser(steps, width).groupby("cell", sort=False)}
     figures = [
         _panel(view, conditions, cells, by_cell, f"timeline-{place}")
@@ -39,6 +47,7 @@ def render(view: View) -> Section | None:
         lede="Grants in each whole step of 100 ms of the measured window, a thin line a trial. A lock that holds up is "
         f"level; a stall is a dip to the ground.{averaged}",
         figures=figures,
+        note=MEDIANS if view.run.trials["trial"].nunique() > 1 else "",
         tables=[_table(view, by_cell)],
     )
     return charts_section(view, charts)
@@ -73,7 +82,9 @@ def _panel(
     id_: str,
 ) -> Figure:
     drawn = [cell for cell in cells if cell.id in by_cell]
-    data = [trace for cell in drawn for trace in _traces(cell, by_cell[cell.id])]
+    traces = [_traces(cell, by_cell[cell.id]) for cell in drawn]
+    # The thin lines of all cells lie below the medians of any.
+    data = [trace for layer in zip_longest(*traces) for trace in layer if trace is not None]
     end = max(float(by_cell[cell.id]["start_ns"].max()) + STEP_NS for cell in drawn) / 1e9
     x = linear_axis([end], "seconds into the window", lambda value: f"{value:g}")
     x = Axis("linear", 0.0, end, x.ticks, x.title, x.text)
@@ -95,37 +106,42 @@ def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFra
 
 
 def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """A line a trial, and at the end of each the marker of its strategy; a line of one step is that marker alone."""
+    """Thin lines, one a trial; the line of their median; a marker at its end. A line of one step is that marker alone.
+
+    Twenty lines of trials cannot be told apart, so those of several trials are faint, and the median stands for them.
+    """
     xs: list[float | None] = []
     ys: list[float | None] = []
-    ends: list[tuple[float, float]] = []
     for _, trial in rows.groupby("trial", sort=True):
-        # A step is drawn at its middle.
-        middles = [round((start + STEP_NS / 2) / 1e9, 3) for start in trial["start_ns"]]
-        grants = [float(f"{count:.4g}") for count in trial["grants"]]
-        xs += [*middles, None]
-        ys += [*grants, None]
-        ends.append((middles[-1], grants[-1]))
-    trace = {
-        "type": "scatter",
-        "name": series_text(cell.line, unsafe=cell.unsafe),
-        "meta": cell.line.label,
-        "hovertemplate": "%{fullData.name}: %{y:.3~s}<extra></extra>",
+        xs += [*_middles(trial["start_ns"]), None]
+        ys += [*_short(trial["grants"]), None]
+    medians = rows.groupby("start_ns", sort=True)["grants"].median()
+    x, y = _middles(medians.index), _short(medians)
+    several = rows["trial"].nunique() > 1
+    trace = {"type": "scatter", "name": series_text(cell.line, unsafe=cell.unsafe), "meta": cell.line.label}
+    told = {
+        "customdata": [format_count(count) for count in y],
+        "hovertemplate": f"%{{fullData.name}}{', median' if several else ''}: %{{customdata}}<extra></extra>",
     }
-    lines = trace | {
-        "mode": "lines",
-        "x": xs,
-        "y": ys,
-        "opacity": 0.85,
-        "line": {"color": cell.line.colour, "width": 1, "dash": "dot" if cell.unsafe else cell.line.dash},
-    }
-    marks = trace | {
-        "mode": "markers",
-        "x": [x for x, _ in ends],
-        "y": [y for _, y in ends],
-        "marker": {"color": cell.line.colour, "size": 6, "symbol": symbol(cell)},
-    }
-    return [lines, marks] if rows["start_ns"].nunique() > 1 else [marks]
+    colour, dash = cell.line.colour, "dot" if cell.unsafe else cell.line.dash
+    thin = {"color": colour, "width": 1, "dash": "solid" if several else dash}
+    thick = {"color": colour, "width": 2, "dash": dash}
+    trials = trace | {"mode": "lines", "x": xs, "y": ys, "line": thin, "opacity": FAINT if several else 0.85}
+    trials |= {"hoverinfo": "skip"} if several else told
+    median = trace | {"mode": "lines", "x": x, "y": y, "line": thick, **told}
+    mark = {"color": colour, "size": 7, "symbol": symbol(cell)}
+    end = trace | {"mode": "markers", "x": x[-1:], "y": y[-1:], "marker": mark, **told}
+    end["customdata"] = told["customdata"][-1:]
+    return ([trials] + [median] * several if len(x) > 1 else []) + [end]
+
+
+def _middles(starts: Iterable[float]) -> list[float]:
+    """A step is drawn at its middle."""
+    return [round((start + STEP_NS / 2) / 1e9, 3) for start in starts]
+
+
+def _short(counts: Iterable[float]) -> list[float]:
+    return [float(f"{count:.4g}") for count in counts]
 
 
 def _spread(cell: CellView, rows: pd.DataFrame) -> str:

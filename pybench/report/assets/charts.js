@@ -1,0 +1,249 @@
+/* The charts: drawing, colours of the theme, paper, and the legend, whose choice is one for all charts. */
+(() => {
+  "use strict";
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const figures = JSON.parse($("#figures")?.textContent ?? "{}");
+  const hiddenSeries = new Set($$('.chip[aria-pressed="false"]').map((chip) => chip.dataset.series));
+  /* Charts that are not drawn, or not as they are to be now; those near the window; how wide each was drawn. */
+  const stale = new Set(Object.keys(figures));
+  const near = new Set();
+  const widths = new Map();
+
+  /* ---- colours: figures name CSS variables, the browser knows what they are in this theme ---- */
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  document.body.append(probe);
+  const resolve = (name) => {
+    probe.style.color = name;
+    return getComputedStyle(probe).color;
+  };
+  const coloured = (value) => {
+    if (typeof value === "string") return value.startsWith("var(--") ? resolve(value) : value;
+    if (Array.isArray(value)) return value.map(coloured);
+    if (value && typeof value === "object")
+      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, coloured(inner)]));
+    return value;
+  };
+
+  /* ---- charts ---- */
+  const axis = (given) => ({
+    gridcolor: resolve("var(--line)"),
+    linecolor: resolve("var(--line-strong)"),
+    showline: true,
+    zeroline: false,
+    ticks: "",
+    tickangle: 0,
+    fixedrange: matchMedia("(pointer: coarse)").matches,
+    ...given,
+    title: given.title && { ...given.title, standoff: 8, font: { size: 12 } },
+  });
+  /* What the vertical axis shows stands above it, to be read without turning the head. */
+  const above = (title, left) => ({
+    text: title,
+    x: 0,
+    y: 1,
+    xref: "paper",
+    yref: "paper",
+    xanchor: "left",
+    yanchor: "bottom",
+    xshift: -left,
+    yshift: 7,
+    showarrow: false,
+    font: { size: 12 },
+  });
+  /* Of the ticks as many as stand side by side: all, else powers of ten, else every second and so on. Left to itself
+     plotly turns them, and they run into the title of the axis. */
+  const ruler = document.createElement("canvas").getContext("2d");
+  const thinned = (given, room) => {
+    const { type, range, tickvals, ticktext } = given;
+    const exponent = (place) => Math.log10(tickvals[place]);
+    const value = (place) => (type === "log" ? exponent(place) : tickvals[place]);
+    const at = (place) => ((value(place) - range[0]) / (range[1] - range[0])) * room;
+    const half = (place) => ruler.measureText(ticktext[place]).width / 2;
+    const apart = (place, before) => at(place) - at(before) >= half(place) + half(before) + 8;
+    const fits = (places) => places.every((place, n) => n === 0 || apart(place, places[n - 1]));
+    const every = [...tickvals.keys()];
+    const choices = every.map((n) => every.filter((place) => place % (n + 1) === 0));
+    const tens = type === "log" ? every.filter((place) => Number.isInteger(exponent(place))) : [];
+    if (tens.length > 1) choices.splice(1, 0, tens);
+    const kept = choices.find(fits) ?? [];
+    return { ...given, tickvals: kept.map((n) => tickvals[n]), ticktext: kept.map((n) => ticktext[n]) };
+  };
+  /* Names at the ends of lines are moved apart, so each has the marker of its line before it. */
+  const MARKS = { circle: "●", square: "■", diamond: "◆", triangle: "▲" };
+  const labelled = (one, data) => {
+    const marker = data.find(({ meta, marker }) => meta === one.name && marker)?.marker;
+    const [shape] = [marker?.symbol ?? ""].flat().map((symbol) => MARKS[symbol.split("-")[0]]).filter(Boolean);
+    const colour = shape && one.x === 1 ? resolve(marker.color) : "";
+    return colour ? { ...one, text: `<span style="color:${colour}">${shape}</span> ${one.text}` } : one;
+  };
+  const layoutOf = (figure, room) => {
+    const { xaxis, yaxis, annotations = [], ...rest } = figure.layout;
+    const ink = resolve("var(--ink-soft)");
+    const family = getComputedStyle(document.body).fontFamily;
+    ruler.font = `12px ${family}`;
+    return {
+      ...rest,
+      width: room.clientWidth,
+      height: room.clientHeight,
+      xaxis: axis({ showgrid: false, ...thinned(xaxis, room.clientWidth - rest.margin.l - rest.margin.r) }),
+      yaxis: { ...axis(yaxis), title: undefined },
+      annotations: [
+        ...(yaxis.title ? [above(yaxis.title.text, rest.margin.l)] : []),
+        ...annotations
+          .filter((one) => !hiddenSeries.has(one.name))
+          .map((one) => ({ ...labelled(one, figure.data), font: { size: 12, color: resolve("var(--ink)") } })),
+      ],
+      font: { family, size: 12, color: ink },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      showlegend: false,
+      hovermode: "closest",
+      hoverdistance: 24,
+      hoverlabel: {
+        bgcolor: resolve("var(--raised)"),
+        bordercolor: resolve("var(--line-strong)"),
+        font: { color: resolve("var(--ink)"), size: 12 },
+      },
+      dragmode: false,
+    };
+  };
+  /* A panel of dots has rows, counted from the lowest: what is hidden has none. */
+  const withoutEmptyRows = (figure, room) => {
+    const { meta, margin, yaxis, annotations = [] } = figure.layout;
+    if (!meta) return figure;
+    const seen = figure.data.filter((trace) => !hiddenSeries.has(trace.meta));
+    const shown = seen.map(({ y }) => y[0]).sort((a, b) => a - b);
+    const row = (before) => shown.indexOf(before) + 1;
+    const rows = {
+      range: [0.4, shown.length + 0.6],
+      tickvals: yaxis.tickvals.map(row).filter(Boolean),
+      ticktext: (yaxis.ticktext ?? []).filter((_, n) => row(yaxis.tickvals[n])),
+    };
+    const moved = annotations.map((one) => ({ ...one, y: row(one.y) }));
+    room.style.height = `${margin.t + margin.b + meta.row * Math.max(shown.length, 1)}px`;
+    return {
+      data: figure.data.map((trace) => ({ ...trace, y: trace.y.map(row) })),
+      layout: { ...figure.layout, yaxis: { ...yaxis, ...rows }, annotations: moved },
+    };
+  };
+  const dataOf = (figure) =>
+    coloured(figure.data).map((trace) => ({ ...trace, visible: !hiddenSeries.has(trace.meta) }));
+  const draw = (id) => {
+    const room = document.getElementById(id);
+    if (!room.clientWidth) return stale.add(id);
+    const isFirst = !widths.has(id);
+    stale.delete(id);
+    widths.set(id, room.clientWidth);
+    const figure = withoutEmptyRows(figures[id], room);
+    Plotly.react(room, dataOf(figure), layoutOf(figure, room), { displayModeBar: false });
+    if (!isFirst) return;
+    room.on("plotly_hover", ({ points }) => stress([room], points[0].data.meta));
+    room.on("plotly_unhover", () => stress([room]));
+  };
+  /* Among many lines the one that is pointed at stands out; without a label all are as they were. */
+  const FAINT = 0.15;
+  const stress = (rooms, label) =>
+    rooms.filter(({ id }) => widths.has(id)).forEach((room) => {
+      const given = figures[room.id].data.map(({ meta, opacity = 1 }) =>
+        label === undefined ? opacity : meta === label ? Math.max(opacity, 0.8) : FAINT * opacity,
+      );
+      Plotly.restyle(room, { opacity: given });
+    });
+
+  /* What is near the window is drawn at once, the rest one by one with pauses in which the page answers its reader: the
+     first look does not wait for it, and a picture of the whole page has it. (Idle callbacks are no pauses to count on:
+     Chromium withheld them for seconds after a scroll.) A chart that is folded up has no width yet. */
+  const PAUSE_MS = 25;
+  let waiting = false;
+  const drawNext = () => {
+    waiting = false;
+    const next = [...stale].find((id) => document.getElementById(id).clientWidth);
+    if (next) draw(next);
+    if (next) drawLater();
+  };
+  const drawLater = () => {
+    if (!waiting) setTimeout(drawNext, PAUSE_MS);
+    waiting = true;
+  };
+  const redraw = () => {
+    widths.forEach((_, id) => stale.add(id));
+    near.forEach(draw);
+    drawLater();
+  };
+  const watcher = new IntersectionObserver(
+    (entries) =>
+      entries.forEach(({ target: { id }, isIntersecting }) => {
+        near[isIntersecting ? "add" : "delete"](id);
+        if (isIntersecting && stale.has(id)) draw(id);
+      }),
+    { rootMargin: "800px" },
+  );
+  const resized = new ResizeObserver((entries) => {
+    if (document.documentElement.classList.contains("print")) return;
+    entries.forEach(({ target: { id, clientWidth } }) => {
+      if (!clientWidth || !widths.has(id) || widths.get(id) === clientWidth) return;
+      stale.add(id);
+      if (near.has(id)) draw(id);
+      else drawLater();
+    });
+  });
+  Object.keys(figures).forEach((id) => {
+    watcher.observe(document.getElementById(id));
+    resized.observe(document.getElementById(id));
+  });
+  addEventListener("load", drawLater);
+  addEventListener("pybench-theme", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+  /* Paper is light: charts are drawn for it, all of them, and what is folded up is opened. How wide paper is shows only
+     when it is too late to draw: a chart that is too wide for it is made smaller, not cut. */
+  let folded = [];
+  const drawings = () => $$(".plot .main-svg");
+  addEventListener("beforeprint", () => {
+    folded = $$("details.more:not([open]), details.violations:not([open])");
+    folded.forEach((one) => (one.open = true));
+    document.documentElement.classList.add("print");
+    Object.keys(figures).forEach(draw);
+    drawings().forEach((one) => {
+      one.setAttribute("viewBox", `0 0 ${one.getAttribute("width")} ${one.getAttribute("height")}`);
+      one.setAttribute("preserveAspectRatio", "xMinYMin meet");
+    });
+  });
+  addEventListener("afterprint", () => {
+    folded.forEach((one) => (one.open = false));
+    document.documentElement.classList.remove("print");
+    drawings().forEach((one) => one.removeAttribute("viewBox"));
+    redraw();
+  });
+
+  /* ---- legend: one choice for all charts ---- */
+  const chips = $$(".chip[data-series]");
+  const showSeries = () => {
+    chips.forEach((one) => {
+      const isShown = !hiddenSeries.has(one.dataset.series);
+      one.setAttribute("aria-pressed", isShown);
+      /* A legend with little room begins with the lines that are drawn. */
+      if (isShown) one.hidden = false;
+    });
+    redraw();
+  };
+  chips.forEach((chip) => {
+    const label = chip.dataset.series;
+    const beside = $$(".plot", chip.closest("section"));
+    chip.addEventListener("click", () => {
+      if (!hiddenSeries.delete(label)) hiddenSeries.add(label);
+      showSeries();
+    });
+    const point = () => hiddenSeries.has(label) || stress(beside, label);
+    ["mouseenter", "focus"].forEach((name) => chip.addEventListener(name, point));
+    ["mouseleave", "blur"].forEach((name) => chip.addEventListener(name, () => stress(beside)));
+  });
+  $$(".chip.every").forEach((button) =>
+    button.addEventListener("click", () => {
+      hiddenSeries.clear();
+      showSeries();
+    }),
+  );
+})();
