@@ -184,7 +184,7 @@ def _steps(compared: Comparison) -> Iterator[str]:
         # Some may have been dropped at one load, and some at another.
         left = set(step.over)
         while covering := [(load, by) for load, by in found if left & set(by.over)]:
-            yield preferred(covering, len(contested))
+            yield preferred(covering, len(contested), chosen)
             left -= set(clearest(covering)[1].over)
         if not found and step.figure is Figure.STARVATION:
             yield from _serving(contested, chosen, step.over)

@@ -21,13 +21,17 @@ _OF_THE_LOCK = {Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS}
 Found = Sequence[tuple[LoadComparison, TieBreak]]
 
 
-def preferred(found: Found, total: int) -> str:
-    """The clearest of these tie breaks, with the loads, of `total`, at which the same is true of the same locks."""
+def preferred(found: Found, total: int, named: Sequence[str] = ()) -> str:
+    """The clearest of these tie breaks, with the loads, of `total`, at which the same is true of the same locks.
+
+    Several that were `named` before are "they".
+    """
     load, by = clearest(found)
     same = [one for one, other in found if (other.locks, other.over) == (by.locks, by.over)]
+    who = "they" if len(by.locks) > 1 and set(by.locks) == set(named) else listed(by.locks)
     if total == 1 or by.figure in _OF_THE_LOCK:
-        return _better(by)
-    return f"{_better(by)}{at(load)}{further_loads(len(same) - 1)}"
+        return f"{who} {_better(by)}"
+    return f"{who} {_better(by)}{at(load)}{further_loads(len(same) - 1)}"
 
 
 def clearest(found: Found) -> tuple[LoadComparison, TieBreak]:
@@ -53,7 +57,7 @@ def _better(by: TieBreak) -> str:
             does = f"{'need' if several else 'needs'} fewer servers than {over}: {against}"
         case _:
             does = f"{'send' if several else 'sends'} fewer commands per grant than {over}: {against}"
-    return f"{listed(by.locks)} {does}"
+    return does
 
 
 def leads(load: LoadComparison) -> str:

@@ -28,8 +28,11 @@ def contests(view: View) -> list[Contest]:
 
 def _contest(view: View, conditions: Conditions, cells: Sequence[CellView]) -> Contest:
     winners = tuple(cell for cell in cells if view.standing(cell).rank == 1)
+    # All that the comparison has at this load, which may be more than one retry policy.
+    loads = {id(load): load for load in (view.comparison.load_of(cell.id) for cell in cells)}
+    here = [one for load in loads.values() for one in load.standings if one.cell is not None]
     # No lock at all, and what lets several in, are never ranked; an unsafe lock is a rival that lost.
-    rivals = [cell for cell in cells if cell.series.strategy != BASE_LINE and cell.id not in view.not_ranked]
+    rivals = [one for one in here if one.strategy != BASE_LINE and one.cell not in view.not_ranked]
     return Contest(conditions, tuple(cells), winners, winners if len(rivals) > 1 else ())
 
 

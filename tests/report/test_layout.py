@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from pybench.report.html import _breakable
 from pybench.report.page import build
 from pybench.report.sections import answer, latency, ranking, timeline
 from pybench.report.view import make_view
+from pybench.summary import summarise
 from tests.report.support import Point, make_run
 
 NOTE = "Bold: best, or statistically tied with it."
@@ -95,3 +97,26 @@ def test_of_a_single_lock_its_name_has_no_colour_that_a_line_has():
     heading, body = table.split("</thead>")
     assert "swatch" not in heading
     assert len(re.findall(r'scope="row" class="number"><span class="swatch', body)) == 4
+
+
+def test_of_one_lock_the_best_retry_policies_are_bold():
+    """Each stands at a load of its own in the overview, and is compared with the others."""
+    policies = [Point("mutex", 16, 1, retry=retry, cost=cost) for retry, cost in (("none", 45), ("fixed", 90))]
+    html = str(answer.render(make_view(make_run(policies))).html)
+    assert html.count('class="number best"') == 1
+    assert "Bold: best" in html
+
+
+def test_where_waits_place_the_locks_of_an_open_loop_the_first_screen_shows_them():
+    run = make_run([Point(lock, 16, 1) for lock in ("mutex", "fair-queue")])
+    waits = {"mutex": 2_100e3, "fair-queue": 104e3}
+    trials = run.trials.assign(rate="1000/s", acquire_p99_us=float("nan"), acquire_p999_us=float("nan"))
+    trials["grants_per_s"] = 1_000.0
+    trials["longest_wait_us"] = trials["strategy"].map(waits) * (1 + trials["block"] / 1_000)
+    summary = summarise(trials, ["rate"])
+    section = answer.render(make_view(replace(run, trials=trials, summary=summary)))
+    told = str(section.html)
+    assert "longest wait <span" in told
+    assert "Longest wait of fair-queue" in told
+    assert "too few for a p99" in told
+    assert [figure.title for figure in section.figures] == ["Longest wait"]

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybench.answer import answer
+from pybench.comparison import Figure as By
 from pybench.comparison.pairs import ENOUGH_BLOCKS
 from pybench.conditions import condition_texts, say_conditions
-from pybench.numbers import format_count, format_exact, format_us, plural
+from pybench.numbers import NOT_AVAILABLE, format_count, format_exact, format_us, plural
 from pybench.quantile_text import quantile_text
 from pybench.report import facts
 from pybench.report.cautions import cautions
-from pybench.report.curves import drawn_values, load_panel, y_axis
+from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
 from pybench.report.findings import by_wins, contests, hardest_contest
 from pybench.report.grid import leading
 from pybench.report.html import fill
 from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
+from pybench.report.sections.fairness import LONGEST_WAIT
 from pybench.report.sections.latency import P99 as RESPONSE
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
 from pybench.report.view import BASE_LINE, CellView, View
@@ -55,7 +57,11 @@ def render(view: View) -> Section:
     known_first = cautions(view)
     held = contests(view)
     shown = held[:OVERVIEW_ROWS]
-    chart = _chart(view)
+    is_open = all(cell.is_open for cell in view.cells)
+    longest = is_open and any(view.standing(cell).figure is By.LONGEST_WAIT for cell in view.cells)
+    # Trials may have too few grants for a p99.
+    measures = (THROUGHPUT,) if not is_open else (LONGEST_WAIT,) if longest else (RESPONSE, LONGEST_WAIT)
+    chart = next(filter(None, (_chart(view, measure) for measure in measures)), None)
     upright = len(view.series) > max(len(held), FEW_SERIES)
     html = fill(
         "answer.html",
@@ -68,7 +74,10 @@ def render(view: View) -> Section:
         axes=view.axes,
         # What leads comes first, where a narrow screen shows it.
         series=by_wins(view),
-        open_loop=all(cell.is_open for cell in view.cells),
+        open_loop=is_open,
+        # What places the locks of an open loop.
+        wait="Longest wait" if longest else "p99 response",
+        wait_text=_longest_wait if longest else _p99,
         wide=not upright and _letters(view) > WIDE_OVERVIEW,
         strategies_as_rows=upright,
         contests=shown if view.measured else [],
@@ -77,7 +86,6 @@ def render(view: View) -> Section:
         by_series={contest: {cell.series.label: cell for cell in contest.cells} for contest in shown},
         unsafe_series=view.unsafe_series,
         not_ranked=view.not_ranked,
-        quantile_text=quantile_text,
         chart=chart,
         view=view,
         base_line=BASE_LINE,
@@ -130,9 +138,15 @@ def _of_hardest_load(view: View) -> list[Tile]:
         who += f"; statistically tied with {tied}"
     rate = Tile("Safe grants", f"{format_count(first.number('safe_grants_per_s'))}/s", who)
     waits = f"median {quantile_text(first.row, 'acquire_p50_us')}"
+    p99 = _p99(first)
+    if p99 == NOT_AVAILABLE:
+        return [
+            rate,
+            Tile(f"Longest wait of {first.series.label}", _longest_wait(first), f"{waits}; too few for a p99"),
+        ]
     if first.number("longest_wait_us") is not None:
-        waits += f", longest {format_us(first.number('longest_wait_us'))}"
-    return [rate, Tile(f"p99 response of {first.series.label}", quantile_text(first.row, "acquire_p99_us"), waits)]
+        waits += f", longest {_longest_wait(first)}"
+    return [rate, Tile(f"p99 response of {first.series.label}", p99, waits)]
 
 
 def _violations(view: View) -> Tile:
@@ -152,15 +166,25 @@ def _control(view: View) -> Tile:
     return Tile("Control", "not caught", "so nothing is proved", "bad")
 
 
-def _chart(view: View) -> Figure | None:
+def _p99(cell: CellView) -> str:
+    return quantile_text(cell.row, "acquire_p99_us")
+
+
+def _longest_wait(cell: CellView) -> str:
+    return format_us(cell.number("longest_wait_us"))
+
+
+_TITLES = {THROUGHPUT: "Throughput", LONGEST_WAIT: "Longest wait"}
+
+
+def _chart(view: View, measure: Measure) -> Figure | None:
     """What decides, where most locks are safe beside each other, and of those where clients met most often."""
-    measure = RESPONSE if all(cell.is_open for cell in view.cells) else THROUGHPUT
     facets = view.panels(view.load_axis) if view.load_axis else view.panels()
     drawable = [(conditions, cells) for conditions, cells in facets if drawn_values(cells, measure)]
     if not drawable:
         return None
     conditions, cells = max(drawable, key=lambda facet: _tells(facet[1]))
-    name = "Throughput" if measure is THROUGHPUT else measure.title
+    name = _TITLES.get(measure, measure.title)
     title = " · ".join([name, *condition_texts(conditions)])
     axis = y_axis(view, cells, measure)
     if view.load_axis:
