@@ -78,11 +78,7 @@ def _refused(observer: Observer, cell: Cell, duration_ns: int) -> ServerError | 
 
 def first_uses(cells: Iterable[Cell]) -> list[tuple[Cell, int]]:
     """One cell for each lock of `cells`, and for how many nanoseconds it is to run."""
-    return [
-        _first_use(members)
-        for lock, members in locks_of(cells).items()
-        if lock[0] != "none"
-    ]
+    return [_first_use(members) for lock, members in locks_of(cells).items() if lock[0] != "none"]
 
 
 def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:

@@ -99,7 +99,16 @@ def commands(*all_of_them: tuple[str, ...]) -> Callable[[SupervisedServer], None
         (lambda server: os.kill(server.pid, signal.SIGKILL), "nothing listens there; it was valkey"),
         (lambda server: os.kill(server.pid, signal.SIGSTOP), "does not answer within 500 ms; it was valkey"),
     ],
-    ids=["out of memory", "made a replica", "too few replicas", "another password", "fewer rights", "no connections", "killed", "stopped"],
+    ids=[
+        "out of memory",
+        "made a replica",
+        "too few replicas",
+        "another password",
+        "fewer rights",
+        "no connections",
+        "killed",
+        "stopped",
+    ],
 )
 def test_a_given_server_that_fails_is_named_with_the_reason(given: SupervisedServer, tmp_path: Path, act, told: str):
     outcome = carried_out(tmp_path / "run", Meddler(lambda: act(given)), url_of(given))
