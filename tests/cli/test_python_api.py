@@ -13,6 +13,8 @@ import pytest
 import pybench
 from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
+from pybench.matrix.loading import OPTIONS
+from pybench.matrix.options import Options
 
 QUICK = {"trials": 1, "warmup": "20ms", "duration": "200ms"}
 
@@ -80,6 +82,10 @@ def test_the_package_names_what_it_offers():
 def test_a_misspelt_option_is_refused_with_the_nearest(wrong: str, meant: str):
     with pytest.raises(TypeError, match=rf"has no option {wrong}: did you mean {meant}\?"):
         pybench.run(strategy="mutex", **{wrong: 4})
+
+
+def test_the_typed_options_are_those_that_a_matrix_takes():
+    assert set(Options.__annotations__) == set(OPTIONS)
 
 
 def test_a_run_says_in_python_what_the_command_says(reference: pybench.Run):
