@@ -9,7 +9,17 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pybench import exits
-from pybench.cli.output import complain, data, data_console, data_json, say, shown_path, stderr_console
+from pybench.cli.output import (
+    UNBOUNDED,
+    complain,
+    data,
+    data_console,
+    data_json,
+    is_unbounded,
+    say,
+    shown_path,
+    stderr_console,
+)
 from pybench.cli.table import Note, render
 from pybench.errors import PybenchError, RecordError
 from pybench.exits import Exit
@@ -161,8 +171,9 @@ def table_text(run: Run, view: View) -> str:
     if view.cells:
         notes = [Note(remark.verdict, f"{remark.subject}: {remark.reason}") for remark in remarks(view)]
         late = set(late_cells(run.trials))
+        widest = UNBOUNDED if is_unbounded() else None
         rows = run.summary.to_dict("records")
-        for row in render(rows, view.comparison, notes, console.width, late=late):  # type: ignore[arg-type]
+        for row in render(rows, view.comparison, notes, console.width, widest=widest, late=late):  # type: ignore[arg-type]
             # Neither wrapped nor cut: a number that is not whole is wrong.
             console.print(row, soft_wrap=True)
     text = console.file

@@ -97,6 +97,15 @@ def test_a_run_is_shown_again_as_it_was(pybench_inside: Pybench):
     assert pybench_inside("show", str(ROOT / "docs")).code == 40
 
 
+def test_a_table_in_a_pipe_has_all_columns_and_one_in_columns_what_fits(pybench: Pybench):
+    reference = str(ROOT / "results" / "reference")
+    piped = pybench("show", reference, COLUMNS="").out
+    assert "server" in piped
+    assert "CPU/grant  CPU/grant  verdict" in piped
+    assert "not shown at this width" not in piped
+    assert "not shown at this width" in pybench("show", reference, COLUMNS="80").out
+
+
 def test_clients_are_understood_as_concurrency(pybench_inside: Pybench):
     plans = [pybench_inside("plan", "-s", "mutex", flag, "3,5") for flag in ("--clients", "--concurrency")]
     assert plans[0] == plans[1]
