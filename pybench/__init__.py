@@ -15,13 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pybench.errors import PybenchError
     from pybench.job import run
+    from pybench.matrix import Matrix
     from pybench.records import Run, load
 
     __version__: str
 
-__all__ = ["PybenchError", "Run", "__version__", "load", "run"]
+__all__ = ["Matrix", "PybenchError", "Run", "__version__", "load", "run"]
 
 _HOME = {
+    "Matrix": "pybench.matrix",
     "PybenchError": "pybench.errors",
     "Run": "pybench.records",
     "load": "pybench.records",

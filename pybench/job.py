@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from pybench import exits
 from pybench.errors import CoreBuildError, PybenchError, RecordError
@@ -21,6 +21,7 @@ from pybench.watch import Silent
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
+    from pybench.matrix.options import Options
     from pybench.needs import AnyServer
     from pybench.placement import Placement
     from pybench.plan import Plan
@@ -81,7 +82,11 @@ class Outcome:
 
 
 def run(
-    matrix: str | Path | Matrix | None = None, *, out: str | Path | None = None, quick: bool = False, **options: object
+    matrix: str | Path | Matrix | None = None,
+    *,
+    out: str | Path | None = None,
+    quick: bool = False,
+    **options: Unpack[Options],
 ) -> Run:
     """Measure a matrix and return its record: `pybench run` without the talk.
 

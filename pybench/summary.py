@@ -16,29 +16,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pybench import stats
-from pybench.censored import ACQUIRE, HANDOFF, handoff_of_cell, of_cell
+from pybench.censored import HANDOFF, handoff_of_cell, of_cell
+from pybench.columns import COLUMNS, SUMMARY_FIGURES, Column, Over, summed
 from pybench.evidence import LEAST_CONTENDED
 from pybench.numbers import missing
-from pybench.records.schema import CELL_COLUMNS, SUMMARY_FIGURES
+from pybench.records.schema import CELL_COLUMNS
 from pybench.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
 
-MEDIANS = (
-    "attempts_per_grant",
-    "commands_per_grant",
-    "contention_rate",
-    "split_votes_per_1000",
-    "renewals_per_grant",
-    "jain",
-    "clients_served",
-    "utilisation",
-    "outlived_share",
-    "client_cpu_us_per_grant",
-    "server_cpu_us_per_grant",
-)
-SUMS = (
-    *("grants", "contended_grants", "violations", "fifo_inversions", "lease_freed_grants", "lapsed"),
-    *("conflicts", "stale_writes"),
-)
+MEDIANS = tuple(name for name in summed(Over.MEDIAN, in_summary=True) if name != "grants_per_s")
+"""Those with an interval have it computed beside them."""
+COUNTS = tuple(name for name in summed(Over.SUM, in_summary=True) if COLUMNS[name].type == "int64")
 
 
 def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -54,15 +41,18 @@ def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.Dat
         for cell, group in trials.groupby("cell", sort=False)
     ]
     summary = pd.DataFrame(rows, columns=[*identity, *SUMMARY_FIGURES])
-    counts = ("concurrency", "keys", "trials", *SUMS)
-    texts = {*identity, "verdict"} - {*counts}
-    marks = {f"{name}_pooled" for name in (*ACQUIRE, HANDOFF)}
-    types = {
-        name: "int64" if name in counts else "str" if name in texts else "bool" if name in marks else "float64"
-        for name in summary.columns
-    }
-    types["judged_by_probe"] = "object"
-    return summary.astype(types)
+    types = {name: "int64" if name in ("concurrency", "keys") else "str" for name in identity}
+    return summary.astype(types | {name: _type(COLUMNS[name]) for name in SUMMARY_FIGURES})
+
+
+def _type(column: Column) -> str:
+    """Of the summary's column, which may have to hold n/a: only counts that are summed up are never without a value."""
+    if column.name == "judged_by_probe":
+        return "object"
+    never_missing = column.name == "trials" or column.over is Over.SUM
+    return {"string": "str", "bool": "bool", "int64": "int64" if never_missing else "float64"}.get(
+        column.type, "float64"
+    )
 
 
 def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:
@@ -100,7 +90,7 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
     grants_per_s = stats.median(complete["grants_per_s"])
     interval = stats.median_interval(complete["grants_per_s"])
     handoff = handoff_of_cell(complete, latency)
-    sums = {name: int(group[name].sum()) for name in SUMS}
+    sums = {name: int(group[name].sum()) for name in COUNTS}
     by_probe = _by_probe(group)
     stands_alone = verdict is Verdict.SAFE and not (by_probe and sums["contended_grants"] < LEAST_CONTENDED)
     bound = stats.bound_per_million(chances(sums, terms_of(group))) if stands_alone else None

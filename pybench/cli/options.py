@@ -30,6 +30,8 @@ class AxisOption:
     help: str
     default: str | None = None
     short: str | None = None
+    also: str | None = None
+    """Another long name that is understood."""
 
     @property
     def flag(self) -> str:
@@ -39,7 +41,7 @@ class AxisOption:
 
 AXES = (
     AxisOption("strategy", "NAME[(ARGS)]", "The lock: see `pybench strategies`.", short="-s"),
-    AxisOption("concurrency", "N,...", "Clients at a time.", "1"),
+    AxisOption("concurrency", "N,...", "Clients at a time.", "1", also="--clients"),
     AxisOption("keys", "N,...", "Locks they contend for.", "1"),
     AxisOption("key_choice", "KIND,...", "uniform, zipf(S) or single.", "uniform"),
     AxisOption("keys_per_grant", "N,...", "Locks that one grant takes.", "1"),
@@ -187,7 +189,7 @@ def takes_matrix(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _parameter(axis: AxisOption) -> inspect.Parameter:
-    flags = [axis.flag, *([axis.short] if axis.short else [])]
+    flags = [axis.flag, *(name for name in (axis.also, axis.short) if name)]
     shown = _with_default(axis.help, axis.default)
     option = typer.Option(*flags, metavar=axis.example, rich_help_panel="Axes", help=shown)
     return _keyword(axis.name, Annotated[list[str] | None, option])

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pybench import exits
-from pybench.cli.output import complain, data, data_console, data_json, say, shown_path, stderr_console
+from pybench.cli.output import (
+    UNBOUNDED,
+    complain,
+    data,
+    data_console,
+    data_json,
+    is_unbounded,
+    say,
+    shown_path,
+    stderr_console,
+)
 from pybench.cli.table import Note, render
 from pybench.errors import PybenchError, RecordError
 from pybench.exits import Exit
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from pybench.job import Consent, Job, Outcome
     from pybench.records import Run
     from pybench.report.view import View
+    from pybench.thresholds import ThresholdResult
 
 
 def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> tuple[int, Outcome | None]:
@@ -57,11 +68,11 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
     troubles: list[PybenchError] = []
     if not as_json:
         try:
-            data(_table_text(outcome.run, view))
+            data(table_text(outcome.run, view))
         except PybenchError as error:
             troubles.append(error)
         for text in _remarks(outcome, view):
-            _say_wrapped(text)
+            say_wrapped(text)
     # After the table, which does not wait for the charts.
     folder = shown_path(outcome.run.path)
     try:
@@ -73,10 +84,10 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
             troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes it again"))
     if as_json:
         for text in _remarks(outcome, view):
-            _say_wrapped(text)
+            say_wrapped(text)
         try:
             code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
-            data_json(run_object(outcome, view, code))
+            data_json(run_object(outcome.run, view, code, outcome.thresholds))
         except PybenchError as error:
             troubles.append(error)
     for trouble in [*troubles, *([outcome.error] if outcome.error is not None else [])]:
@@ -111,15 +122,14 @@ def _resume_command(folder: Path) -> str:
     return command(read_manifest(folder), shown_path(folder))
 
 
-def run_object(outcome: Outcome, view: View, code: Exit) -> dict[str, Any]:
+def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdResult]) -> dict[str, Any]:
     """All that a run says, as `--json` prints it: `{schema, run, headline, exit_code, thresholds, comparison, cells}`.
 
     `cells` are the rows of `summary.csv`, n/a as None, load by load in the order of their ranks.
     """
-    from pybench.answer import answer
     from pybench.records.schema import SCHEMA
 
-    run, manifest = outcome.run, outcome.run.manifest
+    manifest = run.manifest
     rows = {str(row["cell"]): row for row in run.summary.to_dict("records")}
     ordered = [one.cell for load in view.comparison.loads for one in load.standings if one.cell in rows]
     return {
@@ -131,7 +141,7 @@ def run_object(outcome: Outcome, view: View, code: Exit) -> dict[str, Any]:
             "started_at": manifest["started_at"],
             "seed": manifest["seed"],
         },
-        "headline": answer(run.summary, run.trials).headline,
+        "headline": run.answer.headline,
         "exit_code": code.value,
         "thresholds": [
             {
@@ -140,7 +150,7 @@ def run_object(outcome: Outcome, view: View, code: Exit) -> dict[str, Any]:
                 "figure": result.figure,
                 "passed": result.passed,
             }
-            for result in outcome.thresholds
+            for result in thresholds
         ],
         "comparison": view.comparison.to_json(),
         "cells": [
@@ -149,7 +159,7 @@ def run_object(outcome: Outcome, view: View, code: Exit) -> dict[str, Any]:
     }
 
 
-def _table_text(run: Run, view: View) -> str:
+def table_text(run: Run, view: View) -> str:
     """What was measured on what, the answer, and the table below it, as wide and as coloured as stdout takes."""
     from pybench.lateness import late_cells
     from pybench.report.reasons import remarks
@@ -161,8 +171,9 @@ def _table_text(run: Run, view: View) -> str:
     if view.cells:
         notes = [Note(remark.verdict, f"{remark.subject}: {remark.reason}") for remark in remarks(view)]
         late = set(late_cells(run.trials))
+        widest = UNBOUNDED if is_unbounded() else None
         rows = run.summary.to_dict("records")
-        for row in render(rows, view.comparison, notes, console.width, late=late):  # type: ignore[arg-type]
+        for row in render(rows, view.comparison, notes, console.width, widest=widest, late=late):  # type: ignore[arg-type]
             # Neither wrapped nor cut: a number that is not whole is wrong.
             console.print(row, soft_wrap=True)
     text = console.file
@@ -172,7 +183,6 @@ def _table_text(run: Run, view: View) -> str:
 
 def _head(run: Run) -> Iterator[str]:
     """What was measured on what, what every figure holds of the client and the wire, and the answer."""
-    from pybench.answer import answer
     from pybench.report import facts
 
     servers = dict.fromkeys(
@@ -183,7 +193,7 @@ def _head(run: Run) -> Iterator[str]:
     yield f"{run.manifest['name']} on {', '.join(servers)}"
     yield ", ".join(f"{name} {value}" for name, value in [*facts.plan_rows(run.manifest), *shared])
     yield from facts.baseline_sentences(run.manifest)
-    yield answer(run.summary, run.trials).text
+    yield run.answer.text
     yield ""
 
 
@@ -192,19 +202,25 @@ SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "conne
 
 def _remarks(outcome: Outcome, view: View) -> Iterator[str]:
     """What a reader must know beside the table."""
-    from pybench.report.cautions import cautions
-
-    for caution in cautions(view):
-        yield f"{caution.title}: {caution.text[0].lower()}{caution.text[1:]}"
+    yield from caution_texts(view)
     if outcome.plan.refused:
         first = outcome.plan.refused[0]
         count = plural(len(outcome.plan.refused), "cell")
         yield f"not measured: {count}, such as {first.cell.id}: {first.reason} (pybench plan lists them)"
 
 
+def caution_texts(view: View) -> Iterator[str]:
+    """Each caution on one line."""
+    from pybench.report.cautions import cautions
+
+    for caution in cautions(view):
+        yield f"{caution.title}: {caution.text[0].lower()}{caution.text[1:]}"
+
+
 _UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 
 
-def _say_wrapped(text: str) -> None:
+def say_wrapped(text: str) -> None:
+    """Print `text` to stderr, as wide as that takes."""
     for line in textwrap.wrap(text, stderr_console().width, subsequent_indent="  ", **_UNBROKEN):
         say(line)

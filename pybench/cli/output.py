@@ -90,6 +90,15 @@ def data_console() -> Console:
     )
 
 
+UNBOUNDED = 10_000
+"""Letters that no table takes."""
+
+
+def is_unbounded() -> bool:
+    """Whether stdout is a pipe or a file, whose lines may be of any length, and COLUMNS does not say how long."""
+    return _columns() is None and not sys.stdout.isatty()
+
+
 def takes_styles(console: Console) -> bool:
     """Whether what `console` writes to knows colours: a terminal of a kind that is known, or FORCE_COLOR says so."""
     known = os.environ.get("TERM") or os.environ.get("FORCE_COLOR")

@@ -115,15 +115,19 @@ def render(
     notes: Sequence[Note],
     width: int,
     *,
+    widest: int | None = None,
     late: AbstractSet[str] = frozenset(),
 ) -> list[Text]:
-    """The lines of the table of `rows`, and below them those of `notes`. `late` are cells that the generator spoilt."""
+    """The lines of the table of `rows`, and below them those of `notes`. `late` are cells that the generator spoilt.
+
+    Texts take `width` letters, and so does the table, unless `widest` says how many it may take.
+    """
     from rich.text import Text
 
     loads = _loads(rows, comparison, late)
     entries = [entry for _, found in loads for entry in found]
-    columns, dropped = _fit(entries, width)
-    fits = _whole_width(columns, entries) <= width
+    columns, dropped = _fit(entries, widest or width)
+    fits = _whole_width(columns, entries) <= (widest or width)
     lines = _table(loads, columns) if fits else _pairs_of_lines(loads, width)
     for note in notes[:NOTES_SHOWN]:
         style = "red" if note.verdict == "UNSAFE" else "yellow"

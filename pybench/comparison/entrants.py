@@ -13,12 +13,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from pybench.columns import SUMMARY_FIGURES
 from pybench.comparison.claims import Figure, Out, axis_value
 from pybench.conditions import AxisValue, Conditions, say_condition, say_conditions
 from pybench.durations import parse_rate
 from pybench.notation import BadValue
 from pybench.numbers import missing
-from pybench.records.schema import SUMMARY_FIGURES
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Judge, parse_strategy
 from pybench.verdicts import Verdict
 

@@ -31,6 +31,7 @@ _URL_SCHEMA = {"type": "string", "pattern": f"^\\s*(({'|'.join(_SCHEMES)})://|\\
 
 _FORMS = "say redis://HOST:PORT or postgresql://HOST/DATABASE"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+_HOST_PORT = re.compile(r"[A-Za-z0-9._-]+:(?P<port>\d{1,5})(/\w*)?")
 _KINDS_LATER = {"cluster": "Cluster", "sentinel": "Sentinel"}
 _NAMES_OF_POSTGRES = ("postgres", "postgresql", "pg")
 """Backends that are called so are of this kind where nothing else says of which they are."""
@@ -65,11 +66,20 @@ def parse_url(value: object) -> SecretStr:
             from pybench.servers.endpoint import LATER, Endpoint, scheme_of
 
             if kind_of(address) is None and scheme_of(address) not in LATER:
-                raise BadValue(f"{shown(masked_url(value.strip()))} is not an address", hint=_FORMS)
+                raise BadValue(f"{shown(masked_url(value.strip()))} is not an address", hint=_meant(value.strip()))
             Endpoint.parse(address)
     except InputError as error:
         raise BadValue(error.message, hint=error.hint) from None
     return SecretStr(value.strip())
+
+
+def _meant(text: str) -> str:
+    """The hint for `text`, which is no address: the one that a host and port are meant to be."""
+    host_port = _HOST_PORT.fullmatch(text)
+    if host_port is None:
+        return _FORMS
+    scheme = "postgresql" if host_port["port"] == "5432" else "redis"
+    return f"did you mean {scheme}://{text}?"
 
 
 def require_kind(url: str, kind: ServerKind) -> None:

@@ -31,6 +31,9 @@ _ONE_VALUE = ("name", "seed", "trials", "duration", "warmup")
 _BLOCKS = ("axes", "fixed", "exclude", "include", "backends", "thresholds", "allow")
 _PARTS_OF_AXES = ("axes", "fixed", "exclude", "include")
 _KINDS = tuple(kind.value for kind in ServerKind)
+OPTIONS = (*AXES, *_ONE_VALUE, "threshold", "allow", *_KINDS, "servers")
+"""What `matrix_from_options` takes, and `load_matrix` beside a file."""
+_MEANT = {"clients": "concurrency"}
 _TOP = tuple(field.alias or name for name, field in Matrix.model_fields.items())
 _BACKEND = tuple(field.alias or name for name, field in Backend.model_fields.items())
 
@@ -144,7 +147,7 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
             flags[("backends", name)] = flag
             spare.pop(name, None)
         elif name != "servers":
-            raise TypeError(f"a matrix has no option {name}")
+            raise TypeError(f"a matrix has no option {name}: {suggestion(_MEANT.get(name, name), OPTIONS)}")
     # Behind the addresses: it is about the servers that have none. Who says which to start means them.
     source = str(options.get("servers") or "auto")
     if source == "auto":

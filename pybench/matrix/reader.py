@@ -21,6 +21,7 @@ from ruamel.yaml.scanner import Scanner
 from pybench.errors import InputError
 from pybench.matrix.file import HINT, Position, end_of
 from pybench.matrix.problems import Path, Problem, raise_all
+from pybench.matrix.syntax import explained
 from pybench.notation import is_text, shortened, shown
 
 MOST_VALUES = 5_000
@@ -144,7 +145,7 @@ class Document:
         elif "another document" in problem:
             problem = "a second document begins here; a file holds one matrix"
         else:
-            problem = f"it is not YAML: {problem}"
+            problem = explained(problem)
         return f"{self.name}:{mark.line + 1}:{mark.column + 1}: {problem}"
 
     def _build(self, node: Node, path: Path) -> object:

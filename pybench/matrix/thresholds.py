@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from pybench.columns import COLUMNS
 from pybench.durations import parse_duration, parse_rate
 from pybench.matrix.axes import AXES
 from pybench.notation import BadValue, nearest, parse_number, shortened, shown, suggestion
@@ -22,35 +23,8 @@ _LATENCIES = {
     "acquire.p999": "acquire_p999_us",
     "handoff.p50": "handoff_p50_us",
 }
-_COLUMNS = (
-    "grants_per_s",
-    "grants_per_s_low",
-    "grants_per_s_high",
-    "safe_grants_per_s",
-    "acquire_p50_us",
-    "acquire_p99_us",
-    "acquire_p999_us",
-    "handoff_p50_us",
-    "attempts_per_grant",
-    "commands_per_grant",
-    "contention_rate",
-    "split_votes_per_1000",
-    "renewals_per_grant",
-    "jain",
-    "clients_served",
-    "starved_clients",
-    "utilisation",
-    "client_cpu_us_per_grant",
-    "server_cpu_us_per_grant",
-    "grants",
-    "contended_grants",
-    "violations",
-    "fifo_inversions",
-    "lapsed",
-    "orphan_s",
-    "bound_per_million",
-)
-METRICS: dict[str, str] = _LATENCIES | {column: column for column in _COLUMNS}
+_NUMBERS = tuple(column.name for column in COLUMNS.values() if column.in_summary and column.is_number)
+METRICS: dict[str, str] = _LATENCIES | {column: column for column in _NUMBERS}
 """Each metric that a threshold may name, and its column of `summary.csv`."""
 
 _CHECK = re.compile(r"\s*(?P<metric>[A-Za-z][\w.]*)\s*(?P<op><=|>=|==|!=|<|>)\s*(?P<value>[^<>=!\s].*?)\s*")

@@ -7,22 +7,39 @@ Does not do: changing anything in the folder.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
-from pybench import histograms
+from pybench import exits, histograms
+from pybench.censored import Waits
+from pybench.exits import Exit
+from pybench.notation import BadValue
+from pybench.numbers import plural
 from pybench.records import schema, tables
 from pybench.records.manifest import read_manifest
 from pybench.summary import summarise
 
+if TYPE_CHECKING:
+    from pybench.answer import Answer
+    from pybench.comparison import Comparison
+    from pybench.thresholds import ThresholdResult
 
-@dataclass(frozen=True, slots=True)
+_SHOWN = (
+    *("strategy", "args", "backend", "concurrency", "keys", "hold", "retry"),
+    *("safe_grants_per_s", "acquire_p50_us", "acquire_p99_us", "longest_wait_us", "jain", "verdict"),
+)
+"""In a notebook; `Run.summary` has all."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
-    """A run's manifest and frames, with the columns that `results/README.md` lists; n/a is NaN."""
+    """A run's manifest and frames, with the columns that `docs/columns.md` lists; n/a is NaN."""
 
     path: Path
     manifest: dict[str, Any]
@@ -46,6 +63,67 @@ class Run:
             violations=_frame(gathered.violations),
             summary=_in_order(summarise(trials, further_axes, latency), manifest),
         )
+
+    def __repr__(self) -> str:
+        """Its name, what was measured, and the headline of its answer."""
+        cells, trials = plural(len(self.summary), "cell"), plural(len(self.trials), "trial")
+        return f"<Run {self.manifest['name']}: {cells}, {trials}; {self.answer.headline}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the answer above the summary's main columns."""
+        shown = [name for name in _SHOWN if name in self.summary]
+        return f"<p>{escape(self.answer.text)}</p>{self.summary[shown].to_html(index=False)}"
+
+    @property
+    def answer(self) -> Answer:
+        """Which lock to take, and what speaks against it."""
+        from pybench.answer import answer
+
+        return answer(self.summary, self.trials)
+
+    @property
+    def comparison(self) -> Comparison:
+        """Where each lock stands at each load."""
+        from pybench.comparison import compare_locks
+
+        return compare_locks(self.summary, self.trials)
+
+    @property
+    def thresholds(self) -> list[ThresholdResult]:
+        """Each threshold of the matrix at each cell that it is about."""
+        from pybench import thresholds
+        from pybench.matrix.thresholds import parse_threshold
+
+        given = ((self.manifest.get("matrix") or {}).get("expanded") or {}).get("thresholds") or []
+        parsed = []
+        for one in given:
+            # A record may name what this version does not know.
+            with suppress(BadValue):
+                parsed.append(parse_threshold(one))
+        return thresholds.evaluate(parsed, self.summary)
+
+    @property
+    def exit_code(self) -> Exit:
+        """The exit code that the record earns; that of an error that ended the run early is not recorded."""
+        from pybench import verdicts
+
+        controls, probes = self.manifest["control"], self.manifest.get("probes", ())
+        codes = {verdicts.run_exit(self.trials, thresholds=self.thresholds, controls=controls, probes=probes)}
+        if self.manifest["status"] == "interrupted":
+            codes.add(Exit.INTERRUPTED)
+        return exits.first(codes)
+
+    def quantile(self, cell: str, q: float, phase: str = "response") -> float | None:
+        """The quantile `q` of a phase of `cell`, 0 < q < 1, in microseconds, over the samples of all its trials.
+
+        Of a response those that still waited when their window closed are samples of at least so long. None where fewer
+        than ten samples lie beyond `q`, or where its rank falls among those that still waited. Raises KeyError for a
+        cell that the run has not.
+        """
+        if cell not in set(self.summary["cell"]):
+            raise KeyError(cell)
+        ended, waiting = (self.histogram(cell, phase, outcome) for outcome in ("granted", "waiting"))
+        return Waits(ended, waiting).quantile_us(q).value
 
     def histogram(self, cell: str, phase: str, outcome: str = "granted") -> histograms.Buckets:
         """The latencies of a cell's phase and outcome over all its trials; no buckets where nothing was recorded."""

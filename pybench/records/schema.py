@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from pybench.columns import COLUMNS
 from pybench.errors import RecordError
 from pybench.matrix.axes import AXES
 
 SCHEMA = 1
 _NUMBER = b"pybench.schema"
+
+_TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
 
 _CELL = {
     "cell": pa.string(),
@@ -30,120 +33,7 @@ _CELL = {
 CELL_COLUMNS = tuple(_CELL)
 """Those that say which cell a row is of, before the columns of the matrix's further axes."""
 
-COUNT_COLUMNS = (
-    "grants",
-    "contended_grants",
-    "refused",
-    "timeouts",
-    "errors",
-    "lost",
-    "unknown",
-    "unfinished",
-    "violations",
-    "double_grants",
-    "double_grants_after_overrun",
-    "sessions_lost",
-    "lease_overruns",
-    "stale_fences",
-    "fifo_inversions",
-    "stalls",
-    "starved",
-    "denied_releases",
-    "abandoned",
-    "left_over_keys",
-    "wake_ups",
-    "missed_wake_ups",
-    "findings",
-    "lease_freed_grants",
-    "outlived",
-    "lapsed",
-    "renewals",
-    "split_votes",
-    "conflicts",
-)
-
-EFFECT_COLUMNS = (
-    "acknowledged_writes",
-    "unknown_writes",
-    "stale_writes",
-    "final_value",
-    "lost_updates",
-    "surplus_updates",
-)
-"""Of what was written; null where belief judges."""
-
-_FIGURES = {
-    "exclusion": pa.string(),
-    "promises": pa.string(),
-    "judged_by": pa.string(),
-    "trial": pa.int64(),
-    "block": pa.int64(),
-    "started_at": pa.string(),
-    "status": pa.string(),
-    "disturbance": pa.string(),
-    **dict.fromkeys(
-        (
-            "grants_per_s",
-            "safe_grants_per_s",
-            "acquire_p50_us",
-            "acquire_p99_us",
-            "acquire_p999_us",
-            "acquire_p50_at_least_us",
-            "acquire_p99_at_least_us",
-            "acquire_p999_at_least_us",
-            "service_p50_us",
-            "service_p99_us",
-            "queue_p99_us",
-            "hold_p50_us",
-            "release_p50_us",
-            "release_p99_us",
-            "lag_p99_us",
-            "handoff_p50_us",
-            "attempts_per_grant",
-            "commands_per_grant",
-            "bytes_per_grant",
-            "contention_rate",
-            "split_votes_per_1000",
-            "renewals_per_grant",
-            "jain",
-            "wait_std_us",
-            "longest_wait_us",
-        ),
-        pa.float64(),
-    ),
-    "longest_streak": pa.int64(),
-    "overtakes": pa.int64(),
-    "clients_served": pa.float64(),
-    "starved_clients": pa.int64(),
-    **dict.fromkeys(
-        ("utilisation", "efficiency", "client_cpu_us_per_grant", "server_cpu_us_per_grant", "server_cpu_share"),
-        pa.float64(),
-    ),
-    "throttled_periods": pa.int64(),
-    "throttled_ms": pa.float64(),
-    "commandstats": pa.string(),
-    "database_figures": pa.string(),
-    "error_replies": pa.string(),
-    "error_reply_count": pa.int64(),
-    **dict.fromkeys(COUNT_COLUMNS, pa.int64()),
-    **dict.fromkeys(EFFECT_COLUMNS, pa.int64()),
-    "outlived_share": pa.float64(),
-    "arrivals": pa.int64(),
-    "drops": pa.int64(),
-    "reconnects": pa.int64(),
-    "lost_calls": pa.int64(),
-    "orphan_s": pa.float64(),
-    "window_s": pa.float64(),
-    "longest_stall_ms": pa.float64(),
-    "bound_per_million": pa.float64(),
-    "verdict": pa.string(),
-    "promise_broken": pa.bool_(),
-    "shares_core": pa.bool_(),
-    "first_finding": pa.string(),
-    "judged_by_probe": pa.bool_(),
-    "probe_reason": pa.string(),
-}
-TRIAL_COLUMNS = (*CELL_COLUMNS, *_FIGURES)
+TRIAL_COLUMNS = (*CELL_COLUMNS, *(column.name for column in COLUMNS.values() if column.in_trials))
 
 _LATENCY = {
     "cell": pa.string(),
@@ -184,50 +74,6 @@ _VIOLATION = {
     "second_ended_ns": pa.int64(),
 }
 
-SUMMARY_FIGURES = (
-    "trials",
-    "grants_per_s",
-    "grants_per_s_low",
-    "grants_per_s_high",
-    "safe_grants_per_s",
-    "acquire_p50_us",
-    "acquire_p99_us",
-    "acquire_p999_us",
-    "acquire_p50_at_least_us",
-    "acquire_p99_at_least_us",
-    "acquire_p999_at_least_us",
-    "acquire_p50_pooled",
-    "acquire_p99_pooled",
-    "acquire_p999_pooled",
-    "handoff_p50_us",
-    "handoff_p50_pooled",
-    "attempts_per_grant",
-    "commands_per_grant",
-    "contention_rate",
-    "split_votes_per_1000",
-    "renewals_per_grant",
-    "jain",
-    "clients_served",
-    "starved_clients",
-    "longest_wait_us",
-    "utilisation",
-    "client_cpu_us_per_grant",
-    "server_cpu_us_per_grant",
-    "grants",
-    "contended_grants",
-    "violations",
-    "fifo_inversions",
-    "lease_freed_grants",
-    "lapsed",
-    "outlived_share",
-    "conflicts",
-    "stale_writes",
-    "orphan_s",
-    "bound_per_million",
-    "verdict",
-    "judged_by_probe",
-)
-
 LATENCY = pa.schema(_LATENCY)
 TIMELINE = pa.schema(_TIMELINE)
 VIOLATIONS = pa.schema(_VIOLATION)
@@ -240,7 +86,8 @@ def trials_schema(further_axes: Sequence[str]) -> pa.Schema:
     """The columns of `trials.parquet` for a matrix that names `further_axes`."""
     taken = set(further_axes) & set(TRIAL_COLUMNS)
     assert not taken, f"the axes {sorted(taken)} are columns already"
-    return pa.schema({**_CELL, **dict.fromkeys(further_axes, pa.string()), **_FIGURES})
+    figures = {column.name: _TYPES[column.type] for column in COLUMNS.values() if column.in_trials}
+    return pa.schema({**_CELL, **dict.fromkeys(further_axes, pa.string()), **figures})
 
 
 def part_schema(further_axes: Sequence[str]) -> pa.Schema:

@@ -16,9 +16,10 @@ import numpy as np
 
 from pybench import _core, censored, error_replies, histograms, sentences, stats, verdicts
 from pybench.censored import Waits
+from pybench.columns import EFFECT_COLUMNS
 from pybench.disturbed import DISTURBED, counted, proven
 from pybench.quota import Throttled
-from pybench.records.schema import EFFECT_COLUMNS, SCHEMA
+from pybench.records.schema import SCHEMA
 from pybench.records.served import served_columns, wake_up_columns
 from pybench.records.use import use_columns
 from pybench.strategies import Judge, Lease

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.error_replies import refusals
 from pybench.lateness import REMEDY, late_cells
-from pybench.matrix.thresholds import Threshold, parse_threshold
-from pybench.notation import BadValue
 from pybench.numbers import format_plain, format_us, missing, plural
 from pybench.report.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.circumstances import circumstances
 from pybench.report.strain import strain
 from pybench.report.view import View
-from pybench.thresholds import ThresholdResult, evaluate
+from pybench.thresholds import ThresholdResult
 from pybench.ttl_advice import advice_of
 from pybench.verdicts import controls_caught
 
@@ -71,7 +68,7 @@ def _missing(view: View) -> str:
 
 def _missed(view: View) -> Iterator[Caution]:
     """One for each threshold of the matrix that some cell did not reach."""
-    results = evaluate(_thresholds(view), view.run.summary) if view.cells else []
+    results = view.run.thresholds if view.cells else []
     missed: dict[str, list[ThresholdResult]] = {}
     for result in results:
         if not result.passed:
@@ -81,13 +78,6 @@ def _missed(view: View) -> Iterator[Caution]:
         more = len(misses) - SHOWN_CELLS
         others = f" and in {plural(more, 'further cell')}" if more > 0 else ""
         yield Caution("Threshold missed", f"{threshold}: {told}{others}.")
-
-
-def _thresholds(view: View) -> Iterator[Threshold]:
-    for given in ((view.run.manifest.get("matrix") or {}).get("expanded") or {}).get("thresholds") or []:
-        # A record may name what this version does not know.
-        with suppress(BadValue):
-            yield parse_threshold(given)
 
 
 def _told(miss: ThresholdResult) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.columns import Over, summed
 from pybench.comparison import Comparison, Out, Standing, compare_locks
 from pybench.comparison.entrants import lock_labels, offered_rate
 from pybench.conditions import AxisValue, Conditions, say_condition
@@ -48,32 +49,12 @@ TRIAL_RANGES = (
     ("client_cpu_us_per_grant",),
     ("server_cpu_us_per_grant",),
 )
-TRIAL_MEDIANS = ("wait_std_us", "longest_wait_us", "longest_streak", "overtakes")
+TRIAL_MEDIANS = (*summed(Over.MEDIAN, in_summary=False), "longest_wait_us")
+"""The longest wait for records of before the summary had it."""
 INVERSIONS = "inversions_a_trial"
 """The median of `fifo_inversions`, of which the summary has the sum; only where places in a queue are acknowledged."""
-TRIAL_SUMS = (
-    "refused",
-    "timeouts",
-    "errors",
-    "lost",
-    "unknown",
-    "unfinished",
-    "double_grants",
-    "double_grants_after_overrun",
-    "sessions_lost",
-    "lease_overruns",
-    "stale_fences",
-    "outlived",
-    "renewals",
-    "split_votes",
-    "conflicts",
-    "acknowledged_writes",
-    "unknown_writes",
-    "stale_writes",
-    "drops",
-    "reconnects",
-    "lost_calls",
-)
+TRIAL_SUMS = (*summed(Over.SUM, in_summary=False), "conflicts", "stale_writes")
+"""The last two for records of before the summary had them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from command_line import COMMAND, ROOT, GivenServer, Pybench, environment
 from pybench.cli.options import AXES as OPTIONS
 from pybench.matrix import matrix_from_options
 from pybench.matrix.axes import AXES
+from pybench.records import load
 from pybench.strategies import CATALOGUE
 
 
@@ -81,6 +82,47 @@ def test_a_plan_of_nothing_but_refused_cells_shows_them_and_is_bad_input(pybench
 def test_a_plan_notes_what_speaks_of_no_cell(pybench_inside: Pybench, tmp_path: Path):
     (tmp_path / "m.yaml").write_text("fixed: {strategy: mutex}\nexclude: [{strategy: none}]")
     assert "note: exclude matches no cell: strategy none\n" in pybench_inside("plan", "m.yaml").out
+
+
+def test_a_run_is_shown_again_as_it_was(pybench_inside: Pybench):
+    reference = str(ROOT / "results" / "reference")
+    shown = pybench_inside("show", reference)
+    assert shown.code == 0
+    run = load(reference)
+    assert run.answer.headline in " ".join(shown.out.split())
+    assert all(lock in shown.out for lock in ("mutex", "naive", "pg-advisory", "none"))
+    told = json.loads(pybench_inside("show", "--json", reference).out)
+    assert told["headline"] == run.answer.headline
+    assert [len(told["cells"]), told["exit_code"]] == [len(run.summary), 0]
+    assert pybench_inside("show", str(ROOT / "docs")).code == 40
+
+
+def test_a_table_in_a_pipe_has_all_columns_and_one_in_columns_what_fits(pybench: Pybench):
+    reference = str(ROOT / "results" / "reference")
+    piped = pybench("show", reference, COLUMNS="").out
+    assert "server" in piped
+    assert "CPU/grant  CPU/grant  verdict" in piped
+    assert "not shown at this width" not in piped
+    assert "not shown at this width" in pybench("show", reference, COLUMNS="80").out
+
+
+def test_clients_are_understood_as_concurrency(pybench_inside: Pybench):
+    plans = [pybench_inside("plan", "-s", "mutex", flag, "3,5") for flag in ("--clients", "--concurrency")]
+    assert plans[0] == plans[1]
+    assert "concurrency=5" in plans[0].out
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("localhost:6379", "redis://localhost:6379"),
+        ("db.example:5432", "postgresql://db.example:5432"),
+    ],
+)
+def test_a_host_and_port_get_the_address_that_they_are_meant_to_be(pybench_inside: Pybench, given: str, meant: str):
+    answer = pybench_inside("plan", "-s", "mutex", "--redis", given)
+    assert answer.code == 40
+    assert f"did you mean {meant}?" in answer.err
 
 
 def test_the_schema_is_json_on_stdout(pybench_inside: Pybench):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 import threading
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 import pybench
 from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
+from pybench.matrix.loading import OPTIONS
+from pybench.matrix.options import Options
 
 QUICK = {"trials": 1, "warmup": "20ms", "duration": "200ms"}
 
@@ -71,3 +74,45 @@ def test_the_package_names_what_it_offers():
     assert {"run", "load", "Run", "PybenchError", "__version__"} <= set(dir(pybench))
     with pytest.raises(AttributeError, match="no attribute 'walk'"):
         _ = pybench.walk  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"), [("concurency", "concurrency"), ("clients", "concurrency"), ("tll", "ttl")]
+)
+def test_a_misspelt_option_is_refused_with_the_nearest(wrong: str, meant: str):
+    with pytest.raises(TypeError, match=rf"has no option {wrong}: did you mean {meant}\?"):
+        pybench.run(strategy="mutex", **{wrong: 4})
+
+
+def test_the_typed_options_are_those_that_a_matrix_takes():
+    assert set(Options.__annotations__) == set(OPTIONS)
+
+
+def test_a_run_says_in_python_what_the_command_says(reference: pybench.Run):
+    assert repr(reference).startswith("<Run quickstart: 24 cells, 96 trials; Take ")
+    assert "\n" not in repr(reference)
+    assert reference.answer.headline in repr(reference)
+    assert reference.comparison.choice.locks[0] in reference.answer.headline
+    assert reference.exit_code is Exit.OK
+    assert len(reference.thresholds) == 12
+    assert all(result.passed for result in reference.thresholds)
+    html = reference._repr_html_()
+    assert "<table" in html
+    assert escape(reference.answer.headline) in html
+
+
+def test_a_quantile_is_that_of_all_samples_of_a_cell(reference: pybench.Run):
+    hot = "mutex concurrency=64 hold=200us"
+    p50, p99 = (reference.quantile(hot, q) for q in (0.5, 0.99))
+    assert p50 is not None
+    row = reference.summary.set_index("cell").loc[hot]
+    assert p50 == pytest.approx(row["acquire_p50_us"], rel=0.5)
+    assert p99 is None or p99 > p50
+    assert reference.quantile(hot, 0.5, "hold") == pytest.approx(200, rel=0.5)
+    with pytest.raises(KeyError):
+        reference.quantile("no such cell", 0.5)
+
+
+@pytest.fixture(scope="module")
+def reference() -> pybench.Run:
+    return pybench.load(Path(__file__).parents[2] / "results" / "reference")

@@ -8,7 +8,7 @@ import pytest
 from command_line import Pybench, masked
 from syrupy.assertion import SnapshotAssertion
 
-COMMANDS = ["demo", "init", "run", "plan", "report", "doctor", "strategies", "schema"]
+COMMANDS = ["demo", "init", "run", "plan", "show", "report", "doctor", "strategies", "schema"]
 
 MATRIX = """\
 name: shop

@@ -10,15 +10,16 @@ import pytest
 from ruamel.yaml import YAML
 from typer.main import get_command
 
-from pybench.censored import ACQUIRE, HANDOFF
 from pybench.cli.app import app
+from pybench.columns import COLUMNS, SUMMARY_FIGURES
 from pybench.exits import PRECEDENCE
 from pybench.matrix import load_matrix
 from pybench.matrix.axes import AXES
 from pybench.matrix.models import Matrix
 from pybench.plan import make_plan
-from pybench.records.schema import SUMMARY_FIGURES, TRIAL_COLUMNS
+from pybench.records.schema import TRIAL_COLUMNS
 from pybench.strategies import CATALOGUE
+from tests.report import dictionary
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md"])
@@ -159,20 +160,9 @@ def test_every_strategy_is_told_with_the_commands_that_a_grant_takes():
     assert set(CATALOGUE) <= anchors(MANUAL["strategies.md"])
 
 
-def test_every_figure_of_a_summary_is_explained_and_every_explained_one_is_recorded():
-    rows = table(MANUAL["measuring.md"], "figure", "how it is computed")
-    told = {name.strip().strip("`") for figures, _ in rows for name in figures.split(",")}
-    assert told <= set(TRIAL_COLUMNS)
-    explained_elsewhere = {
-        "trials",
-        "grants_per_s_low",
-        "grants_per_s_high",
-        "grants",
-        "contended_grants",
-        "violations",
-        *(f"{name}_pooled" for name in (*ACQUIRE, HANDOFF)),
-    }
-    assert set(SUMMARY_FIGURES) - told - explained_elsewhere == {"bound_per_million", "verdict", "judged_by_probe"}
+def test_every_column_is_explained_as_it_is_defined():
+    assert dictionary.told() == dictionary.tables(), "python -m tests.report.dictionary writes docs/columns.md anew"
+    assert all(f"`{name}`" in dictionary.tables() for name in (*TRIAL_COLUMNS, *SUMMARY_FIGURES) if name in COLUMNS)
 
 
 def test_every_message_that_troubleshooting_explains_is_one_that_pybench_says():

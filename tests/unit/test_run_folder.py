@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.trials import CAUGHT, MISSED, POISSON, FakeResult, cell, manifest, record, totals, violation
 
+from pybench.columns import SUMMARY_FIGURES
 from pybench.errors import RecordError
 from pybench.records import RunFolder, load, schema
 
@@ -51,7 +52,7 @@ def test_the_files_have_the_columns_of_the_readme_in_order(folder):
     assert trials == schema.trials_schema(["ttl"]).names
     assert trials[8:11] == ["retry", "ttl", "exclusion"]
     header = (folder.path / "summary.csv").read_text().splitlines()[0].split(",")
-    assert header == [*schema.CELL_COLUMNS, "ttl", *schema.SUMMARY_FIGURES]
+    assert header == [*schema.CELL_COLUMNS, "ttl", *SUMMARY_FIGURES]
 
 
 def test_a_killed_run_is_read_and_finished_like_any_other(folder):

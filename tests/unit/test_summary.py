@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from support.trials import FakeResult, cell, record, totals
 
+from pybench.columns import SUMMARY_FIGURES
 from pybench.records import schema
 from pybench.summary import summarise
 
@@ -28,7 +29,7 @@ def test_figures_are_medians_and_counts_are_sums():
 
 def test_the_columns_are_those_of_the_readme():
     frame = trials(record(cell(axes=(("ttl", "10s"),))))
-    assert list(summarise(frame, ["ttl"])) == [*schema.CELL_COLUMNS, "ttl", *schema.SUMMARY_FIGURES]
+    assert list(summarise(frame, ["ttl"])) == [*schema.CELL_COLUMNS, "ttl", *SUMMARY_FIGURES]
 
 
 def test_inversions_are_summed_and_are_no_violations_of_a_lock_that_promises_no_order():
@@ -97,7 +98,7 @@ def test_a_trial_without_a_grant_takes_nothing_from_the_others():
 def test_no_trials_make_an_empty_table_with_all_columns():
     summary = summarise(pd.DataFrame(columns=schema.TRIAL_COLUMNS), ())
     assert len(summary) == 0
-    assert list(summary) == [*schema.CELL_COLUMNS, *schema.SUMMARY_FIGURES]
+    assert list(summary) == [*schema.CELL_COLUMNS, *SUMMARY_FIGURES]
 
 
 @pytest.mark.parametrize("column", ["concurrency", "keys", "trials", "grants", "contended_grants", "violations"])

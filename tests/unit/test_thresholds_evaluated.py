@@ -4,7 +4,9 @@ import pandas as pd
 import pytest
 from support.trials import cell, record
 
-from pybench.matrix.thresholds import parse_check
+from pybench.columns import COLUMNS, SUMMARY_FIGURES
+from pybench.matrix.thresholds import parse_check, parse_threshold
+from pybench.notation import BadValue
 from pybench.summary import summarise
 from pybench.thresholds import evaluate
 
@@ -56,3 +58,13 @@ def test_every_comparison_does_what_it_says(summary, op, passes):
 
 def test_no_thresholds_have_no_results(summary):
     assert evaluate([], summary) == []
+
+
+def test_a_threshold_may_name_every_number_of_the_summary():
+    numbers = [name for name in SUMMARY_FIGURES if COLUMNS[name].is_number]
+    assert {"conflicts", "stale_writes", "starved_clients", "longest_wait_us", "trials"} <= set(numbers)
+    for name in numbers:
+        assert parse_threshold(f"{name} == 0").column == name
+    for name in ("verdict", "judged_by_probe", "acquire_p99_pooled"):
+        with pytest.raises(BadValue):
+            parse_threshold(f"{name} == 0")

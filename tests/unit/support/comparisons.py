@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pybench.columns import SUMMARY_FIGURES
 from pybench.records import schema
 
 FIGURES = ("grants_per_s", "acquire_p99_us", "jain", "longest_wait_us")
@@ -36,9 +37,9 @@ def run_of(*cells: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     }
     rows = [{**usual, "cell": str(number), **cell} for number, cell in enumerate(cells)]
     trials = [trial for number, row in enumerate(rows) for trial in _trials(row, number)]
-    axes = dict.fromkeys(name for row in rows for name in row if name not in schema.SUMMARY_FIGURES)
+    axes = dict.fromkeys(name for row in rows for name in row if name not in SUMMARY_FIGURES)
     names = [*schema.CELL_COLUMNS, *(name for name in axes if name not in {*schema.CELL_COLUMNS, "spread"})]
-    summary = pd.DataFrame(rows).reindex(columns=[*dict.fromkeys([*names, *schema.SUMMARY_FIGURES])])
+    summary = pd.DataFrame(rows).reindex(columns=[*dict.fromkeys([*names, *SUMMARY_FIGURES])])
     return summary.drop(columns="starved", errors="ignore"), pd.DataFrame(trials)
 
 

@@ -1,0 +1,48 @@
+"""The options of `pybench.run` as types, for editors and type checkers.
+
+Here a second time, for a type cannot be made from the table of axes; a test keeps both the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+Values = str | float | Sequence[str | float]
+"""A text that may hold several values with commas between them, a number, or a list of these."""
+
+
+class Options(TypedDict, total=False):
+    """What `matrix_from_options` takes, and `load_matrix` beside a file."""
+
+    strategy: Values
+    backend: Values
+    concurrency: Values
+    keys: Values
+    key_choice: Values
+    keys_per_grant: Values
+    key_order: Values
+    read_share: Values
+    nesting: Values
+    hold: Values
+    think: Values
+    ttl: Values
+    retry: Values
+    connections: Values
+    threads: Values
+    poll: Values
+    rate: Values
+    arrivals: Values
+    max_in_flight: Values
+    after_lease: Values
+    appendfsync: Values
+    name: str
+    seed: int | str
+    trials: int | str
+    duration: str
+    warmup: str | int
+    threshold: str | Sequence[str]
+    allow: str | Sequence[str]
+    redis: str | Sequence[str] | None
+    postgres: str | Sequence[str] | None
+    servers: str
