@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -40,11 +42,12 @@ class PlainLines:
 
     def __init__(self) -> None:
         self.total = 0
+        self.labels: Mapping[str, str] = {}
         self.clock = Clock([])
 
     def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
         """Say what will run, and where to."""
-        self.total = total
+        self.total, self.labels = total, labels_of(left)
         self.clock = Clock(left)
         about = wall_time(self.clock.left_s())
         say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
@@ -56,7 +59,7 @@ class PlainLines:
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """Say what it came to."""
         self.clock.end(slot)
-        say(line_of(slot, finished, self.total))
+        say(line_of(slot, finished, self.total, self.labels))
 
     def note(self, text: str) -> None:
         """Say it."""
@@ -66,16 +69,30 @@ class PlainLines:
         """Each line is complete already."""
 
 
-def line_of(slot: Slot, finished: Finished, total: int) -> str:
-    """What a trial came to, on one line."""
+def labels_of(slots: Sequence[Slot]) -> dict[str, str]:
+    """Cell id -> its lock, and of its axes those by which the cells of `slots` differ."""
+    words = {slot.cell.id: _words(slot.cell.id) for slot in slots}
+    common = set.intersection(*map(set, words.values())) if words else set()
+    return {
+        cell: " ".join([lock, *(word for word in axes if word not in common)]) for cell, (lock, *axes) in words.items()
+    }
+
+
+def _words(cell: str) -> list[str]:
+    """The lock and each axis of a cell's id: what stands in brackets may have spaces."""
+    return re.findall(r"(?:[^\s()]|\((?:[^()]|\([^()]*\))*\))+", cell)
+
+
+def line_of(slot: Slot, finished: Finished, total: int, labels: Mapping[str, str]) -> str:
+    """What a trial came to, on one line: the result first, for labels are of any length."""
     if slot.is_control:
         caught = "caught" if finished.violations else "NOT CAUGHT"
         return f"[control] {slot.cell.id}: {caught}, {plural(finished.violations, 'violation')}"
     violations = f", {plural(finished.violations, 'violation')}" if finished.violations else ""
     by_probe = " by its probe" if finished.by_probe else ""
     return (
-        f"[{slot.number}/{total}] {slot.cell.id}: {format_count(finished.grants_per_s)} grants/s, "
-        f"p99 {latency(finished.p99_us)}, {finished.verdict.value}{by_probe}{violations}"
+        f"[{slot.number}/{total}] {format_count(finished.grants_per_s)} grants/s, p99 {latency(finished.p99_us)}, "
+        f"{finished.verdict.value}{by_probe}{violations}: {labels.get(slot.cell.id, slot.cell.id)}"
     )
 
 
@@ -91,6 +108,7 @@ class LiveView:
         self.clock = Clock([])
         self.total = self.done = 0
         self.name = ""
+        self.labels: Mapping[str, str] = {}
         self.running: Slot | None = None
         self.trial: _core.Trial | None = None
         self.last: deque[tuple[Slot, Finished]] = deque(maxlen=LAST_SHOWN)
@@ -102,6 +120,7 @@ class LiveView:
         """Say what will run, and where to."""
         with self.lock:
             self.name, self.total, self.done, self.clock = name, total, total - len(left), Clock(left)
+            self.labels = labels_of(left)
         self._print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}")
         self.live.start()
 
@@ -157,7 +176,10 @@ class LiveView:
                 return head
             room = max(0, self.console.height - ALWAYS_SHOWN - 1)
             last = list(self.last)[-room:] if room else []
-            past = [Text(line_of(slot, finished, self.total), style=_style(slot, finished)) for slot, finished in last]
+            past = [
+                Text(line_of(slot, finished, self.total, self.labels), style=_style(slot, finished))
+                for slot, finished in last
+            ]
         lines = [Text(text, no_wrap=True, overflow="ellipsis") for text in now]
         for line in past:
             line.no_wrap, line.overflow = True, "ellipsis"
@@ -176,7 +198,8 @@ class LiveView:
             f"{n:,} {word}" for n, word in ((progress.errors, "errors"), (progress.reconnects, "reconnects")) if n
         ]
         block = "" if self.running.is_control else f" (block {self.running.block})"
-        return [f"  {self.running.cell.id}{block}", "   ".join([figures_of_now, *trouble])]
+        label = self.labels.get(self.running.cell.id, self.running.cell.id)
+        return [f"  {label}{block}", "   ".join([figures_of_now, *trouble])]
 
 
 def _style(slot: Slot, finished: Finished) -> str:

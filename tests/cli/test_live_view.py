@@ -14,7 +14,7 @@ import pytest
 from command_line import environment
 from rich.console import Console
 
-from pybench.cli.live import LiveView, PlainLines, line_of
+from pybench.cli.live import LiveView, PlainLines, labels_of, line_of
 from pybench.verdicts import Verdict
 from pybench.watch import Finished, Slot
 from tests.unit.support.trials import cell as cell_of
@@ -30,7 +30,7 @@ def finished(verdict: Verdict = Verdict.SAFE, violations: int = 0) -> Finished:
 
 def test_a_verdict_that_is_the_probes_says_so():
     judged = replace(finished(), by_probe=True)
-    assert line_of(slot(1), judged, total=2).endswith("p99 12.5 ms, SAFE by its probe")
+    assert line_of(slot(1), judged, 2, {}).endswith("p99 12.5 ms, SAFE by its probe: mutex concurrency=64")
 
 
 class Running:
@@ -59,7 +59,7 @@ def test_the_view_shows_the_cell_its_figures_of_now_and_the_time_left():
     shown = screen_of(out.getvalue())
     view.run_ends()
     assert any(line.startswith("1/2 ") and line.endswith("s left") for line in shown)
-    assert any("[1/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE" in line for line in shown)
+    assert any("[1/2] 21.5 k grants/s, p99 12.5 ms, SAFE: mutex" in line for line in shown)
     assert any("20.9 k grants/s" in line and "3 errors" in line for line in shown)
 
 
@@ -147,15 +147,31 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
     assert captured.out == ""
     assert captured.err.splitlines() == [
         "quickstart: 2 trials, about 7 s, into results/quickstart",
-        "[1/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
-        "[2/2] mutex concurrency=64: 21.5 k grants/s, p99 12.5 ms, SAFE",
+        "[1/2] 21.5 k grants/s, p99 12.5 ms, SAFE: mutex",
+        "[2/2] 21.5 k grants/s, p99 12.5 ms, SAFE: mutex",
     ]
 
 
+def test_a_line_names_of_a_cell_only_that_by_which_the_cells_of_the_run_differ():
+    hold = "hold=quantiles(p50=50ms, p99=2s)"
+    ids = [
+        f"redlock(fanout=sequential, nodes=5) concurrency=8 {hold} keys=1",
+        f"mutex concurrency=8 {hold} keys=9",
+        f"mutex concurrency=64 {hold} keys=9",
+    ]
+    cells = [replace(slot(1), cell=replace(slot(1).cell, id=cell)) for cell in ids]
+    assert list(labels_of(cells).values()) == [
+        "redlock(fanout=sequential, nodes=5) concurrency=8 keys=1",
+        "mutex concurrency=8 keys=9",
+        "mutex concurrency=64 keys=9",
+    ]
+    assert list(labels_of(cells[:1]).values()) == ["redlock(fanout=sequential, nodes=5)"]
+
+
 def test_a_control_is_said_to_be_caught_and_not_to_be_unsafe():
-    assert line_of(slot(0), finished(Verdict.UNSAFE, 5_000), 9).endswith("caught, 5,000 violations")
-    assert "NOT CAUGHT" in line_of(slot(0), finished(Verdict.VOID, 0), 9)
+    assert line_of(slot(0), finished(Verdict.UNSAFE, 5_000), 9, {}).endswith("caught, 5,000 violations")
+    assert "NOT CAUGHT" in line_of(slot(0), finished(Verdict.VOID, 0), 9, {})
 
 
 def test_who_asks_nobody_waits_for_nobody():
-    assert "p99 -, UNSAFE" in line_of(slot(1), replace(finished(Verdict.UNSAFE, 5), p99_us=0.0), 9)
+    assert "p99 -, UNSAFE" in line_of(slot(1), replace(finished(Verdict.UNSAFE, 5), p99_us=0.0), 9, {})
