@@ -163,6 +163,7 @@ def _qualified(compared: Comparison) -> list[str]:
     chosen = compared.choice.locks
     contested = _contested(compared)
     return [
+        *(f"but {said}" for out in (Out.NO_GRANTS, Out.UNDECIDED) for said in _out_at(compared, out, chosen)),
         *_losses(contested, chosen),
         *_better_elsewhere(contested, chosen),
         *_waiting(contested, chosen),
@@ -175,6 +176,10 @@ def _steps(compared: Comparison) -> Iterator[str]:
     """The steps after the figure that places locks: why the chosen one is preferred to those it ties with."""
     chosen, contested = compared.choice.locks, _contested(compared)
     for step in compared.choice.steps:
+        if step.figure is None:
+            behind = {one.lock for load in contested for one in load.ranked if one.place is Place.BEHIND}
+            yield from _out_at(compared, Out.NO_GRANTS, [lock for lock in step.over if lock not in behind])
+            continue
         found = [
             (load, by)
             for load in contested
@@ -190,18 +195,34 @@ def _steps(compared: Comparison) -> Iterator[str]:
             yield from _serving(contested, chosen, step.over)
 
 
+def _out_at(compared: Comparison, out: Out, locks: Sequence[str]) -> Iterator[str]:
+    """The loads at which each of `locks` is out for this reason, such as `x was granted nothing with 3 keys`."""
+    for lock in locks[:MOST_NAMED]:
+        loads = [load for load in compared.loads if load.of(lock).out is out]
+        if loads:
+            what = "was granted nothing" if out is Out.NO_GRANTS else "has too little evidence to be called safe"
+            yield f"{lock} {what}{at(loads[0])}{further_loads(len(loads) - 1)}"
+
+
 def _serving(contested: Sequence[LoadComparison], chosen: Sequence[str], over: Sequence[str]) -> Iterator[str]:
     """The load at which the chosen locks serve all clients, and one of `over` most of them not."""
     found = [
         (load, one)
         for load in contested
         for one in load.ranked
-        if one.lock in over and one.starved and all(load.of(lock).starved == 0 for lock in chosen)
+        if one.lock in over and one.starved and all(_starved(load, lock) < one.starved for lock in chosen)
     ]
     if found:
         load, one = max(found, key=lambda pair: pair[1].starved or 0)
-        serves = "they serve" if len(chosen) > 1 else "it serves"
-        yield f"{serves} all {_clients(load)} clients, where {one.lock} starves {one.starved} of them{at(load)}"
+        worst, several = max(_starved(load, lock) for lock in chosen), len(chosen) > 1
+        serves, starves = ("they serve", "they starve") if several else ("it serves", "it starves")
+        does = f"{starves} {worst} of {_clients(load)}" if worst else f"{serves} all {_clients(load)}"
+        yield f"{does} clients, where {one.lock} starves {one.starved} of them{at(load)}"
+
+
+def _starved(load: LoadComparison, lock: str) -> float:
+    starved = load.of(lock).starved
+    return math.inf if starved is None else starved
 
 
 def _starving(compared: Comparison) -> Iterator[str]:

@@ -43,8 +43,10 @@ def _better(by: TieBreak) -> str:
     over, several = listed(by.over, "other locks"), len(by.locks) > 1
     against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}"
     match by.figure:
-        case Figure.STARVATION:
+        case Figure.STARVATION if not by.value:
             does = f"{'starve' if several else 'starves'} no client, and {over} {'do' if len(by.over) > 1 else 'does'}"
+        case Figure.STARVATION:
+            does = f"{'starve' if several else 'starves'} fewer clients than {over}: {against}"
         case Figure.FAIRNESS:
             does = f"{'serve' if several else 'serves'} clients more evenly than {over}: Jain's index {against}"
         case Figure.RESPONSE:

@@ -77,10 +77,9 @@ def is_better(one: Entrant, other: Entrant, figure: Figure, rivals: Rivals) -> b
 
 
 def value_of(one: Entrant, figure: Figure, rivals: Rivals) -> float | None:
-    """The figure of a cell, or of its lock; of starvation, how many clients starved in all trials together."""
+    """The figure of a cell, or of its lock; of starvation, how many clients starved in the worst trial."""
     if figure is Figure.STARVATION:
-        counts = rivals.starved.get(one.cell)
-        return None if counts is None else sum(counts)
+        return rivals.starving.get(one.cell)
     if figure in _KNOWN:
         known = _KNOWN[figure](one.row)
         return None if known is None else float(known)
@@ -162,6 +161,9 @@ def _placing_wins(locks: Sequence[str], loads: Sequence[Field], rivals: Rivals) 
             for other in here:
                 leads = rivals.better(one, other, deciding(one, other, load))
                 wins[one.lock, other.lock] += leads and not rivals.starves_where(one, other)
+            for other in load.entrants:
+                # Whoever is granted anything is better than who is granted nothing.
+                wins[one.lock, other.lock] += other.out is Out.NO_GRANTS and other.lock in locks
     return wins
 
 

@@ -128,6 +128,8 @@ def _disqualified(row: Row, late: AbstractSet[str]) -> Out | None:
         return Out.UNSAFE
     if verdict == Verdict.VOID:
         return Out.VOID
+    if _finite(row.get("grants")) == 0 and _finite(row.get("trials")):
+        return Out.NO_GRANTS
     if verdict != Verdict.SAFE:
         return Out.UNDECIDED
     rate = _finite(row.get("safe_grants_per_s"))

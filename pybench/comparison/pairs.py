@@ -33,6 +33,8 @@ class Test:
     """The equivalence band: so much better, as a share, is not better."""
     weight: float
     """Its share of the error rate, beside the weights of the others."""
+    least_spread: float = 0.002
+    """Of logarithms: trials whose ratios agree better do so by chance, or because their figures are rounded."""
 
 
 TESTED = {
@@ -40,14 +42,14 @@ TESTED = {
     Figure.RESPONSE: Test(band=0.03, weight=2),
     Figure.FAIRNESS: Test(band=0.25, weight=1),
     Figure.LONGEST_WAIT: Test(band=1.0, weight=2),
+    Figure.STARVATION: Test(band=0.25, weight=4, least_spread=0.1),
 }
 """The figures that are tested over trials. Little unfairness is no starvation. The longest of some hundred waits
-differs from trial to trial; it stands in for a p99 where trials have too few grants for one."""
+differs from trial to trial; it stands in for a p99 where trials have too few grants for one. Of starvation the clients
+that were served are compared: whole numbers, often the same ones."""
 
 ENOUGH_BLOCKS = 4
 """With fewer, a difference would have to be enormous."""
-LEAST_SPREAD = 0.002
-"""Of logarithms: trials whose ratios agree better than this do so by chance, or because their figures are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,9 @@ def _exp(value: float) -> float:
 def _moderated(samples: Mapping[Hashable, Sample]) -> dict[Hashable, _Estimate]:
     """Each mean with its error: a variance is drawn to those of its load, or of all loads where that has one pair."""
     logs = [np.asarray(sample.logs, dtype=np.float64) for sample in samples.values()]
-    variances = np.array([max(np.var(one, ddof=1), LEAST_SPREAD**2) for one in logs])
+    variances = np.array(
+        [max(np.var(one.logs, ddof=1), TESTED[one.figure].least_spread ** 2) for one in samples.values()]
+    )
     freedom = np.array([len(one) - 1 for one in logs], dtype=np.float64)
     groups = [sample.load if sample.locks > 2 else None for sample in samples.values()]
     # Pairs of the same locks share their trials: of k (k - 1) / 2 only k - 1 add to what is known of the variance.

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 _AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
 """Where the figure itself is not known because waits were not over: it is at least so high."""
-_STARVED = ("starved_clients", "starved")
-"""Columns of trials, the better one first."""
+_OF_THE_SERVED = {Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT}
+"""What says nothing of the acquires that ended without a grant."""
+_GIVES_UP = 0.05
+"""A lock of which more acquires end so is never the better one in a figure of the served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class Rivals:
     tested: Mapping[object, Tested]
     bounded: frozenset[tuple[str, Figure]]
     """Cells of whose figure some trial has a lower bound only: those are never the better ones."""
-    starved: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Cell -> how many clients starved in each trial, where that is known."""
+    giving_up: frozenset[str] = frozenset()
+    """Cells of whose acquires many ended without a grant: refused, or out of time."""
     starving: Mapping[str, int] = field(default_factory=dict)
     """Cell -> how many starved in its worst trial, beyond chance; 0 where each trial served all clients."""
 
@@ -57,21 +59,21 @@ class Rivals:
         return None if turned is None else inverse(turned.ratio)
 
     def starves_where(self, one: Entrant, other: Entrant) -> bool:
-        """Whether `one` leaves clients without a grant, beyond chance, where `other` serves all in each trial."""
-        return bool(self.starving.get(one.cell)) and self.starving.get(other.cell) == 0
+        """Whether `one` leaves clients without a grant whom `other` serves, measurably."""
+        return self.better(other, one, Figure.STARVATION)
 
     def better(self, one: Entrant, other: Entrant, figure: Figure) -> bool:
         """Whether `one` is measurably better than `other`: by the test, and by the medians that tables show."""
-        if figure is Figure.STARVATION:
-            mine, others = self.starved.get(one.cell), self.starved.get(other.cell)
-            serves = bool(mine and others) and not any(mine or ()) and all(count > 0 for count in others or ())
-            return serves or self.starves_where(other, one)
+        if figure in _OF_THE_SERVED and one.cell in self.giving_up:
+            return False
         ratio = self.ratio(one, other, figure)
         found = self.tested.get((figure, one.cell, other.cell)) or self.tested.get((figure, other.cell, one.cell))
         if ratio is None or found is None or not found.differs or ratio.value <= 1:
             return False
         if (one.cell, figure) in self.bounded:
             return False
+        if figure is Figure.STARVATION:
+            return (self.starving.get(other.cell) or 0) > (self.starving.get(one.cell) or 0)
         mine_, others_ = shown(one, figure), shown(other, figure)
         if mine_ is None or others_ is None:
             return False
@@ -107,7 +109,7 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
     for load in loads:
         ranked = [one for one in load.entrants if one.out is None and one.cell in groups]
         for figure in TESTED:
-            blocks = {one.cell: _blocks(groups[one.cell], figure) for one in ranked}
+            blocks = {one.cell: _blocks(groups[one.cell], figure, one) for one in ranked}
             bounded |= {(one.cell, figure) for one in ranked if _is_bounded(groups[one.cell], figure)}
             floor = floor_of(value for values in blocks.values() for value in values.values())
             values = {cell: positive(found, floor) for cell, found in blocks.items()}
@@ -117,13 +119,20 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
                 if not _asked(one, other, figure, load) or (figure is Figure.LONGEST_WAIT and has_p99):
                     continue
                 logs = paired_logs(values[one.cell], values[other.cell])
-                turned = [-log for log in logs] if figure.least_is_best else logs
+                turned = [-log for log in logs] if figure.least_is_best and figure is not Figure.STARVATION else logs
                 samples[figure, one.cell, other.cell] = Sample(turned, figure, load.values, len(ranked))
-    starved = {cell: counts for cell, rows in groups.items() if (counts := _starved(rows))}
     rows = {one.cell: one.row for load in loads for one in load.entrants}
     worst = {cell: _starving(groups[cell], row) for cell, row in rows.items() if cell in groups}
     known = {cell: count for cell, count in worst.items() if count is not None}
-    return Rivals(compare_pairs(samples), frozenset(bounded), starved, known)
+    giving_up = frozenset(cell for cell, rows in groups.items() if _gives_up(rows))
+    return Rivals(compare_pairs(samples), frozenset(bounded), giving_up, known)
+
+
+def _gives_up(trials: pd.DataFrame) -> bool:
+    if not {"grants", "refused", "timeouts"} <= set(trials.columns):
+        return False
+    without = trials["refused"].sum() + trials["timeouts"].sum()
+    return bool(without > _GIVES_UP * (trials["grants"].sum() + without))
 
 
 def waiting_longer(ranked: Sequence[Entrant], rivals: Rivals) -> dict[str, LongerWait]:
@@ -152,15 +161,23 @@ def _starving(trials: pd.DataFrame, row: Row) -> int | None:
 
 def _asked(one: Entrant, other: Entrant, figure: Figure, load: Field) -> bool:
     """Whether `figure` can decide between the two: each comparison that is made makes all others harder to decide."""
-    if load.offered_per_s is None or figure is Figure.FAIRNESS:
+    if figure is Figure.LONGEST_WAIT and dict(load.values).get("concurrency") == 1:
+        return False  # It waits for nobody.
+    if load.offered_per_s is None or figure in {Figure.FAIRNESS, Figure.STARVATION}:
         return True
     placing = deciding(one, other, load)
     return figure is placing or placing is Figure.THROUGHPUT
 
 
-def _blocks(rows: pd.DataFrame, figure: Figure) -> dict[int, float]:
-    """Block -> figure, of the trials that have one; where a p99 is not known, what it is at least."""
+def _blocks(rows: pd.DataFrame, figure: Figure, of: Entrant) -> dict[int, float]:
+    """Block -> figure, of the trials that have one; where a p99 is not known, what it is at least.
+
+    Of starvation, how many clients were served.
+    """
     values = _column(rows, figure.value)
+    if figure is Figure.STARVATION:
+        clients = of.figure("concurrency") or 0.0
+        values = [None if value is None else max(clients - value, 0.0) for value in values]
     bounds = _column(rows, _AT_LEAST.get(figure, ""))
     numbers = _column(rows, "block") if "block" in rows else _column(rows, "trial")
     found = {}
@@ -174,14 +191,6 @@ def _blocks(rows: pd.DataFrame, figure: Figure) -> dict[int, float]:
 def _is_bounded(rows: pd.DataFrame, figure: Figure) -> bool:
     bounds, values = _column(rows, _AT_LEAST.get(figure, "")), _column(rows, figure.value)
     return any(value is None and bound is not None for value, bound in zip(values, bounds, strict=True))
-
-
-def _starved(rows: pd.DataFrame) -> list[float]:
-    for name in _STARVED:
-        counts = [count for count in _column(rows, name) if count is not None]
-        if len(counts) == len(rows):
-            return counts
-    return []
 
 
 def _column(rows: pd.DataFrame, name: str) -> list[float | None]:

@@ -50,7 +50,7 @@ def test_where_throughput_ties_the_tail_decides_and_is_named_with_its_figures():
 
 def test_where_trials_have_too_few_grants_for_a_p99_the_longest_wait_decides():
     def waits(name: str, ms: float) -> dict:
-        return lock(name, 680, spread=0.05, longest_wait_us=ms * 1e3)
+        return lock(name, 680, spread=0.05, concurrency=8, longest_wait_us=ms * 1e3)
 
     assert answer(waits("mutex", 1_500), waits("fair-queue", 36)) == (
         "Take fair-queue: throughput ties with mutex, and fair-queue keeps no client waiting as long as mutex: longest "
@@ -59,6 +59,8 @@ def test_where_trials_have_too_few_grants_for_a_p99_the_longest_wait_decides():
     assert "longest wait" not in answer(waits("mutex", 60), waits("fair-queue", 36)), "less than twice"
     cells = [waits(name, ms) | {"acquire_p99_us": 9e3} for name, ms in (("mutex", 1_500), ("fair-queue", 36))]
     assert "longest wait" not in answer(*cells), "a p99 speaks for itself"
+    alone = [waits(name, ms) | {"concurrency": 1} for name, ms in (("mutex", 1_500), ("fair-queue", 36))]
+    assert "longest wait" not in answer(*alone), "one client waits for nobody"
 
 
 def starving_run(*more: dict):
@@ -86,10 +88,21 @@ def test_a_lock_that_leads_elsewhere_and_starves_clients_says_so_with_who_serves
 
 
 def test_a_lock_that_starves_clients_is_not_taken_beside_one_that_starves_none():
-    cells = lock("mutex", 1_000, spread=0.05, starved=[3] * 5), lock("fair-queue", 990, spread=0.05, starved=[0] * 5)
-    assert answer(*cells) == (
+    def said(*starved: list[int]) -> str:
+        names = (("mutex", 1_000), ("fair-queue", 990))
+        cells = [
+            lock(name, rate, spread=0.05, concurrency=64, starved=counts)
+            for (name, rate), counts in zip(names, starved, strict=True)
+        ]
+        summary, trials = run_of(*cells)
+        return answered(summary, trials.assign(grants=9_000, window_s=1.0)).text
+
+    assert said([30] * 5, [0] * 5) == (
         "Take fair-queue: throughput ties with mutex, and fair-queue starves no client, and mutex does."
     )
+    assert "fair-queue starves fewer clients than mutex: 3 against 50" in said([50, 49, 50, 50, 48], [3, 0, 2, 3, 0])
+    assert said([5, 0, 3, 5, 4], [0] * 5).startswith("Take mutex or") is False
+    assert "starves no client" not in said([5, 0, 3, 5, 4], [0] * 5), "few of 64, and not in each trial"
 
 
 def test_a_promise_decides_where_all_figures_tie_and_is_a_remark_where_they_do_not():
@@ -271,6 +284,36 @@ def test_a_further_load_is_one_where_the_same_is_true_of_the_same_locks():
     assert "and at" not in told
     same = answer(*at(1, mutex=644e3, fair_queue=290e3), *at(2, mutex=500e3, fair_queue=200e3))
     assert "fair-queue has a lower p99 than mutex: 200 ms against 500 ms with 2 keys (and at 1 further load)" in same
+
+
+def test_a_lock_that_was_granted_nothing_somewhere_is_not_taken_beside_one_that_was():
+    none_at_all = lock("redlock", 0.0, keys=9, verdict="UNDECIDED", safe_grants_per_s=None) | {"grants": 0}
+    said = answer(lock("multilock", 1_000), lock("redlock", 1_010), lock("multilock", 900, keys=9), none_at_all)
+    assert said.startswith("Take multilock: ")
+    assert "redlock was granted nothing with 9 keys" in said
+    only_there = answer(lock("multilock", 1_000, keys=9), none_at_all, lock("redlock", 1_010, keys=1))
+    assert "but redlock was granted nothing" not in only_there
+
+
+def test_that_the_lock_to_take_was_granted_nothing_or_too_little_somewhere_is_said():
+    thin = lock("mutex", 5.0, keys=9, verdict="UNDECIDED", safe_grants_per_s=None) | {"grants": 3}
+    said = answer(lock("mutex", 2_000), lock("naive", 1_000), thin, lock("naive", 4.0, keys=9))
+    assert "but mutex has too little evidence to be called safe with 9 keys" in said
+
+
+def test_who_gives_up_is_not_better_for_those_it_serves():
+    """Of 1,000 acquires 996 are refused, and the rest wait for nobody."""
+    cells = (("none", 1_000, 1e3, [0] * 5), ("full-jitter", 3_000, 90e3, [50] * 5))
+    rows = [
+        lock("mutex", rate, retry=retry, concurrency=64, acquire_p99_us=p99, starved=starved)
+        for retry, rate, p99, starved in cells
+    ]
+    summary, trials = run_of(*rows)
+    trials = trials.assign(grants=9_000, timeouts=0, window_s=1.0, refused=0)
+    trials.loc[trials["cell"] == "0", "refused"] = 2_000_000
+    said = answered(summary, trials).text
+    assert said.startswith("Take mutex with retry full-jitter: 3,000 grants/s, 3 times")
+    assert "p99" not in said
 
 
 def test_each_lock_that_a_figure_drops_is_named_though_each_was_dropped_at_another_load():
