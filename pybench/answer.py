@@ -307,6 +307,9 @@ def _overloaded(compared: Comparison, summary: pd.DataFrame, trials: pd.DataFram
     """Where a chosen lock does not keep up with the arrivals of an open loop, and how far it falls short at worst."""
     late = late_cells(trials) if trials is not None and "arrivals" in trials else {}
     rows = {row["cell"]: row for row in summary.to_dict("records") if row["cell"] not in late}
+    if trials is not None and "drops" in trials:
+        drops = trials.groupby("cell")["drops"].sum()
+        rows = {cell: {**row, "drops": drops.get(cell)} for cell, row in rows.items()}
     for lock in compared.choice.locks[:MOST_NAMED]:
         found = []
         for load in compared.loads:

@@ -6,13 +6,14 @@ idle server: a measured one is rarely higher, so that a p99 takes at least as lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybench.conditions import say_conditions
 from pybench.durations import MS, US, S, format_duration, format_lease
 from pybench.impossible import drift_ns
-from pybench.numbers import format_percent, format_seconds, plural
+from pybench.numbers import format_percent, format_seconds, format_us, plural
 from pybench.strategies import CATALOGUE, Judge
 from pybench.values import OpenLoop
 
@@ -25,7 +26,9 @@ CALL_NS = 50 * US
 P99_GRANTS = 1_000
 """Ten samples beyond the p99."""
 
-
+MARGIN_SHARE = 0.01
+MARGIN_NS = 2 * MS
+"""The clock-skew margin: by so much a holder counts its lease shorter than the ttl."""
 TOLD_SHARE = 0.001
 """A smaller share of holds that outlast the lease is not warned of."""
 SHARES_SHOWN = (0.01, 0.001)
@@ -72,6 +75,13 @@ def _forecast(cells: Sequence[tuple[float, Cell]], so: str) -> list[str]:
     return [f"a p99 of {which} needs {P99_GRANTS:,} grants, at least {format_seconds(needed_s)}; {so}{others}"]
 
 
+def needed_ttl_ns(hold_ns: float, call_ns: float) -> float:
+    """The least ttl, to two digits upwards, whose lease a hold of `hold_ns` ends within."""
+    exact = (hold_ns + call_ns + MARGIN_NS) / (1 - MARGIN_SHARE)
+    step = 10.0 ** (math.floor(math.log10(exact)) - 1)
+    return float(math.ceil(round(exact / step, 9)) * step)
+
+
 def hold_tails(cells: Sequence[Cell]) -> list[str]:
     """A sentence for each hold and lease of which more than one in 1,000 holds outlasts the lease.
 
@@ -94,11 +104,8 @@ def hold_tails(cells: Sequence[Cell]) -> list[str]:
 
 
 def _tail(cell: Cell, lease_ms: int, beyond: float) -> str:
-    lengths = " and ".join(
-        f"{format_percent(share)} with a ttl of {format_seconds(cell.hold.quantile(1 - share) / S)}"
-        for share in SHARES_SHOWN
-        if share < beyond
-    )
+    ttls = {share: needed_ttl_ns(cell.hold.quantile(1 - share), CALL_NS) for share in SHARES_SHOWN if share < beyond}
+    lengths = " and ".join(f"{format_percent(share)} with a ttl of {format_us(ns / 1e3)}" for share, ns in ttls.items())
     return (
         f"{format_percent(beyond)} of the holds of {cell.hold.text} outlast the lease of {format_lease(lease_ms)}: two "
         f"clients may then be at work on one key; about {lengths}"

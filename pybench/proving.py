@@ -124,7 +124,7 @@ def _is_over(measured: Measured, record: TrialRecord) -> bool:
 def _measured_late(late: Cell, measure: Callable[[Cell, int], Measured]) -> Measured | None:
     """The second part of a probe; None of a lock whose timeouts allow no lease as short."""
     try:
-        return measure(late, probes.PROBE_NS)
+        return measure(late, probes.LATE_NS)
     except ValueError:
         return None
 

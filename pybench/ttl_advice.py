@@ -9,7 +9,6 @@ Does not do: locks that renew their leases: there a longer ttl is not what keeps
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ import numpy as np
 from pybench import histograms
 from pybench.censored import quantile
 from pybench.durations import MS
+from pybench.forecast import needed_ttl_ns
 from pybench.histograms import Buckets
 from pybench.numbers import format_percent, format_us
 from pybench.values import Distribution
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from pybench._core import HistogramRow
     from pybench.records import Run
 
-MARGIN_SHARE = 0.01
-MARGIN_NS = 2 * MS
-"""The clock-skew margin: by so much a holder counts its lease shorter than the ttl."""
 CUT: Final = "waiting"
 """The outcome of a hold that had outlived its lease when the end of the trial cut it short."""
 LEFT = (0.01, 0.001)
@@ -99,13 +96,6 @@ def advise(kept: Buckets, lost: Buckets, cut: Buckets, *, call_ns: float, drawn:
     )
 
 
-def needed_ttl_ns(hold_ns: float, call_ns: float) -> float:
-    """The least ttl, to two digits upwards, whose lease a hold of `hold_ns` ends within."""
-    exact = (hold_ns + call_ns + MARGIN_NS) / (1 - MARGIN_SHARE)
-    step = 10.0 ** (math.floor(math.log10(exact)) - 1)
-    return float(math.ceil(round(exact / step, 9)) * step)
-
-
 def sentence(advice: Advice, ttl_ms: float) -> str:
     """Such as `2.1 % of 12,345 holds outlived the ttl of 2 s; a ttl of 2.4 s would leave 1 %, one of 3.1 s 0.1 %`."""
     share = advice.outlived / advice.holds
@@ -113,9 +103,15 @@ def sentence(advice: Advice, ttl_ms: float) -> str:
     told = f"{format_percent(share)} of {advice.holds:,} holds outlived their lease under the ttl of {ttl}"
     wanted = [left for left in LEFT if left < share]
     measured = [(ns, left) for ns, left in zip(advice.measured_ns, LEFT, strict=True) if ns and left in wanted]
+    if any(ns <= ttl_ms * MS for ns, _ in measured):
+        return f"{told}; the holds fit into it, so their grants came late: acquires took long, or clients stood still"
     parts = [_would_leave(measured)] if measured else []
     unknown = [left for left in wanted if left not in {known for _, known in measured}]
-    drawn = [(ns, left) for ns, left in zip(advice.drawn_ns, LEFT, strict=True) if ns and left in unknown]
+    drawn = [
+        (ns, left)
+        for ns, left in zip(advice.drawn_ns, LEFT, strict=True)
+        if ns and ns > ttl_ms * MS and left in unknown
+    ]
     if drawn:
         parts.append(f"by the distribution that they are drawn from, {_would_leave(drawn)}")
     elif unknown:

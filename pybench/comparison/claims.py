@@ -126,13 +126,15 @@ class Standing:
     clients; None where neither is known."""
     waits_longer: LongerWait | None = None
     """None where no other lock of the load measurably lets its clients wait less."""
+    shares_rank: bool = False
+    """Whether another lock of the load has the same rank."""
 
     @property
     def mark(self) -> str:
-        """The rank as tables show it: `1`, `=1` of several that tie for it; empty where the lock is out."""
+        """The rank as tables show it: `1`, `=1` of several that share it; empty where the lock is out."""
         if self.rank is None:
             return ""
-        return f"={self.rank}" if self.place is Place.TIED else str(self.rank)
+        return f"={self.rank}" if self.shares_rank else str(self.rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,8 @@ class LoadComparison:
     """Of every lock of the run, the first first, and what is out at the end."""
     tie_breaks: tuple[TieBreak, ...] = ()
     """In the order in which they were asked; none where one lock is ahead, or nothing breaks the tie."""
+    best: tuple[str, ...] = ()
+    """The locks to take, were this the only load; none where none is ranked."""
 
     @cached_property
     def ranked(self) -> tuple[Standing, ...]:
@@ -194,11 +198,6 @@ class LoadComparison:
     def first(self) -> tuple[Standing, ...]:
         """The lock that is ahead or alone, or those that tie for the first place."""
         return tuple(standing for standing in self.ranked if standing.rank == 1)
-
-    @cached_property
-    def best(self) -> tuple[str, ...]:
-        """The locks to take at this load: the first ones, after the tie was broken as far as it can be."""
-        return self.tie_breaks[-1].locks if self.tie_breaks else tuple(standing.lock for standing in self.first)
 
     @property
     def is_open(self) -> bool:

@@ -35,7 +35,10 @@ def compare_locks(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> 
     late = late_cells(trials) if trials is not None and "arrivals" in trials else {}
     loads = fields(rows, late.keys())
     rivals = tested_rivals(loads, trials)
-    compared = tuple(_load(load, locks, rivals) for load in loads)
+    placed = [_load(load, locks, rivals) for load in loads]
+    compared = tuple(
+        replace(found, best=choose([load], [found], rivals).locks) for load, found in zip(loads, placed, strict=True)
+    )
     ranked = [one for load in loads for one in load.entrants if one.out is None]
     fewest = min((int(one.figure("trials") or 0) for one in ranked), default=0)
     promises = {one.lock: promise(one.row) for one in ranked}
@@ -74,7 +77,8 @@ def _placed(ranked: Sequence[Entrant], load: Field, rivals: Rivals) -> list[Stan
         place = Place.BEHIND if ranks[one.cell] > 1 else Place.TIED if tied > 1 else Place.AHEAD
         beside = ranked[1] if one is first else first
         standing = _standing(one, beside, place, ranks[one.cell], load, rivals)
-        found.append(replace(standing, waits_longer=longer.get(one.cell)))
+        shares = list(ranks.values()).count(ranks[one.cell]) > 1
+        found.append(replace(standing, waits_longer=longer.get(one.cell), shares_rank=shares))
     # Those that tie stand together, whatever their medians are.
     return sorted(found, key=lambda standing: standing.rank or 0)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.error_replies import refusals
@@ -28,12 +29,7 @@ def cautions(view: View) -> list[Caution]:
     found: list[Caution] = []
     if view.cells and not controls_caught(manifest["control"]):
         found.append(
-            Caution(
-                "VOID",
-                "The control of this run, clients without a lock, was not caught. The checker would not have seen a "
-                "violation, so no verdict can be given.",
-                grave=True,
-            )
+            Caution("VOID", f"{_missed_controls(manifest['control'])}, so no verdict can be given.", grave=True)
         )
     if manifest["status"] == "running":
         found.append(Caution("Not finished", "The run was still going on, or was killed: this is what it had saved."))
@@ -48,6 +44,16 @@ def cautions(view: View) -> list[Caution]:
     found += _disturbed(view)
     found += _repetition(view)
     return found
+
+
+def _missed_controls(controls: Sequence[Mapping[str, Any]]) -> str:
+    """What of the controls was not caught."""
+    plants = [entry for entry in controls if "kind" in entry and not entry["caught"]]
+    if not controls or any(not entry["caught"] for entry in controls if "kind" not in entry):
+        missed = "The control of this run, clients without a lock, was not caught"
+        return f"{missed}. The checker would not have seen a violation"
+    told = listed([f"{entry['kind']} for {entry['strategy']}" for entry in plants]).removesuffix(".")
+    return f"The checker did not see a fault that was planted: {told}. It would not have seen one of a lock"
 
 
 def _why(view: View) -> str:

@@ -263,7 +263,9 @@ def test_what_is_no_address_is_not_taken_for_one_of_redis(option, address):
     with pytest.raises(InputError) as caught:
         matrix_from_options(strategy="mutex,pg-row", **{option: address.replace("***", "hunter2")})
     shown = address.replace("localhost dbname=x", "***")
-    told = f'--{option}: "{shown}" is not an address; say redis://HOST:PORT or postgresql://HOST/DATABASE'
+    forms = "say redis://HOST:PORT or postgresql://HOST/DATABASE"
+    meant = "did you mean postgresql://localhost:5432?" if address == "localhost:5432" else forms
+    told = f'--{option}: "{shown}" is not an address; {meant}'
     assert caught.value.message == told
 
 

@@ -82,6 +82,14 @@ def test_without_a_p99_the_p50_says_what_is_allowed():
     assert late_cells(pd.DataFrame([trial(lag_p99_us=800.0, acquire_p99_us=nothing, acquire_p50_us=nothing)]))
 
 
+def test_waits_that_are_not_over_are_as_long_as_they_have_been():
+    """The lock, not the generator: 5,000 arrivals a second at a lock that grants 700."""
+    nothing = float("nan")
+    quantiles = {"acquire_p99_us": nothing, "acquire_p50_us": nothing, "acquire_p99_at_least_us": 399_000.0}
+    assert late_cells(pd.DataFrame([trial(lag_p99_us=6_700.0, **quantiles)])) == {}
+    assert late_cells(pd.DataFrame([trial(lag_p99_us=25_000.0, **quantiles)]))
+
+
 def test_closed_loops_and_interrupted_trials_are_never_late():
     nothing = float("nan")
     frame = pd.DataFrame(

@@ -86,7 +86,7 @@ def test_sets_of_keys_are_probed_that_overlap_and_differ() -> None:
 def test_only_locks_with_a_lease_are_also_probed_with_holders_that_outlive_it() -> None:
     plan = make_plan(matrix_from_options(strategy="mutex,pg-row,layered,reentrant", concurrency="8"))
     late = {cell.strategy: probes.late_cell(cell) for cell in probes.probe_cells(plan.cells)}
-    assert [name for name, cell in late.items() if cell is not None] == ["mutex", "reentrant"]
+    assert [name for name, cell in late.items() if cell is not None] == ["mutex", "layered", "reentrant"]
     mutex = late["mutex"]
     assert mutex is not None
     assert (mutex.ttl_ms, mutex.hold.text) == (probes.LATE_TTL_MS, "80ms")

@@ -10,8 +10,9 @@ import pytest
 
 from pybench import ttl_advice
 from pybench.durations import MS
+from pybench.forecast import needed_ttl_ns
 from pybench.histograms import Buckets
-from pybench.ttl_advice import Advice, advise, needed_ttl_ns, outlived_share, sentence
+from pybench.ttl_advice import Advice, advise, outlived_share, sentence
 from pybench.values import Distribution
 
 DRAWN = Distribution.parse("quantiles(p50=50ms, p99=2s)")
@@ -91,6 +92,17 @@ def test_where_the_holds_are_too_few_the_distribution_says_which_ttl():
         "2 % of 2,000 holds outlived their lease under the ttl of 2 s; a ttl of 3.1 s would leave 1 %; by the "
         "distribution that they are drawn from, a ttl of 6.8 s would leave 0.1 %"
     )
+
+
+def test_no_ttl_is_named_that_is_no_longer_than_the_one_that_was_outlived():
+    """Holds of 85 ms fit into a lease of 100 ms; they were granted when much of it was over."""
+    late = advice(buckets((85, 1_880)), buckets((86, 120)))
+    assert sentence(late, 100) == (
+        "6 % of 2,000 holds outlived their lease under the ttl of 100 ms; the holds fit into it, so their grants came "
+        "late: acquires took long, or clients stood still"
+    )
+    drawn = advice(buckets((85, 40)), buckets((86, 3)), drawn=Distribution.parse("85ms"))
+    assert "a ttl of" not in sentence(drawn, 100).partition(";")[2]
 
 
 def test_a_share_that_is_below_already_gets_no_ttl_that_leaves_more():

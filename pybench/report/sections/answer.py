@@ -24,7 +24,7 @@ from pybench.report.sections.fairness import LONGEST_WAIT
 from pybench.report.sections.latency import P99 as RESPONSE
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
 from pybench.report.view import BASE_LINE, CellView, View
-from pybench.verdicts import Verdict
+from pybench.verdicts import Verdict, controls_caught
 
 # Rows of the overview; with more the ranking is the better table.
 OVERVIEW_ROWS = 12
@@ -161,8 +161,15 @@ def _violations(view: View) -> Tile:
 
 def _control(view: View) -> Tile:
     controls = facts.control_rows(view.run.manifest)
+    told = "; ".join(f"{backend}: {found}" if len(controls) > 1 else found for backend, _, found in controls)
     if controls and all(caught for _, caught, _ in controls):
-        return Tile("Control", "caught", controls[0][2])
+        plants_caught = controls_caught(view.run.manifest["control"])
+        return Tile(
+            "Control",
+            "caught",
+            told if plants_caught else "but a planted fault was not",
+            "" if plants_caught else "bad",
+        )
     return Tile("Control", "not caught", "so nothing is proved", "bad")
 
 
