@@ -247,8 +247,10 @@ impl FairQueue {
     }
 
     fn answered_at_the_bell(&mut self, now: Nanos, token: Token, reply: Reply, out: &mut Actions) {
-        // Whatever it is, no other ring is on its way.
-        let may_be_stale = std::mem::take(&mut self.stale_ring);
+        // After a ring there is no other. A pop that found none in its time may have been over before the stale one came:
+        // then the next pop finds it.
+        let may_be_stale = self.stale_ring;
+        self.stale_ring &= reply == Reply::Nil;
         match &mut self.state {
             &mut State::Waiting(waiting) if waiting.claim.token == token => {
                 let claim = waiting.claim;

@@ -99,6 +99,20 @@ fn a_ring_of_a_place_that_lapsed_is_not_taken_for_one_of_the_next() {
 }
 
 #[test]
+fn such_a_ring_may_come_when_the_pop_of_before_had_found_none_in_its_time() {
+    waiting()
+        .sleep()
+        .expect_beat("beat", "join")
+        .reply("beat", Reply::Int(2))
+        .expect_queued()
+        .expect_time_to_beat()
+        .reply("bell", Reply::Nil)
+        .expect_bell("second", "join")
+        .reply("second", Reply::Int(1))
+        .expect_beat("mine", "join");
+}
+
+#[test]
 fn an_answer_after_the_promise_revives_nothing_and_the_release_gives_back_what_it_took() {
     rung()
         .at(PROMISED_MS)
