@@ -352,9 +352,14 @@ def _not_ranked(compared: Comparison) -> Iterator[str]:
             continue
         for out, holders in outs.items():
             many = f" ({holders:.0f})" if holders is not None and math.isfinite(holders) else ""
-            reasons.setdefault(out, []).append(f"{lock}{many}")
+            reasons.setdefault(out, []).append(f"{_named(lock)}{many}")
     for out, names in reasons.items():
         yield f"not ranked ({out.value}): {listed(names)}"
+
+
+def _named(lock: str) -> str:
+    """Its name; a bare `none` would read as "no lock"."""
+    return f"no lock at all ({lock})" if lock.split(" ")[0] == "none" else lock
 
 
 def _unsafe(compared: Comparison) -> str | None:
@@ -364,7 +369,9 @@ def _unsafe(compared: Comparison) -> str | None:
             measured[one.lock] += one.cell is not None
             unsafe[one.lock] += one.out is Out.UNSAFE
     named = [
-        f"{lock} is unsafe at {count} of {plural(measured[lock], 'load')}" for lock, count in unsafe.items() if count
+        f"{_named(lock)} is unsafe at {count} of {plural(measured[lock], 'load')}"
+        for lock, count in unsafe.items()
+        if count
     ]
     if len(named) > MOST_NAMED:
         return f"{len(named)} of {plural(len(compared.locks), 'lock')} are unsafe at some load"

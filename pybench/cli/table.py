@@ -18,7 +18,7 @@ from pybench.cli.figures import latency, spread
 from pybench.comparison import Out, Place
 from pybench.comparison.entrants import lock_name
 from pybench.comparison.pairs import ENOUGH_BLOCKS
-from pybench.numbers import format_ratio, format_us, format_whole, missing
+from pybench.numbers import format_percent, format_ratio, format_us, format_whole, missing
 from pybench.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.standing_on import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
 from pybench.stats import confidence
@@ -83,6 +83,8 @@ def _quantile(heading: tuple[str, str], column: str, drop: int) -> Column:
     return Column(heading, text, drop, quantile=column)
 
 
+PAST_LEASE = "outlived_share"
+"""Shown only where a hold went past its lease."""
 INTERVAL = Column(("", "interval"), lambda entry: _interval(entry.row), drop=5)
 MEASURES = (
     _figure(("safe", "grants/s"), "safe_grants_per_s", format_whole, KEEP),
@@ -92,6 +94,7 @@ MEASURES = (
     _quantile(("acquire", "p99.9"), "acquire_p999_us", drop=9),
     _figure(("longest", "wait"), "longest_wait_us", format_us, drop=2),
     _figure(("Jain's", "index"), "jain", format_ratio, drop=3),
+    _figure(("holds", "past lease"), PAST_LEASE, format_percent, drop=2),
     _figure(("attempts", "/grant"), "attempts_per_grant", format_ratio, drop=6),
     _figure(("commands", "/grant"), "commands_per_grant", format_ratio, drop=8),
     _quantile(("hand-off", "p50"), "handoff_p50_us", drop=7),
@@ -249,7 +252,9 @@ STYLES = {"SAFE": "", "UNSAFE": "strike red", "UNDECIDED": "yellow", "VOID": "ye
 
 def _fit(entries: Sequence[Entry], width: int) -> tuple[list[Column], list[str]]:
     """The columns that fit, and the names of those that were dropped."""
-    columns = [*_identity(entries), *(_named(column, entries) for column in MEASURES)]
+    past = any(not missing(share := entry.row.get(PAST_LEASE)) and share != 0 for entry in entries)
+    measures = [column for column in MEASURES if past or column.name != "holds past lease"]
+    columns = [*_identity(entries), *(_named(column, entries) for column in measures)]
     dropped = []
     while _whole_width(columns, entries) > width:
         worst = max(columns, key=lambda column: column.drop)

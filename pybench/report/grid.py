@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pybench.conditions import condition_texts, say_conditions
-from pybench.numbers import NOT_AVAILABLE
+from pybench.numbers import NOT_AVAILABLE, format_us
+from pybench.quantile_text import least_wait, quantile_text
 from pybench.report.axes import Axis, Text
 from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel
@@ -92,7 +93,7 @@ def measure_table(view: View, measures: Sequence[Measure], caption: str) -> Data
     """The figures of `measures`, a row a cell."""
 
     def figures(cell: CellView) -> list[Datum]:
-        return [datum(cell.number(measure.column), measure.text) for measure in measures]
+        return [_shown(cell, measure) for measure in measures]
 
     return cell_table(view, caption, [measure.title for measure in measures], figures)
 
@@ -108,6 +109,13 @@ def cell_table(
         if (found := figures(cell)) is not None
     ]
     return DataTable(caption, list(columns), rows)
+
+
+def _shown(cell: CellView, measure: Measure) -> Datum:
+    if measure.text is format_us and f"{measure.column.removesuffix('_us')}_pooled" in cell.row:
+        # A quantile, which may be pooled or a bound.
+        return Datum(quantile_text(cell.row, measure.column), least_wait(cell.row, measure.column))
+    return datum(cell.number(measure.column), measure.text)
 
 
 def datum(value: float | None, text: Text) -> Datum:

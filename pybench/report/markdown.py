@@ -13,7 +13,7 @@ from pybench.report.cautions import cautions
 from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.reasons import remarks
 from pybench.report.sections.answer import clauses
-from pybench.report.sections.ranking import Entry, LoadEntries, by_load
+from pybench.report.sections.ranking import PAST_LEASE, Entry, LoadEntries, by_load, figures_of
 from pybench.report.view import CellView, View, make_view
 from pybench.verdicts import Verdict
 
@@ -48,13 +48,14 @@ def build(run: Run) -> str:
 def _ranking(view: View, loads: Sequence[LoadEntries]) -> list[str]:
     """A table for each load, under its name; of many cells those of the first loads."""
     parts, room = [], SHOWN_ROWS
+    outlived = PAST_LEASE in figures_of(view)
     for load in loads:
         if room <= 0:
             break
-        titles = ["#", "lock", *TITLES]
-        right = [True, False, *[True] * (len(TITLES) - 1), False]
+        titles = ["#", "lock", *TITLES[:-1], *([PAST_LEASE[0]] if outlived else []), TITLES[-1]]
+        right = [True, False, *[True] * (len(titles) - 3), False]
         lines = [_row(titles), _row(["--:" if numeric else ":--" for numeric in right])]
-        lines += [_row(_cells(entry)) for entry in load.entries[:room]]
+        lines += [_row(_cells(entry, outlived=outlived)) for entry in load.entries[:room]]
         room -= len(load.entries)
         parts += [f"**{_plain(load.text)}**"] if load.text else []
         parts.append("\n".join(lines))
@@ -66,7 +67,7 @@ def _ranking(view: View, loads: Sequence[LoadEntries]) -> list[str]:
     return parts
 
 
-def _cells(entry: Entry) -> list[str]:
+def _cells(entry: Entry, *, outlived: bool) -> list[str]:
     cell = entry.cell
     name = _plain(entry.name)
     rate = format_count(cell.number("safe_grants_per_s"))
@@ -80,6 +81,7 @@ def _cells(entry: Entry) -> list[str]:
         format_us(cell.number("longest_wait_us")),
         format_ratio(cell.number("jain")),
         format_ratio(cell.number("commands_per_grant")),
+        *([PAST_LEASE[2](cell.number(PAST_LEASE[1]))] if outlived else []),
         f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}{', late' if entry.is_late else ''}: {_plain(entry.reason)}",
     ]
 

@@ -23,6 +23,8 @@ GRANTS_A_CLIENT = 2
 """With fewer grants a trial for each client Little's law says little of them."""
 UNGRANTED = 0.05
 """From this share of acquires on that were refused or gave up, the latencies of the rest tell another story."""
+FREED = 0.01
+"""Up to this share of the grants a release that was late or lost frees a key no sooner than its lease."""
 STALL_NS = 100_000_000
 """A generator that stood still for as long did not make the load that it says."""
 EDGE = 0.02
@@ -31,7 +33,7 @@ EDGE = 0.02
 
 def strain(view: View) -> list[Caution]:
     """All that apply."""
-    kinds = (_starved, _few_served, _ungranted, _overloaded, _lease_freed, _few_commands, _stood)
+    kinds = (_starved, _without_grants, _few_served, _ungranted, _overloaded, _lease_freed, _few_commands, _stood)
     return [caution for kind in kinds for caution in kind(view)]
 
 
@@ -50,6 +52,17 @@ def _starved(view: View) -> Iterator[Caution]:
             )
     if told:
         yield Caution("STARVED", listed(told))
+
+
+def _without_grants(view: View) -> Iterator[Caution]:
+    """A cell without a grant has no figures at all, and no client of it can be said to starve beside others."""
+    told = [
+        f"All {plural(int(cell.row['concurrency']), 'client')} waited in vain in {cell.id}"
+        for cell in _measured(view)
+        if cell.number("grants") == 0 and cell.number("unfinished")
+    ]
+    if told:
+        yield Caution("Nothing granted", listed(told))
 
 
 def _few_served(view: View) -> Iterator[Caution]:
@@ -95,7 +108,7 @@ def _lease_freed(view: View) -> Iterator[Caution]:
     told = []
     for cell in _measured(view):
         freed, grants = cell.number("lease_freed_grants"), cell.number("grants")
-        if freed and grants:
+        if freed and grants and freed > FREED * grants:
             told.append(
                 f"{plural(int(freed), 'grant')} of {int(grants):,} ({format_percent(freed / grants)}) in {cell.id}"
             )

@@ -234,3 +234,10 @@ def test_a_cell_that_is_not_ranked_says_why():
     assert ranks == [["1", "mutex"], ["2", "naive"], ["-", "semaphore(permits=3)"]]
     assert "  - semaphore(permits=3): not ranked, because more may hold a key at a time" in shown
     assert not any("not ranked" in line for line in lines(ROWS, 120))
+
+
+def test_the_share_of_holds_past_their_lease_stands_in_the_table_where_there_is_one():
+    assert not any("past lease" in line for line in lines([row("mutex", outlived_share=0.0)], 200))
+    shown = lines([row("mutex", outlived_share=0.021), row("pg-row", outlived_share=None)], 200)
+    assert "past lease" in shown[1]
+    assert "2.1 %" in shown[3]

@@ -161,3 +161,14 @@ def test_grants_that_only_the_end_of_a_lease_made_are_said():
     freed = Run(run.path, run.manifest, run.trials, run.latency, run.timeline, run.violations, summary)
     (text,) = said(freed, "Freed by leases")
     assert f"9 grants of 10 (90 %) in {HOT.id}." in text
+
+
+def test_a_cell_in_which_nobody_was_granted_anything_is_said():
+    (text,) = said(run_of(HOT, grants=0, unfinished=64, grants_per_s=0.0), "Nothing granted")
+    assert text == f"All 64 clients waited in vain in {HOT.id}."
+    assert said(run_of(HOT, grants=5, unfinished=64), "Nothing granted") == []
+
+
+def test_a_few_grants_that_a_lease_freed_are_no_fault_of_the_lock():
+    assert said(run_of(HOT, grants=354, lease_freed_grants=1), "Freed by leases") == []
+    assert said(run_of(HOT, grants=354, lease_freed_grants=40), "Freed by leases")

@@ -14,7 +14,7 @@ def answer(*cells: dict):
 
 def test_the_lock_that_is_ahead_is_the_one_to_take():
     assert answer(lock("naive", 20_000), lock("mutex", 30_000), unsafe("none")) == (
-        "Take mutex: 30,000 grants/s, 1.5 times naive's; none is unsafe at 1 of 1 load."
+        "Take mutex: 30,000 grants/s, 1.5 times naive's; no lock at all (none) is unsafe at 1 of 1 load."
     )
 
 
@@ -148,7 +148,7 @@ def test_the_only_ranked_lock_is_not_called_the_only_safe_one():
     found = answer(lock("mutex", 1_234), unsafe("none"), unfinished)
     assert found == (
         "Take mutex: no other lock of this run is ranked; mutex gives 1,234 safe grants/s; "
-        "not ranked (nothing was granted): naive; none is unsafe at 1 of 1 load."
+        "not ranked (nothing was granted): naive; no lock at all (none) is unsafe at 1 of 1 load."
     )
 
 
@@ -160,7 +160,7 @@ def test_a_lock_that_was_unsafe_anywhere_is_not_taken():
 
 def test_nothing_safe_a_void_run_and_an_empty_one():
     assert answer(unsafe("none")) == (
-        "No lock of this run can be recommended: none is ranked; none is unsafe at 1 of 1 load."
+        "No lock of this run can be recommended: none is ranked; no lock at all (none) is unsafe at 1 of 1 load."
     )
     void = lock("mutex", 1_000, verdict="VOID", safe_grants_per_s=None)
     assert answer(void) == "This run proves nothing: its control was not caught."
@@ -329,7 +329,7 @@ def test_of_one_lock_the_retry_policies_are_compared():
     slow = lock("mutex", 1_000, retry="none"), lock("mutex", 2_000, retry="fixed(1ms)")
     assert answer(*slow, unsafe("none", retry="none")) == (
         "Take mutex with retry fixed(1ms): 2,000 grants/s, 2 times mutex with retry none's; "
-        "none with retry none is unsafe at 1 of 1 load."
+        "no lock at all (none with retry none) is unsafe at 1 of 1 load."
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pybench.answer import say
-from pybench.comparison import Comparison, Figure, Out, Place, compare_locks
+from pybench.comparison import Comparison, Out, Place, compare_locks
 from tests.unit.support.comparisons import lock, run_of, unsafe
 
 odd = st.sampled_from([0.0, None, math.nan, math.inf, 1e-300, 1e300])
@@ -42,14 +42,23 @@ def runs(draw):
                 usual = (base or 1) * math.exp(noise[block])
                 rate = draw(odd) if draw(st.integers(0, 9)) == 0 else usual
                 figures = {"grants_per_s": rate, "acquire_p99_us": draw(rates), "jain": draw(st.floats(0, 1))}
-                trials.append({"cell": cell, "block": block, "status": "complete", "starved_clients": None} | figures)
-    dropped = draw(st.sets(st.sampled_from(["acquire_p99_us", "jain", "starved_clients", "block", "status"])))
+                figures |= {"longest_wait_us": draw(rates), "starved_clients": draw(starved), "window_s": 1.0}
+                figures |= {"grants": draw(counts), "refused": draw(counts), "timeouts": draw(counts)}
+                trials.append({"cell": cell, "block": block, "status": "complete"} | figures)
+            cells[-1] |= {"longest_wait_us": draw(rates), "concurrency": CLIENTS, "grants": draw(counts)}
+    dropped = draw(st.sets(st.sampled_from([*Figures, "block", "status"])))
     summary, _ = run_of(*cells) if cells else run_of(lock("mutex", 1.0, trials=0))
-    frame = pd.DataFrame(trials, columns=["cell", "block", "status", "starved_clients", *Figures])
+    frame = pd.DataFrame(trials, columns=["cell", "block", "status", "window_s", *Figures])
     return summary, frame.drop(columns=list(dropped)) if draw(st.booleans()) else frame
 
 
-Figures = ("grants_per_s", "acquire_p99_us", "jain")
+Figures = (
+    *("grants_per_s", "acquire_p99_us", "jain", "longest_wait_us", "starved_clients"),
+    *("grants", "refused", "timeouts"),
+)
+CLIENTS = 8
+counts = st.sampled_from([0, 3, 900, 90_000])
+starved = st.one_of(st.none(), st.integers(0, CLIENTS))
 
 
 @settings(deadline=None, max_examples=150)
@@ -69,6 +78,14 @@ def test_each_claim_holds_at_its_load_and_each_lock_stands_somewhere(run):
         for by in load.tie_breaks:
             assert set(by.locks) | set(by.over) <= {one.lock for one in load.first}
             assert not set(by.locks) & set(by.over)
+            assert by.value is not None
+            assert by.other is not None
+            assert by.value < by.other if by.figure.least_is_best else by.value > by.other
+        for one in load.ranked:
+            longer = one.waits_longer
+            if longer is not None:
+                assert longer.value > longer.other
+                assert load.of(longer.beside).rank is not None
     claimed = {claim.lock for claim in found.claims()}
     assert claimed == set(found.locks)
     assert set(found.choice.locks) <= set(found.locks)
@@ -89,9 +106,8 @@ def check_standing(one, load, rows):
     if one.place in {Place.AHEAD, Place.BEHIND}:
         better, worse = (one, load.of(one.beside)) if one.place is Place.AHEAD else (first, one)
         assert one.ratio.low > 1.03, "what is ahead clears the equivalence band"
-        column = "acquire_p99_us" if one.figure is Figure.RESPONSE else "grants_per_s"
-        mine, others = rows[better.cell][column], rows[worse.cell][column]
-        assert mine < others if one.figure is Figure.RESPONSE else mine > others, "the medians say so, too"
+        mine, others = rows[better.cell][one.figure.value], rows[worse.cell][one.figure.value]
+        assert mine < others if one.figure.least_is_best else mine > others, "the medians say so, too"
     if one.place is Place.AHEAD:
         assert [other.rank for other in load.ranked].count(1) == 1
     if one.place is Place.TIED:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pybench.comparison import Out, Standing
 from pybench.conditions import say_conditions
 from pybench.lateness import late_cells
-from pybench.numbers import format_count, format_exact, format_ratio, format_us, missing
+from pybench.numbers import format_count, format_exact, format_percent, format_ratio, format_us, missing
 from pybench.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
 from pybench.report import facts
 from pybench.report.findings import contests
@@ -17,6 +18,8 @@ from pybench.report.html import fill
 from pybench.report.reasons import reasons
 from pybench.report.section import Section
 from pybench.report.view import CellView, View
+
+Text = Callable[[float | None], str]
 
 # Rows that stand open; the page has a button for the rest.
 SHOWN_ROWS = 24
@@ -51,6 +54,9 @@ OUTCOMES = (
     ("broken connections", "reconnects"),
     ("lost calls", "lost_calls"),
 )
+
+PAST_LEASE = ("holds past lease", "outlived_share", format_percent)
+"""Shown only where a hold went past its lease."""
 
 NOT_RANKED = "; not ranked, because {}"
 
@@ -133,7 +139,7 @@ def render(view: View) -> Section | None:
         cells=len(view.cells),
         say_conditions=say_conditions,
         shown=SHOWN_ROWS,
-        columns=[*(title for title, _ in QUANTILES), *(title for title, _, _ in FIGURES)],
+        columns=[*(title for title, _ in QUANTILES), *(title for title, _, _ in figures_of(view))],
         sureness=view.sureness,
         baseline=facts.baseline_sentences(view.run.manifest),
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
@@ -142,12 +148,19 @@ def render(view: View) -> Section | None:
     return Section("ranking", "Ranking, load by load", html, nav="Ranking")
 
 
+def figures_of(view: View) -> tuple[tuple[str, str, Text], ...]:
+    """The figures of the table beside the quantiles."""
+    outlived = any(cell.number(PAST_LEASE[1]) for cell in view.cells)
+    return (*FIGURES, PAST_LEASE) if outlived else FIGURES
+
+
 def by_load(view: View) -> list[LoadEntries]:
     """The loads of the run in their order, each with its cells in the order of their ranks."""
     why, trials, calls = reasons(view), _trials(view), _calls(view)
     late = late_cells(view.run.trials)
     best = {cell.id for contest in contests(view) for cell in contest.best}
     by_id = {cell.id: cell for cell in view.cells}
+    shown = figures_of(view)
 
     def entry(standing: Standing, cell: CellView) -> Entry:
         return Entry(
@@ -157,7 +170,7 @@ def by_load(view: View) -> list[LoadEntries]:
             is_first=cell.id in best,
             is_late=cell.id in late,
             reason=why[cell.id] + _not_ranked(standing),
-            figures=_figures(cell),
+            figures=_figures(cell, shown),
             phases=[(name, format_us(cell.number(column))) for name, column in PHASES],
             outcomes=[(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
             trials=trials[cell.id],
@@ -180,9 +193,9 @@ def _not_ranked(standing: Standing) -> str:
             return ""
 
 
-def _figures(cell: CellView) -> list[Shown]:
+def _figures(cell: CellView, shown: Sequence[tuple[str, str, Text]]) -> list[Shown]:
     quantiles = [Shown(quantile_text(cell.row, column), least_wait(cell.row, column)) for _, column in QUANTILES]
-    return quantiles + [Shown(text(cell.number(column)), cell.number(column)) for _, column, text in FIGURES]
+    return quantiles + [Shown(text(cell.number(column)), cell.number(column)) for _, column, text in shown]
 
 
 def _calls(view: View) -> dict[str, Counter[str]]:
