@@ -125,7 +125,11 @@ def _taken(compared: Comparison, lock: str) -> str:
         return "every other lock that is ranked was unsafe at some load"
     reasons = list(_steps(compared))
     stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(compared, contested[0], lock)
-    unless = [] if stands or reasons else ["every other lock that is ranked was unsafe at some load"]
+    others = [name for name in compared.locks if name != lock]
+    unless = list(_out_at(compared, Out.NO_GRANTS, others)) or [
+        "every other lock that is ranked was unsafe at some load"
+    ]
+    unless = [] if stands or reasons else unless
     return ", and ".join([*([stands] if stands else []), *reasons, *unless])
 
 
@@ -191,6 +195,10 @@ def _steps(compared: Comparison) -> Iterator[str]:
         while covering := [(load, by) for load, by in found if left & set(by.over)]:
             yield preferred(covering, len(contested), chosen)
             left -= set(clearest(covering)[1].over)
+        if step.figure is not Figure.STARVATION or found:
+            by_text = {load.text: load for load in contested}
+            rest = [(by_text[text], by) for text, by in step.because if left & set(by.over) and text in by_text]
+            yield from (preferred([one], len(contested)) for one in rest[:MOST_NAMED])
         if not found and step.figure is Figure.STARVATION:
             yield from _serving(contested, chosen, step.over)
 
@@ -221,8 +229,8 @@ def _serving(contested: Sequence[LoadComparison], chosen: Sequence[str], over: S
 
 
 def _starved(load: LoadComparison, lock: str) -> float:
-    starved = load.of(lock).starved
-    return math.inf if starved is None else starved
+    unserved = load.of(lock).unserved
+    return math.inf if unserved is None else unserved
 
 
 def _starving(compared: Comparison) -> Iterator[str]:
@@ -232,7 +240,7 @@ def _starving(compared: Comparison) -> Iterator[str]:
         if not found:
             continue
         load, starved = max(found, key=lambda pair: pair[1])
-        serving = [other.lock for other in load.ranked if other.starved == 0]
+        serving = [other.lock for other in load.ranked if other.starved == 0 and not other.gives_up]
         served = f", and {listed(serving)} {'serve' if len(serving) > 1 else 'serves'} all of them" if serving else ""
         some = f"{starved} of {_clients(load)} clients"
         yield f"but {lock} starves {some}{at(load)}{further_loads(len(found) - 1)}{served}"

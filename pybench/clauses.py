@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.comparison import Figure, LoadComparison, LongerWait, Standing, TieBreak
-from pybench.numbers import format_ratio, format_us, format_whole, plural, significant
+from pybench.numbers import format_percent, format_ratio, format_us, format_whole, plural, significant
 
 MOST_NAMED = 5
 """With more locks a clause has their number."""
@@ -24,14 +24,21 @@ Found = Sequence[tuple[LoadComparison, TieBreak]]
 def preferred(found: Found, total: int, named: Sequence[str] = ()) -> str:
     """The clearest of these tie breaks, with the loads, of `total`, at which the same is true of the same locks.
 
-    Several that were `named` before are "they".
+    Those that were `named` before come first, and the others are counted.
     """
     load, by = clearest(found)
     same = [one for one, other in found if (other.locks, other.over) == (by.locks, by.over)]
-    who = "they" if len(by.locks) > 1 and set(by.locks) == set(named) else listed(by.locks)
+    who = _who(by.locks, named)
     if total == 1 or by.figure in _OF_THE_LOCK:
         return f"{who} {_better(by)}"
     return f"{who} {_better(by)}{at(load)}{further_loads(len(same) - 1)}"
+
+
+def _who(locks: Sequence[str], named: Sequence[str]) -> str:
+    others = len(set(locks) - set(named))
+    if not set(named) < set(locks) or others == 1:
+        return "they" if len(locks) > 1 and set(locks) == set(named) else listed(locks)
+    return f"{'they' if len(named) > 1 else named[0]} and {others} others"
 
 
 def clearest(found: Found) -> tuple[LoadComparison, TieBreak]:
@@ -43,6 +50,10 @@ def _better(by: TieBreak) -> str:
     over, several = listed(by.over, "other locks"), len(by.locks) > 1
     against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}"
     match by.figure:
+        case Figure.REFUSALS:
+            refuse = "refuse" if len(by.over) > 1 else "refuses"
+            grant = "grant" if several else "grants"
+            does = f"{grant} what is asked for, and {over} {refuse} {_shown(by.figure, by.other)}"
         case Figure.STARVATION if not by.value:
             does = f"{'starve' if several else 'starves'} no client, and {over} {'do' if len(by.over) > 1 else 'does'}"
         case Figure.STARVATION:
@@ -102,6 +113,8 @@ def _shown(figure: Figure | None, value: float | None) -> str:
             return format_us(value)
         case Figure.FAIRNESS:
             return format_ratio(value)
+        case Figure.REFUSALS:
+            return format_percent(value)
         case _:
             return format_whole(value)
 

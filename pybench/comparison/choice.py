@@ -1,7 +1,8 @@
 """Which lock to take: how ties at one load are broken, and what is best over all loads of a run.
 
-Where the figure that places locks decides nothing, the next one does: clients that starve, fairness, the p99 response
-or the longest wait, what is promised, and the cost. Each step leaves only those that are better than all that it drops.
+Where the figure that places locks decides nothing, the next one does: acquires that are refused, clients that starve,
+fairness, the p99 response or the longest wait, what is promised, and the cost. Each step leaves only those that are
+better than all that it drops.
 A lead that a lock has because it leaves clients without a grant is none over a lock that serves them all.
 """
 
@@ -17,7 +18,7 @@ from pybench.comparison.entrants import Entrant, Field, Row, commands, promise, 
 from pybench.comparison.rivals import Rivals, deciding, shown
 
 NEXT = (
-    *(Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT),
+    *(Figure.REFUSALS, Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT),
     *(Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS),
 )
 """What breaks a tie, in this order."""
@@ -77,9 +78,11 @@ def is_better(one: Entrant, other: Entrant, figure: Figure, rivals: Rivals) -> b
 
 
 def value_of(one: Entrant, figure: Figure, rivals: Rivals) -> float | None:
-    """The figure of a cell, or of its lock; of starvation, how many clients starved in the worst trial."""
+    """The figure of a cell, or of its lock; of starvation, how many clients had no grant in the worst trial."""
+    if figure is Figure.REFUSALS:
+        return rivals.refusals.get(one.cell)
     if figure is Figure.STARVATION:
-        return rivals.starving.get(one.cell)
+        return rivals.unserved.get(one.cell)
     if figure in _KNOWN:
         known = _KNOWN[figure](one.row)
         return None if known is None else float(known)
@@ -143,9 +146,32 @@ def _decide(locks: Sequence[str], loads: Sequence[Field], compared: Sequence[Loa
             break
         further = _undominated(left, _tie_wins(left, loads, compared, figure, rivals))
         if len(further) < len(left):
-            steps.append(Step(figure, _without(left, further)))
+            over = _without(left, further)
+            because = [found for lock in over if (found := _clearest(lock, further, figure, loads, compared, rivals))]
+            steps.append(Step(figure, over, tuple(because)))
             left = further
     return Choice(Basis.DECIDED if len(left) == 1 else Basis.TIED, tuple(left), tuple(steps))
+
+
+def _clearest(
+    over: str,
+    left: Sequence[str],
+    figure: Figure,
+    loads: Sequence[Field],
+    compared: Sequence[LoadComparison],
+    rivals: Rivals,
+) -> tuple[str, TieBreak] | None:
+    """The load at which one of `left` is better than `over` by the most."""
+    found = []
+    for load, entrants in _among_the_first(loads, compared, figure, {over, *left}):
+        worse = [one for one in entrants if one.lock == over]
+        for one in entrants:
+            for other in worse:
+                if one.lock in left and is_better(one, other, figure, rivals):
+                    ratio = rivals.ratio(one, other, figure)
+                    values = value_of(one, figure, rivals), value_of(other, figure, rivals)
+                    found.append((load.text, TieBreak(figure, (one.lock,), (over,), *values, ratio)))
+    return max(found, key=lambda pair: pair[1].ratio.value if pair[1].ratio else 1.0, default=None)
 
 
 def _without(locks: Sequence[str], left: Sequence[str]) -> tuple[str, ...]:
@@ -179,16 +205,23 @@ def _tie_wins(
     Whether all clients are served counts wherever both are ranked.
     """
     wins: Counter[tuple[str, str]] = Counter()
-    for load, found in zip(loads, compared, strict=True):
-        if figure in {one.figure for one in found.first}:
-            continue
-        asked = found.ranked if figure is Figure.STARVATION else found.first
-        among = {one.lock for one in asked} & set(locks)
-        here = [one for one in load.entrants if one.out is None and one.lock in among]
+    for _, here in _among_the_first(loads, compared, figure, set(locks)):
         for one in here:
             for other in here:
                 wins[one.lock, other.lock] += is_better(one, other, figure, rivals)
     return wins
+
+
+def _among_the_first(
+    loads: Sequence[Field], compared: Sequence[LoadComparison], figure: Figure, locks: AbstractSet[str]
+) -> Iterator[tuple[LoadComparison, list[Entrant]]]:
+    """Each load with those of `locks` between which `figure` may decide there: the first ones, unless it placed them."""
+    for load, found in zip(loads, compared, strict=True):
+        if figure in {one.figure for one in found.first}:
+            continue
+        asked = found.ranked if figure is Figure.STARVATION else found.first
+        among = {one.lock for one in asked} & locks
+        yield found, [one for one in load.entrants if one.out is None and one.lock in among]
 
 
 def _undominated(locks: Sequence[str], wins: Mapping[tuple[str, str], int]) -> list[str]:
@@ -198,5 +231,7 @@ def _undominated(locks: Sequence[str], wins: Mapping[tuple[str, str], int]) -> l
 
 
 def _worst_loss(lock: str, compared: Sequence[LoadComparison]) -> float:
-    standings = [load.of(lock) for load in compared]
+    standings = [load.of(lock) for load in compared if load.ranked]
+    if any(one.out is Out.NO_GRANTS for one in standings):
+        return math.inf
     return max((one.ratio.value for one in standings if one.place is Place.BEHIND and one.ratio), default=1.0)

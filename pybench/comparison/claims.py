@@ -50,6 +50,8 @@ class Figure(StrEnum):
     """What decides, by its column in `summary.csv` or, of the last three, by what the catalogue says of a lock."""
 
     THROUGHPUT = "grants_per_s"
+    REFUSALS = "refusals"
+    """The share of the acquires that ended without a grant: refused, or out of time."""
     STARVATION = "starved_clients"
     FAIRNESS = "jain"
     RESPONSE = "acquire_p99_us"
@@ -124,6 +126,10 @@ class Standing:
     starved: int | None = None
     """How many clients were granted nothing in the worst trial, if more than by chance; 0 where each trial served all
     clients; None where neither is known."""
+    unserved: int | None = None
+    """How many clients had no grant in the worst trial, by chance or not."""
+    gives_up: bool = False
+    """Whether many of its acquires ended without a grant, so that those it served say little of the others."""
     waits_longer: LongerWait | None = None
     """None where no other lock of the load measurably lets its clients wait less."""
     shares_rank: bool = False
@@ -259,6 +265,8 @@ class Step:
     figure: Figure | None
     """None stands for the figure that places the locks of each load."""
     over: tuple[str, ...]
+    because: tuple[tuple[str, TieBreak], ...] = ()
+    """For each of `over` where it is clearest: the load, and which of those that are left is better there. Of a tie."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,14 +239,15 @@ def lock_labels(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
 
 
 def contenders(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
-    """Cell -> the name by which it is compared: its lock, with its retry policy where that is what the run compares."""
+    """Cell -> the name by which it is compared: its lock, or its retry policy where that is what the run compares."""
     labels = lock_labels(rows)
     if not _compares_policies(rows):
         return labels
-    return {
-        str(row["cell"]): f"{labels[str(row['cell'])]} with {say_condition(_POLICY, axis_value(row[_POLICY]))}"
-        for row in rows
-    }
+
+    def before(row: Mapping[Any, Any]) -> str:
+        return f"{labels[str(row['cell'])]} with " if row["strategy"] == _BASE_LINE else ""
+
+    return {str(row["cell"]): f"{before(row)}{say_condition(_POLICY, axis_value(row[_POLICY]))}" for row in rows}
 
 
 def _compares_policies(rows: Sequence[Mapping[Any, Any]]) -> bool:

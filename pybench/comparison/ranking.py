@@ -114,6 +114,8 @@ def _standing(one: Entrant, beside: Entrant | None, place: Place, rank: int, loa
         ratio=ratio,
         throughput=one.figure("safe_grants_per_s"),
         starved=rivals.starving.get(one.cell),
+        unserved=rivals.unserved.get(one.cell),
+        gives_up=rivals.gives_up(one),
     )
 
 

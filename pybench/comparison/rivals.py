@@ -45,10 +45,12 @@ class Rivals:
     tested: Mapping[object, Tested]
     bounded: frozenset[tuple[str, Figure]]
     """Cells of whose figure some trial has a lower bound only: those are never the better ones."""
-    giving_up: frozenset[str] = frozenset()
-    """Cells of whose acquires many ended without a grant: refused, or out of time."""
+    refusals: Mapping[str, float] = field(default_factory=dict)
+    """Cell -> the share of its acquires that ended without a grant: refused, or out of time."""
     starving: Mapping[str, int] = field(default_factory=dict)
     """Cell -> how many starved in its worst trial, beyond chance; 0 where each trial served all clients."""
+    unserved: Mapping[str, int] = field(default_factory=dict)
+    """Cell -> how many clients had no grant in its worst trial, by chance or not."""
 
     def ratio(self, one: Entrant, other: Entrant, figure: Figure) -> Ratio | None:
         """How many times better `one` is than `other`; None where too few trials tell."""
@@ -58,13 +60,20 @@ class Rivals:
         turned = self.tested.get((figure, other.cell, one.cell))
         return None if turned is None else inverse(turned.ratio)
 
+    def gives_up(self, one: Entrant) -> bool:
+        """Whether so many of its acquires ended without a grant that the others say little of it."""
+        return self.refusals.get(one.cell, 0.0) > _GIVES_UP
+
     def starves_where(self, one: Entrant, other: Entrant) -> bool:
         """Whether `one` leaves clients without a grant whom `other` serves, measurably."""
         return self.better(other, one, Figure.STARVATION)
 
     def better(self, one: Entrant, other: Entrant, figure: Figure) -> bool:
         """Whether `one` is measurably better than `other`: by the test, and by the medians that tables show."""
-        if figure in _OF_THE_SERVED and one.cell in self.giving_up:
+        if figure is Figure.REFUSALS:
+            # Twice the limit: two that are near it are alike.
+            return not self.gives_up(one) and self.refusals.get(other.cell, 0.0) > 2 * _GIVES_UP
+        if figure in _OF_THE_SERVED and self.gives_up(one):
             return False
         ratio = self.ratio(one, other, figure)
         found = self.tested.get((figure, one.cell, other.cell)) or self.tested.get((figure, other.cell, one.cell))
@@ -73,7 +82,8 @@ class Rivals:
         if (one.cell, figure) in self.bounded:
             return False
         if figure is Figure.STARVATION:
-            return (self.starving.get(other.cell) or 0) > (self.starving.get(one.cell) or 0)
+            starves = (self.starving.get(other.cell) or 0) > 0
+            return starves and self.unserved[one.cell] < self.unserved[other.cell]
         mine_, others_ = shown(one, figure), shown(other, figure)
         if mine_ is None or others_ is None:
             return False
@@ -124,15 +134,20 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
     rows = {one.cell: one.row for load in loads for one in load.entrants}
     worst = {cell: _starving(groups[cell], row) for cell, row in rows.items() if cell in groups}
     known = {cell: count for cell, count in worst.items() if count is not None}
-    giving_up = frozenset(cell for cell, rows in groups.items() if _gives_up(rows))
-    return Rivals(compare_pairs(samples), frozenset(bounded), giving_up, known)
+    refusals = {cell: share for cell, of in groups.items() if (share := _refusals(of)) is not None}
+    counts = {
+        cell: [one for one in _column(of, Figure.STARVATION.value) if one is not None] for cell, of in groups.items()
+    }
+    unserved = {cell: int(max(found)) for cell, found in counts.items() if found}
+    return Rivals(compare_pairs(samples), frozenset(bounded), refusals, known, unserved)
 
 
-def _gives_up(trials: pd.DataFrame) -> bool:
+def _refusals(trials: pd.DataFrame) -> float | None:
     if not {"grants", "refused", "timeouts"} <= set(trials.columns):
-        return False
+        return None
     without = trials["refused"].sum() + trials["timeouts"].sum()
-    return bool(without > _GIVES_UP * (trials["grants"].sum() + without))
+    asked = trials["grants"].sum() + without
+    return float(without / asked) if asked else None
 
 
 def waiting_longer(ranked: Sequence[Entrant], rivals: Rivals) -> dict[str, LongerWait]:

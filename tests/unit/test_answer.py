@@ -312,8 +312,31 @@ def test_who_gives_up_is_not_better_for_those_it_serves():
     trials = trials.assign(grants=9_000, timeouts=0, window_s=1.0, refused=0)
     trials.loc[trials["cell"] == "0", "refused"] = 2_000_000
     said = answered(summary, trials).text
-    assert said.startswith("Take mutex with retry full-jitter: 3,000 grants/s, 3 times")
+    assert said.startswith("Take retry full-jitter: 3,000 grants/s, 3 times")
     assert "p99" not in said
+
+
+def test_where_throughput_ties_a_policy_that_refuses_what_is_asked_is_not_taken():
+    rows = [lock("mutex", 1_000, retry=retry, spread=0.05, concurrency=8) for retry in ("none", "fixed")]
+    summary, trials = run_of(*rows)
+    trials = trials.assign(grants=900, timeouts=0, refused=0)
+    trials.loc[trials["cell"] == "0", "refused"] = 99_000
+    assert answered(summary, trials).text == (
+        "Take retry fixed: throughput ties with retry none, and retry fixed grants what is asked for, and retry none "
+        "refuses 99.1 %."
+    )
+    trials.loc[trials["cell"] == "0", "refused"] = 60
+    assert "refuses" not in answered(summary, trials).text, "near the limit"
+
+
+def test_those_that_are_taken_come_first_and_others_beside_them_are_counted():
+    p99 = {"mutex": 40e3, "fenced": 290e3, "notify": 291e3, "fair-queue": 1e3, "redlock": 1.01e3}
+    cells = [
+        lock(name, 1_000, keys=keys, spread=0.05, concurrency=8, acquire_p99_us=us if keys == 1 else 1e3)
+        for keys in (1, 2)
+        for name, us in p99.items()
+    ]
+    assert "a lower p99" in answer(*cells)
 
 
 def test_each_lock_that_a_figure_drops_is_named_though_each_was_dropped_at_another_load():
@@ -325,10 +348,24 @@ def test_each_lock_that_a_figure_drops_is_named_though_each_was_dropped_at_anoth
     assert "than fenced: 41 µs against 90 µs with 1 client" in said
 
 
+def test_a_lock_that_no_tie_is_broken_against_is_named_where_one_of_the_taken_is_better():
+    """At 1 client `mutex` lies between: there nobody is better than all that are left out."""
+    p99 = {1: {"mutex": 52, "pg-row": 67, "fair-queue": 148}, 16: {"mutex": 14e3, "pg-row": 2.6e3, "fair-queue": 2.5e3}}
+    cells = [
+        lock(name, 1_000, concurrency=clients, spread=0.12, acquire_p99_us=us)
+        for clients, of in p99.items()
+        for name, us in of.items()
+    ]
+    said = answered(*run_of(*cells)).headline
+    assert said.startswith("Take pg-row: ")
+    assert "with 16 clients" in said
+    assert "than fair-queue: 67 µs against 148 µs with 1 client" in said
+
+
 def test_of_one_lock_the_retry_policies_are_compared():
     slow = lock("mutex", 1_000, retry="none"), lock("mutex", 2_000, retry="fixed(1ms)")
     assert answer(*slow, unsafe("none", retry="none")) == (
-        "Take mutex with retry fixed(1ms): 2,000 grants/s, 2 times mutex with retry none's; "
+        "Take retry fixed(1ms): 2,000 grants/s, 2 times retry none's; "
         "no lock at all (none with retry none) is unsafe at 1 of 1 load."
     )
 
