@@ -215,7 +215,7 @@ def _tie_wins(
 def _among_the_first(
     loads: Sequence[Field], compared: Sequence[LoadComparison], figure: Figure, locks: AbstractSet[str]
 ) -> Iterator[tuple[LoadComparison, list[Entrant]]]:
-    """Each load with those of `locks` between which `figure` may decide there: the first ones, unless it placed them."""
+    """Each load with those of `locks` between which `figure` may decide: the first ones, unless it placed them."""
     for load, found in zip(loads, compared, strict=True):
         if figure in {one.figure for one in found.first}:
             continue
