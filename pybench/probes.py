@@ -196,4 +196,7 @@ def overruled(judgement: Judgement, row: Mapping[str, Any], probe: Mapping[str, 
         here = "not contended here" if row["concurrency"] == 1 else "too few contended grants here to tell"
         reason = f"{here}; {probe['reason']}"
         return Probed(replace(judgement, reason=reason, bound_per_million=None), by_probe=True, reason=reason)
+    if judgement.verdict is Verdict.UNDECIDED and seen is Verdict.UNDECIDED:
+        # A lock whose releases do nothing is granted hardly anything, here and there.
+        return replace(own, judgement=replace(judgement, reason=f"{judgement.reason}; {probe['reason']}"))
     return own

@@ -16,6 +16,7 @@ from pybench.verdicts import KINDS, Verdict, judge
 
 CLEAN = {"promise_broken": False, "verdict": "SAFE", "reason": "its probe saw 0 violations in 5,000 contended grants"}
 BROKEN = {"promise_broken": True, "verdict": "UNSAFE", "reason": "its probe saw 12 double grants"}
+UNDECIDED = {"promise_broken": False, "verdict": "UNDECIDED", "reason": ""}
 FORBIDDEN_NOBODY = BROKEN | {"promise_broken": False}
 
 
@@ -44,6 +45,14 @@ def test_a_trial_that_proves_nothing_stands_on_a_clean_probe() -> None:
     assert found.judgement.reason == "not contended here; its probe saw 0 violations in 5,000 contended grants"
     found = judged(row(concurrency=64), CLEAN)
     assert found.judgement.reason.startswith("too few contended grants here to tell; ")
+
+
+def test_what_is_undecided_here_and_in_the_probe_says_what_the_probe_had() -> None:
+    thin = UNDECIDED | {"reason": "its probe had only 4 contended grants and proves nothing"}
+    found = judged(row(grants=0, contended_grants=0), thin)
+    assert found.judgement.verdict is Verdict.UNDECIDED
+    assert found.judgement.reason.endswith("; its probe had only 4 contended grants and proves nothing")
+    assert not found.by_probe
 
 
 def test_a_trial_with_contended_grants_is_judged_by_itself() -> None:
