@@ -202,3 +202,10 @@ def test_too_few_open_files_are_told_before_anything_runs(tmp_path: Path):
     )
     refused(answer, "every cell of this matrix is refused", "raise them (ulimit -n)")
     assert "per-client opens 1,000 connections" in answer.err
+
+
+def test_init_tells_of_a_path_that_is_too_long(pybench_inside: Pybench):
+    for name in ("x" * 5000, "/".join(["x" * 200] * 25)):
+        answer = pybench_inside("init", name)
+        refused(answer, "File name too long", "pybench init PATH")
+        assert len(answer.err) < 500
