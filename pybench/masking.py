@@ -129,6 +129,9 @@ def secrets_of(word: str) -> frozenset[str]:
 
     Without those that are too short or too common to be looked for in other text.
     """
+    if client := _CLIENT.search(word):
+        # Which of its words is the password only the client knows.
+        return frozenset(filter(is_sought, (one for one in word[client.end() :].split() if not one.startswith("-"))))
     scheme, rest = _split(word[_start_of_url(word) or 0 :])
     user, at, place = rest.rpartition("@")
     behind = (user if at else place).partition(":")[2]
@@ -136,8 +139,11 @@ def secrets_of(word: str) -> frozenset[str]:
     hides_user = scheme is not None and _is_user_secret(scheme, rest)
     name = user.partition(":")[0]
     raw |= _secrets_of_user(name, hides_user=hides_user) if scheme is not None else set()
-    if scheme is not None and hides_option(front := place.partition("?")[0]):
-        raw.update(_SEPARATOR.split(front)[1:])
+    is_odd = any(map(hides_option, (name, place.partition("?")[0]))) or _NAMED_PASSWORD.search(decoded(user))
+    if scheme is not None and is_odd:
+        # The password goes on to an end that is not known: every piece behind may be one of it.
+        pieces = _SEPARATOR.split(rest)[1:]
+        raw.update(pieces, *(re.split("[@/#]", piece) for piece in pieces))
     is_behind_secret = False
     for part in rest.partition("?")[2].split("&"):
         name, equals, value = part.partition("=")

@@ -81,6 +81,16 @@ def test_secrets_that_overlap_leave_no_end_of_either():
     assert "word" not in without(url.partition("p%61ssword")[2], secrets_of(url))
 
 
+def test_each_piece_behind_a_hidden_option_is_a_secret():
+    for url in ("redis://h:1/0;password=hush1?hush2", "redis://h:1/0;password=hush1@hush2"):
+        assert {"hush1", "hush2"} <= secrets_of(url)
+
+
+def test_each_word_of_a_client_call_may_be_its_secret():
+    assert secrets_of("redis-cli -h db -a hush1,hush2") == {"hush1,hush2"}
+    assert secrets_of("psql -W hush1 shop") == {"hush1", "shop"}
+
+
 def test_an_option_is_named_unless_it_may_be_a_piece_of_a_password():
     assert unknown_option("db=1&timeout=2", {"db"}) == "unknown option 'timeout'"
     assert unknown_option("password=a&hush=b", {"password"}) == "it has an option that is not known"
