@@ -97,8 +97,13 @@ def command(manifest: Mapping[str, Any], folder: str) -> str:
     for kind in ServerKind:
         given = list(_given(manifest, kind).values())
         if len(given) == 1 and any(is_masked(url) for url in given[0]):
-            again += [f"--{kind} {url.replace(MASK, 'PASSWORD')}" for url in given[0]]
+            again += [f"--{kind} {_to_fill_in(url)}" for url in given[0]]
     return " ".join(["pybench run --resume", quote(folder), *again])
+
+
+def _to_fill_in(url: str) -> str:
+    # A user that stands alone is masked too: it may be a password that was put in its place.
+    return url.replace(f"://{MASK}@", "://USER@").replace(MASK, "PASSWORD")
 
 
 def require_same(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from shlex import quote
@@ -25,9 +26,9 @@ def init(
     from pybench.matrix import INIT_TEXT, json_schema
     from pybench.matrix.template import SCHEMA_FILE
 
-    if path.is_dir():
-        path /= "matrix.yaml"
     try:
+        if path.is_dir():
+            path /= "matrix.yaml"
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(INIT_TEXT)
         # The editor's copy of what this version reads: always this version's, whatever was there.
@@ -36,8 +37,12 @@ def init(
     except FileExistsError as error:
         raise InputError(f"{path} exists", hint=f"pybench init {quote(str(path))} --force overwrites it") from error
     except OSError as error:
-        hint = f"mkdir -p {quote(str(path.parent))}" if not path.parent.exists() else "pybench init PATH"
-        raise InputError(f"{path} cannot be written: {error.strerror}", hint=hint) from error
+        from pybench.records.atomic import shortened
+
+        # Only where it is the folder that is missing: a path that is too long cannot even be asked for its folder.
+        is_absent = error.errno == errno.ENOENT and not path.parent.exists()
+        hint = f"mkdir -p {quote(str(path.parent))}" if is_absent else "pybench init PATH"
+        raise InputError(f"{shortened(path)} cannot be written: {error.strerror}", hint=hint) from error
     data(str(path))
     say(f"next: pybench plan {quote(str(path))}, then pybench run {quote(str(path))} --quick")
     return 0

@@ -38,9 +38,22 @@ def answer(arguments: list[str]) -> int:
         return _refuse(f"{message[:1].lower()}{message[1:].removesuffix('.')}", hint=_help_of(error))
     except KeyboardInterrupt:
         return interrupted()
-    except Exception:
+    except Exception as error:
+        if isinstance(error, FileNotFoundError) and not _has_working_folder():
+            message = "the folder that pybench was called in was removed"
+            return _refuse(message, hint="cd to a folder that exists, or name one from / on")
         return _our_fault(arguments)
     return Exit.OK if code is None else int(code)
+
+
+def _has_working_folder() -> bool:
+    from pathlib import Path
+
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _refuse(message: str, *, hint: str | None, code: Exit = Exit.BAD_INPUT) -> Exit:
@@ -63,15 +76,39 @@ def _help_of(error: Exception) -> str:
 def _without_secrets(text: str, arguments: list[str]) -> str:
     """What is said of a command line: an address may stand where a file or another option was meant."""
     import os
+    import re
 
-    from pybench.masking import masked_word, secrets_of, without
+    from pybench.masking import is_sought, masked_url, secrets_of, without
     from pybench.strategies import ServerKind
 
-    addresses = [*arguments, *filter(None, (os.environ.get(kind.variable) for kind in ServerKind))]
-    for address in addresses:
-        if (masked := masked_word(address)) != address:
+    named = list(filter(None, (os.environ.get(kind.variable) for kind in ServerKind)))
+    pairs = [*zip(arguments, _masked(arguments), strict=True), *((address, masked_url(address)) for address in named)]
+    for address, masked in pairs:
+        if masked != address:
             text = text.replace(address, masked)
-    return without(text, frozenset().union(*map(secrets_of, addresses)))
+    secrets = frozenset[str]().union(*(secrets_of(address) for address, _ in pairs))
+    # An option that takes a list tells of one item of it: the password was split where its commas are.
+    pieces = {piece for secret in secrets for piece in re.split(r"[,()\s]", secret) if is_sought(piece)}
+    return without(text, secrets | pieces)
+
+
+def _masked(arguments: list[str]) -> list[str]:
+    """The words of a command line as they may be shown: one that is to be an address is masked as one, whatever it is.
+
+    Such as `--redis 'redis-cli -a PASSWORD'`, which nothing but its place says anything of.
+    """
+    from pybench.masking import masked_url, masked_word
+    from pybench.strategies import ServerKind
+
+    options = {f"--{kind}" for kind in ServerKind}
+    masked = []
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        option, equals, value = word.partition("=")
+        if before in options:
+            masked.append(masked_url(word))
+        else:
+            masked.append(f"{option}={masked_url(value)}" if equals and option in options else masked_word(word))
+    return masked
 
 
 def _our_fault(arguments: list[str]) -> int:
@@ -80,9 +117,8 @@ def _our_fault(arguments: list[str]) -> int:
     import traceback
 
     from pybench.cli.output import versions
-    from pybench.masking import masked_word
 
-    command = shlex.join(["pybench", *map(masked_word, arguments)])
+    command = shlex.join(["pybench", *_masked(arguments)])
     print(
         f"{_without_secrets(traceback.format_exc(), arguments)}\n"
         "This is a fault of pybench, not of your input. Please report it with the lines above and these:\n"

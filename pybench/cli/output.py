@@ -70,7 +70,10 @@ def complain(message: str, *, hint: str | None) -> None:
 
 def shown_path(path: Path) -> str:
     """`path` as seen from here, where it lies below, and such that no command takes it for an option."""
-    relative = os.path.relpath(path)
+    try:
+        relative = os.path.relpath(path)
+    except FileNotFoundError:  # The working folder was removed: nothing is seen from there.
+        relative = os.pardir
     shown = str(path) if relative.startswith(os.pardir) else relative
     return f"./{shown}" if shown.startswith("-") else shown
 

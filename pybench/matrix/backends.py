@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, PrivateAttr, 
 from pybench.errors import InputError
 from pybench.masking import is_masked, masked_url, secrets_of
 from pybench.matrix.reading import reads
-from pybench.notation import BadValue, parse_choice, shown
+from pybench.notation import BadValue, parse_choice, shortened, shown
 from pybench.strategies import ServerKind
 
 SOURCES = ("auto", "wheel", "path")
@@ -86,7 +86,7 @@ def require_kind(url: str, kind: ServerKind) -> None:
     """Raise BadValue, which names what takes `url`, where its scheme says that its server is not of `kind`."""
     said = kind_of(url)
     if said not in (None, kind):
-        message = f"{masked_url(url)} is not the address of a {kind.label} server"
+        message = f"{shortened(url)} is not the address of a {kind.label} server"
         raise BadValue(message, hint=f"--{said} takes it, as does {said.variable}")
 
 

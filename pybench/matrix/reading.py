@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic_core import PydanticCustomError
 
-from pybench.notation import BadValue
+from pybench.notation import BadValue, visible
 
 ERROR_TYPE = "pybench"
 
@@ -21,7 +21,9 @@ def reads(parse: Callable[[object], T]) -> Callable[[object], T]:
         try:
             return parse(value)
         except BadValue as problem:
-            told = {"told": problem.message, "hint": problem.hint, "at": problem.at}
+            # Visible, for pydantic takes no text with bytes that are not UTF-8, which input may have.
+            hint = None if problem.hint is None else visible(problem.hint)
+            told = {"told": visible(problem.message), "hint": hint, "at": problem.at}
             raise PydanticCustomError(ERROR_TYPE, "{told}", told) from None
 
     return validate

@@ -32,6 +32,17 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise
 
 
+def absolute(path: str | Path) -> Path:
+    """`path` wherever the process goes. Raises RecordError where it begins in a working folder that was removed."""
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError:
+        raise RecordError(
+            f"{shortened(Path(path))} cannot be found: the folder that pybench was called in was removed",
+            hint="cd to a folder that exists, or name one from / on",
+        ) from None
+
+
 def remove_temporaries(folder: Path) -> None:
     """Remove what a killed writer left in `folder`."""
     for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):

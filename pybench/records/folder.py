@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from pybench.errors import RecordError
 from pybench.records import schema, tables
-from pybench.records.atomic import explained, remove_temporaries, write_atomically
+from pybench.records.atomic import absolute, explained, remove_temporaries, write_atomically
 from pybench.records.manifest import MANIFEST, encode_manifest, read_manifest
 from pybench.records.run import Run
 from pybench.records.trial import TrialRecord
@@ -46,7 +46,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: str | Path, manifest: Mapping[str, Any]) -> RunFolder:
         """Begin a run folder at `path`, which may exist empty. Raises RecordError when it holds something already."""
-        folder = cls(Path(path).absolute(), manifest)
+        folder = cls(absolute(path), manifest)
         with explained(folder.path, begun=False):
             existed = folder.path.exists()
             folder.path.mkdir(parents=True, exist_ok=True)
@@ -69,8 +69,8 @@ class RunFolder:
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
         """Go on in a run folder that exists. Raises RecordError when it is none, or of a newer schema."""
-        absolute = Path(path).absolute()
-        return cls(absolute, read_manifest(absolute))
+        place = absolute(path)
+        return cls(place, read_manifest(place))
 
     def claim(self) -> None:
         """Keep the folder from every other process until `release`, and read the manifest anew.

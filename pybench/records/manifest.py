@@ -127,7 +127,7 @@ def describe_versions() -> dict[str, Any]:
         **_core_versions(),
         "python": platform.python_version(),
         "packages": {package: found for package in PACKAGES if (found := _version(package)) is not None},
-        "commit": working_commit(Path.cwd()),
+        "commit": working_commit(Path()),
     }
 
 

@@ -22,6 +22,7 @@ from pybench.exits import Exit
 from pybench.notation import BadValue
 from pybench.numbers import plural
 from pybench.records import schema, tables
+from pybench.records.atomic import absolute
 from pybench.records.manifest import read_manifest
 from pybench.summary import summarise
 
@@ -134,11 +135,11 @@ class Run:
 
 def load(path: str | Path) -> Run:
     """Read the run folder at `path`. Raises RecordError when it is none, is damaged, or of a newer schema."""
-    absolute = Path(path).absolute()
-    manifest = read_manifest(absolute)
+    place = absolute(path)
+    manifest = read_manifest(place)
     if manifest["status"] == "complete":
-        tables.require_files(absolute)
-    return Run.of(absolute, manifest, tables.gather(absolute, manifest["control"], manifest.get("probes", ())))
+        tables.require_files(place)
+    return Run.of(place, manifest, tables.gather(place, manifest["control"], manifest.get("probes", ())))
 
 
 def _in_order(summary: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.DataFrame:

@@ -13,8 +13,6 @@ import time
 from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
-from pydantic import SecretStr
-
 from pybench.errors import ServerError
 from pybench.numbers import format_seconds
 
@@ -40,8 +38,8 @@ class Address(Protocol):
         """Of the host."""
 
     @property
-    def password(self) -> SecretStr | None:
-        """Never shown."""
+    def has_secret(self) -> bool:
+        """Whether a client logs in there with anything that nobody else may see."""
 
 
 class Connection:
@@ -208,6 +206,6 @@ class Connection:
 
     def _shown(self, data: bytes | bytearray) -> str:
         # Something that sends back what it gets, whole or in pieces, would have us print the password.
-        if self._where.password is not None:
+        if self._where.has_secret:
             return ""
         return f": {bytes(data[:40])!r}".replace("b", "", 1) + (" ..." if len(data) > 40 else "")

@@ -6,9 +6,8 @@ Does not connect; `pybench.servers.probe` finds out what stands behind it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
@@ -16,14 +15,14 @@ from pydantic import SecretStr
 from redis.connection import parse_url
 
 from pybench.errors import InputError
-from pybench.masking import masked_url, unknown_option
+from pybench.masking import MASK, unknown_option
+from pybench.servers.addresses import AS_CODES, is_number, shown_address, unreadable
 
 DEFAULT_PORT: Final = 6379
+HIGHEST_DB: Final = 2**31 - 1
 
 ANSWER_S: Final = 5.0
 """For one answer in the middle of a run, connecting included."""
-
-EMPTY: Final = "an empty text"
 
 _FORMS = "redis://[user:password@]host[:port][/db] or unix:///path[?db=N]"
 LATER = {
@@ -43,7 +42,8 @@ class Endpoint:
     unix: str | None = None
     host: str | None = None
     port: int = 0
-    username: str | None = None
+    username: str | None = field(default=None, repr=False)
+    """Not in texts without a password: it may be one, as `redis-cli -u redis://PASSWORD@host` once took it."""
     password: SecretStr | None = None
     db: int = 0
 
@@ -54,22 +54,22 @@ class Endpoint:
     def parse(cls, url: str | SecretStr) -> Endpoint:
         """Read a URL. Raises InputError that names it without its password."""
         text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
-        shown = masked_url(text) or EMPTY
+        shown = shown_address(text)
         scheme = scheme_of(text)
         if scheme in LATER:
             raise InputError(f"{shown}: {LATER[scheme]} comes in a later step", hint=f"for now give {_FORMS}")
         if scheme not in _UNDERSTOOD:
             hint = "--postgres takes it" if scheme in ("postgres", "postgresql") else f"give {_FORMS}"
             raise InputError(f"{shown} is not the URL of a Redis server", hint=hint)
+        if wrong := unreadable(text):
+            raise InputError(f"{shown}: {wrong.reason}", hint=f"give {_FORMS}; {wrong.hint}")
         try:
             _refuse_what_would_be_dropped(text, scheme)
             parts: dict[str, Any] = parse_url(scheme + text[len(scheme) :])  # type: ignore[no-untyped-call]
         except ValueError as error:
             # Without its cause: the parser quotes pieces of the URL, and a piece of a password may be among them.
             reason = str(error) if isinstance(error, _Dropped) else "it cannot be parsed"
-            raise InputError(
-                f"{shown}: {reason}", hint=f"give {_FORMS}; write special characters of a password as %XX"
-            ) from None
+            raise InputError(f"{shown}: {reason}", hint=f"give {_FORMS}; {AS_CODES}") from None
         password = parts.get("password")
         return cls(
             unix=parts["path"] if scheme == "unix" else None,
@@ -85,10 +85,15 @@ class Endpoint:
         """Where it is, without credentials: `redis://host:port/db` or `unix:///path?db=N`."""
         return self._url("")
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether a client logs in there with anything that nobody else may see."""
+        return self.password is not None or bool(self.username)
+
     def __str__(self) -> str:
-        secret = ":***" if self.password is not None else ""
-        user = quote(self.username, safe="") if self.username else ""
-        return self._url(f"{user}{secret}@" if user or secret else "")
+        if self.password is None:
+            return self._url(f"{MASK}@" if self.username else "")
+        return self._url(f"{quote(self.username or '', safe='')}:{MASK}@")
 
     def _url(self, user: str) -> str:
         if self.unix is not None:
@@ -107,8 +112,6 @@ class _Dropped(ValueError):
 
 
 def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
-    if re.search(r"\s", url):
-        raise _Dropped("it holds white space")
     parts = urlsplit(url)
     if "@" in parts.query:
         raise _Dropped("it holds an unescaped '?'")
@@ -123,10 +126,10 @@ def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
     if twice := _said_twice(parts, query):
         raise _Dropped(f"it says {twice} twice")
     db = query.get("db", [""])[-1]
-    if db and not db.isdecimal():
-        raise _Dropped("the database is not a number")
-    if scheme == "redis" and not re.fullmatch(r"(/\d*)?", parts.path):
-        raise _Dropped("the database is not a number")
+    for number in (db, parts.path.removeprefix("/") if scheme == "redis" else ""):
+        # The parser takes one that it cannot read for 0.
+        if number and not is_number(number, highest=HIGHEST_DB):
+            raise _Dropped(f"the database is not a number from 0 to {HIGHEST_DB}")
     if scheme == "unix" and (not parts.path.startswith("/") or parts.hostname):
         raise _Dropped("the path of a socket is absolute: three slashes in a row")
     if parts.hostname and not is_host(parts.hostname):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybench.errors import ServerError
+from pybench.masking import MASK
 from pybench.servers import rights
 from pybench.servers.conversation import Refusal
 from pybench.servers.endpoint import Endpoint
@@ -46,12 +47,21 @@ BY_CODE = {
 """By the first word of the reply. Those that a server gives to any client, in the middle of a run too."""
 
 
+_LOG_IN = ("NOAUTH", "WRONGPASS")
+_ALONE = "without a colon it is a user; a password stands behind one: redis://:PASSWORD@HOST"
+
+
 def refused(endpoint: Endpoint, refusal: Refusal) -> ServerError:
     """The error for the user to whom `refusal` was replied."""
     text = str(refusal)
-    if endpoint.password is not None:  # An unknown command is refused with its arguments, AUTH among them.
-        text = text.replace(endpoint.password.get_secret_value(), "***")
+    # An unknown command is refused with its arguments, AUTH among them.
+    if endpoint.password is not None:
+        text = text.replace(endpoint.password.get_secret_value() or MASK, MASK)
+    elif endpoint.username:
+        text = text.replace(endpoint.username, MASK)
     meaning = BY_CODE.get(refusal.code) or _by_text(endpoint, refusal.code, text)
+    if refusal.code in _LOG_IN and endpoint.password is None and endpoint.username:
+        meaning = Meaning(meaning.what, _ALONE)
     return ServerError(f"{endpoint} {meaning.what}", hint=meaning.hint)
 
 

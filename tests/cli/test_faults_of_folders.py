@@ -17,6 +17,7 @@ from pybench import control, job
 from pybench.job import Job
 from pybench.matrix import matrix_from_options
 from pybench.records import RunFolder, load
+from pybench.records.manifest import read_manifest
 from pybench.watch import Finished, Silent, Slot
 
 RUN = ["run", "-s", "mutex", "--concurrency", "4", "--warmup", "0", "--duration", "50ms"]
@@ -156,6 +157,21 @@ def test_a_place_that_takes_no_folders_is_told(pybench_inside: Pybench):
     refused(pybench_inside(*RUN, "--out", "/proc/run"), "cannot be made there", "name another folder with --out")
 
 
+def test_a_working_folder_that_was_removed_keeps_nothing_from_running_elsewhere(tmp_path: Path):
+    def removed() -> None:
+        os.chdir(folder)
+        folder.rmdir()
+
+    for arguments in ([*RUN, "--trials", "1", "--out", str(tmp_path / "run")], ["report", str(tmp_path / "run")]):
+        (folder := tmp_path / "gone").mkdir()
+        assert answer_of([*COMMAND, *arguments], tmp_path, begin=removed).code == 0
+    assert read_manifest(tmp_path / "run")["versions"]["commit"] is None
+    for arguments in ([*RUN, "--trials", "1"], ["report", "run"], ["run", "--resume", "run"]):
+        (folder := tmp_path / "gone").mkdir()
+        answer = answer_of([*COMMAND, *arguments], tmp_path, begin=removed)
+        refused(answer, "the folder that pybench was called in was removed", "cd to a folder that exists")
+
+
 def test_a_folder_that_belongs_to_another_is_told(tmp_path: Path):
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o555)
@@ -186,3 +202,10 @@ def test_too_few_open_files_are_told_before_anything_runs(tmp_path: Path):
     )
     refused(answer, "every cell of this matrix is refused", "raise them (ulimit -n)")
     assert "per-client opens 1,000 connections" in answer.err
+
+
+def test_init_tells_of_a_path_that_is_too_long(pybench_inside: Pybench):
+    for name in ("x" * 5000, "/".join(["x" * 200] * 25)):
+        answer = pybench_inside("init", name)
+        refused(answer, "File name too long", "pybench init PATH")
+        assert len(answer.err) < 500

@@ -14,7 +14,7 @@ import psycopg
 import pyarrow.parquet
 import pytest
 from command_line import QUICK, GivenServer
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
@@ -107,6 +107,13 @@ JUNK = st.text(st.sampled_from("/:@?#&=%;,[]{}()'\"\\ +$!~*aZ1é"), max_size=5)
 PLACES = (
     *("redis://:{}@127.0.0.1:1", "redis://u:{}@a..b", "postgresql://u:{}@127.0.0.1:1/db", "redis://:{}@h:port"),
     *("redis://127.0.0.1:1?p%61ssword={}", "postgresql://127.0.0.1:1/db?p%61ssword={}", "rediss://u:{}@h", "u:{}@h"),
+    *("redis-cli -h 127.0.0.1 -a {}", "unix:///nowhere?db=0;password={}", "redis://127.0.0.1:1/0;password={}"),
+    *(
+        "postgresql://u@127.0.0.1:1/db?user=v;password={}",
+        "postgresql://127.0.0.1:1/db%3Fpassword={}",
+        "redis://:{}%ff@h",
+    ),
+    *("redis://{}@127.0.0.1:1", "redis://127.0.0.1:1?username={}", "u%3A{}@h", "postgresql://u%3A{}@127.0.0.1:1/db"),
 )
 
 
@@ -127,6 +134,8 @@ def test_no_error_shows_a_password_wherever_its_address_was_put(
     junk: str, place: str, is_quoted: bool, before: tuple[str, ...]
 ):
     password = f"{BEGINS}{junk}{ENDS}"
+    # What stands before a colon is the user, even where no more than a part of a password was meant by it.
+    assume(is_quoted or ":" not in junk or "://{}@" not in place)
     assert not has_secret(said_by(*before, place.format(quote(password, safe="") if is_quoted else password)))
 
 

@@ -5,6 +5,8 @@ from pydantic import SecretStr
 
 from pybench.errors import InputError
 from pybench.servers import Endpoint
+from pybench.servers.conversation import Refusal
+from pybench.servers.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -17,7 +19,7 @@ from pybench.servers import Endpoint
         ("redis://h?db=3", "redis://h:6379/3"),
         ("redis://:pw@h", "redis://:***@h:6379/0"),
         ("redis://ann:pw@h:1/2", "redis://ann:***@h:1/2"),
-        ("redis://ann@h", "redis://ann@h:6379/0"),
+        ("redis://ann@h", "redis://***@h:6379/0"),
         ("unix:///run/redis.sock", "unix:///run/redis.sock"),
         ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock?db=2"),
         ("unix://:pw@/run/my%20redis.sock", "unix://:***@/run/my%20redis.sock"),
@@ -56,6 +58,19 @@ def test_special_characters_of_a_password_are_decoded_once():
         ("redis://:hush@h/nine", "not a number"),
         ("redis://:hush@h?db=nine", "not a number"),
         ("redis://h?socket_timeout=1&password=hush", "unknown option 'socket_timeout'"),
+        ("unix:///tmp/x.sock?db=0;password=hush", "';'"),
+        ("redis://h:1/0;password=hush", "';'"),
+        ("redis://h/0%3Bpassword=hush", "option where none"),
+        ("redis://h?db=0%26password=hush", "goes on with another option"),
+        ("redis://u%3Ahush@h", "its user holds a colon"),
+        ("redis://h?db=0&username=u:hush", "its user holds a colon"),
+        ("redis://:hush%ff@h", "not UTF-8"),
+        ("redis://:hush\udcff@h", "not UTF-8"),
+        ("unix:///tmp/a\udcff.sock?password=hush", "not UTF-8"),
+        ("unix:///tmp/a%00.sock?password=hush", "zero byte"),
+        (f"redis://:hush@h/{'9' * 4400}", "not a number"),
+        ("redis://:hush@h/2147483648", "not a number"),
+        ("redis://:hush@h?db=\u0663", "not a number"),
         ("unix://run/redis.sock", "three slashes"),
         ("unix://", "three slashes"),
     ],
@@ -65,6 +80,8 @@ def test_what_cannot_be_used_is_refused_without_showing_the_password(url: str, t
         Endpoint.parse(url)
     assert told in caught.value.message
     assert caught.value.hint
+    assert len(caught.value.message) < 500
+    assert caught.value.message.isprintable()
     assert caught.value.__cause__ is None
     for piece in ("hush", "hu/sh", "hu#sh", "hu?sh", "sh@"):
         assert piece not in str(caught.value)
@@ -72,5 +89,18 @@ def test_what_cannot_be_used_is_refused_without_showing_the_password(url: str, t
 
 def test_no_text_made_from_an_endpoint_shows_the_password():
     endpoint = Endpoint.parse(SecretStr("redis://ann:hush@h"))
-    for text in (str(endpoint), repr(endpoint), endpoint.address, f"{endpoint}"):
+    alone = Endpoint.parse("redis://hush@h")
+    for text in (str(endpoint), repr(endpoint), endpoint.address, f"{endpoint}", str(alone), repr(alone)):
         assert "hush" not in text
+    assert alone.username == "hush"
+
+
+def test_a_user_that_stands_alone_is_told_where_a_password_stands():
+    endpoint = Endpoint.parse("redis://hush@h")
+    for reply in ("WRONGPASS invalid username-password pair", "NOAUTH Authentication required."):
+        error = refused(endpoint, Refusal(reply))
+        assert error.hint is not None
+        assert "redis://:PASSWORD@HOST" in error.hint
+    assert "hush" not in str(refused(endpoint, Refusal("ERR unknown command, with args beginning with: 'hush'")))
+    named = refused(Endpoint.parse("redis://ann:pw@h"), Refusal("WRONGPASS invalid username-password pair"))
+    assert named.hint == "check both; special characters as %XX"

@@ -269,6 +269,21 @@ def test_what_is_no_address_is_not_taken_for_one_of_redis(option, address):
     assert caught.value.message == told
 
 
+@pytest.mark.parametrize("option", ["redis", "postgres"])
+def test_a_client_call_that_is_given_as_an_address_shows_its_first_word(option):
+    for called, told in (("redis-cli -h 127.0.0.1 -a hunter2", "redis-cli ***"), ("hunter2 -a x", "***")):
+        with pytest.raises(InputError) as caught:
+            matrix_from_options(strategy="mutex,pg-row", **{option: called})
+        assert f'--{option}: "{told}" is not an address' in caught.value.message
+
+
+def test_an_address_of_the_environment_with_odd_bytes_is_refused_in_words(tmp_path, monkeypatch):
+    for address in ("redis://us\udcffer:pw@h", "redis://u:p%ffw@h", "unix:///a\udcff.sock"):
+        monkeypatch.setenv("PYBENCH_REDIS_URL", address)
+        with pytest.raises(InputError, match=r"PYBENCH_REDIS_URL: .* not UTF-8"):
+            read_matrix(None, strategy="mutex")
+
+
 def test_a_second_database_for_the_same_locks_is_refused():
     with pytest.raises(InputError, match="--postgres: a Postgres server is one of several addresses"):
         matrix_from_options(strategy="pg-row", postgres=["postgresql://h/d", "postgresql://i/d"])

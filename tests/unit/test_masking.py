@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from pybench.errors import InputError
-from pybench.masking import masked_argument, masked_text, masked_url, masked_word, secrets_of, unknown_option
+from pybench.masking import masked_argument, masked_text, masked_url, masked_word, secrets_of, unknown_option, without
 from pybench.matrix.backends import parse_url
 from pybench.matrix.given import without_secrets
 from pybench.notation import shown
@@ -37,7 +37,25 @@ from pybench.servers.postgres import PostgresEndpoint
         ("host=h password=hush", "host=***"),
         ("redis://db:6379/0", "redis://db:6379/0"),
         ("redis://[::1]:6380/2", "redis://[::1]:6380/2"),
-        ("redis://ann@db:6379", "redis://ann@db:6379"),
+        ("postgresql://ann@db/app", "postgresql://ann@db/app"),
+        ("redis://hush@db:6379", "redis://***@db:6379"),
+        ("redis://db?username=hush", "redis://db?username=***"),
+        ("redis://ann@db?password=hush", "redis://ann@db?password=***"),
+        ("redis://${USER}@db:6379", "redis://${USER}@db:6379"),
+        ("redis://u%3Ahush@h", "redis://***@h"),
+        ("postgresql://u%253Ahush@h/db", "postgresql://***@h/db"),
+        ("postgresql:///db?user=u%3Ahush&port=1", "postgresql:///db?user=***&port=1"),
+        ("redis://h?db=0&username=u:hush", "redis://h?db=0&username=***"),
+        ("redis-cli -h 127.0.0.1 -a hush", "redis-cli ***"),
+        ("hush4 -a hush", "***"),
+        ("redis://h:1/0 -a hush", "redis://h:1/0 ***"),
+        ("redis://h:1/0 -a hu@sh", "redis://***"),
+        ("unix:///tmp/x.sock?db=0;password=hush", "unix:///tmp/x.sock?db=***"),
+        ("redis://h:1/0;password=hush", "redis://h:1/0***"),
+        ("redis://h:hush/0;x=1", "redis://h:***"),
+        ("postgresql://h/lab%253Fpassword=hush", "postgresql://h/lab***"),
+        ("postgresql://h/lab&sslpassword=hush", "postgresql://h/lab***"),
+        ("postgresql://h/lab?user=v%3Bpassword=hush&port=1", "postgresql://h/lab?user=***&port=1"),
         ("postgresql:///db?host=/run/pg&user=ann&port=6000", "postgresql:///db?host=/run/pg&user=ann&port=6000"),
         ("redis://:${PW}@host", "redis://:${PW}@host"),
         ("redis://:${PW}x@host", "redis://:***@host"),
@@ -54,6 +72,23 @@ def test_an_address_is_masked_inside_of_other_text():
     assert masked_text("# was redis://u:1@h and redis://v:2@i") == "# was redis://u:***@h and redis://v:***@i"
     assert masked_text("hold: 2ms  # see https://example.org/a:b") == "hold: 2ms  # see https://example.org/a:b"
     assert masked_argument("nightly-hush1", secrets_of("redis://:hush1@h")) == "nightly-***"
+
+
+def test_secrets_that_overlap_leave_no_end_of_either():
+    assert without("a hush@word b word", {"hush@", "h@word"}) == "a *** b word"
+    assert without("aaaaab", {"aaaa"}) == "***b"
+    url = "redis://127.0.0.1:1?p%61ssword=hush@word"
+    assert "word" not in without(url.partition("p%61ssword")[2], secrets_of(url))
+
+
+def test_each_piece_behind_a_hidden_option_is_a_secret():
+    for url in ("redis://h:1/0;password=hush1?hush2", "redis://h:1/0;password=hush1@hush2"):
+        assert {"hush1", "hush2"} <= secrets_of(url)
+
+
+def test_each_word_of_a_client_call_may_be_its_secret():
+    assert secrets_of("redis-cli -h db -a hush1,hush2") == {"hush1,hush2"}
+    assert secrets_of("psql -W hush1 shop") == {"hush1", "shop"}
 
 
 def test_an_option_is_named_unless_it_may_be_a_piece_of_a_password():
@@ -92,6 +127,16 @@ FORMS = (
     *("postgresql://h/db?password={}", "postgresql://h/db?p%61ssword={}&user=u", "postgresql://h/db?sslpassword={}"),
     *("rediss://:{}@h", "http://u:{}@h", "u:{}@h", ":{}@h", "redis://u:{}", "redis://:{}@h:port", "redis://:{}@h/nine"),
     *("redis://:{}@h?x=1", "postgresql://u:{}@h/db?sslmode=require", "postgresql://u:{}@a,b/db", "host=h password={}"),
+    *("redis-cli -h h -a {}", "psql -h h -W {} db", "redis://h -a {}", "redis://h:1/0 -a {}", "redis://h?db=0 -a {}"),
+    *("unix:///p?db=0;password={}", "redis://h:1/0;password={}", "redis://h;password={}", "redis://h/0&password={}"),
+    *("postgresql://u@h/db?user=v;password={}", "postgresql://h/db;password={}", "postgresql://h/db%3Fpassword={}"),
+    *(
+        "postgresql://h/db%253Bpassword%253D{}",
+        "postgresql://h/db?user=v%3Bpassword={}",
+        "redis://h?db=0%26password={}",
+    ),
+    *("redis://{}@h", "unix://{}@/p", "redis://h?username={}", "redis://u%3A{}@h", "postgresql://u%3A{}@h/db"),
+    *("redis://h?db=0&username=u:{}", "redis://h?username=u%3A{}", "postgresql://h/db?user=u:{}"),
     *("redis://:{}@a..b", "redis://:{}@h:0", "redis://:{}@h/3?db=5", "postgresql://u:{}@a..b/db"),
 )
 
@@ -102,11 +147,14 @@ def has_secret(text: str) -> bool:
 
 @given(password=PASSWORDS, form=st.sampled_from(FORMS), is_quoted=st.booleans())
 @example(password=f"{BEGINS}://{ENDS}", form="redis://:{}@h", is_quoted=False)
+@example(password=f"{BEGINS}://{ENDS}", form="u:{}@h", is_quoted=False)
 @example(password=f"{BEGINS}&db={ENDS}", form="redis://h?password={}", is_quoted=False)
 @example(password=f"{BEGINS}@{ENDS}", form="redis://h?password={}", is_quoted=False)
 def test_no_text_made_of_an_address_shows_its_password(password: str, form: str, is_quoted: bool):
     # Where no host follows, what stands behind an @ is the host: nobody can tell it from the end of a password.
     assume(is_quoted or "@" not in password or not form.endswith("u:{}"))
+    # What stands before a colon is the user, even where no more than a part of a password was meant by it.
+    assume(is_quoted or ":" not in password or "://{}@" not in form)
     url = form.format(quote(password, safe="") if is_quoted else password)
     said = [masked_url(url), masked_word(f"--redis={url}"), shown(url)]
     for parse in (Endpoint.parse, PostgresEndpoint.parse, parse_url):

@@ -18,8 +18,9 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
 from pybench.errors import InputError
-from pybench.masking import masked_url
-from pybench.servers.endpoint import EMPTY, is_host, scheme_of
+from pybench.notation import is_text, visible
+from pybench.servers.addresses import AS_CODES, is_number, shown_address, unreadable
+from pybench.servers.endpoint import is_host, scheme_of
 
 DEFAULT_PORT: Final = 5432
 DEFAULT_FOLDER: Final = "/var/run/postgresql"
@@ -56,11 +57,13 @@ class PostgresEndpoint:
     def parse(cls, url: str | SecretStr) -> PostgresEndpoint:
         """Read a URL. Raises InputError that names it without its password."""
         text = (url.get_secret_value() if isinstance(url, SecretStr) else url).strip()
-        shown = masked_url(text) or EMPTY
+        shown = shown_address(text)
         scheme = scheme_of(text)
         if scheme not in _SCHEMES:
             hint = "--redis takes it" if scheme in ("redis", "unix") else f"give {_FORMS}"
             raise InputError(f"{shown} is not the URL of a Postgres database", hint=hint)
+        if wrong := unreadable(text):
+            raise InputError(f"{shown}: {wrong.reason}", hint=f"give {_FORMS}; {wrong.hint}")
         reason = _reason_to_refuse(text)
         try:
             # libpq knows its schemes in lower case only.
@@ -71,9 +74,7 @@ class PostgresEndpoint:
         if not reason:
             reason = _said_twice(text) or _reason_to_refuse_parts({name: str(value) for name, value in parts.items()})
         if reason:
-            raise InputError(
-                f"{shown}: {reason}", hint=f"give {_FORMS}; write special characters of a password as %XX"
-            ) from None
+            raise InputError(f"{shown}: {reason}", hint=f"give {_FORMS}; {AS_CODES}") from None
         return cls._of({name: str(value) for name, value in parts.items()})
 
     @classmethod
@@ -94,6 +95,11 @@ class PostgresEndpoint:
     def unix(self) -> str | None:
         """The path of the Unix socket; None: it is a host and a port."""
         return None if self.folder is None else f"{self.folder.rstrip('/')}/.s.PGSQL.{self.port}"
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether a client logs in there with anything that nobody else may see."""
+        return self.password is not None
 
     @property
     def address(self) -> str:
@@ -120,10 +126,15 @@ class PostgresEndpoint:
 def _own_name() -> str:
     """Of the user whom we are. Raises InputError where this user has none."""
     try:
-        return getpass.getuser()
+        name = getpass.getuser()
     except (KeyError, OSError):
         message = f"the address names no user, and the user number {os.getuid()} of this process has no name"
         raise InputError(message, hint=f"give {_FORMS}") from None
+    if not is_text(name):
+        # No client could send it. It is what LOGNAME, USER and their like say.
+        message = f"the address names no user, and that of this process is not UTF-8: {visible(name)}"
+        raise InputError(message, hint=f"give {_FORMS}")
+    return name
 
 
 def _said_twice(url: str) -> str | None:
@@ -145,8 +156,6 @@ def _said_twice(url: str) -> str | None:
 
 def _reason_to_refuse(url: str) -> str | None:
     """What the parser would pass over in silence, or take for something else than was meant."""
-    if re.search(r"\s", url):
-        return "it holds white space"
     if "#" in url:
         return "it holds an unescaped '#'"
     place, _, query = url.partition("://")[2].partition("?")
@@ -167,6 +176,6 @@ def _reason_to_refuse_parts(parts: dict[str, str]) -> str | None:
         return "it names several servers"
     if any(not is_host(parts[name]) for name in ("host", "hostaddr") if not parts.get(name, "/").startswith("/")):
         return "its host is not the name of a host"
-    if not parts.get("port", "1").isdecimal() or not 0 < int(parts.get("port", "1")) < 65536:
+    if not is_number(port := parts.get("port", "1"), highest=65535) or not int(port):
         return "the port is no number from 1 to 65535"
     return None

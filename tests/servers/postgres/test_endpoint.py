@@ -35,6 +35,14 @@ def test_the_user_is_whoever_we_are_where_none_is_named():
     assert PostgresEndpoint.parse("postgresql://h/db").user == getpass.getuser()
 
 
+def test_a_name_of_ours_that_is_not_utf_8_is_no_user(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LOGNAME", "us\udcffer")
+    with pytest.raises(InputError, match="is not UTF-8") as caught:
+        PostgresEndpoint.parse("postgresql://h/db")
+    assert caught.value.message.isprintable()
+    assert PostgresEndpoint.parse("postgresql://ann@h/db").user == "ann"
+
+
 def test_a_socket_has_the_port_in_its_name():
     assert PostgresEndpoint.parse("postgresql:///db?host=/run/pg/&port=6000").unix == "/run/pg/.s.PGSQL.6000"
     assert PostgresEndpoint.parse("postgresql://h/db").unix is None
@@ -66,6 +74,18 @@ def test_special_characters_of_a_password_are_decoded_once():
         ("postgresql://u:hu#sh@h/db", "'#'"),
         ("postgresql://u:hu?sh@h/db", "'?'"),
         ("postgresql://u:hush hush@h/db", "white space"),
+        ("postgresql://u@h/db?user=v;password=hush", "';'"),
+        ("postgresql://h/db;password=hush", "';'"),
+        ("postgresql://h/db%3Fpassword=hush", "option where none"),
+        ("postgresql://h/db?user=v%3Bpassword=hush", "goes on with another option"),
+        ("postgresql://u%3Ahush@h/db", "its user holds a colon"),
+        ("postgresql://u:hush%ff@h/db", "not UTF-8"),
+        ("postgresql://u:hush\udcff@h/db", "not UTF-8"),
+        ("postgresql://u:hush@h/la\udcffb", "not UTF-8"),
+        ("postgresql://u:hush@h/db%00", "zero byte"),
+        (f"postgresql://u:hush@h/db?port={'9%' * 5000}", "cannot be parsed"),
+        (f"postgresql://u:hush@h/db?port={'9' * 5000}", "port"),
+        ("postgresql://u:hush@h/db?port=\u0663", "port"),
         # A client would take hush@h for the host of the first, and u for that of the second.
         ("postgresql://u:hu@hush@h/db", "unescaped '@'"),
         ("postgresql://u:12/hush@h/db", "unescaped '@'"),
@@ -76,6 +96,8 @@ def test_what_cannot_be_used_is_refused_without_showing_the_password(url: str, t
         PostgresEndpoint.parse(url)
     assert told in caught.value.message
     assert caught.value.hint
+    assert len(caught.value.message) < 500
+    assert caught.value.message.isprintable()
     assert caught.value.__cause__ is None
     for piece in ("hush", "hu#sh", "hu?sh", "sh@"):
         assert piece not in str(caught.value)
