@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.masking import without
 from pybench.numbers import format_exact
+from pybench.servers.rights import NO_PRIVILEGE, lacks_right, postgres_hint, redis_hint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,13 @@ class Refusal:
         calls = f"{format_exact(self.count)} {_CALLS.get(self.phase, 'call')}{'' if self.count == 1 else 's'}"
         warmup = f" ({format_exact(self.in_warmup)} of them before the window)" if self.in_warmup else ""
         return f'{self.strategy}: {self.server} refused {calls}{warmup}: "{self.first}"'
+
+    @property
+    def remedy(self) -> str | None:
+        """What to type where the user of a run lacks a right; None: something else was amiss."""
+        if not lacks_right(self.code, self.first):
+            return None
+        return postgres_hint(self.first) if self.code == NO_PRIVILEGE else redis_hint(self.strategy)
 
 
 def mask(rows: Iterable[ErrorReply], secrets: Iterable[str]) -> None:
