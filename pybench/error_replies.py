@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.masking import without
 from pybench.numbers import format_exact
-from pybench.servers.rights import NO_PRIVILEGE, lacks_right, postgres_hint, redis_hint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +52,9 @@ class Refusal:
     @property
     def remedy(self) -> str | None:
         """What to type where the user of a run lacks a right; None: something else was amiss."""
+        # Not above: few records need it, and what asks servers takes long to import.
+        from pybench.servers.rights import NO_PRIVILEGE, lacks_right, postgres_hint, redis_hint
+
         if not lacks_right(self.code, self.first):
             return None
         return postgres_hint(self.first) if self.code == NO_PRIVILEGE else redis_hint(self.strategy)
