@@ -35,7 +35,8 @@ pub enum LoadError {
     Connect {
         address: String,
         reason: String,
-        said_no: Option<SaidNo>,
+        /// Boxed, so that a result without an error stays small.
+        said_no: Option<Box<SaidNo>>,
     },
     #[error("the kernel refused to poll: {0}")]
     Poll(#[source] io::Error),

@@ -117,7 +117,7 @@ fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
     match error {
         TrialError::Load(LoadError::Connect { said_no, .. }) => {
             let raised = ConnectError::new_err(error.to_string());
-            match with_refusal(py, &raised, said_no.as_ref()) {
+            match with_refusal(py, &raised, said_no.as_deref()) {
                 Ok(()) => raised,
                 Err(other) => other,
             }
