@@ -139,7 +139,6 @@ def _differences(
 _MACHINE = {
     "cpu": "",
     "cores": " cores",
-    "cores_allowed": " allowed cores",
     "memory_bytes": " bytes of memory",
     "kernel": " (kernel)",
 }
