@@ -255,7 +255,10 @@ class Progress:
     reconnects: int
 
 class ConnectError(Exception):
-    """A server could not be reached, or refused the log-in, before the trial began."""
+    """A server could not be reached, or refused what a connection begins with, before the trial began."""
+
+    refusal: tuple[int, str, str, str] | None
+    """The server's number, what it refused, the code and the text of its error; None where it said nothing."""
 
 @final
 class Trial:

@@ -6,19 +6,20 @@ Promises: raises nothing for it, so that what the trial proved is saved first; s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pybench.disturbed import Trouble
 from pybench.durations import MS
 from pybench.errors import ServerError
+from pybench.masking import without
 from pybench.numbers import plural
 from pybench.stage import UNREAD
 from pybench.strategies import CATALOGUE
 from pybench.trials import PATIENCE_NS
 
 if TYPE_CHECKING:
-    from pybench._core import ErrorReply, TrialResult
+    from pybench._core import ConnectError, ErrorReply, TrialResult
     from pybench.cells import Cell
     from pybench.stage import Side, Spent
 
@@ -55,6 +56,16 @@ def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str)
     worst = max(rows, key=lambda row: (row["phase"] == "acquire", row["count"]))
     calls = plural(worst["count"], PHASES[worst["phase"]])
     return sides[worst["server"]].refused(calls, worst["code"], worst["first"], strategy=strategy)
+
+
+def not_connected(error: ConnectError, sides: Sequence[Side], strategy: str, *, secrets: Iterable[str]) -> ServerError:
+    """What it means that the connections of a trial of `strategy` did not come to stand."""
+    known = frozenset(secrets)
+    if error.refusal is None:
+        told = without(f"a server did not take the connections of a trial: {error}", known)
+        return ServerError(told, hint="does the server still run, and is it reachable? its log may say")
+    server, call, code, text = error.refusal
+    return sides[server].refused(call, without(code, known), without(text, known), strategy=strategy)
 
 
 PHASES = {"acquire": "acquire call", "renew": "renewal call", "release": "release call", "other": "call"}

@@ -83,9 +83,13 @@ def parse_rate(value: object) -> float:
     text = value.strip() if isinstance(value, str) else shown(value)
     number, slash, unit = text.partition("/")
     if not slash:
-        raise BadValue(f"{shown(value)} is not a rate", hint=f"say {_plain(text) or '5000'}/s")
+        raise BadValue(f"{shown(value)} is not a rate", hint=_rate_meant(text))
     if unit.strip() != "s":
-        raise BadValue(f"{shown(value)} is not a rate", hint=f"rates are a second: {_a_second(number, unit)}/s")
+        a_second = _a_second(number, unit)
+        hint = f"say for example {_EXAMPLE}" if a_second is None else _said("rates are a second: ", a_second)
+        raise BadValue(f"{shown(value)} is not a rate", hint=hint)
+    if (rate := _scaled(number)) is not None and _plain(number) is None:
+        raise BadValue(f"{shown(value)} is not a usable rate", hint=_said("say ", rate))
     try:
         return parse_number(number.strip(), lowest=LOWEST_RATE_PER_S, highest=HIGHEST_RATE_PER_S)
     except BadValue as problem:
@@ -95,15 +99,44 @@ def parse_rate(value: object) -> float:
         ) from None
 
 
-def _a_second(number: str, unit: str) -> str:
-    """`number` of each `unit` as so many a second; an example where that says nothing."""
-    lasts_s = {"ms": 0.001, "min": 60, "minute": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
-    plain = _plain(number)
-    word = unit.strip().lower()
-    if not plain or word not in lasts_s:
-        return plain if plain and word in ("", "sec", "second") else "5000"
-    rate = float(plain) / lasts_s[word]
-    return format_number(float(f"{rate:.4g}")) if rate < HIGHEST_RATE_PER_S else "5000"
+_LASTS_S = {"ms": 0.001, "min": 60, "minute": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
+_LASTS_S |= {"": 1, "s": 1, "sec": 1, "second": 1}
+_EXAMPLE = "5000/s"
+_SCALES = {"": 1, "k": 1_000, "M": 1_000_000}
+_WRITTEN_OUT = re.compile(
+    r"(?P<number>[\d.,_ ]+[kKM]?) ?(?:(?:r|q|t|req|requests?|op|ops|locks?|acquires?|grants?)? ?(?:per|p|a) ?"
+    r"(?P<unit>s|sec|second|m|min|minute|h|hour|d|day)|hz|ops?|req|requests?)?",
+    re.IGNORECASE,
+)
+"""`1k`, `100rps`, `60 rpm`, `30 per minute`."""
+
+
+def _rate_meant(text: str) -> str:
+    """What to say instead of a rate without a slash."""
+    match = _WRITTEN_OUT.fullmatch(text)
+    rate = None if match is None else _a_second(match["number"], match["unit"] or "s")
+    return f"say for example {_EXAMPLE}" if rate is None else _said("say ", rate)
+
+
+def _a_second(number: str, unit: str) -> float | None:
+    """`number` of each `unit` as so many a second; None where that says nothing."""
+    count, lasts_s = _scaled(number), _LASTS_S.get(unit.strip().lower())
+    return None if count is None or lasts_s is None else count / lasts_s
+
+
+def _scaled(number: str) -> float | None:
+    """Of `1k`, `2.5M`, `1,000`; None: it is no number."""
+    match = re.fullmatch(r"(\d+(?:[,_ ]\d{3})*(?:\.\d+)?) ?([kM]?)", number.strip().replace("K", "k"))
+    return None if match is None else float(re.sub("[,_ ]", "", match[1])) * _SCALES[match[2]]
+
+
+def _said(words: str, rate: float) -> str:
+    """`words` and the rate; the nearest one where it is out of range."""
+    if rate > HIGHEST_RATE_PER_S:
+        return f"at most {format_rate(HIGHEST_RATE_PER_S)}"
+    if rate < LOWEST_RATE_PER_S:
+        return f"at least {format_rate(LOWEST_RATE_PER_S)}"
+    return words + format_rate(rate if rate.is_integer() else float(f"{rate:.4g}"))
 
 
 def format_rate(rate_per_s: float) -> str:

@@ -49,6 +49,16 @@ class Refusal:
         warmup = f" ({format_exact(self.in_warmup)} of them before the window)" if self.in_warmup else ""
         return f'{self.strategy}: {self.server} refused {calls}{warmup}: "{self.first}"'
 
+    @property
+    def remedy(self) -> str | None:
+        """What to type where the user of a run lacks a right; None: something else was amiss."""
+        # Not above: few records need it, and what asks servers takes long to import.
+        from pybench.servers.rights import NO_PRIVILEGE, lacks_right, postgres_hint, redis_hint
+
+        if not lacks_right(self.code, self.first):
+            return None
+        return postgres_hint(self.first) if self.code == NO_PRIVILEGE else redis_hint(self.strategy)
+
 
 def mask(rows: Iterable[ErrorReply], secrets: Iterable[str]) -> None:
     """Put stars for each of `secrets` in the texts of `rows`: a server may repeat what it was sent."""

@@ -15,11 +15,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pybench import _core, error_replies
-from pybench.aftermath import all_is_released, cleared, ended, refusal_of, refusals, step_of_clock
+from pybench.aftermath import all_is_released, cleared, ended, not_connected, refusal_of, refusals, step_of_clock
 from pybench.disturbances import DISTURBANCES, disturbances
 from pybench.disturbed import Trouble, first_of
 from pybench.errors import ServerError
-from pybench.masking import without
 from pybench.needs import Part, Setting, largest, parts_of, servers_in, settings_of
 from pybench.stage import DatabaseSpent, Side, Spent, sides_of
 from pybench.trials import trial_seed, trial_spec
@@ -125,7 +124,7 @@ class Observer:
                 side.begin()
             started_at, started = datetime.now(UTC), time.monotonic()
             self.watch.trial_begins(slot, trial)
-            result = self._run_trial(trial)
+            result = self._run_trial(trial, sides, slot.cell.strategy)
             error_replies.mask(result.errors, self.matrix.secrets)
             shares_core = self.placement.shares_core()
             wall_s = time.monotonic() - started
@@ -178,7 +177,7 @@ class Observer:
         for words in filter(None, told):
             self.watch.note(f"{slot.cell.id}: {words}; its figures hold that, too")
 
-    def _run_trial(self, trial: _core.Trial) -> _core.TrialResult:
+    def _run_trial(self, trial: _core.Trial, sides: Sequence[Side], strategy: str) -> _core.TrialResult:
         try:
             with self.interrupts.stoppable():
                 return trial.run()
@@ -188,10 +187,7 @@ class Observer:
                 raise
             return result
         except _core.ConnectError as error:
-            raise ServerError(
-                without(f"a server did not take the connections of a trial: {error}", self.matrix.secrets),
-                hint="pybench doctor looks at it",
-            ) from error
+            raise not_connected(error, sides, strategy, secrets=self.matrix.secrets) from error
 
     def servers(self, cell: Cell) -> list[AnyServer]:
         """Those that the lock of `cell` is on, in the order in which it counts them."""

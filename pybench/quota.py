@@ -50,12 +50,18 @@ def throttled_since(before: Throttled) -> Throttled:
     )
 
 
+def binding(quota: float | None, cores: int | None) -> float | None:
+    """`quota` where it is of fewer cores than there are; None where it stops nothing."""
+    return None if quota is None or (cores is not None and quota >= cores) else quota
+
+
 def quota_sentence(quota: float | None, cores: int | None) -> str | None:
     """What a quota of fewer cores than there are means for a run; None where there is none."""
-    if quota is None or (cores is not None and quota >= cores):
+    stops = binding(quota, cores)
+    if stops is None:
         return None
     return (
-        f"a quota of the control group allows {quota:g} cores' worth of CPU time: once it is used up, all processes "
+        f"a quota of the control group allows {stops:g} cores' worth of CPU time: once it is used up, all processes "
         "stop for the rest of the period, and a lock seems to stall"
     )
 

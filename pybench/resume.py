@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pybench.errors import InputError, RecordError
 from pybench.masking import MASK, is_masked
 from pybench.numbers import plural
+from pybench.quota import binding
 from pybench.strategies import ServerKind
 
 if TYPE_CHECKING:
@@ -140,7 +141,12 @@ def _differences(
     yield from _other_machine(manifest["machine"], describe_machine())
 
 
-_MACHINE = {"cpu": "", "cores": " cores", "memory_bytes": " bytes of memory", "kernel": " (kernel)"}
+_MACHINE = {
+    "cpu": "",
+    "cores": " cores",
+    "memory_bytes": " bytes of memory",
+    "kernel": " (kernel)",
+}
 """What a machine is known by, and what follows the value in words."""
 
 
@@ -149,6 +155,15 @@ def _other_machine(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
     for name, unit in _MACHINE.items():
         if before.get(name) is not None and before[name] != now.get(name):
             yield f"it ran on {before[name]}{unit}, this is {now.get(name)}{unit}"
+    # Here None says something: no group limits the run.
+    if "cpu_quota" in before:
+        quotas = [binding(machine.get("cpu_quota"), machine.get("cores_allowed")) for machine in (before, now)]
+        if quotas[0] != quotas[1]:
+            yield f"it ran {_quota(quotas[0])}, this would run {_quota(quotas[1])}"
+
+
+def _quota(quota: float | None) -> str:
+    return "without a CPU quota" if quota is None else f"under a CPU quota of {quota:g} cores' worth"
 
 
 def _other_settings(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -12,12 +12,11 @@ from typing import Any
 
 from pybench.durations import MS, S, format_duration
 from pybench.notation import BadValue
+from pybench.silences import TOLD_SHARE, gaps_are_longer, longest_pause_ns
+from pybench.strategies import CATALOGUE, ServerKind
 from pybench.values import Distribution, Retry
 
 Cells = Sequence[Mapping[str, Any]]
-
-TOLD_SHARE = 0.0001
-"""Of the draws of a hold or a pause that have to be longer than a limit for it to be named."""
 
 
 def acting_settings(servers: Sequence[Mapping[str, Any]], cells: Cells) -> Iterator[str]:
@@ -30,7 +29,7 @@ def acting_settings(servers: Sequence[Mapping[str, Any]], cells: Cells) -> Itera
 
 
 def _of_postgres(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
-    ours = [cell for cell in cells if str(cell.get("strategy", "")).startswith("pg-")]
+    ours = [cell for cell in cells if _is_on(cell, ServerKind.POSTGRES)]
     waiting = [cell for cell in ours if _waits_on_server(cell)]
     statement, lock = _ms(settings, "statement_timeout_ms"), _ms(settings, "lock_timeout_ms")
     if statement and any(statement * MS < _longest_wait_ns(cell) for cell in waiting):
@@ -45,18 +44,65 @@ def _of_postgres(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
             f"idle_in_transaction_session_timeout {_text(in_transaction)}, and some holds are longer: the server ends "
             "the session of such a holder, and the lock is lost"
         )
+    transaction = _ms(settings, "transaction_timeout_ms")
+    if transaction and (
+        any(_longer(cell, ("hold",), transaction * MS) for cell in open_ones)
+        or any(transaction * MS < _longest_wait_ns(cell) for cell in waiting)
+    ):
+        yield (
+            f"transaction_timeout {_text(transaction)}, and some holds or waits for a lock are longer: the server ends "
+            "the session of such a holder, and the lock is lost, or of such a waiter"
+        )
     idle = _ms(settings, "idle_session_timeout_ms")
-    if idle and any(_longer(cell, ("hold", "think"), idle * MS) for cell in ours):
-        yield f"idle_session_timeout {_text(idle)}, and some holds or pauses are longer: the server ends their sessions"
+    if idle and (silent := _silent(ours, idle * MS, in_transaction=False)):
+        yield f"idle_session_timeout {_text(idle)}, and some {silent} are longer: the server ends their sessions"
+    isolation = str(settings.get("default_transaction_isolation") or "")
+    if isolation in _STRICTER and any(_begins_at_default(cell) for cell in ours):
+        yield (
+            f"default_transaction_isolation {isolation}: of two clients at one row the server refuses one, which makes "
+            "conflicts and retries that there are none of at read committed"
+        )
+
+
+_STRICTER = ("repeatable read", "serializable")
+
+
+def _begins_at_default(cell: Mapping[str, Any]) -> bool:
+    """Whether its transactions are about rows, and say no level of isolation of their own."""
+    strategy = CATALOGUE.get(str(cell.get("strategy")))
+    return strategy is not None and strategy.uses_rows and strategy.name != "pg-serializable"
 
 
 def _of_redis(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
     timeout_s, policy = settings.get("timeout_s"), str(settings.get("maxmemory_policy") or "noeviction")
-    if timeout_s and any(_longer(cell, ("hold", "think"), timeout_s * S) for cell in cells):
+    ours = [cell for cell in cells if _is_on(cell, ServerKind.REDIS)]
+    if timeout_s and (silent := _silent(ours, timeout_s * S, in_transaction=True)):
         limit = format_duration(timeout_s * S)
-        yield f"timeout {limit}, and some holds or pauses are longer: the server closes connections that idle so long"
+        yield f"timeout {limit}, and some {silent} are longer: the server closes connections that idle so long"
     if settings.get("maxmemory") and policy != "noeviction":
         yield f"maxmemory-policy {policy}: a server that is short of memory may evict the key of a lock that is held"
+
+
+def _is_on(cell: Mapping[str, Any], kind: ServerKind) -> bool:
+    strategy = CATALOGUE.get(str(cell.get("strategy")))
+    return strategy is not None and kind in strategy.server_kinds
+
+
+def _silent(cells: Cells, limit_ns: int, *, in_transaction: bool) -> str:
+    """In which times of `cells` a connection may be silent for longer than `limit_ns`: `holds and back-offs`.
+
+    Without `in_transaction` a hold within an open transaction is none. Empty: in no time.
+    """
+    counted = [cell for cell in cells if in_transaction or not _holds_a_transaction(cell)]
+    times = {
+        "holds": any(_longer(cell, ("hold",), limit_ns) for cell in counted),
+        "think times": any(_longer(cell, ("think",), limit_ns) for cell in cells),
+        # The server queues those who wait on it: they meet the retry policy as the end of their wait.
+        "back-offs": any(longest_pause_ns(cell) > limit_ns for cell in cells if not _waits_on_server(cell)),
+        "gaps between arrivals": any(gaps_are_longer(cell, limit_ns) for cell in cells),
+    }
+    *first, last = [name for name, longer in times.items() if longer] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _waits_on_server(cell: Mapping[str, Any]) -> bool:

@@ -147,7 +147,7 @@ class RedisSide:
 
     def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
         """What to tell of it after a trial of which it refused `calls`."""
-        return refused_calls(self.server.endpoint.address, calls, code, first, strategy=strategy)
+        return refused_calls(self.server.endpoint, calls, code, first, strategy=strategy)
 
     @property
     def befell(self) -> str | None:
@@ -249,7 +249,7 @@ class PostgresSide:
         """What to tell of it after a trial of which it refused `calls`."""
         from pybench.servers.postgres.refusals import refused_calls as refused_statements
 
-        return refused_statements(self.server.endpoint.address, calls, code, first, strategy=strategy)
+        return refused_statements(self.server.endpoint, calls, code, first, strategy=strategy)
 
     def _end_sessions(self, session: Session) -> None:
         """Until those of the trial are gone: they add to the counters when they end. A pooler keeps them."""

@@ -18,6 +18,7 @@ from pybench.servers.probe import probe
 from pybench.servers.server import GIVEN, Server
 
 FEW_CONNECTIONS = 10_000
+FEW_FREE = 9_000
 
 
 def examine_servers(urls: Sequence[str | SecretStr], source: Source) -> list[Finding]:
@@ -48,7 +49,10 @@ def _started(source: Source, level: Level) -> Iterator[Finding]:
     took_ms = (time.monotonic() - begin) * 1000
     server.stop()
     what = f"{facts.product} {facts.version} starts in {took_ms:.0f} ms"
-    yield _connections(facts.maxclients, "server start", what, "raise the limit of open files: ulimit -Hn")
+    few = facts.maxclients is not None and facts.maxclients < FEW_CONNECTIONS
+    takes = "" if facts.maxclients is None else f", takes {facts.maxclients:,} connections"
+    hint = "raise the limit of open files: ulimit -Hn" if few else None
+    yield Finding(Level.WARN if few else Level.OK, "server start", f"{what}{takes}", hint)
 
 
 def _given(url: str | SecretStr) -> Iterator[Finding]:
@@ -62,7 +66,14 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
     where = where_it_runs(server)
     disk = f", appendfsync {facts.appendfsync}" if facts.appendfsync is not None else ""
     what = f"{endpoint} is {server.label}, {where}{disk}"
-    yield _connections(facts.maxclients, "server", what, "CONFIG SET maxclients")
+    if facts.maxclients is not None and facts.connections_free is not None:
+        free = f"{facts.connections_free:,} of its {facts.maxclients:,} connections free"
+        # A server with the usual limit and some other clients has enough.
+        few = facts.maxclients < FEW_CONNECTIONS or facts.connections_free < FEW_FREE
+        hint = "raise its maxclients (CONFIG SET maxclients), or end other clients" if few else None
+        yield Finding(Level.WARN if few else Level.OK, "server", f"{what}, {free}", hint)
+    else:
+        yield Finding(Level.OK, "server", what)
     if facts.maxmemory and facts.maxmemory_policy != "noeviction":
         yield Finding(
             Level.WARN,
@@ -70,11 +81,3 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
             f"{endpoint} evicts keys when full ({facts.maxmemory_policy}): a lock may vanish while it is held",
             "maxmemory-policy noeviction",
         )
-
-
-def _connections(maxclients: int | None, subject: str, what: str, hint: str) -> Finding:
-    if maxclients is None:
-        return Finding(Level.OK, subject, what)
-    few = maxclients < FEW_CONNECTIONS
-    what = f"{what}, takes {maxclients:,} connections"
-    return Finding(Level.WARN if few else Level.OK, subject, what, hint if few else None)

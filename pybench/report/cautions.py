@@ -112,7 +112,10 @@ def _refused(view: View) -> Sequence[Caution]:
     told = "; ".join(refusal.sentence for refusal in found[:SHOWN_REFUSALS])
     more = len(found) - SHOWN_REFUSALS
     others = f"; and {plural(more, 'further kind')} of error replies" if more > 0 else ""
-    return [Caution("Error replies", f"{told}{others}.", grave=True)]
+    # Also of those that are not told in full: a remedy is what a reader looks for.
+    remedies = dict.fromkeys(remedy for refusal in found if (remedy := refusal.remedy) is not None)
+    rights = f" The rights that are missing: {listed(list(remedies), 'rule')}" if remedies else ""
+    return [Caution("Error replies", f"{told}{others}.{rights}", grave=True)]
 
 
 def _outlived(view: View) -> Sequence[Caution]:

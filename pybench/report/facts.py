@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,6 +90,8 @@ def _settings(named: Mapping[str, Any]) -> str:
 def _setting(name: str, value: object) -> str:
     """One setting in words, its unit with its value."""
     if isinstance(value, int) and not isinstance(value, bool):
+        if value < 0:  # So Postgres says that a limit is off.
+            return f"{re.sub('_(ms|s|bytes)$', '', name)} off"
         for suffix, ns in (("_ms", 1_000_000), ("_s", 1_000_000_000)):
             if name.endswith(suffix):
                 return f"{name.removesuffix(suffix)} {format_duration(value * ns)}"

@@ -70,7 +70,9 @@ def _step(server: Server, found: Reply) -> tuple[bytes, list[bytes]]:
     match found:
         case [bytes(cursor), [*keys]]:
             return cursor, [key for key in keys if isinstance(key, bytes)]
-    raise ServerError(f"{server.endpoint} does not answer SCAN as Redis does", hint="pybench doctor looks at it")
+    raise ServerError(
+        f"{server.endpoint} does not answer SCAN as Redis does", hint="is it Redis or Valkey itself? its log may say"
+    )
 
 
 def glob_escaped(text: bytes) -> bytes:

@@ -81,6 +81,11 @@ class Endpoint:
         )
 
     @property
+    def user(self) -> str:
+        """Whom the server takes us for."""
+        return self.username or "default"
+
+    @property
     def address(self) -> str:
         """Where it is, without credentials: `redis://host:port/db` or `unix:///path?db=N`."""
         return self._url("")

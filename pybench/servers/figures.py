@@ -57,7 +57,7 @@ def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
     except (KeyError, ValueError) as error:
         raise ServerError(
             f"{server.endpoint} does not tell what it has spent: no {error} in its INFO",
-            hint="is it still the server that it was? pybench doctor looks at it",
+            hint="is it Redis or Valkey itself, and still the server that it was? its log may say",
         ) from None
 
 

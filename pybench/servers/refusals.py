@@ -68,21 +68,26 @@ def refused(endpoint: Endpoint, refusal: Refusal) -> ServerError:
 def _by_text(endpoint: Endpoint, code: str, text: str) -> Meaning:
     if "AUTH" in text and "without any password" in text:
         return Meaning("has no password, but one was given", "leave it out of the URL")
-    if code == "NOPERM":
-        return Meaning(f"does not let this user do what a run needs: {text[:_SHOWN]}", rights.redis_hint(None))
+    if rights.lacks_right(code, text):
+        hint = rights.redis_hint(None, endpoint.user)
+        return Meaning(f"does not let this user do what a run needs: {text[:_SHOWN]}", hint)
     if "DB index" in text:
         return Meaning(f"has no database {endpoint.db}", "give a lower number")
     if "max number of clients" in text:
         return Meaning("has no connection left", "raise its maxclients, or end other clients")
-    return Meaning(f"answers with an error: {text[:_SHOWN]}", "pybench doctor looks at it")
+    return Meaning(f"answers with an error: {text[:_SHOWN]}", OWN_WORDS)
 
 
-def refused_calls(where: str, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
+OWN_WORDS = "the server's own words say why; its log may say more"
+"""What to do about an error that is none of those known here. The doctor knows no more, and shows this, too."""
+
+
+def refused_calls(endpoint: Endpoint, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
     """The error for a server that refused `calls` of a trial of `strategy`; `first` is what it said to the first."""
     told = f'it refused {calls} of {strategy}: "{first}"'
-    if code == "NOPERM" or "ACL failure in script" in first:
-        return ServerError(
-            f"{where} does not let this user do what {strategy} needs: {told}", hint=rights.redis_hint(strategy)
+    meaning = BY_CODE.get(code, Meaning("answered with errors", OWN_WORDS))
+    if rights.lacks_right(code, first):
+        meaning = Meaning(
+            f"does not let this user do what {strategy} needs", rights.redis_hint(strategy, endpoint.user)
         )
-    meaning = BY_CODE.get(code, Meaning("answered with errors", "the server's own words say why; its log may say more"))
-    return ServerError(f"{where} {meaning.what}: {told}", hint=meaning.hint)
+    return ServerError(f"{endpoint.address} {meaning.what}: {told}", hint=meaning.hint)

@@ -6,6 +6,8 @@ Does not do: asking a server for the rights of a user; a run finds out by using 
 
 from __future__ import annotations
 
+import re
+
 CONTROL = ("ping", "info", "hello", "scan", "unlink")
 """What a run asks of every Redis server beside its locks: what it is, what it spent, and the removal of keys."""
 
@@ -47,14 +49,44 @@ def redis_rights(strategy: str) -> str:
     return f"~pybench:*{channels} {' '.join(f'+{command}' for command in commands)}"
 
 
-def redis_hint(strategy: str | None) -> str:
-    """What to type so that a user of Redis may do what `strategy` needs."""
+def redis_hint(strategy: str | None, user: str = "NAME") -> str:
+    """What to type so that `user` of a Redis may do what `strategy` needs; None: what every run asks."""
     if strategy is None:
-        return f"allow {', '.join(command.upper() for command in CONTROL)} (docs/troubleshooting.md lists all rights)"
-    return f"ACL SETUSER NAME {redis_rights(strategy)}"
+        commands = " ".join(f"+{command}" for command in CONTROL)
+        return f"ACL SETUSER {user} {commands} (docs/troubleshooting.md lists all rights)"
+    return f"ACL SETUSER {user} {redis_rights(strategy)}"
 
 
-POSTGRES_HINT = (
-    "GRANT CONNECT, CREATE ON DATABASE ... TO ...; pg-advisory needs CONNECT alone, and the functions pg_advisory_* "
-    "that PUBLIC may execute unless somebody revoked that"
-)
+def lacks_right(code: str, text: str) -> bool:
+    """Whether a server said by this error, in `text`, that its user lacks a right."""
+    return code in ("NOPERM", NO_PRIVILEGE) or any(words in text for words in _REFUSED_IN_SCRIPTS)
+
+
+NO_PRIVILEGE = "42501"
+"""The SQLSTATE of it."""
+
+_REFUSED_IN_SCRIPTS = ("ACL failure in script", "The user executing the script can't")
+"""What Redis 7.2 and later, and those before, say of a command that a script may not call: their code is ERR."""
+
+
+def postgres_hint(text: str, *, database: str | None = None, user: str | None = None) -> str:
+    """What to type so that `user` may do what `text`, in the words of Postgres, says is refused."""
+    whom = "..." if user is None else _quoted(user)
+    where = "" if database is None else f", in the database {_quoted(database)}"
+    if function := re.search(r"permission denied for function (\w+)", text):
+        name = function[1]
+        # Others of the same name take two numbers, so that the name alone would not do.
+        arguments = "(bigint)" if re.match(r"pg_(try_)?advisory_", name) else ""
+        return f"GRANT EXECUTE ON FUNCTION {name}{arguments} TO {whom}{where}"
+    if relation := re.search(r"permission denied for (?:table|view) (\w+)", text):
+        return f"GRANT SELECT ON {relation[1]} TO {whom}{where}"
+    grant = f"GRANT CONNECT, CREATE ON DATABASE {'...' if database is None else _quoted(database)} TO {whom}"
+    return (
+        f"{grant}; pg-advisory needs CONNECT alone, and the functions pg_advisory_* that PUBLIC may execute unless "
+        "somebody revoked that"
+    )
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'

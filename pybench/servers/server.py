@@ -138,9 +138,7 @@ class Server(Answered[Endpoint, Facts]):
             error = refused(self.endpoint, refusal)
             raise ServerError(self._failed(error), hint=error.hint) from None
         except ServerError as error:
-            raise ServerError(
-                self._failed(error), hint="does the server still run? its log may say; pybench doctor looks at it"
-            ) from error
+            raise ServerError(self._failed(error), hint="does the server still run? its log may say") from error
 
     def _failed(self, error: ServerError) -> str:
         """What is told of a server that was there a moment ago."""

@@ -184,7 +184,10 @@ class Supervised:
     def _did_not_start(self, how: str) -> ServerError:
         tail = self.log_tail()
         said = f"; it said last:\n{tail}" if tail else ", and said nothing"
-        return ServerError(f"{self.binary.path} {how}{said}", hint="pybench doctor")
+        # No hint at the doctor: it starts a server, too, and says this.
+        option = "--postgres" if self.binary.product == "postgres" else "--redis"
+        words = "its own words say why; " if tail else ""
+        return ServerError(f"{self.binary.path} {how}{said}", hint=f"{words}a server of yours will do: {option} URL")
 
     def _words(self) -> dict[str, str]:
         """What the keeper has said: `pid` and, once the server ended by itself, `exit`."""

@@ -115,8 +115,9 @@ def test_a_server_that_dies_and_comes_back_is_found_again(make_spec):
 def test_a_server_that_is_not_there_is_named(make_spec, tmp_path):
     spec = make_spec()
     spec["servers"][0] |= {"unix": str(tmp_path / "none.sock"), "host": None}
-    with pytest.raises(_core.ConnectError, match=r"none\.sock: No such file"):
+    with pytest.raises(_core.ConnectError, match=r"none\.sock: No such file") as caught:
         _core.Trial(spec).run()
+    assert caught.value.refusal is None, "nobody said anything"
 
 
 def test_a_wrong_password_is_refused_and_never_shown(make_spec):
@@ -132,6 +133,9 @@ def test_a_wrong_password_is_refused_and_never_shown(make_spec):
             with pytest.raises(_core.ConnectError, match="WRONGPASS") as caught:
                 _core.Trial(bad).run()
             assert "wrong-word" not in str(caught.value)
+            server_number, command, code, text = caught.value.refusal or (None, "", "", "")
+            assert (server_number, command, code) == (0, "HELLO" if protocol == 3 else "AUTH", "WRONGPASS")
+            assert text.startswith("WRONGPASS ")
         database = {**good, "servers": [{**good["servers"][0], "db": 15, "protocol": 2}]}
         assert _core.Trial(database).run().totals["grants"] > 0
     finally:

@@ -120,6 +120,11 @@ def test_a_session_that_cannot_begin_is_refused_in_the_words_of_the_server(make_
     words = refused(with_server(table='"nowhere"."locks"'))
     assert 'prepare `SELECT id FROM "nowhere"."locks"' in words
     assert "42P01" in words
+    with pytest.raises(_core.ConnectError) as caught:
+        _core.Trial(with_server(table='"nowhere"."locks"')).run()
+    assert caught.value.refusal is not None
+    assert caught.value.refusal[1].startswith("to prepare `SELECT id")
+    assert caught.value.refusal[2] == "42P01"
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pybench import error_replies
 from pybench.report import markdown, page
 from pybench.report.cautions import cautions
 from pybench.report.view import make_view
+from pybench.servers.rights import redis_rights
 from tests.report.support import Point, make_run
 
 
@@ -51,3 +53,18 @@ def test_a_record_without_the_counts_says_nothing_of_them():
     run = disturbed_run()
     del run.trials["lost_calls"]
     assert told(run) == []
+
+
+def test_refused_releases_of_a_user_without_rights_are_told_with_the_rules_that_grant_them():
+    run = disturbed_run()
+    reply = {
+        "phase": "release",
+        "code": "NOPERM",
+        "server": 0,
+        "count": 3,
+        "warmup": 0,
+        "first": "NOPERM no permissions",
+    }
+    run.trials["error_replies"] = error_replies.encode([reply], ["redis 7.0.15"])
+    [text] = [caution.text for caution in cautions(make_view(run)) if caution.title == "Error replies"]
+    assert text.endswith(f" The rights that are missing: ACL SETUSER NAME {redis_rights('mutex')}.")

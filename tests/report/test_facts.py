@@ -46,3 +46,9 @@ def test_of_the_settings_of_a_database_those_that_tell_most_come_first_with_thei
     (row,) = facts.server_rows({"servers": [server]})
     assert row.settings == "fsync yes, shared_buffers 128 MiB, deadlock_timeout 1s"
     assert row.further == "autovacuum yes, checkpoint_timeout 5m"
+
+
+def test_a_limit_that_a_database_has_off_is_told_so():
+    server = {"label": "postgres 18.1", "product": "postgres", "settings": {"log_min_duration_statement_ms": -1}}
+    (row,) = facts.server_rows({"servers": [server]})
+    assert row.further == "log_min_duration_statement off"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 from pybench.doctor import Finding, Level, examine
 from pybench.doctor.machine import wake_up_us
 from pybench.servers import binaries, supervisor
@@ -48,3 +50,17 @@ def test_a_source_without_a_binary_is_bad_only_when_no_server_is_given(monkeypat
 
 def test_waking_a_process_costs_some_microseconds():
     assert 0.1 < wake_up_us() < 5000
+
+
+def test_connections_that_others_have_are_not_free():
+    given, _ = supervisor.start(binaries.find("auto"))
+    with contextlib.ExitStack() as others:
+        clients = [others.enter_context(connect(given.endpoint)) for _ in range(40)]
+        for client in clients:
+            client.ping()
+        clients[0].config_set("maxclients", "60")
+        [told] = by_subject(examine([f"unix://{given.endpoint.unix}"]))["server"]
+    given.stop()
+    assert "20 of its 60 connections free" in told.what
+    assert told.level is Level.WARN
+    assert "end other clients" in (told.hint or "")

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from pybench import job
+from pybench.errors import ServerError
 from pybench.exits import Exit
 from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
@@ -98,6 +100,24 @@ def test_a_lock_without_rows_needs_no_more_than_to_connect(database, tmp_path):
     with pytest.raises(Exception, match="may not create") as refused:
         measured(tmp_path / "refused", strategy="pg-row", postgres=url)
     assert 'GRANT CREATE ON DATABASE "lab" TO "reader"' in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("revoked", "named"),
+    [("pg_advisory_lock(bigint)", "pg_advisory_lock(bigint)"), ("pg_backend_pid()", "pg_backend_pid")],
+)
+def test_a_function_that_was_revoked_is_named_with_what_grants_it(database, tmp_path, revoked, named):
+    url = url_of(database, "reader")
+    with postgres.given(SecretStr(url.replace("reader@", f"{database.endpoint.user}@"))).connect() as session:
+        session.execute(f"REVOKE EXECUTE ON FUNCTION {revoked} FROM PUBLIC")
+        try:
+            error = measured(tmp_path / "run", strategy="pg-advisory", postgres=url).error
+        except ServerError as raised:
+            error = raised
+        finally:
+            session.execute(f"GRANT EXECUTE ON FUNCTION {revoked} TO PUBLIC")
+    assert error is not None
+    assert error.hint == f'GRANT EXECUTE ON FUNCTION {named} TO "reader", in the database "lab"'
 
 
 def test_a_lock_on_both_needs_the_rights_of_both(several, database, tmp_path):

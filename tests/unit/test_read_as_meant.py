@@ -63,7 +63,7 @@ def test_a_list_of_numbers_stays_one(text: str):
 
 @pytest.mark.parametrize(
     ("rate", "meant"),
-    [("60/min", "1/s"), ("3600/h", "1/s"), ("90/m", "1.5/s"), ("5/ms", "5000/s"), ("7/sec", "7/s"), ("7/x", "5000/s")],
+    [("60/min", "1/s"), ("3600/h", "1/s"), ("90/m", "1.5/s"), ("5/ms", "5000/s"), ("7/sec", "7/s")],
 )
 def test_a_rate_of_another_unit_is_told_as_one_a_second(rate: str, meant: str):
     with pytest.raises(InputError) as caught:

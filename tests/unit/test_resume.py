@@ -31,3 +31,26 @@ def test_another_machine_is_named_by_what_differs(name: str):
     [told] = _other_machine(MACHINE, {**MACHINE, name: "other"})
     assert "this is other" in told
     assert not list(_other_machine({**MACHINE, name: None}, MACHINE)), "an older record does not say"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (None, 0.5, "it ran without a CPU quota, this would run under a CPU quota of 0.5 cores' worth"),
+        (0.5, None, "it ran under a CPU quota of 0.5 cores' worth, this would run without a CPU quota"),
+        (
+            0.5,
+            1.5,
+            "it ran under a CPU quota of 0.5 cores' worth, this would run under a CPU quota of 1.5 cores' worth",
+        ),
+        (0.5, 0.5, None),
+        (None, 2.0, None),
+    ],
+)
+def test_another_quota_on_cpu_time_is_another_machine(then, now, told):
+    before, after = ({**MACHINE, "cores_allowed": 2, "cpu_quota": quota} for quota in (then, now))
+    assert list(_other_machine(before, after)) == ([] if told is None else [told])
+
+
+def test_a_record_of_before_quotas_were_read_is_not_asked_for_one():
+    assert not list(_other_machine(MACHINE, {**MACHINE, "cpu_quota": 0.5}))

@@ -52,6 +52,21 @@ def account() -> Account | None:
     return Account(found.pw_name, found.pw_uid, found.pw_gid)
 
 
+def require_name() -> None:
+    """Raise ServerError where we are a user without an entry in the system's list: initdb looks its own up.
+
+    The server does not, so that one whose data are there already can be started.
+    """
+    number = os.geteuid()
+    try:
+        pwd.getpwuid(number)
+    except KeyError:
+        raise ServerError(
+            f"Postgres cannot be set up: the user number {number} of this process has no name here",
+            hint="run pybench as a user that the system knows, or give a server with --postgres URL",
+        ) from None
+
+
 def executable(binary: Binary, runs_as: Account | None) -> Binary:
     """`binary`, or a copy of it that `runs_as` can execute. Raises ServerError."""
     if runs_as is None or _runs(binary, runs_as):

@@ -67,7 +67,7 @@ def connect(
         session.close()
     raise ServerError(
         f"{endpoint} accepts connections but does not let in within {format_seconds(round(seconds, 1))}",
-        hint="is it busy or stopped? pybench doctor looks at it",
+        hint="is it busy or stopped? see its log",
     )
 
 

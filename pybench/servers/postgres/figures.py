@@ -68,7 +68,10 @@ def read_figures(server: PostgresServer, *, seconds: float = ANSWER_S) -> Postgr
         main = server.pid or cpu.postmaster_of(server, session)
         row = session.execute(_QUERY.encode()).fetchone()
         if row is None:
-            raise ServerError(f"{server.endpoint} does not tell what it has spent", hint="pybench doctor looks at it")
+            raise ServerError(
+                f"{server.endpoint} does not tell what it has spent",
+                hint="does its database still exist? its log may say",
+            )
         spent_ns = None if main is None else cpu.cpu_ns(main)
     cpu_us = None if spent_ns is None else spent_ns // 1000
     return PostgresFigures(*(server.endpoint.address, *row, cpu_us))

@@ -29,6 +29,8 @@ _SETTINGS = (
     *("deadlock_timeout", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"),
     *("idle_session_timeout", "client_connection_check_interval", "tcp_keepalives_idle", "max_locks_per_transaction"),
     *("default_transaction_isolation", "synchronous_standby_names", "data_checksums", "dynamic_shared_memory_type"),
+    *("transaction_timeout", "jit", "wal_sync_method", "commit_delay", "commit_siblings"),
+    *("log_statement", "log_duration", "log_min_duration_statement"),
 )
 
 _MEMORY = {"B": 1, "kB": 1024, "8kB": 8192, "MB": 1024**2, "GB": 1024**3}

@@ -8,8 +8,8 @@ import psycopg
 
 from pybench.errors import ServerError
 from pybench.servers.postgres.endpoint import PostgresEndpoint
-from pybench.servers.refusals import Meaning
-from pybench.servers.rights import POSTGRES_HINT
+from pybench.servers.refusals import OWN_WORDS, Meaning
+from pybench.servers.rights import NO_PRIVILEGE, postgres_hint
 
 _SHOWN = 200
 
@@ -17,6 +17,7 @@ WRONG_PASSWORD = "28P01"
 UNKNOWN_DATABASE = "3D000"
 TOO_MANY = "53300"
 STARTING = "57P03"
+OUT_OF_MEMORY = "53200"
 
 BY_CODE = {
     WRONG_PASSWORD: Meaning("refuses this user and password", "check both; special characters as %XX"),
@@ -25,8 +26,7 @@ BY_CODE = {
     "57P01": Meaning("ended our session: an administrator said so, or it shuts down", "see its log"),
     "57P02": Meaning("ended our session: another one of its processes had crashed", "see its log"),
     "53100": Meaning("has a full disk", "free some space there"),
-    "53200": Meaning("is out of memory", "give it more, or lower its max_connections"),
-    "42501": Meaning("does not let this user do what a run needs", POSTGRES_HINT),
+    OUT_OF_MEMORY: Meaning("is out of memory", "give it more, or lower its max_connections"),
     "57014": Meaning(
         "broke a statement off: statement_timeout was over, or somebody said so",
         "set statement_timeout to 0 for this user",
@@ -40,18 +40,41 @@ BY_CODE = {
 }
 """By SQLSTATE."""
 
-_LOCK_TABLE_FULL = Meaning(
-    "has no room for another lock in its shared memory", "raise its max_locks_per_transaction, and restart it"
+_BY_TEXT = (
+    (
+        OUT_OF_MEMORY,
+        re.compile("shared memory|max_locks_per_transaction"),
+        Meaning(
+            "has no room for another lock in its shared memory", "raise its max_locks_per_transaction, and restart it"
+        ),
+    ),
+    (
+        TOO_MANY,
+        re.compile("too many connections for (role|database) "),
+        Meaning("has no session left", "raise the CONNECTION LIMIT that it names, or end other clients"),
+    ),
 )
-"""SQLSTATE 53200, too, and nothing that more memory would help."""
+"""A cause of its own of a code that has several: what tells it, and what it means."""
+
+_QUOTED = frozenset({OUT_OF_MEMORY, "53100", "57014", "25006"})
+"""Codes that leave open what was refused, or by what: the server's words say it."""
 
 
-def refused_calls(where: str, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
+def refused_calls(endpoint: PostgresEndpoint, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
     """The error for a database that refused `calls` of a trial of `strategy`; `first` is what it said to the first."""
-    meaning = BY_CODE.get(code, Meaning("answered with errors", "the server's own words say why; its log may say more"))
-    if code == "53200" and ("shared memory" in first or "max_locks_per_transaction" in first):
-        meaning = _LOCK_TABLE_FULL
-    return ServerError(f'{where} {meaning.what}: it refused {calls} of {strategy}: "{first}"', hint=meaning.hint)
+    meaning = _meaning(endpoint, code, first) or Meaning("answered with errors", OWN_WORDS)
+    return ServerError(
+        f'{endpoint.address} {meaning.what}: it refused {calls} of {strategy}: "{first}"', hint=meaning.hint
+    )
+
+
+def _meaning(endpoint: PostgresEndpoint, code: str | None, text: str) -> Meaning | None:
+    """What an error means that may come at any time; None: it is none of those."""
+    if code == NO_PRIVILEGE:
+        hint = postgres_hint(text, database=endpoint.database, user=endpoint.user)
+        return Meaning("does not let this user do what a run needs", hint)
+    found = (meaning for of, words, meaning in _BY_TEXT if of == code and words.search(text))
+    return next(found, BY_CODE.get(code or ""))
 
 
 _UNREACHABLE = (
@@ -74,8 +97,9 @@ def refused(endpoint: PostgresEndpoint, code: str | None, text: str) -> ServerEr
     """The error for the user to whom the server said `text`."""
     if endpoint.password is not None:
         text = text.replace(endpoint.password.get_secret_value(), "***")
-    meaning = BY_CODE.get(code or "") or _of_words(endpoint, code, text.strip()[:_SHOWN])
-    words = f": {text.strip()[:_SHOWN]}" if code == "42501" else ""
+    shown = text.strip()[:_SHOWN]
+    meaning = _meaning(endpoint, code, text) or _of_words(endpoint, code, shown)
+    words = f": {shown}" if code == NO_PRIVILEGE or code in _QUOTED else ""
     return ServerError(f"{endpoint} {meaning.what}{words}", hint=meaning.hint)
 
 
@@ -96,4 +120,4 @@ def _of_words(endpoint: PostgresEndpoint, code: str | None, text: str) -> Meanin
         return Meaning(f"has no database {endpoint.database!r}", "create it: createdb")
     if code == "28000":
         return Meaning(f"does not let this user in: {text}", "see its pg_hba.conf; TLS comes in a later step")
-    return Meaning(f"answers with an error: {text}", "pybench doctor looks at it")
+    return Meaning(f"answers with an error: {text}", OWN_WORDS)

@@ -60,5 +60,5 @@ class PostgresServer(Answered[PostgresEndpoint, PostgresFacts]):
         except ServerError as error:
             raise ServerError(
                 f"{error.message}; it was {self.label} when the run began",
-                hint=error.hint or "does the server still run? its log may say; pybench doctor looks at it",
+                hint=error.hint or "does the server still run? its log may say",
             ) from error

@@ -15,7 +15,7 @@ from pybench.errors import ServerError
 from pybench.servers.folder import ServerFolder
 from pybench.servers.keeper import POSTGRES_DATA
 from pybench.servers.postgres import cache
-from pybench.servers.postgres.account import Account
+from pybench.servers.postgres.account import Account, require_name
 from pybench.servers.postgres.binaries import beside
 from pybench.servers.postgres.config import FILES_WANTED, ROLE
 from pybench.servers.programs import Binary
@@ -35,6 +35,8 @@ def make_data(binary: Binary, runs_as: Account | None, target: Path) -> None:
     if kept is not None:
         cache.copy_tree(kept / POSTGRES_DATA, target, owner=owner)
         return
+    if runs_as is None:
+        require_name()
     made = _initdb(binary, runs_as)
     try:
         made.await_success(INITDB_S)

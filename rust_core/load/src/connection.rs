@@ -19,6 +19,7 @@ use wire::postgres::{self, Block, LogInError};
 
 use crate::client::Doing;
 use crate::dialect::{Session, Target};
+use crate::error::SaidNo;
 use crate::poller::{Interest, Poller};
 use crate::spec::Address;
 
@@ -66,7 +67,7 @@ pub(crate) enum Broken {
     Silent,
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    #[error("the server refused the log-in: {command}: {text}")]
+    #[error("the server refused {command}: {text}")]
     Refused {
         command: &'static str,
         code: String,
@@ -78,6 +79,26 @@ pub(crate) enum Broken {
     Session(#[from] postgres::Broken),
     #[error("an answer came that nothing had asked for")]
     Unasked,
+}
+
+impl Broken {
+    /// The error of the server's by which a connection to `server` never came to stand, where there was one.
+    pub(crate) fn said_no(&self, server: u16) -> Option<SaidNo> {
+        let (call, code, text) = match self {
+            Self::Refused { command, code, text } => ((*command).to_owned(), code.clone(), text),
+            Self::LogIn(LogInError::Refused(refusal)) => ("the log-in".to_owned(), refusal.sqlstate(), &refusal.text),
+            Self::LogIn(LogInError::NotPrepared { sql, refusal }) => {
+                (format!("to prepare `{sql}`"), refusal.sqlstate(), &refusal.text)
+            }
+            _ => return None,
+        };
+        Some(SaidNo {
+            server,
+            call,
+            code,
+            text: text.clone(),
+        })
+    }
 }
 
 #[derive(Debug)]

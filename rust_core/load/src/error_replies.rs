@@ -155,8 +155,8 @@ impl Thread {
             return;
         }
         let came = self.came(index, now, awaited);
-        let code = refusal.code.escape_ascii().to_string();
-        self.error_replies.count(came, &code, || refusal.text.clone());
+        self.error_replies
+            .count(came, &refusal.sqlstate(), || refusal.text.clone());
     }
 
     /// Counts the error with which a server ended a connection, or refused a log-in after all had stood once.

@@ -295,6 +295,7 @@ impl Thread {
             return Err(LoadError::Connect {
                 address,
                 reason: broken.to_string(),
+                said_no: broken.said_no(server).map(Box::new),
             });
         }
         self.next_upkeep = Nanos::ZERO;

@@ -45,7 +45,7 @@ mod workload;
 
 pub use control::{Progress, Stage};
 pub use effects::Writes;
-pub use error::{LoadError, TrialError};
+pub use error::{LoadError, SaidNo, TrialError};
 pub use error_replies::{ErrorPhase, ErrorReply};
 pub use plant::Planted;
 pub use spec::{

@@ -202,7 +202,11 @@ impl Thread {
                     "not all connections stood within {} s",
                     CONNECT_WITHIN.0 / 1_000_000_000
                 );
-                return Err(LoadError::Connect { address, reason });
+                return Err(LoadError::Connect {
+                    address,
+                    reason,
+                    said_no: None,
+                });
             }
             self.round(now, self.next_upkeep)?;
         }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use load::{LoadError, TrialError};
+use load::{LoadError, SaidNo, TrialError};
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -42,7 +42,7 @@ impl Trial {
         }
         // The first array of a process imports NumPy, which takes 100 ms: not at the moment when Ctrl-C wants an end.
         PyArray1::<u64>::zeros(spec.py(), 0, false);
-        let inner = load::Trial::new(trial_spec(spec)?).map_err(|error| to_python(&error))?;
+        let inner = load::Trial::new(trial_spec(spec)?).map_err(|error| to_python(spec.py(), &error))?;
         Ok(Self {
             inner,
             process: std::process::id(),
@@ -72,7 +72,7 @@ impl Trial {
                 raised = Some(error);
             }
         }
-        let ended = py.detach(|| running.finish()).map_err(|error| to_python(&error));
+        let ended = py.detach(|| running.finish()).map_err(|error| to_python(py, &error));
         let ended = ended.and_then(|measured| Py::new(py, TrialResult::new(py, measured)?));
         *self.state() = match &ended {
             Ok(result) => State::Done(result.clone_ref(py)),
@@ -84,7 +84,9 @@ impl Trial {
 
     /// What its checker must find, and whether it does: pairs of a kind and whether it was caught.
     fn planted(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, bool)>> {
-        let planted = py.detach(|| self.inner.planted()).map_err(|error| to_python(&error))?;
+        let planted = py
+            .detach(|| self.inner.planted())
+            .map_err(|error| to_python(py, &error))?;
         Ok(planted.into_iter().map(|plant| (plant.kind, plant.caught)).collect())
     }
 
@@ -111,10 +113,22 @@ impl Trial {
     }
 }
 
-fn to_python(error: &TrialError) -> PyErr {
+fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
     match error {
-        TrialError::Load(LoadError::Connect { .. }) => ConnectError::new_err(error.to_string()),
+        TrialError::Load(LoadError::Connect { said_no, .. }) => {
+            let raised = ConnectError::new_err(error.to_string());
+            match with_refusal(py, &raised, said_no.as_deref()) {
+                Ok(()) => raised,
+                Err(other) => other,
+            }
+        }
         TrialError::Load(LoadError::Poll(_)) => PyRuntimeError::new_err(error.to_string()),
         TrialError::Field(_) | TrialError::Lock(_) => PyValueError::new_err(error.to_string()),
     }
+}
+
+/// Gives a `ConnectError` what the server said no to, and in which words; `None` where it said nothing.
+fn with_refusal(py: Python<'_>, raised: &PyErr, said_no: Option<&SaidNo>) -> PyResult<()> {
+    let told = said_no.map(|no| (no.server, no.call.as_str(), no.code.as_str(), no.text.as_str()));
+    raised.value(py).setattr("refusal", told)
 }

@@ -135,3 +135,12 @@ def test_a_program_on_path_that_the_user_of_the_server_cannot_reach_is_told(tmp_
         return
     with pytest.raises(ServerError, match="the user nobody, as whom root runs Postgres, cannot execute"):
         supervisor.start(unreachable)
+
+
+def test_a_user_without_a_name_is_told_what_helps_before_initdb_fails(monkeypatch):
+    """initdb looks its user up; the server does not."""
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(ServerError, match="the user number 54321 of this process has no name") as caught:
+        supervisor.start(binaries.find("auto"))
+    assert "run pybench as a user that the system knows" in (caught.value.hint or "")
+    assert "--postgres URL" in (caught.value.hint or "")

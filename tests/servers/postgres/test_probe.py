@@ -309,3 +309,10 @@ def test_a_log_in_that_never_ends(listener):
 def test_a_url_is_read_before_anything_is_asked():
     with pytest.raises(InputError, match="TLS comes in a later step"):
         probe("postgresql://localhost/db?sslmode=require")
+
+
+def test_the_settings_that_a_resumed_run_compares_are_read(server):
+    settings = probe(server.endpoint).settings
+    assert {"wal_sync_method", "commit_delay", "log_statement", "jit", "default_transaction_isolation"} <= set(settings)
+    newer = int(probe(server.endpoint).version.split(".")[0]) >= 17
+    assert ("transaction_timeout_ms" in settings) is newer

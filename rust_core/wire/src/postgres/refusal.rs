@@ -17,6 +17,11 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// The code as text.
+    pub fn sqlstate(&self) -> String {
+        self.code.escape_ascii().to_string()
+    }
+
     pub fn kind(&self) -> ErrorKind {
         kind_of(self.code)
     }
