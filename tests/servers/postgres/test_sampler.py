@@ -51,7 +51,8 @@ def test_a_session_that_works_is_told_from_one_that_waits(server: PostgresServer
 
 
 def test_nobody_to_look_at_is_fine(server: PostgresServer):
-    with Sampler(server, NAME, every_s=0.01) as sampler:
+    # A name of its own: sessions that another test has closed end on the server a little later.
+    with Sampler(server, f"{NAME}_of_nobody", every_s=0.01) as sampler:
         wait_for(sampler, 3)
     assert sampler.samples.seen == {}
     assert sampler.samples.shares() == {}
