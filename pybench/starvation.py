@@ -16,6 +16,8 @@ from pybench.numbers import missing
 if TYPE_CHECKING:
     import pandas as pd
 
+GIVES_UP = 0.05
+"""From this share of acquires without a grant on, what the others saw says little of the lock."""
 COLUMN = "starved_clients"
 """Of `trials.parquet`: those without a grant in the window, though they asked for one."""
 
@@ -39,6 +41,15 @@ def starving(trials: pd.DataFrame, clients: int) -> tuple[int, float] | None:
 def serves_all(trials: pd.DataFrame) -> bool:
     """Whether every client was granted something in each of the `trials` of one cell."""
     return COLUMN in trials and len(trials) > 0 and bool((trials[COLUMN] == 0).all())
+
+
+def refused_share(trials: pd.DataFrame) -> float | None:
+    """Of the acquires of one cell that ended with a grant, a refusal or a timeout, the share without a grant."""
+    if not {"grants", "refused", "timeouts"} <= set(trials.columns):
+        return None
+    without = trials["refused"].sum() + trials["timeouts"].sum()
+    ended = trials["grants"].sum() + without
+    return float(without / ended) if ended else None
 
 
 def _unlucky(clients: int, grants: int) -> float:

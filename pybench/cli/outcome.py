@@ -173,7 +173,7 @@ def table_text(run: Run, view: View) -> str:
         late = set(late_cells(run.trials))
         widest = UNBOUNDED if is_unbounded() else None
         rows = run.summary.to_dict("records")
-        for row in render(rows, view.comparison, notes, console.width, widest=widest, late=late):  # type: ignore[arg-type]
+        for row in render(rows, view.comparison, notes, console.width, widest=widest, late=late):
             # Neither wrapped nor cut: a number that is not whole is wrong.
             console.print(row, soft_wrap=True)
     text = console.file

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pybench.comparison import Comparison, LoadComparison, Standing
 
-Row = Mapping[str, Any]
+Row = Mapping[Any, Any]
 """A row of `summary.csv`, n/a as None or NaN."""
 
 EVIDENCE = (NOT_CONTENDED, BY_PROBE)

@@ -25,7 +25,7 @@ from pybench.comparison.pairs import (
     positive,
 )
 from pybench.numbers import missing
-from pybench.starvation import serves_all, starving
+from pybench.starvation import GIVES_UP, refused_share, serves_all, starving
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 _AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
 """Where the figure itself is not known because waits were not over: it is at least so high."""
 _OF_THE_SERVED = {Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT}
-"""What says nothing of the acquires that ended without a grant."""
-_GIVES_UP = 0.05
-"""A lock of which more acquires end so is never the better one in a figure of the served."""
+"""What says nothing of the acquires that ended without a grant: there whoever gives up is never the better one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Rivals:
 
     def gives_up(self, one: Entrant) -> bool:
         """Whether so many of its acquires ended without a grant that the others say little of it."""
-        return self.refusals.get(one.cell, 0.0) > _GIVES_UP
+        return self.refusals.get(one.cell, 0.0) > GIVES_UP
 
     def starves_where(self, one: Entrant, other: Entrant) -> bool:
         """Whether `one` leaves clients without a grant whom `other` serves, measurably."""
@@ -72,7 +70,7 @@ class Rivals:
         """Whether `one` is measurably better than `other`: by the test, and by the medians that tables show."""
         if figure is Figure.REFUSALS:
             # Twice the limit: two that are near it are alike.
-            return not self.gives_up(one) and self.refusals.get(other.cell, 0.0) > 2 * _GIVES_UP
+            return not self.gives_up(one) and self.refusals.get(other.cell, 0.0) > 2 * GIVES_UP
         if figure in _OF_THE_SERVED and self.gives_up(one):
             return False
         ratio = self.ratio(one, other, figure)
@@ -134,20 +132,12 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
     rows = {one.cell: one.row for load in loads for one in load.entrants}
     worst = {cell: _starving(groups[cell], row) for cell, row in rows.items() if cell in groups}
     known = {cell: count for cell, count in worst.items() if count is not None}
-    refusals = {cell: share for cell, of in groups.items() if (share := _refusals(of)) is not None}
+    refusals = {cell: share for cell, of in groups.items() if (share := refused_share(of)) is not None}
     counts = {
         cell: [one for one in _column(of, Figure.STARVATION.value) if one is not None] for cell, of in groups.items()
     }
     unserved = {cell: int(max(found)) for cell, found in counts.items() if found}
     return Rivals(compare_pairs(samples), frozenset(bounded), refusals, known, unserved)
-
-
-def _refusals(trials: pd.DataFrame) -> float | None:
-    if not {"grants", "refused", "timeouts"} <= set(trials.columns):
-        return None
-    without = trials["refused"].sum() + trials["timeouts"].sum()
-    asked = trials["grants"].sum() + without
-    return float(without / asked) if asked else None
 
 
 def waiting_longer(ranked: Sequence[Entrant], rivals: Rivals) -> dict[str, LongerWait]:

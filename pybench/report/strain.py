@@ -15,14 +15,12 @@ from pybench.overload import overload
 from pybench.report.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.view import BASE_LINE, CellView, View
 from pybench.standing_on import entry_of
-from pybench.starvation import starving
+from pybench.starvation import GIVES_UP, refused_share, starving
 
 SERVED_AT_LEAST = 0.5
 """Below this share of its clients a lock served far fewer at a time than asked."""
 GRANTS_A_CLIENT = 2
 """With fewer grants a trial for each client Little's law says little of them."""
-UNGRANTED = 0.05
-"""From this share of acquires on that were refused or gave up, the latencies of the rest tell another story."""
 FREED = 0.01
 """Up to this share of the grants a release that was late or lost frees a key no sooner than its lease."""
 STALL_NS = 100_000_000
@@ -87,10 +85,9 @@ def _ungranted(view: View) -> Iterator[Caution]:
     """Acquires that ended without a grant have no response: a policy that soon gives up has short latencies."""
     told = []
     for cell in _measured(view):
-        ended = {name: cell.number(name) or 0 for name in ("grants", "refused", "timeouts")}
-        without = ended["refused"] + ended["timeouts"]
-        if without > UNGRANTED * sum(ended.values()):
-            told.append(f"{format_percent(without / sum(ended.values()))} in {cell.id}")
+        share = refused_share(_trials(view, cell))
+        if share is not None and share > GIVES_UP:
+            told.append(f"{format_percent(share)} in {cell.id}")
     if told:
         yield Caution("Acquires without a grant", f"Latencies are of the others alone: {listed(told)}")
 
