@@ -14,9 +14,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pybench.errors import PybenchError
-    from pybench.job import run
     from pybench.matrix import Matrix
     from pybench.records import Run, load
+    from pybench.running.job import run
 
     __version__: str
 
@@ -27,7 +27,7 @@ _HOME = {
     "PybenchError": "pybench.errors",
     "Run": "pybench.records",
     "load": "pybench.records",
-    "run": "pybench.job",
+    "run": "pybench.running.job",
 }
 
 

@@ -9,12 +9,25 @@ Does not do: axes of the matrix, which are columns too; see `pybench.matrix.axes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 Type = Literal["string", "int64", "float64", "bool"]
+
+CELL_COLUMNS: Mapping[str, Type] = {
+    "cell": "string",
+    "strategy": "string",
+    "args": "string",
+    "backend": "string",
+    "server": "string",
+    "concurrency": "int64",
+    "keys": "int64",
+    "hold": "string",
+    "retry": "string",
+}
+"""Those that say which cell a row is of, before the columns of the matrix's further axes."""
 
 
 class Over(StrEnum):

@@ -6,7 +6,7 @@ import socket
 import threading
 from dataclasses import dataclass
 
-from pybench.servers.endpoint import Endpoint
+from pybench.servers.redis.endpoint import Endpoint
 from tests.proxy import Proxy
 
 

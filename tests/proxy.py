@@ -8,7 +8,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from pybench.servers.endpoint import Endpoint
+from pybench.servers.redis.endpoint import Endpoint
 
 CHUNK = 65536
 

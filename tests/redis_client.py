@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from pybench.servers.endpoint import Endpoint
+from pybench.servers.redis.endpoint import Endpoint
 
 
 def connect(endpoint: Endpoint) -> redis.Redis:

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from pybench.servers.endpoint import Endpoint
+from pybench.servers.redis.endpoint import Endpoint
 from tests.proxy import Proxy
 
 Command = list[bytes]

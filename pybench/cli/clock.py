@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pybench.plan import TRIAL_OVERHEAD_NS, before_trials_ns
+from pybench.planning.plan import TRIAL_OVERHEAD_NS, before_trials_ns
 
 if TYPE_CHECKING:
-    from pybench.watch import Slot
+    from pybench.running.watch import Slot
 
 
 class Clock:

@@ -13,9 +13,9 @@ from pybench.numbers import plural
 from pybench.servers import Server
 
 if TYPE_CHECKING:
-    from pybench.job import Consent
-    from pybench.needs import AnyServer
-    from pybench.plan import Plan
+    from pybench.planning.plan import Plan
+    from pybench.running.job import Consent
+    from pybench.servers import AnyServer
 
 
 def asking(*, yes: bool) -> Consent:

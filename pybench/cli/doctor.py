@@ -14,7 +14,7 @@ from pybench.exits import Exit
 
 if TYPE_CHECKING:
     from pybench.doctor import Finding
-    from pybench.servers.binaries import Source
+    from pybench.servers.redis.binaries import Source
 
 
 def doctor(
@@ -56,7 +56,7 @@ def doctor(
 
 
 def _source(word: str) -> Source:
-    from pybench.servers.binaries import Source
+    from pybench.servers.redis.binaries import Source
 
     for source in get_args(Source):
         if word == source:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from pybench import _core
-    from pybench.watch import Finished, Slot, Watch
+    from pybench.running.watch import Finished, Slot, Watch
 
 REFRESHES_PER_S = 4
 LAST_SHOWN = 6

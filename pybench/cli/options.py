@@ -156,9 +156,9 @@ class Asked:
 
     def read(self) -> tuple[Matrix, str | None]:
         """The matrix with the times that are meant, and the text of its file. Raises InputError."""
-        from pybench.job import read_matrix
         from pybench.matrix import read_text
-        from pybench.plan import quickened
+        from pybench.planning.plan import quickened
+        from pybench.running.job import read_matrix
 
         if self.file is None and not self.options["strategy"]:
             raise InputError(

@@ -29,16 +29,16 @@ from pybench.report import HTML
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pybench.job import Consent, Job, Outcome
+    from pybench.analysis.thresholds import ThresholdResult
     from pybench.records import Run
     from pybench.report.view import View
-    from pybench.thresholds import ThresholdResult
+    from pybench.running.job import Consent, Job, Outcome
 
 
 def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> tuple[int, Outcome | None]:
     """Carry out `job` before the user's eyes: its exit code, and what it came to unless the user left at once."""
     from pybench.cli.live import watch
-    from pybench.job import LeftAtOnce, carry_out
+    from pybench.running.job import LeftAtOnce, carry_out
 
     try:
         outcome = carry_out(job, watch=watch(), consent=consent)
@@ -117,7 +117,7 @@ def _is_interrupted(run: Run) -> bool:
 
 def _resume_command(folder: Path) -> str:
     from pybench.records.manifest import read_manifest
-    from pybench.resume import command
+    from pybench.running.resume import command
 
     return command(read_manifest(folder), shown_path(folder))
 
@@ -161,7 +161,7 @@ def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdR
 
 def table_text(run: Run, view: View) -> str:
     """What was measured on what, the answer, and the table below it, as wide and as coloured as stdout takes."""
-    from pybench.lateness import late_cells
+    from pybench.analysis.lateness import late_cells
     from pybench.report.reasons import remarks
 
     console = data_console()

@@ -12,7 +12,7 @@ from pybench.cli.output import data, data_json, width
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
-    from pybench.plan import Plan, ServerNeed
+    from pybench.planning.plan import Plan, ServerNeed
 
 
 Try = Annotated[
@@ -26,8 +26,8 @@ def plan(*, asked: Asked, tries: Try = False, as_json: AsJson = False) -> int:
     It takes the arguments of `run`, tells which cells are refused and why, runs nothing and, without --try, connects to
     nothing.
     """
-    from pybench.limits import Limits
-    from pybench.plan import make_plan
+    from pybench.planning.limits import Limits
+    from pybench.planning.plan import make_plan
 
     matrix, _ = asked.read()
     made = make_plan(matrix, Limits.of_this_machine())
@@ -43,7 +43,7 @@ def plan(*, asked: Asked, tries: Try = False, as_json: AsJson = False) -> int:
 
 def _try_locks(matrix: Matrix, *, as_json: bool) -> None:
     """Raises ServerError for the first lock that the servers refuse something."""
-    from pybench.preflight import try_locks
+    from pybench.running.preflight import try_locks
 
     tried = try_locks(matrix)
     for _, error in tried:
@@ -56,7 +56,7 @@ def _try_locks(matrix: Matrix, *, as_json: bool) -> None:
 
 def _lines(plan: Plan) -> list[str]:
     from pybench.cli.figures import wall_time
-    from pybench.durations import format_duration
+    from pybench.matrix.durations import format_duration
     from pybench.numbers import plural
 
     matrix = plan.matrix

@@ -14,7 +14,7 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-from pybench.interrupts import SIGNALS
+from pybench.running.interrupts import SIGNALS
 
 
 def begin() -> None:

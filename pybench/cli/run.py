@@ -14,7 +14,7 @@ from pybench.cli.options import AsJson, Asked, Yes
 from pybench.errors import InputError
 
 if TYPE_CHECKING:
-    from pybench.job import Job
+    from pybench.running.job import Job
 
 Out = Annotated[
     Path | None,
@@ -48,15 +48,15 @@ def run(*, asked: Asked, yes: Yes = False, out: Out = None, resume: Resume = Non
 
 def _new_job(asked: Asked, out: Path | None) -> Job:
     from pybench.cli.command import repeating
-    from pybench.job import Job
+    from pybench.running.job import Job
 
     matrix, text = asked.read()
     return Job(matrix, command=repeating(sys.argv[1:]), given=text, out=out)
 
 
 def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
-    from pybench.job import Job
-    from pybench.resume import given_servers, matrix_of, open_run
+    from pybench.running.job import Job
+    from pybench.running.resume import given_servers, matrix_of, open_run
     from pybench.strategies import ServerKind
 
     fixed = [*asked.given, *(["--out"] if out else [])]

@@ -14,21 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pybench.analysis.comparison import Out, Place
+from pybench.analysis.comparison.entrants import lock_name
+from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
+from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
+from pybench.analysis.standing_on import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
+from pybench.analysis.stats import confidence
 from pybench.cli.figures import latency, spread
-from pybench.comparison import Out, Place
-from pybench.comparison.entrants import lock_name
-from pybench.comparison.pairs import ENOUGH_BLOCKS
 from pybench.numbers import format_percent, format_ratio, format_us, format_whole, missing
-from pybench.quantile_text import POOLED_MEANS, is_pooled, quantile_text
-from pybench.standing_on import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
-from pybench.stats import confidence
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rich.text import Text
 
-    from pybench.comparison import Comparison, LoadComparison, Standing
+    from pybench.analysis.comparison import Comparison, LoadComparison, Standing
 
 Row = Mapping[Any, Any]
 """A row of `summary.csv`, n/a as None or NaN."""

@@ -15,7 +15,7 @@ from pybench.doctor.locks import examine_locks
 from pybench.doctor.machine import examine_machine
 from pybench.doctor.postgres import examine_postgres
 from pybench.doctor.servers import examine_servers
-from pybench.servers.binaries import Source
+from pybench.servers.redis.binaries import Source
 
 __all__ = ["Finding", "Level", "examine"]
 

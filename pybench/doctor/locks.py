@@ -10,7 +10,7 @@ from pybench.doctor.finding import Finding, Level
 from pybench.errors import PybenchError, ServerError
 from pybench.matrix import matrix_from_options
 from pybench.numbers import plural
-from pybench.preflight import try_locks
+from pybench.running.preflight import try_locks
 from pybench.strategies import CATALOGUE, ServerKind, Strategy
 
 SUBJECT = "server locks"

@@ -19,7 +19,7 @@ from pybench.errors import PybenchError
 from pybench.machine import cores_allowed, read_cpuinfo, virtualisation
 from pybench.quota import cpu_quota
 from pybench.servers import folder as folders
-from pybench.servers.config import MAXCLIENTS
+from pybench.servers.redis.config import MAXCLIENTS
 
 BUSY_WINDOW_S = 0.3
 BUSY_CORES = 0.15

@@ -9,13 +9,14 @@ from pydantic import SecretStr
 
 from pybench.doctor.finding import Finding, Level
 from pybench.errors import PybenchError
-from pybench.servers import binaries, supervisor
-from pybench.servers.binaries import Source
-from pybench.servers.endpoint import Endpoint
+from pybench.servers.answered import GIVEN
 from pybench.servers.leftovers import clear_leftovers
 from pybench.servers.local import where_it_runs
-from pybench.servers.probe import probe
-from pybench.servers.server import GIVEN, Server
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.binaries import Source
+from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.redis.probe import probe
+from pybench.servers.redis.server import Server
 
 FEW_CONNECTIONS = 10_000
 FEW_FREE = 9_000

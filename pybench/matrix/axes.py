@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
+from pybench.matrix.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
+from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
 from pybench.notation import BadValue, format_number, parse_choice, parse_count, parse_number, shown
 from pybench.strategies import CATALOGUE, parse_strategy, strategy_text
-from pybench.values import Connections, Distribution, KeyChoice, Retry
 
 DEFAULT_BACKEND = "redis"
 MOST_THREADS = 64

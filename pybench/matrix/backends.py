@@ -63,7 +63,8 @@ def parse_url(value: object) -> SecretStr:
 
             PostgresEndpoint.parse(address)
         else:
-            from pybench.servers.endpoint import LATER, Endpoint, scheme_of
+            from pybench.servers.addresses import scheme_of
+            from pybench.servers.redis.endpoint import LATER, Endpoint
 
             if kind_of(address) is None and scheme_of(address) not in LATER:
                 raise BadValue(f"{shown(masked_url(value.strip()))} is not an address", hint=_meant(value.strip()))

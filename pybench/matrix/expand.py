@@ -10,14 +10,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pybench.cells import Cell
 from pybench.errors import InputError
 from pybench.matrix.axes import AXES, OWN_COLUMNS
+from pybench.matrix.cells import Cell
 from pybench.matrix.checks import given, named_axes, strategies_of
 from pybench.matrix.models import Matrix
 from pybench.matrix.places import default_place, kinds_of_place, places
+from pybench.matrix.values import ClosedLoop, OpenLoop
 from pybench.strategies import ServerKind
-from pybench.values import ClosedLoop, OpenLoop
 
 Point = dict[str, Any]
 """A parsed value for every axis."""

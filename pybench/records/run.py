@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from pybench import exits, histograms
-from pybench.censored import Waits
+from pybench import exits
+from pybench.analysis import histograms
+from pybench.analysis.censored import Waits
+from pybench.analysis.summary import summarise
 from pybench.exits import Exit
 from pybench.notation import BadValue
 from pybench.numbers import plural
 from pybench.records import schema, tables
 from pybench.records.atomic import absolute
 from pybench.records.manifest import read_manifest
-from pybench.summary import summarise
 
 if TYPE_CHECKING:
-    from pybench.answer import Answer
-    from pybench.comparison import Comparison
-    from pybench.thresholds import ThresholdResult
+    from pybench.analysis.answer import Answer
+    from pybench.analysis.comparison import Comparison
+    from pybench.analysis.thresholds import ThresholdResult
 
 _SHOWN = (
     *("strategy", "args", "backend", "concurrency", "keys", "hold", "retry"),
@@ -78,21 +79,21 @@ class Run:
     @property
     def answer(self) -> Answer:
         """Which lock to take, and what speaks against it."""
-        from pybench.answer import answer
+        from pybench.analysis.answer import answer
 
         return answer(self.summary, self.trials)
 
     @property
     def comparison(self) -> Comparison:
         """Where each lock stands at each load."""
-        from pybench.comparison import compare_locks
+        from pybench.analysis.comparison import compare_locks
 
         return compare_locks(self.summary, self.trials)
 
     @property
     def thresholds(self) -> list[ThresholdResult]:
         """Each threshold of the matrix at each cell that it is about."""
-        from pybench import thresholds
+        from pybench.analysis import thresholds
         from pybench.matrix.thresholds import parse_threshold
 
         given = ((self.manifest.get("matrix") or {}).get("expanded") or {}).get("thresholds") or []
@@ -106,7 +107,7 @@ class Run:
     @property
     def exit_code(self) -> Exit:
         """The exit code that the record earns; that of an error that ended the run early is not recorded."""
-        from pybench import verdicts
+        from pybench.analysis import verdicts
 
         controls, probes = self.manifest["control"], self.manifest.get("probes", ())
         codes = {verdicts.run_exit(self.trials, thresholds=self.thresholds, controls=controls, probes=probes)}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from pybench.columns import COLUMNS
+from pybench.columns import CELL_COLUMNS, COLUMNS
 from pybench.errors import RecordError
 from pybench.matrix.axes import AXES
 
@@ -18,20 +18,6 @@ SCHEMA = 1
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
-
-_CELL = {
-    "cell": pa.string(),
-    "strategy": pa.string(),
-    "args": pa.string(),
-    "backend": pa.string(),
-    "server": pa.string(),
-    "concurrency": pa.int64(),
-    "keys": pa.int64(),
-    "hold": pa.string(),
-    "retry": pa.string(),
-}
-CELL_COLUMNS = tuple(_CELL)
-"""Those that say which cell a row is of, before the columns of the matrix's further axes."""
 
 TRIAL_COLUMNS = (*CELL_COLUMNS, *(column.name for column in COLUMNS.values() if column.in_trials))
 
@@ -87,7 +73,13 @@ def trials_schema(further_axes: Sequence[str]) -> pa.Schema:
     taken = set(further_axes) & set(TRIAL_COLUMNS)
     assert not taken, f"the axes {sorted(taken)} are columns already"
     figures = {column.name: _TYPES[column.type] for column in COLUMNS.values() if column.in_trials}
-    return pa.schema({**_CELL, **dict.fromkeys(further_axes, pa.string()), **figures})
+    return pa.schema(
+        {
+            **{name: _TYPES[kind] for name, kind in CELL_COLUMNS.items()},
+            **dict.fromkeys(further_axes, pa.string()),
+            **figures,
+        }
+    )
 
 
 def part_schema(further_axes: Sequence[str]) -> pa.Schema:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pybench import histograms
-from pybench.durations import MS
-from pybench.evidence import LEAST_CONTENDED
+from pybench.analysis import histograms
+from pybench.analysis.evidence import LEAST_CONTENDED
+from pybench.matrix.durations import MS
+from pybench.matrix.values import ClosedLoop
 from pybench.strategies import Promise
-from pybench.values import ClosedLoop
 
 if TYPE_CHECKING:
     from pybench._core import HistogramRow, TrialResult
-    from pybench.cells import Cell
+    from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
 CROWD = 8

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pybench import verdicts
-from pybench.disturbed import proven
+from pybench.analysis import verdicts
+from pybench.analysis.disturbed import proven
+from pybench.analysis.probed import Probed, overruled
+from pybench.analysis.terms import COLUMNS, Terms
 from pybench.errors import RecordError
-from pybench.probes import Probed, lock_of, overruled
+from pybench.planning.probes import lock_of
 from pybench.records import schema
 from pybench.records.atomic import explained
 from pybench.records.trial import TrialRecord, judgement_columns
-from pybench.terms import COLUMNS, Terms
 
 PARTS = "parts"
 PART_SUFFIX = ".arrow"

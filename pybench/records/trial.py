@@ -14,24 +14,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pybench import _core, censored, error_replies, histograms, sentences, stats, verdicts
-from pybench.censored import Waits
+from pybench import _core
+from pybench.analysis import censored, error_replies, histograms, sentences, stats, verdicts
+from pybench.analysis.censored import Waits
+from pybench.analysis.disturbed import DISTURBED, counted, proven
+from pybench.analysis.terms import Terms
+from pybench.analysis.ttl_advice import holds, outlived_share
 from pybench.columns import EFFECT_COLUMNS
-from pybench.disturbed import DISTURBED, counted, proven
 from pybench.quota import Throttled
 from pybench.records.schema import SCHEMA
 from pybench.records.served import served_columns, wake_up_columns
 from pybench.records.use import use_columns
 from pybench.strategies import Judge, Lease
-from pybench.terms import Terms
-from pybench.ttl_advice import holds, outlived_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pybench._core import HistogramRow, TrialResult, Violation
-    from pybench.cells import Cell
-    from pybench.disturbed import Trouble
+    from pybench.analysis.disturbed import Trouble
+    from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
 OF_GRANTS = "granted"

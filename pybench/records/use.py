@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pybench.strategies import Judge
 
 if TYPE_CHECKING:
-    from pybench.cells import Cell
+    from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
 OVERLAPS = ("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns")

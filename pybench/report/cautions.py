@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pybench.disturbances import DISTURBANCES, disturbances
-from pybench.error_replies import refusals
-from pybench.lateness import REMEDY, late_cells
+from pybench.analysis.disturbances import DISTURBANCES, disturbances
+from pybench.analysis.error_replies import refusals
+from pybench.analysis.lateness import REMEDY, late_cells
+from pybench.analysis.thresholds import ThresholdResult
+from pybench.analysis.ttl_advice import advice_of
+from pybench.analysis.verdicts import controls_caught
 from pybench.numbers import format_plain, format_us, missing, plural
 from pybench.report.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.circumstances import circumstances
 from pybench.report.strain import strain
 from pybench.report.view import View
-from pybench.thresholds import ThresholdResult
-from pybench.ttl_advice import advice_of
-from pybench.verdicts import controls_caught
 
 # An interval wider than this share of its median is called noisy.
 NOISY = 0.25
@@ -120,7 +120,10 @@ def _refused(view: View) -> Sequence[Caution]:
 
 def _outlived(view: View) -> Sequence[Caution]:
     """Holds that went past their lease: no lease protects what they did then."""
-    told = [said for cell in view.cells if (said := advice_of(view.run, cell.id)) is not None]
+    run = view.run
+    entries = {entry["id"]: entry for entry in run.manifest.get("cells", ())}
+    advised = (advice_of(cell.id, entries.get(cell.id), run.trials, run.histogram) for cell in view.cells)
+    told = [said for said in advised if said is not None]
     return [Caution("Holds outlived their leases", listed(told))] if told else []
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pybench.mixed import Place, mixed
+from pybench.analysis.settings_that_act import acting_settings
 from pybench.numbers import format_us, plural
+from pybench.planning.unlike_servers import Place, mixed
 from pybench.report.caution import Caution
 from pybench.report.limited import limited
 from pybench.report.view import CellView, View
-from pybench.settings_that_act import acting_settings
 
 UNLIKE = 1.5
 """The p50 of a single client on a quiet machine is 0.9 to 1.25 times an idle call."""

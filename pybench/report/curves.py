@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from pybench.conditions import axis_title, say_condition
+from pybench.matrix.conditions import axis_title, say_condition
 from pybench.numbers import format_count
 from pybench.report.axes import Axis, Text, linear_axis, load_axis, log_axis
 from pybench.report.section import Figure

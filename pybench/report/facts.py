@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pybench.durations import format_duration
+from pybench.matrix.durations import format_duration
 from pybench.numbers import format_bytes, format_count, format_exact, format_us
 
 Rows = list[tuple[str, str]]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.conditions import Conditions
+from pybench.matrix.conditions import Conditions
 from pybench.report.view import BASE_LINE, CellView, Series, View
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pybench.conditions import condition_texts, say_conditions
+from pybench.analysis.quantile_text import least_wait, quantile_text
+from pybench.matrix.conditions import condition_texts, say_conditions
 from pybench.numbers import NOT_AVAILABLE, format_us
-from pybench.quantile_text import least_wait, quantile_text
 from pybench.report.axes import Axis, Text
 from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
 from pybench.report.dots import dot_panel

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pybench import numbers
-from pybench.conditions import axis_title
+from pybench.matrix.conditions import axis_title
 
 HERE = Path(__file__).parent
 VERDICT_SYMBOLS = {"SAFE": "✓", "UNSAFE": "✕", "UNDECIDED": "?", "VOID": "∅"}

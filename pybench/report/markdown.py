@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
+from pybench.analysis.verdicts import Verdict
 from pybench.numbers import format_count, format_ratio, format_us, plural
-from pybench.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.records import Run
 from pybench.report import facts
 from pybench.report.cautions import cautions
@@ -15,7 +16,6 @@ from pybench.report.reasons import remarks
 from pybench.report.sections.answer import clauses
 from pybench.report.sections.ranking import PAST_LEASE, Entry, LoadEntries, by_load, figures_of
 from pybench.report.view import CellView, View, make_view
-from pybench.verdicts import Verdict
 
 QUANTILES = ("acquire_p50_us", "acquire_p99_us", "acquire_p999_us")
 TITLES = ("safe grants/s", "p50", "p99", "p99.9", "longest wait", "Jain", "commands/grant", "verdict")

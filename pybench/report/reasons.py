@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pybench.conditions import say_conditions
+from pybench.analysis.standing_on import NOT_CONTENDED, badges
+from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
+from pybench.matrix.conditions import say_conditions
 from pybench.report.view import CellView, View
-from pybench.standing_on import NOT_CONTENDED, badges
 from pybench.strategies import Exclusion
-from pybench.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
 
 
 def reasons(view: View) -> dict[str, str]:

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from pybench.lateness import late_cells
+from pybench.analysis.lateness import late_cells
+from pybench.analysis.overload import overload
+from pybench.analysis.standing_on import entry_of
+from pybench.analysis.starvation import GIVES_UP, refused_share, starving
 from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, plural
-from pybench.overload import overload
 from pybench.report.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.view import BASE_LINE, CellView, View
-from pybench.standing_on import entry_of
-from pybench.starvation import GIVES_UP, refused_share, starving
 
 SERVED_AT_LEAST = 0.5
 """Below this share of its clients a lock served far fewer at a time than asked."""

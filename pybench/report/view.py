@@ -15,15 +15,15 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
+from pybench.analysis.comparison.entrants import lock_labels, offered_rate
+from pybench.analysis.stats import confidence, median
+from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed
-from pybench.comparison import Comparison, Out, Standing, compare_locks
-from pybench.comparison.entrants import lock_labels, offered_rate
-from pybench.conditions import AxisValue, Conditions, say_condition
+from pybench.matrix.conditions import AxisValue, Conditions, say_condition
 from pybench.numbers import missing
 from pybench.records import Run
-from pybench.stats import confidence, median
 from pybench.strategies import CATALOGUE
-from pybench.summary import quantile_medians, quantile_values
 
 BASE_LINE = "none"
 SERIES_COLOURS = 7

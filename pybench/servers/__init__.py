@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from pybench.servers.cleanup import remove_keys, remove_locks
-from pybench.servers.endpoint import Endpoint
-from pybench.servers.figures import ServerFigures, difference, keys_gone, read_figures
+from typing import TYPE_CHECKING
+
 from pybench.servers.leftovers import Leftover, clear_leftovers
 from pybench.servers.pool import ServerPool
-from pybench.servers.probe import Facts, probe
-from pybench.servers.server import Server
+from pybench.servers.redis.cleanup import remove_keys, remove_locks
+from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.redis.figures import ServerFigures, difference, keys_gone, read_figures
+from pybench.servers.redis.probe import Facts, probe
+from pybench.servers.redis.server import Server
+
+if TYPE_CHECKING:
+    from pybench.servers.postgres import PostgresServer
+
+    AnyServer = Server | PostgresServer
 
 __all__ = [
     "Endpoint",

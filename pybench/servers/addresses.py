@@ -65,3 +65,17 @@ def shown_address(url: str) -> str:
 def is_number(text: str, *, highest: int) -> bool:
     """Whether `text` is a number up to `highest`: in plain digits, and no more of them than one can need."""
     return re.fullmatch("[0-9]{1,10}", text) is not None and int(text) <= highest
+
+
+def scheme_of(url: str) -> str:
+    """In lower case; empty where there is none."""
+    return url.partition("://")[0].lower() if "://" in url else ""
+
+
+def is_host(name: str) -> bool:
+    """Whether `name` could be that of a host: the resolver breaks off at others."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True

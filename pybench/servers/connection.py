@@ -10,13 +10,19 @@ import errno
 import socket
 import threading
 import time
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
 from pybench.errors import ServerError
 from pybench.numbers import format_seconds
 
 SocketAddress = str | tuple[Any, ...]
+
+PROBE_S: Final = 2.0
+"""For a first look at a server."""
+ANSWER_S: Final = 5.0
+"""For one answer in the middle of a run, connecting included."""
 
 MOST_BYTES = 4_000_000
 """Of what answers the questions that were asked together; INFO is some thousands."""
@@ -40,6 +46,18 @@ class Address(Protocol):
     @property
     def has_secret(self) -> bool:
         """Whether a client logs in there with anything that nobody else may see."""
+
+
+OWN_WORDS = "the server's own words say why; its log may say more"
+"""What to do about an error that is none of those known here. The doctor knows no more, and shows this, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What it is, mostly such that it follows the server's address, and what to do about it."""
+
+    what: str
+    hint: str
 
 
 class Connection:

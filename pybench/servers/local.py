@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.servers.server import Server
+from pybench.servers.redis.server import Server
 
 if TYPE_CHECKING:
-    from pybench.needs import AnyServer
+    from pybench.servers import AnyServer
 
 _TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _UNIX_TABLE = Path("/proc/net/unix")

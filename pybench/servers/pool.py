@@ -14,13 +14,14 @@ from pydantic import SecretStr
 
 from pybench.errors import ServerError
 from pybench.numbers import format_seconds
-from pybench.servers import binaries, supervisor
-from pybench.servers.config import AppendFsync
-from pybench.servers.endpoint import Endpoint
-from pybench.servers.probe import probe
-from pybench.servers.server import GIVEN, Server
+from pybench.servers.answered import GIVEN
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.config import AppendFsync
+from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.redis.probe import probe
+from pybench.servers.redis.server import Server
+from pybench.servers.redis.supervisor import SupervisedServer
 from pybench.servers.supervised import Supervised
-from pybench.servers.supervisor import SupervisedServer
 
 if TYPE_CHECKING:
     from pybench.servers.postgres import PostgresServer

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import SecretStr
 
@@ -30,6 +30,8 @@ from pybench.servers import keeper, processes
 from pybench.servers.folder import ServerFolder
 from pybench.servers.processes import ProcessId
 from pybench.servers.programs import Binary
+
+Transport = Literal["unix", "tcp"]
 
 LOOPBACK = "127.0.0.1"
 

@@ -150,7 +150,8 @@ class Strategy:
     """One entry of the catalogue; its texts are whole sentences for people.
 
     Where its parameters are called `nodes`, `replicas`, `permits`, `drift_factor`, `renew`, `max_hold_ms`, `session`,
-    `wait`, `lock_timeout_ms` or `synchronous_commit`, they mean what is made of them here and in `pybench.trials`.
+    `wait`, `lock_timeout_ms` or `synchronous_commit`, they mean what is
+    made of them here and in `planning.trial_spec`.
     """
 
     name: str

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from pybench.machine import describe_machine
-from pybench.placement import place
-from pybench.servers import Server, binaries, supervisor
+from pybench.planning.placement import place
+from pybench.servers import Server
+from pybench.servers.redis import binaries, supervisor
 from tests.benchmarks import pgbench, references
 from tests.benchmarks.cases import CASES
 from tests.benchmarks.quiet import QUIET_CORES, loop_ms, wait_for_quiet

@@ -18,8 +18,9 @@ from typing import Any
 from pydantic import SecretStr
 
 from pybench import _core
-from pybench.placement import place
-from pybench.servers import Server, ServerPool, binaries, supervisor
+from pybench.planning.placement import place
+from pybench.servers import Server, ServerPool
+from pybench.servers.redis import binaries, supervisor
 from tests.core_trials import MS, trial_spec
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pybench.servers import Server, binaries, supervisor
+from pybench.servers import Server
+from pybench.servers.redis import binaries, supervisor
 from tests.boundary import databases
 from tests.boundary.databases import Database
 from tests.core_trials import trial_spec

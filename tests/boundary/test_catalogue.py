@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from pybench import _core
-from pybench.impossible import why_impossible
-from pybench.limits import NO_LIMITS
 from pybench.matrix import expand, matrix_from_options
-from pybench.needs import largest, parts_of, servers_in
+from pybench.planning.impossible import why_impossible
+from pybench.planning.limits import NO_LIMITS
+from pybench.planning.needs import largest, parts_of, servers_in
+from pybench.running.stage import sides_of
 from pybench.servers import ServerPool
-from pybench.stage import sides_of
 from pybench.strategies import CATALOGUE, Choice, Parameter, Scalar
 from tests.core_trials import fixed, run_for_grants
 

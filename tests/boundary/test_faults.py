@@ -14,8 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from pybench import _core
-from pybench.sentences import sentence
-from pybench.servers import Server, binaries, supervisor
+from pybench.analysis.sentences import sentence
+from pybench.servers import Server
+from pybench.servers.redis import binaries, supervisor
 from tests.core_trials import MS, fixed, run_for_grants
 from tests.redis_client import connect
 

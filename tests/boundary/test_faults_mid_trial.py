@@ -9,7 +9,8 @@ import pytest
 
 from pybench import _core
 from pybench.errors import ServerError
-from pybench.servers import Server, probe, read_figures
+from pybench.servers import Server, read_figures
+from pybench.servers.redis import probe
 from tests.core_trials import MS, trial_spec
 from tests.fault_proxy import Fault, FaultProxy
 

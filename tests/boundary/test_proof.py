@@ -17,19 +17,19 @@ import pytest
 
 from pybench import _core
 from pybench.matrix import matrix_from_options
-from pybench.plan import make_plan
+from pybench.matrix.values import Distribution
+from pybench.planning.plan import make_plan
 from pybench.records import trial_record
 from pybench.servers import Server, ServerPool
 from pybench.servers.postgres import read_values
 from pybench.strategies import CATALOGUE, Exclusion, Judge, ServerKind, Strategy
-from pybench.values import Distribution
 from tests.boundary.databases import SCHEMA, Database
 from tests.boundary.interference import CLIENT, on_postgres, on_redis, run_under
 from tests.boundary.test_what_every_lock_survives import Backend
 from tests.core_trials import MS, fixed, trial_spec_of
 
 if TYPE_CHECKING:
-    from pybench.cells import Cell
+    from pybench.matrix.cells import Cell
 
 ON_ONE_REDIS = (
     *("mutex", "watchdog", "reentrant(count=server)", "reentrant(count=local)", "read-write", "fair", "fair-queue"),

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from pybench import _core
 from pybench.servers import Server, ServerPool
-from pybench.servers.binaries import Source
+from pybench.servers.redis.binaries import Source
 from pybench.strategies import CATALOGUE, Scalar, ServerKind, parse_strategy
 from pybench.strategies.entry import Exclusion
 from tests.core_trials import MS, fixed, trial_spec

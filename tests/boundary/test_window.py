@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pybench import _core
-from pybench.histograms import lowest_of
+from pybench.analysis.histograms import lowest_of
 from tests.core_trials import MS, fixed
 from tests.waiting import wait_until
 

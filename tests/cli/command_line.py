@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench.servers.supervisor import SupervisedServer
+from pybench.servers.redis.supervisor import SupervisedServer
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-W", "error", "-m", "pybench"]

@@ -10,7 +10,7 @@ from command_line import COMMAND, PASSWORD, Answer, GivenServer, Pybench, answer
 from pydantic import SecretStr
 
 from pybench.cli.line import answer
-from pybench.servers import binaries, supervisor
+from pybench.servers.redis import binaries, supervisor
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pybench.cli.clock import Clock
-from pybench.watch import Slot
+from pybench.running.watch import Slot
 from tests.unit.support.trials import cell as cell_of
 
 BEFORE_S = 0.37 + 2 * 0.32 + 2 * 0.37

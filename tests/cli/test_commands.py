@@ -222,6 +222,6 @@ def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(
 def test_a_fault_of_ours_never_shows_a_password(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     from pybench.cli.line import answer
 
-    monkeypatch.setattr("pybench.job.read_matrix", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("pybench.running.job.read_matrix", lambda *_, **__: 1 / 0)
     assert answer(["plan", "-s", "mutex", "--redis", "redis://user:s3cret@host"]) == 1
     assert "s3cret" not in capsys.readouterr().err

@@ -10,8 +10,9 @@ import pytest
 from pybench.cli.consent import asking
 from pybench.errors import InputError
 from pybench.matrix import matrix_from_options
-from pybench.plan import Plan, make_plan
-from pybench.servers import Server, binaries, supervisor
+from pybench.planning.plan import Plan, make_plan
+from pybench.servers import Server
+from pybench.servers.redis import binaries, supervisor
 
 
 class Keyboard(io.StringIO):

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from command_line import COMMAND, Answer, Pybench, answer_of
 
-from pybench import control, job
-from pybench.job import Job
 from pybench.matrix import matrix_from_options
+from pybench.planning import control
 from pybench.records import RunFolder, load
 from pybench.records.manifest import read_manifest
-from pybench.watch import Finished, Silent, Slot
+from pybench.running import job
+from pybench.running.job import Job
+from pybench.running.watch import Finished, Silent, Slot
 
 RUN = ["run", "-s", "mutex", "--concurrency", "4", "--warmup", "0", "--duration", "50ms"]
 MS = 1_000_000

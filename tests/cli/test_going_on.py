@@ -11,7 +11,7 @@ import pytest
 from command_line import COMMAND, PASSWORD, QUICK, GivenServer, Pybench, answer_of, environment
 
 from pybench.records import load
-from pybench.resume import command
+from pybench.running.resume import command
 from tests.redis_client import connect
 
 SMALL = ["-s", "mutex", "--concurrency", "2,4", *QUICK]

@@ -14,9 +14,9 @@ import pytest
 from command_line import environment
 from rich.console import Console
 
+from pybench.analysis.verdicts import Verdict
 from pybench.cli.live import LiveView, PlainLines, labels_of, line_of
-from pybench.verdicts import Verdict
-from pybench.watch import Finished, Slot
+from pybench.running.watch import Finished, Slot
 from tests.unit.support.trials import cell as cell_of
 
 

@@ -20,8 +20,8 @@ from psycopg import sql
 
 from pybench.cli.line import answer
 from pybench.servers import postgres
-from pybench.servers.endpoint import Endpoint
 from pybench.servers.postgres import PostgresServer
+from pybench.servers.redis.endpoint import Endpoint
 from tests.redis_client import connect
 
 BEGINS, ENDS = "Qx7bq", "zW9kv"

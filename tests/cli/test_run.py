@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from command_line import COMMAND, PASSWORD, QUICK, Answer, GivenServer, Pybench, answer_of, environment
 
-from pybench.cells import Cell
-from pybench.control import control_cell
+from pybench.matrix.cells import Cell
+from pybench.planning.control import control_cell
 from pybench.records import load
 from pybench.strategies import CATALOGUE, Exclusion, ServerKind
 from tests.redis_client import connect
@@ -144,7 +144,7 @@ def test_a_control_that_is_not_caught_makes_the_run_void_and_exits_22(
     def alone(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
         return dataclasses.replace(control_cell(cells, backend, kind), concurrency=1)
 
-    monkeypatch.setattr("pybench.control.control_cell", alone)
+    monkeypatch.setattr("pybench.planning.control.control_cell", alone)
     answer = pybench_inside("run", *SMALL)
     assert answer.code == 22
     assert "NOT CAUGHT" in answer.err

@@ -9,8 +9,8 @@ import pytest
 from command_line import QUICK, Pybench
 
 from pybench.records import load
-from pybench.servers import binaries, supervisor
 from pybench.servers.processes import ProcessId
+from pybench.servers.redis import binaries, supervisor
 from tests.redis_client import connect
 
 LOCKS = ["-s", "mutex", "-s", "redlock(nodes=3)", "--concurrency", "4", "--keys", "100", *QUICK]

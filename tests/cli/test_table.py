@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from pybench.analysis.comparison import compare_locks
 from pybench.cli.table import Note, render
-from pybench.comparison import compare_locks
 
 
 def row(strategy: str, **figures: object) -> dict[str, Any]:

@@ -15,7 +15,8 @@ TESTS = Path(__file__).parents[1]
 
 LEAVES = """
 import subprocess, tempfile, threading, time
-from pybench.servers import binaries, supervised, supervisor
+from pybench.servers import supervised
+from pybench.servers.redis import binaries, supervisor
 
 def test_that_cleans_nothing_up():
     server, _ = supervisor.start(binaries.find("auto"))

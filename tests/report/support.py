@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from hdrh.histogram import HdrHistogram
 
-from pybench import sentences, verdicts
+from pybench.analysis import sentences, verdicts
+from pybench.analysis.terms import Terms
 from pybench.records import Run, schema
 from pybench.records.tables import Tables
 from pybench.records.trial import judgement_columns
 from pybench.strategies import Exclusion
-from pybench.terms import Terms
 
 EXCLUSION = {"none": Exclusion.NOTHING, "naive": Exclusion.WHILE_NOBODY_OUTLIVES}
 SERVER = "valkey 9.1.0"

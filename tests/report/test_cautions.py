@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybench import error_replies
+from pybench.analysis import error_replies
 from pybench.report import markdown, page
 from pybench.report.cautions import cautions
 from pybench.report.view import make_view

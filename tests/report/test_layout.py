@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from pybench.analysis.summary import summarise
 from pybench.report.dots import LINE_LETTERS, ROW
 from pybench.report.html import _breakable
 from pybench.report.page import build
 from pybench.report.sections import answer, latency, ranking, timeline
 from pybench.report.view import make_view
-from pybench.summary import summarise
 from tests.report.support import Point, make_run
 
 NOTE = "Bold: best, or statistically tied with it."

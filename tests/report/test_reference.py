@@ -6,10 +6,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 import pybench
-from tests.report import reference
 from tests.report.browsing import needs_chromium
+from tools import readme
 
-AGAIN = "python -m tests.report.reference writes README and the pictures anew"
+AGAIN = "python -m tools.readme writes README and the pictures anew"
 # As a repository's front page is set: the width of its column, its type.
 STYLE = """body { width: 838px; margin: 0; font: 16px/1.5 system-ui, sans-serif; }
 h1, h2 { line-height: 1.25; margin: 24px 0 16px; padding-bottom: .3em; }
@@ -21,18 +21,18 @@ SCREEN = 900
 
 
 def test_readme_shows_what_the_run_found():
-    assert reference.told() == reference.shown(pybench.load(reference.REFERENCE)), AGAIN
+    assert readme.told() == readme.shown(pybench.load(readme.REFERENCE)), AGAIN
 
 
-@pytest.mark.parametrize("theme", reference.PICTURES)
+@pytest.mark.parametrize("theme", readme.PICTURES)
 def test_its_pictures_are_of_that_run(theme):
-    started = pybench.load(reference.REFERENCE).manifest["started_at"]
-    assert reference.run_of(reference.PICTURES[theme]) == started, AGAIN
+    started = pybench.load(readme.REFERENCE).manifest["started_at"]
+    assert readme.run_of(readme.PICTURES[theme]) == started, AGAIN
 
 
 @needs_chromium
 def test_readme_takes_less_than_three_screens(browser, tmp_path):
-    text = reference.README.read_text(encoding="utf-8").replace('"docs/images/', f'"{reference.ROOT}/docs/images/')
+    text = readme.README.read_text(encoding="utf-8").replace('"docs/images/', f'"{readme.ROOT}/docs/images/')
     path = tmp_path / "readme.html"
     html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
     path.write_text(f"<meta charset=utf-8><style>{STYLE}</style>{html}", encoding="utf-8")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from pybench.analysis.summary import summarise
 from pybench.records import Run
 from pybench.report.cautions import cautions
 from pybench.report.view import make_view
-from pybench.summary import summarise
 from tests.report.support import Point, make_run
 
 

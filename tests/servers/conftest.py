@@ -12,11 +12,13 @@ from contextlib import ExitStack
 import pytest
 import redis
 
-from pybench import control, observer, stage, trials
-from pybench.durations import MS
-from pybench.servers import Server, binaries, read_figures, supervisor
-from pybench.servers.binaries import Binary
-from pybench.servers.endpoint import Endpoint
+from pybench.matrix.durations import MS
+from pybench.planning import control, trial_spec
+from pybench.running import observer, stage
+from pybench.servers import Server, read_figures
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.binaries import Binary
+from pybench.servers.redis.endpoint import Endpoint
 from tests.redis_client import connect
 from tests.servers.queue_scripts import Queue
 
@@ -28,8 +30,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What surrounds the trials of a run, in less time: for runs that are not about figures."""
     for name, ms in (("CONTROL_NS", 60), ("BASELINE_NS", 20), ("BASELINE_WARMUP_NS", 5)):
         monkeypatch.setattr(control, name, ms * MS)
-    monkeypatch.setattr(trials, "PATIENCE_NS", 500 * MS)
-    monkeypatch.setattr(trials, "REST_NS", 1_000 * MS)
+    monkeypatch.setattr(trial_spec, "PATIENCE_NS", 500 * MS)
+    monkeypatch.setattr(trial_spec, "REST_NS", 1_000 * MS)
     monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
     monkeypatch.setattr(observer, "PARTING_S", 0.2)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from pybench import _core
-from pybench.watch import Finished, Silent, Slot
+from pybench.running.watch import Finished, Silent, Slot
 
 
 class Meddler(Silent):

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from pybench.servers import binaries, folder, leftovers, processes, supervisor
+from pybench.servers import folder, leftovers, processes
 from pybench.servers.folder import ServerFolder
 from pybench.servers.processes import ProcessId
+from pybench.servers.redis import binaries, supervisor
 
 RUN = """
 import os, signal, sys, time
-from pybench.servers import binaries, supervisor
+from pybench.servers.redis import binaries, supervisor
 server, _ = supervisor.start(binaries.find("auto"))
 print(server.pid, server._keeper.pid, server.folder, flush=True)
 """

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from pybench import job
 from pybench.exits import Exit
-from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
-from pybench.servers import binaries, supervisor
-from pybench.servers.supervisor import SupervisedServer
+from pybench.running import job
+from pybench.running.job import Job, Outcome
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.supervisor import SupervisedServer
 from tests.redis_client import connect
 from tests.rewriting_proxy import RewritingProxy, Rule, without_nx, without_owner, without_release
 from tests.servers.meddling import Meddler

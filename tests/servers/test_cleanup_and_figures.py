@@ -4,9 +4,9 @@ import pytest
 
 from pybench.errors import ServerError
 from pybench.servers import Server, difference, read_figures, remove_keys
-from pybench.servers.binaries import find
-from pybench.servers.cleanup import KEYS_A_STEP
-from pybench.servers.supervisor import start
+from pybench.servers.redis.binaries import find
+from pybench.servers.redis.cleanup import KEYS_A_STEP
+from pybench.servers.redis.supervisor import start
 from tests.redis_client import connect
 
 

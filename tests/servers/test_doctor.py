@@ -4,7 +4,7 @@ import contextlib
 
 from pybench.doctor import Finding, Level, examine
 from pybench.doctor.machine import wake_up_us
-from pybench.servers import binaries, supervisor
+from pybench.servers.redis import binaries, supervisor
 from tests.redis_client import connect
 
 

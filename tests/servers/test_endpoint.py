@@ -5,8 +5,8 @@ from pydantic import SecretStr
 
 from pybench.errors import InputError
 from pybench.servers import Endpoint
-from pybench.servers.conversation import Refusal
-from pybench.servers.refusals import refused
+from pybench.servers.redis.conversation import Refusal
+from pybench.servers.redis.refusals import refused
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from pybench import job, observer
 from pybench._core import TrialResult
-from pybench.aftermath import UNSETTLED, all_is_released, ended
-from pybench.disturbed import Trouble
+from pybench.analysis.disturbed import Trouble
 from pybench.exits import Exit
-from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
+from pybench.running import job, observer
+from pybench.running.aftermath import UNSETTLED, all_is_released, ended
+from pybench.running.job import Job, Outcome
+from pybench.running.stage import RedisSide, Side, Spent
 from pybench.servers import Server, remove_locks
-from pybench.stage import RedisSide, Side, Spent
 from pybench.strategies import CATALOGUE
 from tests.redis_client import connect
 from tests.unit.support.trials import cell

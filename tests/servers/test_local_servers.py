@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pybench.job import Job, carry_out
 from pybench.matrix import matrix_from_options
-from pybench.servers import Server, binaries, postgres, supervisor
+from pybench.running.job import Job, carry_out
+from pybench.servers import Server, postgres
+from pybench.servers.answered import GIVEN
 from pybench.servers.local import core_of, local_servers
 from pybench.servers.postgres.server import PostgresServer
-from pybench.servers.probe import probe
-from pybench.servers.server import GIVEN
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.probe import probe
 from tests.fault_proxy import Fault, FaultProxy
 
 

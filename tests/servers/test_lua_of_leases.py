@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from pybench.servers import supervisor
+from pybench.servers.redis import supervisor
 from tests.redis_client import connect
 from tests.servers.conftest import BINARIES
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from pybench.servers import supervisor
-from pybench.servers.binaries import Binary
+from pybench.servers.redis import supervisor
+from pybench.servers.redis.binaries import Binary
 from tests.redis_client import connect
 
 LUA = Path(__file__).parents[2] / "rust_core" / "locks" / "src" / "lua"

@@ -12,12 +12,13 @@ import pytest
 
 from pybench.cli.output import LEAST_COLUMNS, data_console, stderr_console, width
 from pybench.errors import InputError, ServerError
-from pybench.limits import limits_of
 from pybench.matrix import matrix_from_options
-from pybench.servers import Server, clear_leftovers, probe
+from pybench.planning.limits import limits_of
+from pybench.servers import Server, clear_leftovers
 from pybench.servers import folder as folders
-from pybench.servers.endpoint import Endpoint
 from pybench.servers.postgres import PostgresEndpoint, cache
+from pybench.servers.redis import probe
+from pybench.servers.redis.endpoint import Endpoint
 from tests.redis_client import connect
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pybench.job import Job, carry_out
 from pybench.matrix import matrix_from_options
-from pybench.placement import place
+from pybench.planning.placement import place
+from pybench.running.job import Job, carry_out
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core nothing is bound to any")

@@ -8,7 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from pybench.errors import InputError, ServerError
-from pybench.servers import Endpoint, binaries, probe, supervisor
+from pybench.servers import Endpoint
+from pybench.servers.redis import binaries, probe, supervisor
 from tests.redis_client import connect
 
 SECRET = "s3cret-w0rd"

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pybench import job
 from pybench.doctor import Finding, Level
 from pybench.doctor.locks import examine_locks
 from pybench.exits import Exit
-from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
-from pybench.preflight import try_locks
-from pybench.servers import binaries, supervisor
+from pybench.running import job
+from pybench.running.job import Job, Outcome
+from pybench.running.preflight import try_locks
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.supervisor import SupervisedServer
 from pybench.servers.rights import COMMANDS, redis_rights
-from pybench.servers.supervisor import SupervisedServer
 from pybench.strategies import CATALOGUE, ServerKind
 from tests.redis_client import connect
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pybench import job
 from pybench.errors import ServerError
 from pybench.exits import Exit
-from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
-from pybench.servers import ServerPool, binaries, postgres, supervisor
-from pybench.servers.endpoint import Endpoint
+from pybench.running import job
+from pybench.running.job import Job, Outcome
+from pybench.servers import ServerPool, postgres
 from pybench.servers.postgres import PostgresServer
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.rights import redis_rights
 from pybench.strategies import CATALOGUE, ServerKind
 from tests.redis_client import connect

@@ -9,14 +9,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pybench import job
 from pybench.exits import Exit
-from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
+from pybench.running import job
+from pybench.running.job import Job, Outcome
 from pybench.servers import supervised
-from pybench.servers.endpoint import Endpoint
 from pybench.servers.postgres import PostgresEndpoint, PostgresServer, binaries, probe, supervisor
-from pybench.servers.supervisor import SupervisedServer
+from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.redis.supervisor import SupervisedServer
 from tests.poolers import pooler
 from tests.redis_client import connect
 from tests.servers.meddling import Meddler

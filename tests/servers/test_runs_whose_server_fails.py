@@ -15,14 +15,16 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from pybench import job, stage, trials
 from pybench.exits import Exit
-from pybench.job import Job, Outcome
 from pybench.matrix import matrix_from_options
+from pybench.planning import trial_spec
 from pybench.records import load
-from pybench.resume import matrix_of, open_run
-from pybench.servers import binaries, read_figures, supervised, supervisor
-from pybench.servers.supervisor import SupervisedServer
+from pybench.running import job, stage
+from pybench.running.job import Job, Outcome
+from pybench.running.resume import matrix_of, open_run
+from pybench.servers import read_figures, supervised
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.supervisor import SupervisedServer
 from tests.redis_client import connect
 from tests.servers.meddling import Meddler
 
@@ -182,7 +184,7 @@ def test_a_given_server_that_is_restarted_under_its_holders_is_no_measurement(gi
 
 
 def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(trials, "PATIENCE_NS", 50_000_000)
+    monkeypatch.setattr(trial_spec, "PATIENCE_NS", 50_000_000)
     # On a busy machine a server that goes on takes its time.
     monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=10.0))
 

@@ -9,9 +9,10 @@ import pytest
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
-from pybench.servers import Server, ServerPool, binaries, remove_keys, supervisor
-from pybench.servers.binaries import Source
+from pybench.servers import Server, ServerPool, remove_keys
 from pybench.servers.processes import ProcessId
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.binaries import Source
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ import pytest
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
-from pybench.servers import Server, binaries, keeper, probe, supervisor
-from pybench.servers.binaries import Binary
-from pybench.servers.config import quoted
-from pybench.servers.endpoint import Endpoint
+from pybench.servers import Server, keeper
 from pybench.servers.processes import ProcessId
+from pybench.servers.redis import binaries, probe, supervisor
+from pybench.servers.redis.binaries import Binary
+from pybench.servers.redis.config import quoted
+from pybench.servers.redis.endpoint import Endpoint
 from tests.redis_client import connect
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.answer import answer as answered
+from pybench.analysis.answer import answer as answered
 from tests.unit.support.comparisons import lock, run_of, unsafe
 
 

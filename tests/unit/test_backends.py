@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import InputError
-from pybench.job import read_matrix
 from pybench.matrix import Matrix, expand, load_matrix, matrix_from_mapping, matrix_from_options
 from pybench.matrix.reader import Document
+from pybench.running.job import read_matrix
 from pybench.strategies import ServerKind
 
 

@@ -5,9 +5,9 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pybench.cells import Cell
 from pybench.matrix import expand, matrix_from_mapping
 from pybench.matrix.axes import AXES
+from pybench.matrix.cells import Cell
 
 values = {
     "strategy": ["none", "naive", "mutex"],

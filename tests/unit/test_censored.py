@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 from support.trials import FakeResult, histogram, record
 
-from pybench import stats
-from pybench.censored import ACQUIRE, Quantile, of_cell, quantile
-from pybench.histograms import Buckets
-from pybench.summary import summarise
+from pybench.analysis import stats
+from pybench.analysis.censored import ACQUIRE, Quantile, of_cell, quantile
+from pybench.analysis.histograms import Buckets
+from pybench.analysis.summary import summarise
 
 MS = 1_000_000
 LENGTHS = st.lists(st.integers(1, 60), max_size=300)

@@ -10,8 +10,8 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pybench.answer import say
-from pybench.comparison import Comparison, Out, Place, compare_locks
+from pybench.analysis.answer import say
+from pybench.analysis.comparison import Comparison, Out, Place, compare_locks
 from tests.unit.support.comparisons import lock, run_of, unsafe
 
 odd = st.sampled_from([0.0, None, math.nan, math.inf, 1e-300, 1e300])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.conditions import say_conditions
+from pybench.matrix.conditions import say_conditions
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pybench import control
 from pybench.matrix import expand, matrix_from_options
+from pybench.planning import control
 from pybench.strategies import ServerKind
 
 

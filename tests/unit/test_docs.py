@@ -16,10 +16,10 @@ from pybench.exits import PRECEDENCE
 from pybench.matrix import load_matrix
 from pybench.matrix.axes import AXES
 from pybench.matrix.models import Matrix
-from pybench.plan import make_plan
+from pybench.planning.plan import make_plan
 from pybench.records.schema import TRIAL_COLUMNS
 from pybench.strategies import CATALOGUE
-from tests.report import dictionary
+from tools import column_dictionary
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md"])
@@ -161,8 +161,12 @@ def test_every_strategy_is_told_with_the_commands_that_a_grant_takes():
 
 
 def test_every_column_is_explained_as_it_is_defined():
-    assert dictionary.told() == dictionary.tables(), "python -m tests.report.dictionary writes docs/columns.md anew"
-    assert all(f"`{name}`" in dictionary.tables() for name in (*TRIAL_COLUMNS, *SUMMARY_FIGURES) if name in COLUMNS)
+    assert column_dictionary.told() == column_dictionary.tables(), (
+        "python -m tools.column_dictionary writes docs/columns.md anew"
+    )
+    assert all(
+        f"`{name}`" in column_dictionary.tables() for name in (*TRIAL_COLUMNS, *SUMMARY_FIGURES) if name in COLUMNS
+    )
 
 
 def test_every_message_that_troubleshooting_explains_is_one_that_pybench_says():

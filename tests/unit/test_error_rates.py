@@ -1,6 +1,6 @@
 """How often the comparison errs: on real trials of identical locks, and of a lock that is 1.5 times as fast.
 
-`tests/report/identical.py` measured the trials. A simulated run draws its loads from those that were measured, and its
+`tools/identical_locks.py` measured the trials. A simulated run draws its loads from those that were measured, and its
 blocks from those of one load: the locks of a block stay together, and which is which is drawn.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pybench.comparison.claims import Figure
-from pybench.comparison.pairs import ENOUGH_BLOCKS, TESTED, Sample, compare_pairs
+from pybench.analysis.comparison.claims import Figure
+from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS, TESTED, Sample, compare_pairs
 from pybench.matrix import load_matrix
 from pybench.matrix.template import INIT_TEXT
-from pybench.plan import QUICK_TRIALS
+from pybench.planning.plan import QUICK_TRIALS
 
 TABLE = Path(__file__).parent / "support" / "identical.csv.gz"
 EXAMPLES = Path(__file__).parents[2] / "examples"

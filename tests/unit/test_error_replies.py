@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pybench import error_replies
-from pybench.error_replies import refusals
-from pybench.servers import refusals as redis_refusals
-from pybench.servers.conversation import Refusal
-from pybench.servers.endpoint import Endpoint
+from pybench.analysis import error_replies
+from pybench.analysis.error_replies import refusals
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.refusals import refused, refused_calls
+from pybench.servers.redis import refusals as redis_refusals
+from pybench.servers.redis.conversation import Refusal
+from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.rights import redis_rights
 
 

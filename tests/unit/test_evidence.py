@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from support.trials import FakeResult, cell, record, totals
 
-from pybench import verdicts
-from pybench.evidence import LEAST_CONTENDED, too_little
-from pybench.summary import summarise
-from pybench.verdicts import Verdict
+from pybench.analysis import verdicts
+from pybench.analysis.evidence import LEAST_CONTENDED, too_little
+from pybench.analysis.summary import summarise
+from pybench.analysis.verdicts import Verdict
 
 FEW = f"no violation, but in fewer than the {LEAST_CONTENDED} contended grants that SAFE needs"
 IN_NO_TRIAL = "no violation, but some trial had no contended grant"

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from support.trials import POISSON, cell
 
-from pybench.forecast import expected_per_s
 from pybench.matrix import matrix_from_options
-from pybench.mixed import transport_of
-from pybench.plan import Plan, make_plan
-from pybench.values import Distribution
+from pybench.matrix.values import Distribution
+from pybench.planning.forecast import expected_per_s
+from pybench.planning.plan import Plan, make_plan
+from pybench.planning.unlike_servers import transport_of
 
 
 def planned(**options: object) -> Plan:

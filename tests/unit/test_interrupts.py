@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from pybench.interrupts import SIGNALS, Interrupts
+from pybench.running.interrupts import SIGNALS, Interrupts
 
 
 def test_the_first_stops_what_may_be_stopped_and_the_second_leaves_wherever_it_comes():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pybench.lateness import late_cells, lateness, under_test_is_limit
+from pybench.analysis.lateness import late_cells, lateness, under_test_is_limit
 
 IN_TIME = {"arrivals": 1_000, "drops": 0, "under_test_is_limit": False, "lag_p99_us": 50.0, "acquire_us": 1_000.0}
 

@@ -7,7 +7,7 @@ import pytest
 
 from pybench.errors import InputError
 from pybench.matrix import INIT_TEXT, Matrix, expand, load_matrix, matrix_from_mapping, matrix_from_options
-from pybench.values import Distribution
+from pybench.matrix.values import Distribution
 
 EXAMPLES = sorted(Path("examples").glob("*.yaml"))
 

@@ -323,7 +323,7 @@ def test_an_option_that_is_not_utf_8_is_named_with_its_bytes(option):
 
 
 def test_exclude_that_leaves_nothing_is_refused(tmp_path):
-    from pybench.plan import make_plan
+    from pybench.planning.plan import make_plan
 
     path = tmp_path / "m.yaml"
     path.write_text("axes: {strategy: mutex}\nexclude: [{strategy: mutex}]\n")

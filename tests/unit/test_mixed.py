@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pybench.mixed import Place, mixed
-from pybench.overload import overload
+from pybench.analysis.overload import overload
+from pybench.planning.unlike_servers import Place, mixed
 
 REDIS, POSTGRES = Place("redis", given=True, transport="tcp"), Place("postgres", given=False, transport="unix")
 

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from pybench.matrix import matrix_from_mapping
-from pybench.placement import Placement, place, placement_of
-from pybench.plan import make_plan
+from pybench.planning.placement import Placement, place, placement_of
+from pybench.planning.plan import make_plan
 from pybench.servers.local import LocalServer
 
 MATRIX = {"name": "placed", "axes": {"strategy": ["mutex"], "threads": [1, 2], "concurrency": [4]}}
@@ -95,7 +95,7 @@ def test_beside_servers_that_pybench_starts_a_given_one_moves_no_thread():
 def test_a_server_that_runs_on_the_core_of_a_thread_is_seen(monkeypatch):
     placed = beside((0, 1), (0, 1), cores=range(2))
     for core, shares in ((0, False), (1, True), (None, None)):
-        monkeypatch.setattr("pybench.placement.core_of", lambda _pid, core=core: core)
+        monkeypatch.setattr("pybench.planning.placement.core_of", lambda _pid, core=core: core)
         assert placed.shares_core() is shares
     sessions = LocalServer("postgresql:///x", 7, (0, 1), one_process=False)
     assert Placement().beside([sessions], range(2), 1).shares_core() is None

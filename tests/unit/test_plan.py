@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybench.errors import InputError
-from pybench.impossible import drift_ns
-from pybench.limits import Limits
 from pybench.matrix import expand, load_matrix, matrix_from_mapping, matrix_from_options
-from pybench.plan import Plan, block_order, make_plan, quickened
+from pybench.planning.impossible import drift_ns
+from pybench.planning.limits import Limits
+from pybench.planning.plan import Plan, block_order, make_plan, quickened
 
 
 def reasons(limits: Limits | None = None, **options: object) -> dict[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.cells import Cell
-from pybench.limits import Limits, Sessions
 from pybench.matrix import expand, matrix_from_mapping, matrix_from_options
-from pybench.needs import Demand, Group, largest, parts_of, sessions_of, settings_of
-from pybench.plan import make_plan
-from pybench.trials import session_settings, trial_spec
+from pybench.matrix.cells import Cell
+from pybench.planning.limits import Limits, Sessions
+from pybench.planning.needs import Demand, Group, largest, parts_of, sessions_of, settings_of
+from pybench.planning.plan import make_plan
+from pybench.planning.trial_spec import session_settings, trial_spec
 
 GIVEN = {"postgres": "postgresql://h/d"}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pybench.limits import Limits
 from pybench.matrix import matrix_from_options
-from pybench.plan import make_plan
-from pybench.preflight import first_uses
+from pybench.planning.limits import Limits
+from pybench.planning.plan import make_plan
+from pybench.running.preflight import first_uses
 
 
 def uses(**options: str):

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pybench import probes
+from pybench.analysis.probed import overruled
+from pybench.analysis.terms import Terms
+from pybench.analysis.verdicts import KINDS, Verdict, judge
 from pybench.matrix import matrix_from_options
-from pybench.plan import make_plan
-from pybench.probes import overruled
+from pybench.planning import probes
+from pybench.planning.plan import make_plan
 from pybench.strategies import CATALOGUE
-from pybench.terms import Terms
-from pybench.verdicts import KINDS, Verdict, judge
 
 CLEAN = {"promise_broken": False, "verdict": "SAFE", "reason": "its probe saw 0 violations in 5,000 contended grants"}
 BROKEN = {"promise_broken": True, "verdict": "UNSAFE", "reason": "its probe saw 12 double grants"}

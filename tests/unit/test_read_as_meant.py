@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.durations import parse_rate
 from pybench.errors import InputError
 from pybench.matrix import load_matrix, matrix_from_options
+from pybench.matrix.durations import parse_rate
 from pybench.servers import Endpoint
 from pybench.servers.postgres import PostgresEndpoint
 

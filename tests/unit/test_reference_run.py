@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import pybench
+from pybench.analysis.verdicts import Verdict
 from pybench.matrix import load_matrix
 from pybench.records import Run
 from pybench.report import write_html, write_markdown
-from pybench.verdicts import Verdict
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "results" / "reference"

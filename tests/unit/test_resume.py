@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.resume import _other_machine, _other_settings
+from pybench.running.resume import _other_machine, _other_settings
 
 SERVER = {"label": "postgres 17.2", "settings": {"fsync": True, "synchronous_commit": "on", "max_wal_size_bytes": 1}}
 MACHINE = {"cpu": "a chip", "cores": 2, "memory_bytes": 8, "kernel": "6.1"}

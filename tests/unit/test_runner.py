@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pybench.aftermath import step_of_clock
+from pybench.running.aftermath import step_of_clock
 
 
 @pytest.mark.parametrize(("jumped_s", "ttl_ms"), [(0.09, 60), (-0.09, 60), (5.0, 3_600_000)])

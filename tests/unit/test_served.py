@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support.trials import POISSON, SECOND, FakeResult, cell, histogram, record, totals
 
-from pybench.summary import summarise
-from pybench.values import Distribution
+from pybench.analysis.summary import summarise
+from pybench.matrix.values import Distribution
 
 US = 1_000
 

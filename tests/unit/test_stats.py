@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pybench import stats
+from pybench.analysis import stats
 
 figures = st.floats(min_value=0, max_value=1e9)
 

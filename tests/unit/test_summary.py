@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 from support.trials import FakeResult, cell, record, totals
 
+from pybench.analysis.summary import summarise
 from pybench.columns import SUMMARY_FIGURES
 from pybench.records import schema
-from pybench.summary import summarise
 
 
 def trials(*records: object):

@@ -4,11 +4,11 @@ import pandas as pd
 import pytest
 from support.trials import cell, record
 
+from pybench.analysis.summary import summarise
+from pybench.analysis.thresholds import evaluate
 from pybench.columns import COLUMNS, SUMMARY_FIGURES
 from pybench.matrix.thresholds import parse_check, parse_threshold
 from pybench.notation import BadValue
-from pybench.summary import summarise
-from pybench.thresholds import evaluate
 
 
 @pytest.fixture

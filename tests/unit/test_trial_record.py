@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.trials import POISSON, FakeResult, cell, histogram, record, totals, violation
 
+from pybench.matrix.values import Distribution, Retry
 from pybench.records import schema
-from pybench.values import Distribution, Retry
 
 
 def row(of=None, result=None, **fields: object):

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pybench import ttl_advice
-from pybench.durations import MS
-from pybench.forecast import needed_ttl_ns
-from pybench.histograms import Buckets
-from pybench.ttl_advice import Advice, advise, outlived_share, sentence
-from pybench.values import Distribution
+from pybench.analysis import ttl_advice
+from pybench.analysis.histograms import Buckets
+from pybench.analysis.ttl_advice import Advice, advise, outlived_share, sentence
+from pybench.matrix.durations import MS
+from pybench.matrix.values import Distribution
+from pybench.planning.forecast import needed_ttl_ns
 
 DRAWN = Distribution.parse("quantiles(p50=50ms, p99=2s)")
 
@@ -112,24 +112,22 @@ def test_a_share_that_is_below_already_gets_no_ttl_that_leaves_more():
     assert "leave 0.1 %" in said
 
 
-def run(*, renewals: int, lease_ms: int | None = 2_000):
+def advice_of(*, renewals: int, lease_ms: int | None = 2_000) -> str | None:
     trials = {"cell": "c", "status": "complete", "renewals": renewals, "release_p99_us": 100.0}
     holds = {"granted": buckets((50, 1_960)), "lost": buckets((3_000, 40)), "waiting": NO_HOLDS}
-    return SimpleNamespace(
-        trials=pd.DataFrame([trials]),
-        manifest={"cells": [{"id": "c", "lease_ms": lease_ms}]},
-        histogram=lambda _cell, _phase, outcome: holds[outcome],
+    return ttl_advice.advice_of(
+        "c", {"lease_ms": lease_ms}, pd.DataFrame([trials]), lambda _cell, _phase, outcome: holds[outcome]
     )
 
 
 def test_locks_that_renew_and_locks_without_a_lease_get_no_advice():
-    said = ttl_advice.advice_of(run(renewals=0), "c")
+    said = advice_of(renewals=0)
     assert said is not None
     assert said.startswith(
         "c: 2 % of 2,000 holds outlived their lease under the ttl of 2 s; a ttl of 3.1 s would leave 1"
     )
-    assert ttl_advice.advice_of(run(renewals=3), "c") is None
-    assert ttl_advice.advice_of(run(renewals=0, lease_ms=None), "c") is None
+    assert advice_of(renewals=3) is None
+    assert advice_of(renewals=0, lease_ms=None) is None
 
 
 @pytest.mark.parametrize("column", ["release_p50_us", "release_p99_us"])

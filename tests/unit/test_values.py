@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pybench import durations
-from pybench.durations import format_duration, format_lease, format_rate, parse_duration, parse_lease, parse_rate
+from pybench.matrix import durations
+from pybench.matrix.durations import format_duration, format_lease, format_rate, parse_duration, parse_lease, parse_rate
+from pybench.matrix.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
 from pybench.notation import BadValue, parse_call, split_list
-from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
 
 flattened = itertools.chain.from_iterable
 lengths = st.integers(0, durations.LONGEST_DURATION_NS)

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 from support.trials import CAUGHT, MISSED, totals, violation
 
-from pybench import _core, sentences, verdicts
+from pybench import _core
+from pybench.analysis import sentences, verdicts
+from pybench.analysis.terms import Terms
+from pybench.analysis.thresholds import ThresholdResult
+from pybench.analysis.verdicts import Verdict
 from pybench.exits import Exit
 from pybench.strategies import Exclusion, Judge, Promise
-from pybench.terms import Terms
-from pybench.thresholds import ThresholdResult
-from pybench.verdicts import Verdict
 
 CLEAN = {
     "grants": 5_000,

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from support.trials import FakeResult, cell, record, totals, violation
 
-from pybench import verdicts
+from pybench.analysis import verdicts
+from pybench.analysis.terms import Terms
+from pybench.analysis.verdicts import Verdict
 from pybench.strategies import CATALOGUE, Exclusion, Judge, Promise
-from pybench.terms import Terms
-from pybench.verdicts import Verdict
 
 WRITTEN = {
     "grants": 900,

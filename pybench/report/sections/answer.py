@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.answer import answer
-from pybench.comparison import Figure as By
-from pybench.comparison.pairs import ENOUGH_BLOCKS
-from pybench.conditions import condition_texts, say_conditions
+from pybench.analysis.answer import answer
+from pybench.analysis.comparison import Figure as By
+from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
+from pybench.analysis.quantile_text import quantile_text
+from pybench.analysis.verdicts import Verdict, controls_caught
+from pybench.matrix.conditions import condition_texts, say_conditions
 from pybench.numbers import NOT_AVAILABLE, format_count, format_exact, format_us, plural
-from pybench.quantile_text import quantile_text
 from pybench.report import facts
 from pybench.report.cautions import cautions
 from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
@@ -24,7 +25,6 @@ from pybench.report.sections.fairness import LONGEST_WAIT
 from pybench.report.sections.latency import P99 as RESPONSE
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
 from pybench.report.view import BASE_LINE, CellView, View
-from pybench.verdicts import Verdict, controls_caught
 
 # Rows of the overview; with more the ranking is the better table.
 OVERVIEW_ROWS = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pybench.conditions import say_conditions
+from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_bytes, format_exact, format_percent, format_ratio, format_us
 from pybench.report.database import ORDER, DatabaseUse, database_use
 from pybench.report.html import fill

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pybench.conditions import Conditions, say_conditions
-from pybench.histograms import Buckets, merged
+from pybench.analysis.histograms import Buckets, merged
+from pybench.analysis.stats import SAMPLES_BEYOND, quantile
+from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.numbers import format_count, format_ns, format_us
 from pybench.report.axes import Axis, log_axis
 from pybench.report.curves import MARGIN, series_text, symbol
@@ -16,7 +17,6 @@ from pybench.report.grid import Charts, cell_table, charts_section, datum
 from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.sections.latency import ZERO_NOTE
 from pybench.report.view import CellView, View
-from pybench.stats import SAMPLES_BEYOND, quantile
 
 POINTS_PER_CURVE = 80
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}

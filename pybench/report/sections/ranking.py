@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pybench.comparison import Out, Standing
-from pybench.conditions import say_conditions
-from pybench.lateness import late_cells
+from pybench.analysis.comparison import Out, Standing
+from pybench.analysis.lateness import late_cells
+from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
+from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_count, format_exact, format_percent, format_ratio, format_us, missing
-from pybench.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
 from pybench.report import facts
 from pybench.report.findings import contests
 from pybench.report.html import fill

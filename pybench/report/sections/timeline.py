@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pybench.conditions import Conditions, say_conditions
+from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.numbers import format_count
 from pybench.report.axes import Axis, linear_axis
 from pybench.report.curves import MARGIN, UNSAFE_HEADROOM, series_text, symbol

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pybench.conditions import say_conditions
+from pybench.matrix.conditions import say_conditions
 from pybench.report.html import fill
 from pybench.report.lanes import draw
 from pybench.report.section import Section

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pydantic import SecretStr
 
+from pybench.servers.answered import GIVEN
 from pybench.servers.postgres import binaries, supervisor
 from pybench.servers.postgres.config import OWN_SESSIONS
 from pybench.servers.postgres.endpoint import PostgresEndpoint
@@ -30,7 +31,6 @@ from pybench.servers.postgres.schema import (
 from pybench.servers.postgres.server import PostgresServer
 from pybench.servers.postgres.supervisor import SupervisedPostgres
 from pybench.servers.programs import Source
-from pybench.servers.server import GIVEN
 
 __all__ = [
     "Effects",

@@ -18,7 +18,7 @@ import psycopg
 
 from pybench.errors import ServerError
 from pybench.numbers import format_seconds
-from pybench.servers.endpoint import ANSWER_S
+from pybench.servers.connection import ANSWER_S
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.refusals import failed
 

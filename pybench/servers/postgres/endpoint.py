@@ -19,8 +19,7 @@ from pydantic import SecretStr
 
 from pybench.errors import InputError
 from pybench.notation import is_text, visible
-from pybench.servers.addresses import AS_CODES, is_number, shown_address, unreadable
-from pybench.servers.endpoint import is_host, scheme_of
+from pybench.servers.addresses import AS_CODES, is_host, is_number, scheme_of, shown_address, unreadable
 
 DEFAULT_PORT: Final = 5432
 DEFAULT_FOLDER: Final = "/var/run/postgresql"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pybench.errors import LocksGone, ServerError
-from pybench.servers.endpoint import ANSWER_S
+from pybench.servers.connection import ANSWER_S
 from pybench.servers.postgres import cpu
 from pybench.servers.postgres.connecting import Session
 from pybench.servers.postgres.server import PostgresServer

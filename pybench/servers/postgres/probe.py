@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 from pybench.errors import ServerError
 from pybench.notation import visible
+from pybench.servers.answered import MOST_OF_VERSION
+from pybench.servers.connection import PROBE_S
 from pybench.servers.postgres.connecting import Session, session
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.greeting import Greeting, Refused
 from pybench.servers.postgres.refusals import refused
-from pybench.servers.probe import MOST_OF_VERSION, PROBE_S
 
 OLDEST = 12
 """Of the major versions that have all that is asked here."""

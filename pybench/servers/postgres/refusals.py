@@ -7,8 +7,8 @@ import re
 import psycopg
 
 from pybench.errors import ServerError
+from pybench.servers.connection import OWN_WORDS, Meaning
 from pybench.servers.postgres.endpoint import PostgresEndpoint
-from pybench.servers.refusals import OWN_WORDS, Meaning
 from pybench.servers.rights import NO_PRIVILEGE, postgres_hint
 
 _SHOWN = 200

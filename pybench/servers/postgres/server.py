@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.errors import ServerError
-from pybench.servers.endpoint import ANSWER_S
+from pybench.servers.answered import Answered
+from pybench.servers.connection import ANSWER_S
 from pybench.servers.postgres import connecting
 from pybench.servers.postgres.connecting import NAME, Session
 from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.probe import PostgresFacts
-from pybench.servers.server import Answered
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from pybench.servers.postgres.endpoint import DEFAULT_PORT, PostgresEndpoint
 from pybench.servers.postgres.probe import PostgresFacts, probe
 from pybench.servers.postgres.template import make_data
 from pybench.servers.programs import Binary
-from pybench.servers.supervised import LOOPBACK, START_S, Launch, Supervised, free_port, launched
-from pybench.servers.supervisor import Transport
+from pybench.servers.supervised import LOOPBACK, START_S, Launch, Supervised, Transport, free_port, launched
 
 ENDINGS = (signal.SIGINT, signal.SIGQUIT)
 """It breaks off what its clients do; then it does not even write what it has in memory."""

@@ -17,13 +17,13 @@ from pydantic import SecretStr
 
 from pybench.errors import InputError, ServerError
 from pybench.servers import Endpoint
-from pybench.servers import supervisor as redis_supervisor
-from pybench.servers.binaries import find as find_redis
 from pybench.servers.postgres import PostgresEndpoint, binaries, config, probe, supervisor
 from pybench.servers.postgres.connecting import connect
 from pybench.servers.postgres.connecting import session as open_session
 from pybench.servers.postgres.greeting import Greeting
 from pybench.servers.postgres.supervisor import SupervisedPostgres
+from pybench.servers.redis import supervisor as redis_supervisor
+from pybench.servers.redis.binaries import find as find_redis
 
 SECRET = "s3cret-w0rd"
 

@@ -18,7 +18,7 @@ from pybench.servers.postgres import PostgresEndpoint, PostgresServer, binaries,
 from pybench.servers.postgres.connecting import connect
 from pybench.servers.postgres.supervisor import SupervisedPostgres
 from pybench.servers.programs import Binary
-from pybench.servers.supervisor import Transport
+from pybench.servers.supervised import Transport
 from tests.servers.postgres.conftest import processes_of, runs, shared_memory, shared_memory_of
 from tests.waiting import wait_until
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from pybench.cells import Cell
+from pybench.matrix.cells import Cell
+from pybench.matrix.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
 from pybench.records import TrialRecord, trial_record
 from pybench.strategies import CATALOGUE
-from pybench.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
 
 SECOND = 1_000_000_000
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

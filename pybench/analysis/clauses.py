@@ -1,0 +1,150 @@
+"""How a claim of a comparison reads: by how much a lock leads, is behind, or is better where others tie with it.
+
+Promises: a clause says nothing that its claim does not carry, and names only loads of which all of it is true.
+Does not do: choosing what is said; `answer` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pybench.analysis.comparison import Figure, LoadComparison, LongerWait, Standing, TieBreak
+from pybench.numbers import format_percent, format_ratio, format_us, format_whole, plural, significant
+
+MOST_NAMED = 5
+"""With more locks a clause has their number."""
+WAITS = {Figure.RESPONSE, Figure.LONGEST_WAIT}
+_CALLED = {Figure.RESPONSE: "p99 response", Figure.LONGEST_WAIT: "longest wait"}
+_OF_THE_LOCK = {Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS}
+"""What is the same at every load."""
+
+Found = Sequence[tuple[LoadComparison, TieBreak]]
+
+
+def preferred(found: Found, total: int, named: Sequence[str] = ()) -> str:
+    """The clearest of these tie breaks, with the loads, of `total`, at which the same is true of the same locks.
+
+    Those that were `named` before come first, and the others are counted.
+    """
+    load, by = clearest(found)
+    same = [one for one, other in found if (other.locks, other.over) == (by.locks, by.over)]
+    who = _who(by.locks, named)
+    if total == 1 or by.figure in _OF_THE_LOCK:
+        return f"{who} {_better(by)}"
+    return f"{who} {_better(by)}{at(load)}{further_loads(len(same) - 1)}"
+
+
+def _who(locks: Sequence[str], named: Sequence[str]) -> str:
+    others = len(set(locks) - set(named))
+    if not set(named) < set(locks) or others == 1:
+        return "they" if len(locks) > 1 and set(locks) == set(named) else listed(locks)
+    return f"{'they' if len(named) > 1 else named[0]} and {others} others"
+
+
+def clearest(found: Found) -> tuple[LoadComparison, TieBreak]:
+    """That with the greatest ratio."""
+    return max(found, key=lambda pair: pair[1].ratio.value if pair[1].ratio else 1.0)
+
+
+def _better(by: TieBreak) -> str:
+    over, several = listed(by.over, "other locks"), len(by.locks) > 1
+    against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}"
+    match by.figure:
+        case Figure.REFUSALS:
+            refuse = "refuse" if len(by.over) > 1 else "refuses"
+            grant = "grant" if several else "grants"
+            does = f"{grant} what is asked for, and {over} {refuse} {_shown(by.figure, by.other)}"
+        case Figure.STARVATION if not by.value:
+            does = f"{'starve' if several else 'starves'} no client, and {over} {'do' if len(by.over) > 1 else 'does'}"
+        case Figure.STARVATION:
+            does = f"{'starve' if several else 'starves'} fewer clients than {over}: {against}"
+        case Figure.FAIRNESS:
+            does = f"{'serve' if several else 'serves'} clients more evenly than {over}: Jain's index {against}"
+        case Figure.RESPONSE:
+            does = f"{'have' if several else 'has'} a lower p99 than {over}: {against}"
+        case Figure.LONGEST_WAIT:
+            does = f"{'keep' if several else 'keeps'} no client waiting as long as {over}: longest wait {against}"
+        case Figure.PROMISE:
+            does = f"{'promise' if several else 'promises'} more than {over}"
+        case Figure.SERVERS:
+            does = f"{'need' if several else 'needs'} fewer servers than {over}: {against}"
+        case _:
+            does = f"{'send' if several else 'sends'} fewer commands per grant than {over}: {against}"
+    return does
+
+
+def leads(load: LoadComparison) -> str:
+    """By how much the lock that is ahead at `load` leads the next."""
+    first = load.first[0]
+    if first.figure in WAITS:
+        return f"{_waits(first)}{at(load)}"
+    ratio = f", {_times(first.ratio.value)} {first.beside}'s" if first.ratio else ""
+    return f"{format_whole(first.value)} grants/s{ratio}{at(load)}"
+
+
+def is_behind(found: Sequence[tuple[LoadComparison, Standing]], total: int) -> str:
+    """That one lock is behind at these of `total` contested loads, and by how much where it loses most."""
+    load, one = max(found, key=lambda pair: ratio_of(pair[1]))
+    where = f" at {len(found)} of {total} loads, most" if len(found) > 1 else ""
+    how_much = _waits(one) if one.figure in WAITS else f"{one.beside} gives {_times(ratio_of(one))} the grants"
+    return f"{one.lock} is behind{where}{at(load)}: {how_much}"
+
+
+def waits_longer(lock: str, longer: LongerWait) -> str:
+    """That the clients of `lock` wait longer than those of another lock at the same load."""
+    figures = f"{_shown(longer.figure, longer.value)} against {_shown(longer.figure, longer.other)}"
+    return f"{lock} has a {_CALLED[longer.figure]} above that of {longer.beside}: {figures}"
+
+
+def _waits(one: Standing) -> str:
+    mine, others = _shown(one.figure, one.value), _shown(one.figure, one.other)
+    return f"{_called(one.figure)} {mine}, {one.beside}'s is {others}"
+
+
+def _times(ratio: float) -> str:
+    """A ratio of paired trials; to two digits, for it is near the ratio of the medians and seldom the same."""
+    return f"{significant(ratio, 3 if ratio < 2 else 2)} times"
+
+
+def _shown(figure: Figure | None, value: float | None) -> str:
+    """A figure in its unit."""
+    match figure:
+        case Figure.RESPONSE | Figure.LONGEST_WAIT:
+            return format_us(value)
+        case Figure.FAIRNESS:
+            return format_ratio(value)
+        case Figure.REFUSALS:
+            return format_percent(value)
+        case _:
+            return format_whole(value)
+
+
+def placed_by(load: LoadComparison) -> str:
+    """The figure that placed the first locks of a load."""
+    return _called(load.first[0].figure)
+
+
+def _called(figure: Figure | None) -> str:
+    return _CALLED.get(figure, "throughput") if figure else "throughput"
+
+
+def at(load: LoadComparison) -> str:
+    """The load, where the run has several."""
+    return f" with {load.text}" if load.text else ""
+
+
+def further_loads(count: int) -> str:
+    """That the same is true of `count` further loads."""
+    return f" (and at {plural(count, 'further load')})" if count else ""
+
+
+def listed(names: Sequence[str], noun: str = "locks", last: str = "and") -> str:
+    """The names, or how many there are where they would be a sentence of their own."""
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} {noun}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def ratio_of(one: Standing) -> float:
+    """How many times better or worse; 1 where that is not known."""
+    return one.ratio.value if one.ratio else 1.0

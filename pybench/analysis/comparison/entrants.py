@@ -1,0 +1,256 @@
+"""Who is compared at each load: the loads of a run, the cells at each, and which of them are not ranked and why.
+
+A lock that lets several hold a key at a time is granted more because it may: it is ranked only where the run has no
+ranked lock that lets in fewer. What is judged by its effects keeps nobody out at all.
+In a run with one lock its retry policies are compared, where it has several: each is a lock of its own here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.analysis.comparison.claims import Figure, Out, axis_value
+from pybench.analysis.verdicts import Verdict
+from pybench.columns import SUMMARY_FIGURES
+from pybench.matrix.conditions import AxisValue, Conditions, say_condition, say_conditions
+from pybench.matrix.durations import parse_rate
+from pybench.notation import BadValue
+from pybench.numbers import missing
+from pybench.strategies import CATALOGUE, Arguments, Exclusion, Judge, parse_strategy
+
+Row = Mapping[Hashable, Any]
+"""A row of `summary.csv`."""
+
+KEEPS_UP = 0.98
+"""A lock that grants a smaller share of the arrivals of an open loop does not keep up."""
+
+# A load is everything but the lock: its strategy and arguments, and the backend that it runs on.
+_LOCK_COLUMNS = ("cell", "strategy", "args", "backend", "server")
+_FIRST_AXES = ("concurrency", "keys", "hold", "retry")
+_POLICY = "retry"
+_BASE_LINE = "none"
+_PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
+"""The least first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """One cell at its load."""
+
+    cell: str
+    lock: str
+    strategy: str
+    row: Row
+    out: Out | None
+    holders: float
+
+    def figure(self, column: str) -> float | None:
+        """The figure in `column`; None where the record has none, or none that is finite."""
+        return _finite(self.row.get(column))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The cells at one load."""
+
+    text: str
+    conditions: Conditions
+    values: Conditions
+    offered_per_s: float | None
+    entrants: tuple[Entrant, ...]
+
+    @property
+    def wait_figure(self) -> Figure:
+        """The p99 response; the longest wait where a lock that keeps up has trials with too few grants for a p99."""
+        waits = [one for one in self.entrants if one.out is None and self.has_kept_up(one)]
+        if all(_has_p99(one.row) for one in waits) or any(one.figure(Figure.LONGEST_WAIT) is None for one in waits):
+            return Figure.RESPONSE
+        return Figure.LONGEST_WAIT
+
+    def has_kept_up(self, one: Entrant) -> bool:
+        """Whether `one` grants what arrives in an open loop."""
+        rate = one.figure("safe_grants_per_s")
+        return self.offered_per_s is not None and rate is not None and rate >= KEEPS_UP * self.offered_per_s
+
+
+def _has_p99(row: Row) -> bool:
+    """Whether its trials have one each, if only what it is at least."""
+    known = [row.get(name) for name in (Figure.RESPONSE.value, "acquire_p99_at_least_us")]
+    pooled = row.get("acquire_p99_pooled")
+    return not all(missing(value) for value in known) and (missing(pooled) or not pooled)
+
+
+def fields(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[Field]:
+    """The loads of a run, in the order of their axes: concurrency runs fastest.
+
+    Of the cells of `late`, all of open loops, the load generator was late: their responses, which place locks there,
+    are its own.
+    """
+    if not rows:
+        return []
+    labels, by_policy = contenders(rows), _compares_policies(rows)
+    axes = [axis for axis in _axes(rows[0]) if not (by_policy and axis == _POLICY)]
+    groups: dict[tuple[AxisValue, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(axis_value(row.get(axis)) for axis in axes), []).append(row)
+    varied = [place for place in range(len(axes)) if len({values[place] for values in groups}) > 1]
+    places = [_places([values[place] for values in groups]) for place in range(len(axes))]
+    order = sorted(groups, key=lambda values: [places[axis][values[axis]] for axis in reversed(range(len(axes)))])
+    holders = {str(row["cell"]): crowd(row) for row in rows}
+    fewest = min((holders[str(row["cell"])] for row in rows if _disqualified(row, late) is None), default=1.0)
+    found = []
+    for values in order:
+        conditions = tuple((axes[place], values[place]) for place in varied)
+        entrants = tuple(_entrant(row, labels, holders, fewest, late) for row in groups[values])
+        pairs = tuple(zip(axes, values, strict=True))
+        found.append(Field(say_conditions(conditions), conditions, pairs, offered_rate(groups[values][0]), entrants))
+    return found
+
+
+def _entrant(
+    row: Row, labels: Mapping[str, str], holders: Mapping[str, float], fewest: float, late: AbstractSet[str]
+) -> Entrant:
+    cell = str(row["cell"])
+    out = _disqualified(row, late)
+    if out is None and holders[cell] > fewest:
+        out = Out.EXCLUDES_NOBODY if math.isinf(holders[cell]) else Out.SHARED
+    return Entrant(cell, labels[cell], str(row["strategy"]), row, out, holders[cell])
+
+
+def _disqualified(row: Row, late: AbstractSet[str]) -> Out | None:
+    """Why the cell of `row` is out whatever the others are."""
+    verdict = row.get("verdict")
+    if verdict == Verdict.UNSAFE:
+        return Out.UNSAFE
+    if verdict == Verdict.VOID:
+        return Out.VOID
+    if _finite(row.get("grants")) == 0 and _finite(row.get("trials")):
+        return Out.NO_GRANTS
+    if verdict != Verdict.SAFE:
+        return Out.UNDECIDED
+    rate = _finite(row.get("safe_grants_per_s"))
+    if rate is None or rate <= 0:
+        return Out.NO_GRANTS
+    return Out.LATE if str(row["cell"]) in late else None
+
+
+def _finite(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's row
+    if missing(value) or isinstance(value, str):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _axes(row: Row) -> list[str]:
+    names = [str(name) for name in row]
+    if "trials" in names:
+        # Behind it are figures, of which a newer record may have some that are not known here.
+        names = names[: names.index("trials")]
+    further = [name for name in names if name not in {*_LOCK_COLUMNS, *_FIRST_AXES, *SUMMARY_FIGURES}]
+    return [*(name for name in _FIRST_AXES if name in names), *further]
+
+
+def _places(values: Sequence[AxisValue]) -> dict[AxisValue, int]:
+    """Where each of the values of an axis stands: numbers ascending, others as they first come."""
+    distinct = list(dict.fromkeys(values))
+    if all(isinstance(value, int | float) for value in distinct):
+        distinct.sort()
+    elif all(isinstance(value, str) and "/" in value for value in distinct):
+        distinct.sort(key=lambda value: _rate(str(value)) or 0.0)
+    return {value: place for place, value in enumerate(distinct)}
+
+
+def offered_rate(row: Mapping[Any, Any]) -> float | None:
+    """The arrivals a second of a row of the summary; None in a closed loop."""
+    rate = row.get("rate")
+    # A closed loop beside open ones has no rate, in words.
+    return _rate(rate) if isinstance(rate, str) and "/" in rate else None
+
+
+def _rate(text: str) -> float | None:
+    try:
+        return parse_rate(text)
+    except BadValue:
+        return None
+
+
+def crowd(row: Mapping[Any, Any]) -> float:
+    """How many may be at work on one key at a time."""
+    # A record may name a strategy, or an argument, that this version does not know: it is taken for a plain lock.
+    known = CATALOGUE.get(str(row["strategy"]))
+    if known is None:
+        return 1
+    return math.inf if known.judged_by is Judge.EFFECTS else known.permits(_arguments(row))
+
+
+def promise(row: Mapping[Any, Any]) -> int:
+    """How much the lock of `row` promises: of two, the higher promises more."""
+    known = CATALOGUE.get(str(row["strategy"]))
+    if known is None:
+        return 0
+    if known.judged_by is Judge.GUARD:
+        # Of two at work one is refused: that is another promise than exclusion, and none that is less.
+        return _PROMISES.index(Exclusion.ALWAYS)
+    return _PROMISES.index(known.with_arguments(_arguments(row)).exclusion)
+
+
+def servers(row: Mapping[Any, Any]) -> int | None:
+    """How many servers the lock of `row` needs, replicas included."""
+    known, arguments = CATALOGUE.get(str(row["strategy"])), _arguments(row)
+    return known.servers(arguments) + known.replicas(arguments) if known else None
+
+
+def commands(row: Mapping[Any, Any]) -> int | None:
+    """How many commands an uncontended grant of one key sends."""
+    known = CATALOGUE.get(str(row["strategy"]))
+    return known.commands_of_a_grant(_arguments(row)) if known else None
+
+
+def _arguments(row: Mapping[Any, Any]) -> Arguments:
+    args = row.get("args")
+    if missing(args) or not args:
+        return ()
+    try:
+        return parse_strategy(f"{row['strategy']}({args})")[1]
+    except BadValue:
+        return ()
+
+
+def lock_name(row: Mapping[Any, Any]) -> str:
+    """A strategy with its arguments, as a matrix says it; old records may lack the arguments."""
+    args = row.get("args")
+    return str(row["strategy"]) if missing(args) or not args else f"{row['strategy']}({args})"
+
+
+def lock_labels(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
+    """Cell -> the name of its lock, with its backend where the run has that lock on several."""
+    backends: dict[str, set[str]] = {}
+    for row in rows:
+        backends.setdefault(lock_name(row), set()).add(str(row.get("backend")))
+    labels: dict[str, str] = {}
+    for row in rows:
+        name = lock_name(row)
+        labels[str(row["cell"])] = f"{name} on {row['backend']}" if len(backends[name]) > 1 else name
+    return labels
+
+
+def contenders(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
+    """Cell -> the name by which it is compared: its lock, or its retry policy where that is what the run compares."""
+    labels = lock_labels(rows)
+    if not _compares_policies(rows):
+        return labels
+
+    def before(row: Mapping[Any, Any]) -> str:
+        return f"{labels[str(row['cell'])]} with " if row["strategy"] == _BASE_LINE else ""
+
+    return {str(row["cell"]): f"{before(row)}{say_condition(_POLICY, axis_value(row[_POLICY]))}" for row in rows}
+
+
+def _compares_policies(rows: Sequence[Mapping[Any, Any]]) -> bool:
+    """Whether the run has one lock, beside clients without any, under several retry policies."""
+    locks = {(lock_name(row), row.get("backend")) for row in rows if row["strategy"] != _BASE_LINE}
+    return len(locks) == 1 and len({row.get(_POLICY) for row in rows}) > 1

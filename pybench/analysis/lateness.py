@@ -1,0 +1,91 @@
+"""Whether the load generator kept its schedule: in an open loop, a run that did not says nothing about the servers.
+
+Promises: a server or a lock that cannot serve the arrivals is never taken for a late generator.
+Does not do: closed loops, which have no schedule to keep.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybench.analysis.stats import median
+from pybench.numbers import format_us
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STARTED_AT_LEAST = 0.98
+LAG_ALLOWED_US = 200.0
+LAG_ALLOWED_SHARE = 0.05
+BUSY = 0.9
+REMEDY = (
+    "Lower the rate, raise threads or concurrency, end other work on this machine, or measure on a machine with more "
+    "cores."
+)
+"""What to change when the generator was late."""
+MOSTLY_REFUSED = 0.5
+
+
+def late_cells(trials: pd.DataFrame) -> dict[str, str]:
+    """The cells whose arrivals were not started in time, and what says so; by the medians of their trials.
+
+    All of them, in the order of the trials: tables mark their rows, for the exit code is 30 for any of them.
+    """
+    late = {}
+    measured = trials[trials["arrivals"].notna() & (trials["status"] == "complete")]
+    for cell, rows in measured.groupby("cell", sort=False):
+        reason = lateness(
+            arrivals=int(rows["arrivals"].sum()),
+            drops=int(rows["drops"].sum()),
+            under_test_is_limit=under_test_is_limit(
+                server_cpu_share=median(rows["server_cpu_share"]),
+                utilisation=median(rows["utilisation"]),
+                contention_rate=median(rows["contention_rate"]),
+            ),
+            lag_p99_us=median(rows["lag_p99_us"]),
+            acquire_us=_longest_us(rows),
+        )
+        if reason is not None:
+            late[str(cell)] = reason
+    return late
+
+
+def _longest_us(rows: pd.DataFrame) -> float | None:
+    """The p99 of the acquires of a cell, else their p50; where their rank falls among unfinished waits, the bound."""
+    for name in ("acquire_p99", "acquire_p50"):
+        for column in (f"{name}_us", f"{name}_at_least_us"):
+            known = median(rows[column]) if column in rows else None
+            if known:
+                return known
+    return None
+
+
+def lateness(
+    *, arrivals: int, drops: int, under_test_is_limit: bool, lag_p99_us: float | None, acquire_us: float | None
+) -> str | None:
+    """What shows that the generator was late, in words; None when it was not.
+
+    It was when it started less than 98 % of `arrivals` while what is under test was not the limit, or when the p99 of
+    its lag exceeded the larger of 200 us and 5 % of `acquire_us`: the p99 that is reported, if only as a bound, or
+    where too few grants show one, their p50, which is no longer.
+    """
+    started = arrivals - drops
+    if started < STARTED_AT_LEAST * arrivals and not under_test_is_limit:
+        return f"started {started:,} of {arrivals:,} arrivals, though neither the server nor the lock was the limit"
+    allowed = max(LAG_ALLOWED_US, LAG_ALLOWED_SHARE * (acquire_us or 0.0))
+    if lag_p99_us is not None and lag_p99_us > allowed:
+        return f"p99 send delay {format_us(lag_p99_us)} (limit {format_us(allowed)})"
+    return None
+
+
+def under_test_is_limit(
+    *, server_cpu_share: float | None, utilisation: float | None, contention_rate: float | None
+) -> bool:
+    """Whether arrivals were dropped because those before them waited for the server or for the lock.
+
+    A server's core that is busy nine tenths of the time is the limit; so are keys that are held for as long, and a lock
+    that refuses most attempts. What was not measured limits nothing.
+    """
+    return (
+        (server_cpu_share or 0.0) >= BUSY or (utilisation or 0.0) >= BUSY or (contention_rate or 0.0) >= MOSTLY_REFUSED
+    )

@@ -1,0 +1,24 @@
+"""Overload of an open loop: arrivals come faster than they are granted, so that waits grow for as long as it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pybench.analysis.comparison.entrants import KEEPS_UP, offered_rate
+from pybench.numbers import format_whole, missing
+
+
+def overload(row: Mapping[Any, Any]) -> str | None:
+    """What `row` of the summary says of an overload; None in a closed loop, and where the lock keeps up.
+
+    Such as `400/s offered, 350/s granted: waits grow without bound`.
+    """
+    offered, granted = offered_rate(row), row.get("grants_per_s")
+    if offered is None or granted is None or missing(granted) or granted >= KEEPS_UP * offered:
+        return None
+    drops = row.get("drops")
+    # Only so many wait at a time: later arrivals are dropped, and the waits grow no further.
+    dropped = not missing(drops) and bool(drops)
+    grow = f"waits grow until arrivals are dropped, {drops:,.0f} were" if dropped else "waits grow without bound"
+    return f"{format_whole(offered)}/s offered, {format_whole(granted)}/s granted: {grow}"

@@ -1,0 +1,141 @@
+"""Settings of a server that may have acted on what was measured: time limits below a wait or a hold, eviction of keys.
+
+Promises: pure functions of what the manifest holds. A setting that no cell of the run can meet is not named, nor is one
+that pybench overrides in its sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pybench.analysis.silences import TOLD_SHARE, gaps_are_longer, longest_pause_ns
+from pybench.matrix.durations import MS, S, format_duration
+from pybench.matrix.values import Distribution, Retry
+from pybench.notation import BadValue
+from pybench.strategies import CATALOGUE, ServerKind
+
+Cells = Sequence[Mapping[str, Any]]
+
+
+def acting_settings(servers: Sequence[Mapping[str, Any]], cells: Cells) -> Iterator[str]:
+    """A sentence for each setting of `servers` that may have acted on `cells`, both as the manifest has them."""
+    for server in servers:
+        label, settings = str(server.get("label", "server")), server.get("settings") or {}
+        found = _of_postgres if server.get("product") == "postgres" else _of_redis
+        for sentence in found(settings, cells):
+            yield f"{label} has {sentence}"
+
+
+def _of_postgres(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
+    ours = [cell for cell in cells if _is_on(cell, ServerKind.POSTGRES)]
+    waiting = [cell for cell in ours if _waits_on_server(cell)]
+    statement, lock = _ms(settings, "statement_timeout_ms"), _ms(settings, "lock_timeout_ms")
+    if statement and any(statement * MS < _longest_wait_ns(cell) for cell in waiting):
+        yield f"statement_timeout {_text(statement)}: it ends waits for a lock, which count as refused or as errors"
+    # Without a pooler each session begins with a lock_timeout of its own.
+    if lock and settings.get("pooled") and any(lock * MS < _longest_wait_ns(cell) for cell in waiting):
+        yield f"lock_timeout {_text(lock)}: it ends a wait for a lock before the retry policy does"
+    open_ones = [cell for cell in ours if _holds_a_transaction(cell)]
+    in_transaction = _ms(settings, "idle_in_transaction_session_timeout_ms")
+    if in_transaction and any(_longer(cell, ("hold",), in_transaction * MS) for cell in open_ones):
+        yield (
+            f"idle_in_transaction_session_timeout {_text(in_transaction)}, and some holds are longer: the server ends "
+            "the session of such a holder, and the lock is lost"
+        )
+    transaction = _ms(settings, "transaction_timeout_ms")
+    if transaction and (
+        any(_longer(cell, ("hold",), transaction * MS) for cell in open_ones)
+        or any(transaction * MS < _longest_wait_ns(cell) for cell in waiting)
+    ):
+        yield (
+            f"transaction_timeout {_text(transaction)}, and some holds or waits for a lock are longer: the server ends "
+            "the session of such a holder, and the lock is lost, or of such a waiter"
+        )
+    idle = _ms(settings, "idle_session_timeout_ms")
+    if idle and (silent := _silent(ours, idle * MS, in_transaction=False)):
+        yield f"idle_session_timeout {_text(idle)}, and some {silent} are longer: the server ends their sessions"
+    isolation = str(settings.get("default_transaction_isolation") or "")
+    if isolation in _STRICTER and any(_begins_at_default(cell) for cell in ours):
+        yield (
+            f"default_transaction_isolation {isolation}: of two clients at one row the server refuses one, which makes "
+            "conflicts and retries that there are none of at read committed"
+        )
+
+
+_STRICTER = ("repeatable read", "serializable")
+
+
+def _begins_at_default(cell: Mapping[str, Any]) -> bool:
+    """Whether its transactions are about rows, and say no level of isolation of their own."""
+    strategy = CATALOGUE.get(str(cell.get("strategy")))
+    return strategy is not None and strategy.uses_rows and strategy.name != "pg-serializable"
+
+
+def _of_redis(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
+    timeout_s, policy = settings.get("timeout_s"), str(settings.get("maxmemory_policy") or "noeviction")
+    ours = [cell for cell in cells if _is_on(cell, ServerKind.REDIS)]
+    if timeout_s and (silent := _silent(ours, timeout_s * S, in_transaction=True)):
+        limit = format_duration(timeout_s * S)
+        yield f"timeout {limit}, and some {silent} are longer: the server closes connections that idle so long"
+    if settings.get("maxmemory") and policy != "noeviction":
+        yield f"maxmemory-policy {policy}: a server that is short of memory may evict the key of a lock that is held"
+
+
+def _is_on(cell: Mapping[str, Any], kind: ServerKind) -> bool:
+    strategy = CATALOGUE.get(str(cell.get("strategy")))
+    return strategy is not None and kind in strategy.server_kinds
+
+
+def _silent(cells: Cells, limit_ns: int, *, in_transaction: bool) -> str:
+    """In which times of `cells` a connection may be silent for longer than `limit_ns`: `holds and back-offs`.
+
+    Without `in_transaction` a hold within an open transaction is none. Empty: in no time.
+    """
+    counted = [cell for cell in cells if in_transaction or not _holds_a_transaction(cell)]
+    times = {
+        "holds": any(_longer(cell, ("hold",), limit_ns) for cell in counted),
+        "think times": any(_longer(cell, ("think",), limit_ns) for cell in cells),
+        # The server queues those who wait on it: they meet the retry policy as the end of their wait.
+        "back-offs": any(longest_pause_ns(cell) > limit_ns for cell in cells if not _waits_on_server(cell)),
+        "gaps between arrivals": any(gaps_are_longer(cell, limit_ns) for cell in cells),
+    }
+    *first, last = [name for name, longer in times.items() if longer] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _waits_on_server(cell: Mapping[str, Any]) -> bool:
+    args = str(cell.get("args") or "")
+    blocks = cell.get("strategy") in ("pg-advisory", "pg-row")
+    return blocks and not any(f"wait={way}" in args for way in ("try", "nowait", "skip-locked"))
+
+
+def _holds_a_transaction(cell: Mapping[str, Any]) -> bool:
+    by_advisory = cell.get("strategy") == "pg-advisory" and "scope=transaction" in str(cell.get("args") or "")
+    return by_advisory or cell.get("strategy") in ("pg-row", "pg-serializable")
+
+
+def _longest_wait_ns(cell: Mapping[str, Any]) -> int:
+    with suppress(BadValue):
+        return Retry.parse(str(cell.get("retry"))).max_wait_ns
+    return 0
+
+
+def _longer(cell: Mapping[str, Any], names: Sequence[str], limit_ns: int) -> bool:
+    """Whether some of the lengths `names` of `cell` are longer than `limit_ns`."""
+    for name in names:
+        # A record may hold a form that this version does not know.
+        with suppress(BadValue):
+            if Distribution.parse(str(cell.get(name, "0"))).share_above(limit_ns) > TOLD_SHARE:
+                return True
+    return False
+
+
+def _ms(settings: Mapping[str, Any], name: str) -> int:
+    value = settings.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _text(ms: int) -> str:
+    return format_duration(ms * MS)

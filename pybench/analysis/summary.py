@@ -1,0 +1,126 @@
+"""The summary: one row a cell over its trials, as `summary.csv` has it.
+
+Promises: figures are medians over complete trials; a quantile that most of them lack is that of all their samples
+together, and marked as pooled; counts, violations and the verdict are over all of them, for what was seen in an
+interrupted trial was seen.
+Does not do: saying what it means; see `pybench.analysis.answer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pybench.analysis import stats
+from pybench.analysis.censored import HANDOFF, handoff_of_cell, of_cell
+from pybench.analysis.evidence import LEAST_CONTENDED
+from pybench.analysis.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
+from pybench.columns import CELL_COLUMNS, COLUMNS, SUMMARY_FIGURES, Column, Over, summed
+from pybench.numbers import missing
+
+MEDIANS = tuple(name for name in summed(Over.MEDIAN, in_summary=True) if name != "grants_per_s")
+"""Those with an interval have it computed beside them."""
+COUNTS = tuple(name for name in summed(Over.SUM, in_summary=True) if COLUMNS[name].type == "int64")
+
+
+def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row a cell of `trials`, in the order in which they first come; n/a is NaN.
+
+    `latency` has the histograms of the trials, for what a single trial has too few samples of.
+    """
+    identity = [*CELL_COLUMNS, *further_axes]
+    none = None if latency is None else latency.iloc[:0]
+    of_cells = {} if latency is None else dict(tuple(latency.groupby("cell", sort=False)))
+    rows = [
+        {**{name: group[name].iloc[0] for name in identity}, **_figures(group, of_cells.get(cell, none))}
+        for cell, group in trials.groupby("cell", sort=False)
+    ]
+    summary = pd.DataFrame(rows, columns=[*identity, *SUMMARY_FIGURES])
+    types = {name: "int64" if name in ("concurrency", "keys") else "str" for name in identity}
+    return summary.astype(types | {name: _type(COLUMNS[name]) for name in SUMMARY_FIGURES})
+
+
+def _type(column: Column) -> str:
+    """Of the summary's column, which may have to hold n/a: only counts that are summed up are never without a value."""
+    if column.name == "judged_by_probe":
+        return "object"
+    never_missing = column.name == "trials" or column.over is Over.SUM
+    return {"string": "str", "bool": "bool", "int64": "int64" if never_missing else "float64"}.get(
+        column.type, "float64"
+    )
+
+
+def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:
+    """The medians of the quantiles `names` of one phase, the lowest first, over a cell's `complete` trials.
+
+    One that not more than half of them have is n/a. The others are medians over the same trials, those that have the
+    highest of them, so that none comes out below a lower one.
+    """
+    return {name: stats.median(values) for name, values in quantile_values(complete, names).items()}
+
+
+def quantile_values(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Of each of the quantiles `names`, a value a trial: those that its median is over, none where it is n/a."""
+    figures = {name: complete[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names}
+    shown = [name for name, values in figures.items() if 2 * np.count_nonzero(~np.isnan(values)) > len(values)]
+    same = ~np.isnan(figures[shown[-1]]) if shown else []
+    return {name: values[same] if name in shown else values[:0] for name, values in figures.items()}
+
+
+def _acquires(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, found in of_cell(complete, latency).items():
+        columns |= found.columns(name) | {f"{name}_pooled": found.pooled}
+    return columns
+
+
+def _most(values: pd.Series[Any]) -> float | None:
+    """The highest value over the trials; None where no trial has one."""
+    return None if values.isna().all() else float(values.max())
+
+
+def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any]:
+    complete = group[group["status"] == "complete"]
+    verdict = cell_verdict(group)
+    grants_per_s = stats.median(complete["grants_per_s"])
+    interval = stats.median_interval(complete["grants_per_s"])
+    handoff = handoff_of_cell(complete, latency)
+    sums = {name: int(group[name].sum()) for name in COUNTS}
+    by_probe = _by_probe(group)
+    stands_alone = verdict is Verdict.SAFE and not (by_probe and sums["contended_grants"] < LEAST_CONTENDED)
+    bound = stats.bound_per_million(chances(sums, terms_of(group))) if stands_alone else None
+    return {
+        "trials": len(complete),
+        "grants_per_s": grants_per_s,
+        "grants_per_s_low": interval.low if interval else None,
+        "grants_per_s_high": interval.high if interval else None,
+        "safe_grants_per_s": safe_rate(verdict, grants_per_s),
+        **_acquires(complete, latency),
+        f"{HANDOFF}_us": handoff.value,
+        f"{HANDOFF}_pooled": handoff.pooled and handoff.value is not None,
+        **{name: stats.median(complete[name]) for name in MEDIANS},
+        "starved_clients": _most(complete["starved_clients"]),
+        "longest_wait_us": _most(complete["longest_wait_us"]),
+        **sums,
+        "orphan_s": float(group["orphan_s"].sum()),
+        "bound_per_million": bound,
+        "verdict": verdict.value,
+        "judged_by_probe": by_probe,
+    }
+
+
+def _by_probe(group: pd.DataFrame) -> bool | None:
+    """Whether a cell's verdict is that of its lock's probe; None where there was no probe.
+
+    Trials that the probe stands for may be evidence enough together: then the verdict is their own.
+    """
+    known = [bool(value) for value in group["judged_by_probe"] if not missing(value)]
+    if not known:
+        return None
+    contended = group.loc[group["grants"] > 0, "contended_grants"]
+    proves_itself = contended.sum() >= LEAST_CONTENDED and bool((contended > 0).all())
+    return any(known) and not (proves_itself and cell_verdict(group) is Verdict.SAFE)

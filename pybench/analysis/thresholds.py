@@ -1,0 +1,59 @@
+"""Whether a run reached what its matrix demands: each threshold, held against each cell that it speaks of.
+
+Promises: what was not measured is never passed, and a threshold that meets no cell is not either.
+Does not do: parsing thresholds; see `pybench.matrix`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pybench.analysis.stats import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pybench.matrix.thresholds import Threshold
+
+_COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdResult:
+    """One threshold at one cell. `figure` is in the unit of its column, None when it was not measured."""
+
+    threshold: Threshold
+    cell: str | None
+    """None when no cell of the run is one that the threshold speaks of."""
+    figure: float | None
+    passed: bool
+
+
+def evaluate(thresholds: Iterable[Threshold], summary: pd.DataFrame) -> list[ThresholdResult]:
+    """Every threshold at every row of `summary` that its `where` selects, in the order of both."""
+    rows = summary.to_dict("records")
+    results = []
+    for threshold in thresholds:
+        selected = [row for row in rows if threshold.selects(row)]
+        results += [_held(threshold, row) for row in selected] or [_unmet(threshold)]
+    return results
+
+
+def _held(threshold: Threshold, row: Mapping[Hashable, Any]) -> ThresholdResult:
+    figure = number(row[threshold.column])
+    passed = figure is not None and bool(_COMPARE[threshold.op](figure, threshold.value))
+    return ThresholdResult(threshold, str(row["cell"]), figure, passed)
+
+
+def _unmet(threshold: Threshold) -> ThresholdResult:
+    return ThresholdResult(threshold, cell=None, figure=None, passed=False)

@@ -1,0 +1,247 @@
+"""The plan of a run: its cells, those that cannot be measured and why, their order, the time and the servers needed.
+
+Promises: a function of the matrix (and of the limits that it is given) alone; it starts and asks nothing. The same
+matrix gives the same order, and a cell that is added leaves the order of the others as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.errors import InputError
+from pybench.machine import cores_allowed
+from pybench.matrix import Matrix, expand, idle_excludes
+from pybench.matrix.cells import Cell
+from pybench.matrix.durations import MS, S
+from pybench.matrix.places import parts_of_place
+from pybench.planning import control
+from pybench.planning import probes as probing
+from pybench.planning.forecast import hold_tails, p99_forecast
+from pybench.planning.impossible import why_impossible
+from pybench.planning.limits import NO_LIMITS, Limits
+from pybench.planning.needs import Demand, Group, largest, settings_of
+from pybench.planning.unlike_servers import Place, mixed, transport_of
+from pybench.quota import cpu_quota, quota_sentence
+from pybench.strategies import CATALOGUE, ServerKind
+
+QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
+
+TRIAL_OVERHEAD_NS = 70 * MS
+"""Connecting, coming to rest, reading the server's figures, removing keys and saving: as measured on two busy cores."""
+
+SCHEMA_NS = 50 * MS
+"""A schema with its table, made before each trial of a database and dropped after it; its rows come on top."""
+ROW_NS = 7_000
+"""One row of that table, made and dropped."""
+
+SERVER_START_NS = 300 * MS
+DATABASE_START_NS = 2 * S
+"""Until a Postgres has made its data folder and answers."""
+REPLICAS_COUNTED_NS = 1 * S
+"""Until a primary counts on the replicas that follow it."""
+REPORT_NS = 5 * S
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A cell that will not be measured; `reason` ends with what to change."""
+
+    cell: Cell
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNeed:
+    """Servers of the run that are alike. Cells that differ in `appendfsync` or in replicas need others."""
+
+    backend: str
+    kind: ServerKind
+    appendfsync: str
+    servers: int
+    """As many as the cell that needs most; each on its own."""
+    replicas: int
+    """Of each of them."""
+    given: list[str] | None
+    """The addresses of servers that are there already, passwords masked; None: pybench starts them."""
+    connections: int
+    """The most that clients of any cell open to one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `run` will carry out."""
+
+    matrix: Matrix
+    cells: list[Cell]
+    refused: list[Refused]
+    order: list[list[int]]
+    """One block a trial: every index into `cells` once, in an order of its own drawn from the seed."""
+    servers: list[ServerNeed]
+    seconds_per_trial: float
+    """Of any cell: warm-up, window, and what surrounds them."""
+    seconds: float
+    """The whole run, with its controls, the start of servers and the report."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What of the matrix says nothing about any cell of this plan, a sentence each."""
+        rows = [cell.columns() for cell in self.cells]
+        used = {name for cell in [*self.cells, *(refused.cell for refused in self.refused)] for name in _backends(cell)}
+        return [
+            *filter(None, [quota_sentence(cpu_quota(), cores_allowed())]),
+            *(f"no strategy is for the backend {name}" for name in self.matrix.backends if name not in used),
+            *(f"exclude matches no cell: {entry}" for entry in idle_excludes(self.matrix)),
+            *(
+                f"a threshold speaks of no cell, and will be missed: {threshold.text}"
+                for threshold in self.matrix.thresholds
+                if not any(threshold.selects(row) for row in rows)
+            ),
+        ]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes figures of this plan say less than they seem to, a sentence each; `run` says them, too."""
+        unlike = mixed([Place(need.backend, need.given is not None, transport_of(need.given)) for need in self.servers])
+        return [*([unlike] if unlike else []), *hold_tails(self.cells)]
+
+    @property
+    def tails(self) -> list[str]:
+        """How long a p99 takes, where it is longer than a trial."""
+        return p99_forecast(self.cells, self.matrix)
+
+    def require_cells(self) -> None:
+        """Raise InputError when every cell is refused."""
+        if not self.cells:
+            reason = self.refused[0]
+            raise InputError("every cell of this matrix is refused", hint=f"{reason.cell.id}: {reason.reason}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `pybench plan --json` prints: cells as their ids, times in seconds."""
+        return {
+            "name": self.matrix.name,
+            "seed": self.matrix.seed,
+            "trials": self.matrix.trials,
+            "cells": [{"id": cell.id} for cell in self.cells],
+            "notes": self.notes,
+            "warnings": self.warnings,
+            "tails": self.tails,
+            "refused": [{"id": refused.cell.id, "reason": refused.reason} for refused in self.refused],
+            "order": self.order,
+            "servers": [
+                {
+                    "backend": need.backend,
+                    "kind": need.kind.value,
+                    "appendfsync": need.appendfsync,
+                    "servers": need.servers,
+                    "replicas": need.replicas,
+                    "given": need.given,
+                    "connections": need.connections,
+                }
+                for need in self.servers
+            ],
+            "seconds_per_trial": self.seconds_per_trial,
+            "seconds": self.seconds,
+        }
+
+
+def make_plan(matrix: Matrix, limits: Limits = NO_LIMITS) -> Plan:
+    """Plan `matrix`. Raises InputError when it excludes all of its own cells."""
+    cells: list[Cell] = []
+    refused: list[Refused] = []
+    for cell in expand(matrix):
+        reason = why_impossible(cell, matrix, limits)
+        if reason is None:
+            cells.append(cell)
+        else:
+            refused.append(Refused(cell, reason))
+    return _plan(matrix, cells, refused)
+
+
+def quickened(matrix: Matrix) -> Matrix:
+    """For a first look: at most 4 trials of at most 100 ms and 300 ms. Too short for tails and narrow intervals."""
+    return matrix.model_copy(
+        update={
+            "trials": min(matrix.trials, QUICK_TRIALS),
+            "warmup_ns": min(matrix.warmup_ns, QUICK_WARMUP_NS),
+            "duration_ns": min(matrix.duration_ns, QUICK_DURATION_NS),
+        }
+    )
+
+
+def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
+    """The indices of `cells` in the order of block number `block`."""
+
+    def drawn(index: int) -> bytes:
+        return hashlib.sha256(f"{seed}:{block}:{cells[index].id}".encode()).digest()
+
+    return sorted(range(len(cells)), key=drawn)
+
+
+def before_trials_ns(cells: Iterable[Cell]) -> int:
+    """What is measured before the trials of `cells`.
+
+    A control for each backend, baselines for each setting, and a probe for each lock.
+    """
+    cells = list(cells)
+    probes = probing.probe_cells(cells)
+    parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
+    probed = parts * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
+    settings = {setting for cell in cells for setting in settings_of(cell)}
+    controls = len({backend for backend, _, _ in settings}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
+    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
+    return controls + len(settings) * 2 * baseline + probed
+
+
+def _backends(cell: Cell) -> list[str]:
+    return parts_of_place(cell.backend)
+
+
+def _table_ns(cell: Cell) -> int:
+    """What the table of a trial of `cell` takes, where its lock has one."""
+    return SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
+
+
+def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
+    servers = _servers(matrix, cells)
+    per_trial = matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS
+    block = per_trial * len(cells) + sum(_table_ns(cell) for cell in cells)
+    total = block * matrix.trials + _surroundings_ns(cells, servers)
+    return Plan(
+        matrix=matrix,
+        cells=cells,
+        refused=refused,
+        order=[block_order(matrix.seed, block, cells) for block in range(1, matrix.trials + 1)] if cells else [],
+        servers=servers,
+        seconds_per_trial=per_trial / S,
+        seconds=total / S,
+    )
+
+
+def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
+    def need(group: Group, demand: Demand) -> ServerNeed:
+        backend = matrix.backends[group.backend]
+        return ServerNeed(
+            backend=group.backend,
+            kind=backend.kind,
+            appendfsync=group.appendfsync,
+            servers=demand.servers,
+            replicas=group.replicas,
+            given=list(backend.shown_urls[: demand.servers]) if backend.is_given else None,
+            connections=demand.sessions,
+        )
+
+    return [need(group, demand) for group, demand in largest(cells).items()]
+
+
+def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
+    """Everything but the trials of the matrix itself."""
+    if not cells:
+        return 0
+    ours = [need for need in servers if need.given is None]
+    took = {ServerKind.REDIS: SERVER_START_NS, ServerKind.POSTGRES: DATABASE_START_NS}
+    starts = sum(need.servers * (1 + need.replicas) * took[need.kind] for need in ours)
+    starts += sum(need.servers for need in ours if need.replicas) * REPLICAS_COUNTED_NS
+    return starts + before_trials_ns(cells) + REPORT_NS

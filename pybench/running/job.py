@@ -1,0 +1,329 @@
+"""A job: a matrix carried out on its servers into a run folder. `pybench run` is this with talk, `pybench.run` without.
+
+Promises: whatever ends a job early (an interrupt, a server that fails), what was measured is gathered, and the servers
+that it started are ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Unpack
+
+from pybench import exits
+from pybench.errors import CoreBuildError, PybenchError, RecordError
+from pybench.exits import Exit
+from pybench.running.interrupts import Interrupts
+from pybench.running.watch import Silent
+
+if TYPE_CHECKING:
+    from pybench.analysis.thresholds import ThresholdResult
+    from pybench.matrix import Matrix
+    from pybench.matrix.options import Options
+    from pybench.planning.placement import Placement
+    from pybench.planning.plan import Plan
+    from pybench.records import Run, RunFolder
+    from pybench.running.watch import Watch
+    from pybench.servers import AnyServer, ServerPool
+
+RESULTS = Path("results")
+
+Consent = Callable[["Plan", "Sequence[AnyServer]"], None]
+"""Asked before load goes to `servers` that were given; raises InputError to refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to carry out, and where to. `given` is the text of the matrix's file, None when options alone made it."""
+
+    matrix: Matrix
+    """With the times that are meant, shortened already for a quick run."""
+    command: Sequence[str]
+    """The command line that repeats it, into a folder of its own; empty where there is none."""
+    given: str | None = None
+    out: Path | None = None
+    resume: RunFolder | None = None
+
+
+class LeftAtOnce(KeyboardInterrupt):
+    """The user insisted on leaving. The trials that were saved before are in `folder`, not yet gathered."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a job came to. `error` is what ended it early, unless that was the user."""
+
+    run: Run
+    plan: Plan
+    exit: Exit
+    thresholds: list[ThresholdResult]
+    error: PybenchError | None
+
+    def write_report(self) -> Path:
+        """Write both forms of the report; returns the HTML file. Raises RecordError."""
+        from pybench.report import write_html, write_markdown
+
+        write_markdown(self.run.path)
+        return write_html(self.run.path)
+
+    def going_on(self) -> str:
+        """The command that goes on with a run that ended early."""
+        from pybench.running.resume import command
+
+        return command(self.run.manifest, str(self.run.path))
+
+
+def run(
+    matrix: str | Path | Matrix | None = None,
+    *,
+    out: str | Path | None = None,
+    quick: bool = False,
+    **options: Unpack[Options],
+) -> Run:
+    """Measure a matrix and return its record: `pybench run` without the talk.
+
+    `matrix` is the path of a file, a parsed matrix, or None when `options` say it all: `strategy`, `concurrency` and
+    the other options of the command line, as texts or numbers or lists of them. Writes the run folder `out` (by default
+    `results/<name>-<time>`) with its report. `quick` shortens every trial. Given servers are used without asking.
+
+    Raises InputError for what cannot be used as it stands, ServerError, RecordError, CoreBuildError; and
+    KeyboardInterrupt, after what was measured is saved.
+    """
+    from pybench.matrix import Matrix, read_text
+    from pybench.planning.plan import quickened
+
+    if isinstance(matrix, Matrix):
+        if options:
+            raise TypeError("options go over a file, not over a matrix that is parsed already")
+        path, given, parsed = None, None, matrix
+    else:
+        path = None if matrix is None else Path(matrix)
+        given = None if path is None else read_text(path)
+        parsed = read_matrix(path, given, **options)
+    outcome = carry_out(
+        Job(
+            quickened(parsed) if quick else parsed,
+            # A matrix that is a Python object has no command line.
+            command=[] if isinstance(matrix, Matrix) else _command(path, options, quick=quick),
+            given=given,
+            out=None if out is None else Path(out),
+        )
+    )
+    outcome.write_report()
+    if outcome.error is not None:
+        outcome.error.add_note(f"what was measured is kept; to go on: {outcome.going_on()}")
+        raise outcome.error
+    if outcome.exit is Exit.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome.run
+
+
+def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -> list[str]:
+    """The command line that does what `run` was called for."""
+    words = ["pybench", "run", *([str(path)] if path is not None else [])]
+    for name, given in options.items():
+        if given is not None:
+            texts = given if isinstance(given, list | tuple) else [given]
+            words += [word for text in texts for word in (f"--{name.replace('_', '-')}", str(text))]
+    return [*words, *(["--quick"] if quick else [])]
+
+
+def read_matrix(path: Path | None, text: str | None = None, /, **options: object) -> Matrix:
+    """The matrix of a file, of options, or of a file with options over it. `text` is what the file holds, if known.
+
+    The servers that the environment names are used where neither says anything of those of their kind. Raises
+    InputError.
+    """
+    import os
+
+    from pybench.matrix import load_matrix, matrix_from_options
+
+    if path is None:
+        return matrix_from_options(os.environ, **options)
+    return load_matrix(path, text, os.environ, **options)
+
+
+def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:
+    """Run `job` to its end, or as far as it gets.
+
+    Raises PybenchError when it cannot begin, KeyboardInterrupt when the user asks before it began, and LeftAtOnce when
+    they insist after that.
+    """
+    require_core()
+    begun: list[RunFolder] = []
+    try:
+        with _open_files(), Interrupts() as interrupts:
+            return _carried_out(job, watch or Silent(), consent, interrupts, begun)
+    except KeyboardInterrupt as insisted:
+        if begun:
+            raise LeftAtOnce(begun[0].path) from insisted
+        raise
+    finally:
+        for folder in begun:
+            folder.release()
+
+
+def _carried_out(
+    job: Job, watch: Watch, consent: Consent | None, interrupts: Interrupts, begun: list[RunFolder]
+) -> Outcome:
+    """`carry_out`, which adds the run's folder to `begun` as soon as there is one."""
+    from pybench.running.runner import Ending, Runner
+    from pybench.servers import ServerPool, clear_leftovers
+
+    error: PybenchError | None = None
+    status: Literal["complete", "interrupted"] = "interrupted"
+    pool = ServerPool()
+    try:
+        with interrupts.stoppable():
+            for leftover in clear_leftovers():
+                watch.note(f"left by a run that was killed: {leftover}")
+            plan, placement, servers = _planned(job.matrix, pool)
+            for note in [*plan.warnings, *plan.notes, *placement.notes()]:
+                watch.note(note)
+            if consent is not None:
+                consent(plan, servers)
+        folder = _folder(job, plan, placement, servers, begun)
+        try:
+            ending = Runner(plan, placement, pool, folder, watch, interrupts).run()
+            status = "complete" if ending is Ending.COMPLETE else "interrupted"
+        except PybenchError as caught:
+            error = caught
+    finally:
+        # A user who insists waits for this, too: some milliseconds for servers that end in good order.
+        with interrupts.shielded():
+            pool.close()
+    return _outcome(plan, folder, status, error)
+
+
+def require_core() -> None:
+    """Raise CoreBuildError unless the core is there and was built to measure."""
+    try:
+        from pybench import _core
+    except ImportError as error:
+        raise CoreBuildError(f"the core cannot be loaded: {error}", hint="make build") from error
+    if _core.build_profile != "release":
+        raise CoreBuildError("the core was built without optimisation, and must not measure", hint="make build")
+
+
+def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[AnyServer]]:
+    """The plan, made again when the servers are there: they say how many connections they take.
+
+    Where things run is decided before that, once: the servers keep to their cores from their start.
+    """
+    import os
+
+    from pybench.planning.limits import Limits, limits_of
+    from pybench.planning.needs import largest, servers_in
+    from pybench.planning.placement import placement_of
+    from pybench.planning.plan import make_plan
+    from pybench.servers.local import local_servers
+
+    first = make_plan(matrix, Limits.of_this_machine())
+    first.require_cells()
+    placement = placement_of(matrix, first.cells)
+    pool.cores = placement.servers
+    servers = {group: servers_in(pool, matrix, group, demand) for group, demand in largest(first.cells).items()}
+    by_backend = [(group.backend, server) for group, found in servers.items() for server in found]
+    threads = max(cell.threads for cell in first.cells)
+    given = local_servers(server for _, server in by_backend)
+    placement = placement.beside(given, os.sched_getaffinity(0), threads)
+    plan = make_plan(matrix, limits_of(matrix, by_backend))
+    plan.require_cells()
+    return plan, placement, [server for _, server in by_backend]
+
+
+@contextmanager
+def _open_files() -> Iterator[None]:
+    """Let this process open as many connections as it may, for so long; the plan refuses the cells that want more."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    raised = soft != hard and hard != resource.RLIM_INFINITY
+    if raised:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield
+    finally:
+        if raised:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _folder(
+    job: Job, plan: Plan, placement: Placement, servers: Sequence[AnyServer], begun: list[RunFolder]
+) -> RunFolder:
+    """The folder of the run, claimed by this process."""
+    from pybench.records import RunFolder, build_manifest
+
+    described = [server.manifest() for server in servers]
+    if job.resume is not None:
+        from pybench.running.resume import require_same, require_unfinished
+
+        job.resume.claim()
+        begun.append(job.resume)
+        require_unfinished(job.resume)
+        require_same(job.resume.manifest, plan, placement, described)
+        job.resume.update_manifest(status="running")
+        return job.resume
+    manifest = build_manifest(
+        name=job.matrix.name,
+        seed=job.matrix.seed,
+        matrix_given=job.given,
+        matrix_expanded=job.matrix.to_dict(),
+        cells=plan.cells,
+        order=plan.order,
+        servers=described,
+        placement=placement.manifest(),
+        local_servers=[server.manifest() for server in placement.given],
+        command=job.command,
+        secrets=job.matrix.secrets,
+    )
+    folder = RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)
+    begun.append(folder)
+    folder.claim()
+    return folder
+
+
+def _new_folder(name: str) -> Path:
+    first = RESULTS / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    tries = (first, *(first.with_name(f"{first.name}-{n}") for n in range(2, 1000)))
+    return next(path for path in tries if not path.exists())
+
+
+def _outcome(
+    plan: Plan, folder: RunFolder, status: Literal["complete", "interrupted"], error: PybenchError | None
+) -> Outcome:
+    """Gather the folder, and say what the run earned."""
+    from pybench.analysis import thresholds, verdicts
+
+    try:
+        run = folder.finish(status)
+    except RecordError as unfinished:
+        error = error or unfinished
+        run = _as_saved(folder, error)
+    results = thresholds.evaluate(plan.matrix.thresholds, run.summary)
+    controls, probes = run.manifest["control"], run.manifest.get("probes", ())
+    codes = {verdicts.run_exit(run.trials, thresholds=results, controls=controls, probes=probes)}
+    if error is not None:
+        codes.add(error.exit)
+    elif status == "interrupted":
+        codes.add(Exit.INTERRUPTED)
+    return Outcome(run, plan, exits.first(codes), results, error)
+
+
+def _as_saved(folder: RunFolder, error: PybenchError) -> Run:
+    """The trials of a run whose folder takes no more, as each was saved. Raises `error` where they are gone, too."""
+    from pybench.records import load
+
+    try:
+        run = load(folder.path)
+    except RecordError:
+        raise error from None
+    run.manifest["status"] = "interrupted"
+    return run

@@ -1,0 +1,221 @@
+"""One trial on the servers of a pool: begun, run, and what it left removed. Nothing of it is saved here.
+
+Promises: a trial has keys and a table of its own, which are removed whatever happens; what befell the servers meanwhile
+is told with what was measured.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pybench import _core
+from pybench.analysis import error_replies
+from pybench.analysis.disturbances import DISTURBANCES, disturbances
+from pybench.analysis.disturbed import Trouble, first_of
+from pybench.errors import ServerError
+from pybench.planning.needs import Part, Setting, largest, parts_of, servers_in, settings_of
+from pybench.planning.trial_spec import trial_seed, trial_spec
+from pybench.running.aftermath import (
+    all_is_released,
+    cleared,
+    ended,
+    not_connected,
+    refusal_of,
+    refusals,
+    step_of_clock,
+)
+from pybench.running.stage import DatabaseSpent, Side, Spent, sides_of
+from pybench.running.watch import Slot
+
+if TYPE_CHECKING:
+    from pybench.matrix import Matrix
+    from pybench.matrix.cells import Cell
+    from pybench.planning.placement import Placement
+    from pybench.running.baseline import Baseline
+    from pybench.running.interrupts import Interrupts
+    from pybench.running.watch import Watch
+    from pybench.servers import AnyServer, ServerPool
+
+RUN_ID_BYTES = 4
+"""Of what tells the keys of one run from those of another."""
+
+PARTING_S = 1.0
+"""For the removal of keys from a server that has just failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One trial, with what surrounded it."""
+
+    result: _core.TrialResult
+    started_at: datetime
+    wall_s: float
+    spent: Sequence[Spent]
+    """Of each server."""
+    trouble: Trouble | None
+    """What befell the servers: it ends the run, and what the trial shows is no figure."""
+    left_over_keys: int | None
+    """Locks that were on a server although all were released; None where nobody can tell."""
+    shares_core: bool | None
+    """Whether a given server was seen on the core of a driving thread at the end; None where nobody can tell."""
+
+    @property
+    def database(self) -> DatabaseSpent | None:
+        """What the database came to, where there is one."""
+        return next((one for one in self.spent if isinstance(one, DatabaseSpent)), None)
+
+
+class Observer:
+    """Runs trials of the cells of a matrix, one after another."""
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        cells: Iterable[Cell],
+        pool: ServerPool,
+        placement: Placement,
+        watch: Watch,
+        interrupts: Interrupts,
+    ) -> None:
+        self.matrix = matrix
+        self.pool = pool
+        self.placement = placement
+        self.watch = watch
+        self.interrupts = interrupts
+        self.run_id = secrets.token_hex(RUN_ID_BYTES)
+        self.trials_begun = 0
+        self.demands = largest(cells)
+        self.baselines: dict[Setting, Baseline] = {}
+        """What an idle call takes in each setting, once that was measured."""
+
+    def measure(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
+        """`observe`. Raises ServerError also for what befell the servers in the trial."""
+        measured = self.observe(slot, servers, warmup_ns=warmup_ns, duration_ns=duration_ns)
+        if measured.trouble is not None:
+            raise measured.trouble.error
+        return measured
+
+    def use(self, cell: Cell, duration_ns: int) -> ServerError | None:
+        """Run `cell` for a short while: why the servers refused it something, None where they did not.
+
+        Raises KeyboardInterrupt when that was stopped, ServerError where a server failed in another way.
+        """
+        slot = Slot(0, cell, 0, duration_ns / 1e9)
+        result = self.measure(slot, self.servers(cell), warmup_ns=0, duration_ns=duration_ns).result
+        if result.stopped:
+            raise KeyboardInterrupt
+        return refusal_of(result.errors, self._sides(cell), cell.strategy)
+
+    def planted(self, cell: Cell) -> list[tuple[str, bool]]:
+        """What the checker of a trial of `cell` finds of faults that are planted in it. Nothing is sent."""
+        return self._trial(Slot(0, cell, 0, 0.0), self._sides(cell), warmup_ns=0, duration_ns=1).planted()
+
+    def observe(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
+        """Run one trial under keys of its own, and remove them. An interrupted one returns what it measured.
+
+        Raises ServerError where the trial could not begin, and nothing was seen.
+        """
+        self.trials_begun += 1
+        backends = self.matrix.backends
+        sides = sides_of(slot.cell, servers, backends, run_id=self.run_id, trial=self.trials_begun)
+        trial = self._trial(slot, sides, warmup_ns=warmup_ns, duration_ns=duration_ns)
+        try:
+            for side in sides:
+                side.prepare()
+            for side in sides:
+                side.begin()
+            started_at, started = datetime.now(UTC), time.monotonic()
+            self.watch.trial_begins(slot, trial)
+            result = self._run_trial(trial, sides, slot.cell.strategy)
+            error_replies.mask(result.errors, self.matrix.secrets)
+            shares_core = self.placement.shares_core()
+            wall_s = time.monotonic() - started
+            jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
+            spent, troubles = ended(sides, result)
+        except BaseException:
+            self._clear_if_possible(sides)
+            raise
+        step = step_of_clock(jumped_s, slot.cell.ttl_ms)
+        trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides, slot.cell.strategy)])
+        left_over = None
+        if trouble is None:
+            left, trouble = cleared(sides)
+            left_over = left if trouble is None and all_is_released(slot.cell, result) else None
+            self._note_disturbances(slot, result, sides)
+        else:
+            self._clear_if_possible(sides)
+        return Measured(result, started_at, wall_s, spent, trouble, left_over, shares_core)
+
+    def _sides(self, cell: Cell) -> list[Side]:
+        """Of no trial."""
+        return sides_of(cell, self.servers(cell), self.matrix.backends, run_id=self.run_id, trial=0)
+
+    def _trial(self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int) -> _core.Trial:
+        return _core.Trial(
+            trial_spec(
+                slot.cell,
+                [side.spec() for side in sides],
+                cores=self.placement.drivers,
+                key_prefix=f"pybench:{self.run_id}:{self.trials_begun}:",
+                client_name=f"pybench-{self.run_id}",
+                seed=trial_seed(self.matrix.seed, slot.block),
+                warmup_ns=warmup_ns,
+                duration_ns=duration_ns,
+                least_belief_ns=self._least_belief_ns(slot.cell),
+            )
+        )
+
+    def _clear_if_possible(self, sides: Sequence[Side]) -> None:
+        """After a failure, or when the user insists on leaving: what is left on a dead server ends with its lease."""
+        with self.interrupts.shielded():
+            for side in sides:
+                with suppress(ServerError):
+                    side.clear(seconds=PARTING_S)
+
+    def _note_disturbances(self, slot: Slot, result: _core.TrialResult, sides: Sequence[Side]) -> None:
+        """Say what a lock has to survive, and whoever reads the figures has to know."""
+        totals = result.totals
+        told = [disturbances(**{name: totals[name] for name in DISTURBANCES}), *(side.befell for side in sides)]
+        for words in filter(None, told):
+            self.watch.note(f"{slot.cell.id}: {words}; its figures hold that, too")
+
+    def _run_trial(self, trial: _core.Trial, sides: Sequence[Side], strategy: str) -> _core.TrialResult:
+        try:
+            with self.interrupts.stoppable():
+                return trial.run()
+        except KeyboardInterrupt:
+            result = trial.result
+            if result is None or self.interrupts.insisted:
+                raise
+            return result
+        except _core.ConnectError as error:
+            raise not_connected(error, sides, strategy, secrets=self.matrix.secrets) from error
+
+    def servers(self, cell: Cell) -> list[AnyServer]:
+        """Those that the lock of `cell` is on, in the order in which it counts them."""
+        return [server for part in parts_of(cell) for server in self.on(part)]
+
+    def on(self, part: Part) -> list[AnyServer]:
+        """Of the servers that the largest cell needs the first."""
+        return servers_in(self.pool, self.matrix, part.group, self.demands[part.group])[: part.servers]
+
+    def idle_calls_us(self, cell: Cell) -> float | None:
+        """What the calls of a grant take at least: one to each of its backends, one after another."""
+        trips = [
+            self.baselines[setting].round_trip_us(part.servers)
+            for setting, part in zip(settings_of(cell), parts_of(cell), strict=True)
+        ]
+        known = [trip for trip in trips if trip is not None]
+        return sum(known) if len(known) == len(trips) else None
+
+    def _least_belief_ns(self, cell: Cell) -> int:
+        """How long a grant of `cell` has to be believed in to prove anything: an idle call, where that is known."""
+        known = all(setting in self.baselines for setting in settings_of(cell))
+        idle_us = self.idle_calls_us(cell) if known else None
+        return 0 if idle_us is None else round(idle_us * 1e3)

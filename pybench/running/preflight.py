@@ -1,0 +1,107 @@
+"""The first use of each lock of a run: taken, renewed and released on its servers before any load goes there.
+
+Promises: a server that refuses what a lock needs ends the run before it measures, with the server's own words.
+Does not do: carrying trials out; see `observer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pybench.errors import ServerError
+from pybench.matrix.durations import MS
+from pybench.matrix.places import parts_of_place
+from pybench.matrix.values import ClosedLoop, Distribution, KeyChoice
+from pybench.planning.probes import locks_of
+from pybench.strategies import CATALOGUE, arguments_text
+
+if TYPE_CHECKING:
+    from pybench.matrix import Matrix
+    from pybench.matrix.cells import Cell
+    from pybench.running.observer import Observer
+
+USE_NS = 30 * MS
+HOLD_NS = 1 * MS
+CLIENTS = 2
+"""One holds, the other waits: queues and subscriptions are used, too."""
+
+RENEWED_USE_NS = 200 * MS
+RENEWED_HOLD_NS = 250 * MS
+RENEWED_TTL_MS = 300
+"""Short enough for a renewal in the first hold, which comes every third of a ttl."""
+
+
+def use_locks(observer: Observer, cells: Iterable[Cell]) -> Iterator[tuple[Cell, ServerError | None]]:
+    """Use each lock of `cells` once: the cell that did, and why its servers refused it something, if they did.
+
+    Raises KeyboardInterrupt when that was stopped, ServerError where a server failed in another way.
+    """
+    for cell, duration_ns in first_uses(cells):
+        yield cell, observer.use(cell, duration_ns)
+
+
+def try_locks(matrix: Matrix) -> list[tuple[str, ServerError | None]]:
+    """Use each lock of `matrix` once on the servers that it names: its strategy, and what kept it from being used.
+
+    What a plan of these servers refuses is left out, and so is what would need a server that pybench starts. Raises
+    ServerError where a server does not answer, InputError for an address, KeyboardInterrupt.
+    """
+    from pybench.planning.limits import Limits, limits_of
+    from pybench.planning.needs import largest, servers_in
+    from pybench.planning.placement import Placement
+    from pybench.planning.plan import make_plan
+    from pybench.running.interrupts import Interrupts
+    from pybench.running.observer import Observer
+    from pybench.running.watch import Silent
+    from pybench.servers import ServerPool
+
+    def on_given(cells: Iterable[Cell]) -> list[Cell]:
+        return [cell for cell in cells if all(matrix.backends[name].is_given for name in parts_of_place(cell.backend))]
+
+    with ServerPool() as pool, Interrupts() as interrupts:
+        first = on_given(make_plan(matrix, Limits.of_this_machine()).cells)
+        found = largest(first).items()
+        servers = [(group.backend, one) for group, need in found for one in servers_in(pool, matrix, group, need)]
+        cells = on_given(make_plan(matrix, limits_of(matrix, servers)).cells)
+        observer = Observer(matrix, cells, pool, Placement(), Silent(), interrupts)
+        return [(cell.strategy, _refused(observer, cell, duration_ns)) for cell, duration_ns in first_uses(cells)]
+
+
+def _refused(observer: Observer, cell: Cell, duration_ns: int) -> ServerError | None:
+    try:
+        return observer.use(cell, duration_ns)
+    except ServerError as error:
+        return error
+
+
+def first_uses(cells: Iterable[Cell]) -> list[tuple[Cell, int]]:
+    """One cell for each lock of `cells`, and for how many nanoseconds it is to run."""
+    return [_first_use(members) for lock, members in locks_of(cells).items() if lock[0] != "none"]
+
+
+def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
+    """Of all that the members ask of their lock."""
+    cell, taken = members[0], max(member.keys_per_grant for member in members)
+    strategy = CATALOGUE[cell.strategy]
+    renews = strategy.extends_lease and strategy.argument("renew", cell.args) != "off"
+    arguments = f"({arguments_text(cell.args)})" if cell.args else ""
+    use = replace(
+        cell,
+        id=f"first use of {cell.strategy}{arguments} on {cell.backend}",
+        concurrency=CLIENTS,
+        threads=1,
+        keys=taken,
+        keys_per_grant=taken,
+        key_choice=KeyChoice("uniform"),
+        read_share=0.5 if any(member.read_share for member in members) else 0.0,
+        nesting=max(member.nesting for member in members),
+        hold=Distribution("fixed", (RENEWED_HOLD_NS if renews else HOLD_NS,)),
+        think=Distribution("fixed", (0,)),
+        ttl_ms=RENEWED_TTL_MS if renews else cell.ttl_ms,
+        loop=ClosedLoop(),
+        after_lease="continue",
+        axes=(),
+    )
+    return use, RENEWED_USE_NS if renews else USE_NS

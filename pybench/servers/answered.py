@@ -1,0 +1,99 @@
+"""What servers of every kind have in common once they answered: where they are, what they are, where they came from."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+MOST_OF_VERSION = 60
+"""Characters: whatever a server says of itself is shown, and no terminal obeys it."""
+
+GIVEN = "given"
+
+
+class _Endpoint(Protocol):
+    @property
+    def address(self) -> str:
+        """Where it is, without credentials."""
+
+
+class _Facts(Protocol):
+    @property
+    def version(self) -> str:
+        """As the server says it."""
+
+    @property
+    def peer(self) -> str | None:
+        """The numeric address that answered; None for a Unix socket."""
+
+    def record(self) -> dict[str, Any]:
+        """The facts for a record, without those that differ from start to start."""
+
+
+E = TypeVar("E", bound=_Endpoint)
+F = TypeVar("F", bound=_Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(ABC, Generic[E, F]):
+    """A server of any kind that answered."""
+
+    endpoint: E
+    facts: F
+    source: str
+    """`wheel NAME VERSION` or `path FILE` for one that pybench started, otherwise `given`."""
+    pid: int | None = None
+    """Of the process that pybench started; None for a given server."""
+
+    @property
+    @abstractmethod
+    def product(self) -> str:
+        """What it calls itself."""
+
+    @property
+    def version(self) -> str:
+        """As the server says it."""
+        return self.facts.version
+
+    @property
+    def label(self) -> str:
+        """Product and version, for a table."""
+        return f"{self.product} {self.version}"
+
+    @property
+    def started_by_us(self) -> bool:
+        """Whether pybench started it, and so may do to it what it likes."""
+        return self.pid is not None
+
+    def is_local(self) -> bool:
+        """Whether it is on this machine: a socket, or an address of one of this machine's interfaces."""
+        return self.facts.peer is None or is_of_this_machine(self.facts.peer)
+
+    def manifest(self) -> dict[str, Any]:
+        """For a record: no credentials."""
+        return {
+            "label": self.label,
+            "product": self.product,
+            "version": self.version,
+            "source": self.source,
+            "address": None if self.started_by_us else self.endpoint.address,
+            "local": self.is_local(),
+            "settings": self.facts.record(),
+        }
+
+
+def is_of_this_machine(address: str) -> bool:
+    """Whether `address`, a numeric one, is that of one of the interfaces of this machine."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if parsed.is_loopback:
+        return True
+    # Only an address of an own interface can be bound; nothing is sent.
+    with socket.socket(socket.AF_INET6 if parsed.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as own:
+        try:
+            own.bind((address, 0))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,71 @@
+"""One Redis server of a run: where it is, what it is, where it came from."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pybench.errors import ServerError
+from pybench.servers.answered import Answered
+from pybench.servers.connection import ANSWER_S
+from pybench.servers.redis.conversation import Conversation, Refusal
+from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.redis.probe import Facts
+from pybench.servers.redis.refusals import refused
+
+if TYPE_CHECKING:
+    from pybench._core import RedisServerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Server(Answered[Endpoint, Facts]):
+    """A Redis or Valkey server that answered."""
+
+    replicas: tuple[Server, ...] = ()
+    """Those of them that pybench started, too."""
+
+    @property
+    def product(self) -> str:
+        """`valkey`, `redis`, or what else it calls itself."""
+        return self.facts.product
+
+    def core_spec(self) -> RedisServerSpec:
+        """For the Rust core, which takes numeric addresses only: the one that answered."""
+        password = self.endpoint.password
+        return {
+            "kind": "redis",
+            "unix": self.endpoint.unix,
+            "host": self.facts.peer,
+            "port": self.endpoint.port,
+            "username": self.endpoint.username,
+            "password": None if password is None else password.get_secret_value(),
+            "db": self.endpoint.db,
+            "protocol": self.facts.protocol,
+            "compare_and_delete": self.facts.compare_and_delete,
+        }
+
+    def manifest(self) -> dict[str, Any]:
+        """For a record: no credentials."""
+        replicas = {"replicas": [replica.manifest() for replica in self.replicas]} if self.replicas else {}
+        return {**Answered.manifest(self), **replicas}
+
+    @contextlib.contextmanager
+    def conversation(self, *, seconds: float = ANSWER_S) -> Iterator[Conversation]:
+        """To ask it something in the middle of a run, logged in. What goes wrong inside comes out as ServerError."""
+        # The address that answered the probe: a name may stand for several servers.
+        where = self.endpoint if self.facts.peer is None else replace(self.endpoint, host=self.facts.peer)
+        try:
+            with Conversation(where, seconds=seconds) as conversation:
+                conversation.log_in()
+                yield conversation
+        except Refusal as refusal:
+            error = refused(self.endpoint, refusal)
+            raise ServerError(self._failed(error), hint=error.hint) from None
+        except ServerError as error:
+            raise ServerError(self._failed(error), hint="does the server still run? its log may say") from error
+
+    def _failed(self, error: ServerError) -> str:
+        """What is told of a server that was there a moment ago."""
+        return f"{error.message}; it was {self.label} when the run began"

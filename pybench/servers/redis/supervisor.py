@@ -1,0 +1,110 @@
+"""Start a Redis-family server for one run.
+
+Promises: the server runs in a private folder, and listens on a Unix socket there or on loopback; `supervised` says how
+it ends.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from pybench.errors import ServerError
+from pybench.servers import folder as folders
+from pybench.servers.folder import ServerFolder
+from pybench.servers.redis.binaries import Binary
+from pybench.servers.redis.config import FILES_WANTED, AppendFsync, Primary, config_text
+from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.redis.probe import Facts, Role, probe
+from pybench.servers.supervised import LOOPBACK, Launch, Supervised, Transport, free_port, launched
+
+LOOK_S = 0.5
+"""For one look at whether it answers: in between it may have ended."""
+
+
+class SupervisedServer(Supervised):
+    """A server that `start` started."""
+
+    def __init__(
+        self, binary: Binary, endpoint: Endpoint, folder: ServerFolder, launch: Launch, wanted: Wanted
+    ) -> None:
+        super().__init__(binary, folder, launch, endpoint.password)
+        self.endpoint = endpoint
+        self.role: Role = "primary" if wanted.follows is None else "replica"
+        self.feeds = wanted.feeds
+        """What replicas follow it by; None: it takes none."""
+
+    def wait_until_ready(self) -> Facts:
+        """Until it answers. Raises ServerError with the end of its log when it does not."""
+        return self.await_ready(self._look)
+
+    def _look(self) -> Facts | None:
+        try:
+            facts = probe(self.endpoint, role=self.role, seconds=LOOK_S)
+        except ServerError:
+            return None
+        # On TCP something else may have taken the port first; ours then ends, as the next round sees.
+        return facts if facts.process_id == self.pid else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a server is to be started. It keeps to `cores` where any are named."""
+
+    appendfsync: AppendFsync
+    transport: Transport
+    password: SecretStr | None
+    cores: Sequence[int]
+    feeds: Primary | None
+    """What it listens on for replicas; None: it takes none."""
+    follows: Primary | None
+    """The primary whose replica it is."""
+
+
+def start(
+    binary: Binary,
+    *,
+    appendfsync: AppendFsync = "off",
+    transport: Transport = "unix",
+    password: SecretStr | None = None,
+    cores: Sequence[int] = (),
+    takes_replicas: bool = False,
+    follows: Primary | None = None,
+) -> tuple[SupervisedServer, Facts]:
+    """A new server that answers, and what it says of itself. A replica that answers has the data of its primary.
+
+    It keeps to `cores` where any are named. Raises ServerError.
+    """
+    if takes_replicas:
+        # Everybody on this machine can reach a port.
+        password = password or SecretStr(secrets.token_hex(16))
+
+    def launch() -> SupervisedServer:
+        feeds = Primary(free_port(), password) if takes_replicas and password is not None else None
+        return _launch(binary, Wanted(appendfsync, transport, password, cores, feeds, follows))
+
+    return launched(launch, SupervisedServer.wait_until_ready)
+
+
+def _launch(binary: Binary, wanted: Wanted) -> SupervisedServer:
+    folder = ServerFolder.create()
+    try:
+        endpoint = (
+            Endpoint(unix=str(folder.path / folders.SOCKET), password=wanted.password)
+            if wanted.transport == "unix"
+            else Endpoint(host=LOOPBACK, port=free_port(), password=wanted.password)
+        )
+        config = folder.path / folders.CONFIG
+        config.touch(mode=0o600)
+        text = config_text(
+            binary, endpoint, folder.path, wanted.appendfsync, feeds=wanted.feeds, follows=wanted.follows
+        )
+        config.write_text(text, encoding="utf-8")
+        launch = Launch((str(binary.path), str(config)), files=FILES_WANTED, cores=wanted.cores)
+        return SupervisedServer(binary, endpoint, folder, launch, wanted)
+    except BaseException:
+        folder.remove()
+        raise

@@ -1,0 +1,70 @@
+"""Runs of locks that are identical: what the rate of false winners is measured on.
+
+    python -m tools.identical_locks FIRST LAST
+
+measures one `mutex` under four spellings of its retry policy, which differ in nothing that these trials can feel, and
+adds a row a trial to `tests/unit/support/identical.csv.gz`, for each of the runs with these numbers. Takes about a
+minute a run. Runs 1 to 20 ran at real-time priority (`chrt -r 1`), from 21 on at that of all, on a busy machine.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from pybench.matrix.values import Retry
+from pybench.running.job import Job, carry_out, read_matrix
+
+TABLE = Path(__file__).parents[1] / "tests" / "unit" / "support" / "identical.csv.gz"
+SPELLINGS = [f"full-jitter(max_wait={seconds}s)" for seconds in (10, 11, 12, 13)]
+SHARED = {"strategy": "mutex", "hold": "200us", "trials": 5, "duration": "400ms", "warmup": "50ms", "retry": SPELLINGS}
+CLOSED = {"concurrency": [1, 16, 64], "keys": 10}
+OPEN = {"concurrency": 64, "keys": 100, "rate": "3000/s"}
+FIGURES = ("grants_per_s", "acquire_p99_us", "jain")
+DIGITS = 5
+
+
+def measure(number: int) -> pd.DataFrame:
+    """One run of each kind of loop, as a row a trial."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [
+            carry_out(
+                Job(read_matrix(None, None, seed=number, **SHARED, **axes), command=[], out=Path(folder) / kind)
+            ).run
+            for kind, axes in (("closed", CLOSED), ("open", OPEN))
+        ]
+        return pd.concat([_rows(run.trials, number) for run in runs])
+
+
+def _rows(trials: pd.DataFrame, number: int) -> pd.DataFrame:
+    rate = trials.get("rate", "")
+    rows = pd.DataFrame(
+        {
+            "run": number,
+            "concurrency": trials["concurrency"],
+            "keys": trials["keys"],
+            "rate": rate,
+            "lock": trials["retry"].map([Retry.parse(text).text for text in SPELLINGS].index),
+            "block": trials["block"],
+        }
+    )
+    for name in FIGURES:
+        rows[name] = [float(f"{value:.{DIGITS}g}") for value in trials[name]]
+    return rows.sort_values(list(rows.columns[:6]))
+
+
+def main(first: int, last: int) -> None:
+    """Measure, and write the table anew after each run, so that what is there is whole."""
+    for number in range(first, last + 1):
+        found = [measure(number)]
+        if TABLE.exists():
+            before = pd.read_csv(TABLE)
+            found.insert(0, before[before["run"] != number])
+        pd.concat(found).to_csv(TABLE, index=False, compression={"method": "gzip", "mtime": 0})
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

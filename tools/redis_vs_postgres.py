@@ -1,0 +1,365 @@
+"""What README and docs/redis-vs-postgres.md say of Redis beside Postgres: tables from the run that is kept for it.
+
+    python -m tools.redis_vs_postgres
+
+writes them anew after the run in results/redis-vs-postgres, or the `failures.json` beside it, was made anew. A test
+compares; no figure is typed by hand. Texts about locks are those of the catalogue.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pybench
+from pybench.analysis.answer import answer
+from pybench.analysis.comparison import Comparison, Place, compare_locks
+from pybench.analysis.quantile_text import quantile_text
+from pybench.numbers import (
+    format_bytes,
+    format_count,
+    format_exact,
+    format_percent,
+    format_ratio,
+    format_us,
+    missing,
+    plural,
+)
+from pybench.records import Run
+from pybench.report import facts
+from pybench.report.database import DatabaseUse, database_use
+from pybench.strategies import CATALOGUE, Judge, ServerKind, Strategy, parse_strategy
+from tools import failures
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "results" / "redis-vs-postgres"
+README = ROOT / "README.md"
+MANUAL = ROOT / "docs" / "redis-vs-postgres.md"
+BEGIN, END = "<!-- from results/redis-vs-postgres -->\n", "<!-- end of redis-vs-postgres -->\n"
+
+IN_README = ("mutex", "pg-advisory", "pg-lease", "layered")
+KEPT = 0.9
+"""Of the ttl: who waited as long had to wait for its end."""
+LATER = 0.02
+"""Of the ttl: what comes after it is connecting and asking again, and takes no longer."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """One lock of the run: its rows of the summary by the number of clients, what its database did, what faults did."""
+
+    label: str
+    rows: dict[int, dict[str, Any]]
+    uses: dict[int, DatabaseUse]
+    connections: dict[int, int]
+    """That its clients have, at each number of clients."""
+    failing: dict[str, Any] | None
+    """What `tools.failures` found."""
+    ttl_ms: int
+
+    @property
+    def strategy(self) -> Strategy:
+        return CATALOGUE[parse_strategy(self.label)[0]]
+
+    @property
+    def crowd(self) -> dict[str, Any]:
+        """The row with the most clients."""
+        return self.rows[max(self.rows)]
+
+    @property
+    def alone(self) -> dict[str, Any]:
+        """The row with the fewest."""
+        return self.rows[min(self.rows)]
+
+
+def locks_of(run: Run, measured: dict[str, Any]) -> list[Lock]:
+    """The locks of the run, in its order."""
+    uses = database_use(run.trials)
+    failing = {entry["lock"]: entry for entry in measured["locks"]}
+    connections = {cell["id"]: _connections(cell) for cell in run.manifest["cells"]}
+    locks: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in run.summary.to_dict("records"):
+        label = f"{row['strategy']}({row['args']})" if row["args"] else row["strategy"]
+        locks.setdefault(label, {})[row["concurrency"]] = row
+    return [
+        Lock(
+            label,
+            rows,
+            {clients: uses[row["cell"]] for clients, row in rows.items() if row["cell"] in uses},
+            {clients: connections[row["cell"]] for clients, row in rows.items()},
+            failing.get(label),
+            measured["ttl_ms"],
+        )
+        for label, rows in locks.items()
+    ]
+
+
+def _connections(cell: dict[str, Any]) -> int:
+    """Of all clients to all servers: `shared(4)` to each, or one a client, as the strategy needs."""
+    strategy = CATALOGUE[cell["strategy"]]
+    _, arguments = parse_strategy(f"{cell['strategy']}({cell['args']})" if cell["args"] else cell["strategy"])
+    shared = int(cell["connections"].partition("(")[2].rstrip(")"))
+    own = cell["concurrency"] if strategy.opens_own_connections(arguments) else 0
+    each = min(shared, cell["concurrency"]) if strategy.opens_shared_connections(arguments) else 0
+    return own + each * strategy.servers(arguments)
+
+
+FAILURES = (
+    "How long until another client had the lock, connecting included; after a crash from when the server is back. "
+    "*Lost* is a lock that another could have while its holder was still at work. *Notified* is a holder whose client "
+    "saw it at once, by its connection or by an answer; a program sees the same when it next uses the connection. "
+    "*Kept* is a lock that nobody else had before its ttl was over. Servers have the persistence that they come with: "
+    "Redis writes a snapshot now and then, Postgres each commit. Of `layered` both servers fail; the row refuses "
+    "the write of the holder that was passed."
+)
+
+# -- the words of a figure
+
+
+def _speed(lock: Lock) -> str:
+    row = lock.alone
+    return f"{format_count(row['safe_grants_per_s'])}/s, p50 {quantile_text(row, 'acquire_p50_us')}"
+
+
+def _crowded(lock: Lock) -> str:
+    row = lock.crowd
+    return f"{format_count(row['safe_grants_per_s'])}/s, p99 {quantile_text(row, 'acquire_p99_us')}"
+
+
+def _consistency(lock: Lock) -> str:
+    seen = sum(row["violations"] for row in lock.rows.values())
+    contended = sum(row["contended_grants"] for row in lock.rows.values())
+    what = "violations" if lock.strategy.judged_by is Judge.BELIEF else "lost updates"
+    # A guard is put to the test by late writes, of which a run with short holds has none.
+    if lock.strategy.judged_by is Judge.GUARD:
+        late = sum(row["stale_writes"] for row in lock.rows.values())
+        return f"{format_exact(seen)} {what}; the guard refused {format_exact(late)} late writes"
+    return f"{format_exact(seen)} {what} in {format_exact(contended)} grants"
+
+
+def _died(lock: Lock) -> str:
+    return "" if lock.failing is None else _freed(lock, lock.failing["holder_died_ms"])
+
+
+def _lost(lock: Lock) -> str:
+    if lock.failing is None:
+        return ""
+    ms, told = lock.failing["connection_ended_ms"], lock.failing["connection_ended_told"]
+    return "kept, and renewed" if ms is None else _kept_or_lost(lock, ms, ms, told=told)
+
+
+def _crashed(lock: Lock) -> str:
+    if lock.failing is None:
+        return ""
+    ms, told = lock.failing["server_crashed_ms"], lock.failing["server_crashed_told"]
+    if ms is None:
+        return "kept, and renewed"
+    return _kept_or_lost(lock, ms, ms + lock.failing["server_away_ms"], told=told)
+
+
+def _kept_or_lost(lock: Lock, ms: float, since_ms: float, *, told: bool) -> str:
+    """`since_ms` is from when the fault began: a lock that was free only at the end of its ttl was kept."""
+    if since_ms >= KEPT * lock.ttl_ms:
+        return f"kept for {_its_ttl(lock, ms, since_ms)}"
+    return f"lost: {_ms(ms)}, {'notified' if told else 'not notified'}"
+
+
+def _freed(lock: Lock, ms: float | None) -> str:
+    if ms is None:
+        return "never"
+    return _its_ttl(lock, ms, ms) if ms >= KEPT * lock.ttl_ms else _ms(ms)
+
+
+def _its_ttl(lock: Lock, ms: float, since_ms: float) -> str:
+    """That the lock was free when its ttl was over, or by how much later."""
+    more = since_ms - lock.ttl_ms
+    return f"its ttl: {_ms(ms)}" if more <= LATER * lock.ttl_ms else f"its ttl and {_ms(more)} more: {_ms(ms)}"
+
+
+def _ms(ms: float) -> str:
+    return format_us(ms * 1e3)
+
+
+def _complexity(lock: Lock) -> str:
+    _, arguments = parse_strategy(lock.label)
+    fewest, most = (format_ratio(row["commands_per_grant"]) for row in (lock.alone, lock.crowd))
+    sent = fewest if fewest == most else f"{fewest} to {most}"
+    return f"{sent}, {plural(lock.strategy.servers(arguments), 'server')}"
+
+
+ASPECTS: tuple[tuple[str, Callable[[Lock], str]], ...] = (
+    ("Speed, {fewest}", _speed),
+    ("Contention, {most}, {keys}", _crowded),
+    ("Consistency", _consistency),
+    ("Holder dies: free after", _died),
+    ("Its connection ends", _lost),
+    ("Server crashes, is back", _crashed),
+    ("Commands a grant, {fewest} to {most}", _complexity),
+)
+
+
+# -- the tables
+
+
+def in_readme(run: Run, measured: dict[str, Any]) -> str:
+    """Some locks side by side: what is between README's marks."""
+    by_label = {lock.label: lock for lock in locks_of(run, measured)}
+    return f"{_aspects(run, [by_label[label] for label in IN_README])}\n\n{_about(run, measured)}\n"
+
+
+def in_manual(run: Run, measured: dict[str, Any]) -> str:
+    """Every lock: what is between the marks of the manual's page."""
+    locks = locks_of(run, measured)
+    compared = compare_locks(run.summary, run.trials)
+    parts = [f"> {answer(run.summary, run.trials).text}", _about(run, measured)]
+    for clients in sorted({clients for lock in locks for clients in lock.rows}):
+        parts += [f"### {plural(clients, 'client')}", _load(locks, clients, compared)]
+    parts += ["### What a grant costs, with the most clients", _costs(locks)]
+    parts += ["### When something fails", FAILURES, _failures(locks)]
+    parts += ["### What each promises, and when to take it", *(_texts(lock) for lock in _by_strategy(locks))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _aspects(run: Run, locks: Sequence[Lock]) -> str:
+    words = {
+        "fewest": plural(min(locks[0].rows), "client"),
+        "most": plural(max(locks[0].rows), "client"),
+        "keys": plural(int(run.summary["keys"].iloc[0]), "key"),
+    }
+    heads = [f"`{lock.label}` ({_on(lock)})" for lock in locks]
+    rows = [[title.format(**words), *(told(lock) for lock in locks)] for title, told in ASPECTS]
+    return _table(["", *heads], rows)
+
+
+def _on(lock: Lock) -> str:
+    kinds = lock.strategy.server_kinds
+    return "both" if len(kinds) > 1 else kinds[0].label
+
+
+def _load(locks: Sequence[Lock], clients: int, compared: Comparison) -> str:
+    """The locks at one load, in the order of their ranks there."""
+    by_cell = {str(lock.rows[clients]["cell"]): lock for lock in locks if clients in lock.rows}
+    rows = []
+    for standing in compared.load_of(next(iter(by_cell))).standings:
+        if standing.cell not in by_cell:
+            continue
+        lock = by_cell[standing.cell]
+        row = lock.rows[clients]
+        tied = "=" if standing.place is Place.TIED else ""
+        rank = f"not ranked: {standing.out.value}" if standing.out else f"{tied}{standing.rank}"
+        rows.append([
+            rank, f"`{lock.label}`", _on(lock), _interval(row), quantile_text(row, "acquire_p50_us"),
+            quantile_text(row, "acquire_p99_us"), format_us(row.get("longest_wait_us")),
+            format_ratio(row["attempts_per_grant"]), format_ratio(row["jain"]), row["verdict"],
+        ])  # fmt: skip
+    heads = [
+        "rank", "lock", "on", "safe grants/s", "acquire p50", "acquire p99", "longest wait", "attempts a grant", "Jain",
+        "verdict",
+    ]  # fmt: skip
+    return _table(heads, rows)
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = row["grants_per_s_low"], row["grants_per_s_high"]
+    rate = format_count(row["safe_grants_per_s"])
+    return rate if missing(low) else f"{rate} ({format_count(low)} to {format_count(high)})"
+
+
+def _costs(locks: Sequence[Lock]) -> str:
+    rows = []
+    for lock in locks:
+        clients = max(lock.rows)
+        row, use = lock.rows[clients], lock.uses.get(clients)
+        waits = "" if use is None else ", ".join(
+            f"{kind} {format_percent(share)}" for kind, share in sorted(use.waits.items(), key=lambda one: -one[1])[:2]
+        )  # fmt: skip
+        rows.append([
+            f"`{lock.label}`", str(lock.connections[clients]), format_ratio(row["commands_per_grant"]),
+            format_us(row["client_cpu_us_per_grant"]), format_us(row["server_cpu_us_per_grant"]),
+            "" if use is None else format_bytes(use.wal_bytes), "" if use is None else format_ratio(use.commits), waits,
+        ])  # fmt: skip
+    heads = [
+        "lock",
+        "connections",
+        "commands",
+        "client CPU",
+        "server CPU",
+        "WAL",
+        "commits",
+        "sessions of the database",
+    ]
+    return _table(heads, rows)
+
+
+def _failures(locks: Sequence[Lock]) -> str:
+    known = [lock for lock in locks if lock.failing is not None]
+    rows = [[f"`{lock.label}`", _died(lock), _lost(lock), _crashed(lock)] for lock in known]
+    return _table(
+        ["lock", "its holder dies", "its holder's connection ends", "the server crashes and comes back"], rows
+    )
+
+
+def _by_strategy(locks: Sequence[Lock]) -> list[Lock]:
+    return list({lock.strategy.name: lock for lock in reversed(locks)}.values())[::-1]
+
+
+def _texts(lock: Lock) -> str:
+    entry = lock.strategy
+    told = [f"**`{entry.name}`** {entry.promise} Holds under: {entry.holds_under}"]
+    return " ".join([*told, f"Take it: {entry.when_to_use} Not: {entry.when_not}"])
+
+
+def _about(run: Run, measured: dict[str, Any]) -> str:
+    manifest, machine = run.manifest, run.manifest["machine"]
+    plan, hold = dict(facts.plan_rows(manifest)), manifest["cells"][0]["hold"]
+    of_database = next(server for server in manifest["servers"] if server["product"] == ServerKind.POSTGRES)["settings"]
+    settings = ", ".join(
+        f"{name} {facts.say(of_database[name])}" for name in ("fsync", "synchronous_commit") if name in of_database
+    )
+    return (
+        f"Medians of {plural(int(plan['trials']), 'trial')} of {plan['duration']}, hold {hold}; "
+        f"{facts.server_labels(manifest)} ({settings}), Unix sockets, {plural(machine['cores'], 'core')}. "
+        f"The consistency row counts contended grants only; failures are single trials, "
+        f"ttl {measured['ttl_ms'] / 1000:g} s."
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, [":--"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+# -- reading and writing
+
+
+def load() -> tuple[Run, dict[str, Any]]:
+    """The run that is kept, and what was measured of failures."""
+    return pybench.load(FOLDER), json.loads((FOLDER / failures.NAME).read_text(encoding="utf-8"))
+
+
+def told(page: Path, begin: str = BEGIN, end: str = END) -> str:
+    """What `page` says between its marks."""
+    return page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+
+
+def write(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
+    """Put `text` between the marks of `page`."""
+    before, mark, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, last, after = rest.partition(end)
+    assert mark, f"{page.name} marks what comes from the run"
+    assert last, f"{page.name} marks where that ends"
+    page.write_text(before + begin + text + end + after, encoding="utf-8")
+
+
+def main() -> None:
+    """Write both pages anew."""
+    run, measured = load()
+    write(README, in_readme(run, measured))
+    write(MANUAL, in_manual(run, measured))
+
+
+if __name__ == "__main__":
+    main()
