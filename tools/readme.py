@@ -18,7 +18,7 @@ from pybench.analysis.answer import answer
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import plural
 from pybench.records import Run
-from pybench.report import facts, write_html
+from pybench.report import run_facts, write_html
 from tools import redis_vs_postgres
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +36,7 @@ NAME = b"pybench-run"
 def shown(run: Run) -> str:
     """The part of README between its marks."""
     manifest, machine = run.manifest, run.manifest["machine"]
-    plan = dict(facts.plan_rows(manifest))
+    plan = dict(run_facts.plan_rows(manifest))
     servers = " and ".join(server["label"].capitalize() for server in manifest["servers"])
     sockets = "on a Unix socket" if len(manifest["servers"]) == 1 else "on Unix sockets"
     fixed = say_conditions([("hold", manifest["cells"][0]["hold"])])

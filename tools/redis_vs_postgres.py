@@ -29,8 +29,8 @@ from pybench.numbers import (
     plural,
 )
 from pybench.records import Run
-from pybench.report import facts
-from pybench.report.database import DatabaseUse, database_use
+from pybench.report import run_facts
+from pybench.report.database_use import DatabaseUse, database_use
 from pybench.strategies import CATALOGUE, Judge, ServerKind, Strategy, parse_strategy
 from tools import failures
 
@@ -314,14 +314,14 @@ def _texts(lock: Lock) -> str:
 
 def _about(run: Run, measured: dict[str, Any]) -> str:
     manifest, machine = run.manifest, run.manifest["machine"]
-    plan, hold = dict(facts.plan_rows(manifest)), manifest["cells"][0]["hold"]
+    plan, hold = dict(run_facts.plan_rows(manifest)), manifest["cells"][0]["hold"]
     of_database = next(server for server in manifest["servers"] if server["product"] == ServerKind.POSTGRES)["settings"]
     settings = ", ".join(
-        f"{name} {facts.say(of_database[name])}" for name in ("fsync", "synchronous_commit") if name in of_database
+        f"{name} {run_facts.say(of_database[name])}" for name in ("fsync", "synchronous_commit") if name in of_database
     )
     return (
         f"Medians of {plural(int(plan['trials']), 'trial')} of {plan['duration']}, hold {hold}; "
-        f"{facts.server_labels(manifest)} ({settings}), Unix sockets, {plural(machine['cores'], 'core')}. "
+        f"{run_facts.server_labels(manifest)} ({settings}), Unix sockets, {plural(machine['cores'], 'core')}. "
         f"The consistency row counts contended grants only; failures are single trials, "
         f"ttl {measured['ttl_ms'] / 1000:g} s."
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pybench.analysis.clauses import (
+from pybench.analysis.claim_texts import (
     MOST_NAMED,
     WAITS,
     at,

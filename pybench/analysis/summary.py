@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pybench.analysis import stats
-from pybench.analysis.censored import HANDOFF, handoff_of_cell, of_cell
+from pybench.analysis.censored_quantiles import HANDOFF, handoff_of_cell, of_cell
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.analysis.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
 from pybench.columns import CELL_COLUMNS, COLUMNS, SUMMARY_FIGURES, Column, Over, summed

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pybench.analysis import histograms
-from pybench.analysis.censored import quantile
+from pybench.analysis.censored_quantiles import quantile
 from pybench.analysis.histograms import Buckets
 from pybench.matrix.durations import MS
 from pybench.matrix.values import Distribution

@@ -162,7 +162,7 @@ def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdR
 def table_text(run: Run, view: View) -> str:
     """What was measured on what, the answer, and the table below it, as wide and as coloured as stdout takes."""
     from pybench.analysis.lateness import late_cells
-    from pybench.report.reasons import remarks
+    from pybench.report.verdict_reasons import remarks
 
     console = data_console()
     for line in _head(run):
@@ -183,16 +183,16 @@ def table_text(run: Run, view: View) -> str:
 
 def _head(run: Run) -> Iterator[str]:
     """What was measured on what, what every figure holds of the client and the wire, and the answer."""
-    from pybench.report import facts
+    from pybench.report import run_facts
 
     servers = dict.fromkeys(
         f"{server['label']} ({', '.join(filter(None, (server['source'], server['address'])))})"
         for server in run.manifest["servers"]
     )
-    shared = [(name, value) for name, value in facts.shared_settings(run.manifest) if name in SHOWN_SETTINGS]
+    shared = [(name, value) for name, value in run_facts.shared_settings(run.manifest) if name in SHOWN_SETTINGS]
     yield f"{run.manifest['name']} on {', '.join(servers)}"
-    yield ", ".join(f"{name} {value}" for name, value in [*facts.plan_rows(run.manifest), *shared])
-    yield from facts.baseline_sentences(run.manifest)
+    yield ", ".join(f"{name} {value}" for name, value in [*run_facts.plan_rows(run.manifest), *shared])
+    yield from run_facts.baseline_sentences(run.manifest)
     yield run.answer.text
     yield ""
 
@@ -211,7 +211,7 @@ def _remarks(outcome: Outcome, view: View) -> Iterator[str]:
 
 def caution_texts(view: View) -> Iterator[str]:
     """Each caution on one line."""
-    from pybench.report.cautions import cautions
+    from pybench.report.cautions.of_run import cautions
 
     for caution in cautions(view):
         yield f"{caution.title}: {caution.text[0].lower()}{caution.text[1:]}"

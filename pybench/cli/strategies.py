@@ -88,7 +88,7 @@ def _in_full(strategy: Strategy) -> str:
 
 def _safe_means(strategy: Strategy) -> str:
     """What SAFE beside this lock stands on, with its default arguments."""
-    from pybench.analysis.standing_on import when_holder_dies, would_not_survive
+    from pybench.analysis.assumptions import when_holder_dies, would_not_survive
 
     lost, freed = would_not_survive(strategy, ()), when_holder_dies(strategy, ())
     said = [f"safe on healthy servers; it {lost}" if lost else "", freed]
@@ -124,7 +124,7 @@ def _wrapped(text: str, first: str, later: str) -> list[str]:
 
 
 def _row(strategy: Strategy) -> dict[str, Any]:
-    from pybench.analysis.standing_on import caveats, when_holder_dies
+    from pybench.analysis.assumptions import caveats, when_holder_dies
 
     return {
         "strategy": strategy.name,

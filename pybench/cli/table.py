@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pybench.analysis.assumptions import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
 from pybench.analysis.comparison import Out, Place
 from pybench.analysis.comparison.entrants import lock_name
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
-from pybench.analysis.standing_on import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
 from pybench.analysis.stats import confidence
 from pybench.cli.figures import latency, spread
 from pybench.numbers import format_percent, format_ratio, format_us, format_whole, missing

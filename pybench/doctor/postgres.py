@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from pybench.doctor.finding import Finding, Level
 from pybench.errors import PybenchError
 from pybench.servers import postgres
-from pybench.servers.local import where_it_runs
+from pybench.servers.local_processes import where_it_runs
 from pybench.servers.postgres import PostgresServer, binaries, supervisor
 from pybench.servers.postgres.schema import left_schemas
 from pybench.servers.programs import Source

@@ -11,7 +11,7 @@ from pybench.doctor.finding import Finding, Level
 from pybench.errors import PybenchError
 from pybench.servers.answered import GIVEN
 from pybench.servers.leftovers import clear_leftovers
-from pybench.servers.local import where_it_runs
+from pybench.servers.local_processes import where_it_runs
 from pybench.servers.redis import binaries, supervisor
 from pybench.servers.redis.binaries import Source
 from pybench.servers.redis.endpoint import Endpoint

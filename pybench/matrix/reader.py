@@ -21,7 +21,7 @@ from ruamel.yaml.scanner import Scanner
 from pybench.errors import InputError
 from pybench.matrix.file import HINT, Position, end_of
 from pybench.matrix.problems import Path, Problem, raise_all
-from pybench.matrix.syntax import explained
+from pybench.matrix.yaml_errors import explained
 from pybench.notation import is_text, shortened, shown
 
 MOST_VALUES = 5_000

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.planning.needs import parts_of, servers_of
-from pybench.servers.local import core_of
+from pybench.servers.local_processes import core_of
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
-    from pybench.servers.local import LocalServer
+    from pybench.servers.local_processes import LocalServer
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.analysis import sentences, verdicts
+from pybench.analysis import verdicts, violation_sentences
 from pybench.analysis.terms import Terms
 from pybench.errors import RecordError
 from pybench.machine import describe_machine
@@ -52,7 +52,7 @@ def build_manifest(
     `cells`. Everything must be what JSON can hold. Passwords in URLs are masked, wherever they stand, and `secrets`
     also where the user's own text repeats them.
     """
-    from pybench.matrix.given import without_secrets
+    from pybench.matrix.masked_text import without_secrets
 
     manifest = {
         "schema": schema.SCHEMA,
@@ -116,7 +116,7 @@ def control_entry(cell: Cell, totals: Mapping[str, int], violations: Sequence[Vi
         "grants": totals["grants"],
         "violations": found,
         "caught": found > 0,
-        "sentence": sentences.sentence(violations[0]) if violations else None,
+        "sentence": violation_sentences.sentence(violations[0]) if violations else None,
     }
 
 

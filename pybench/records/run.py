@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pybench import exits
 from pybench.analysis import histograms
-from pybench.analysis.censored import Waits
+from pybench.analysis.censored_quantiles import Waits
 from pybench.analysis.summary import summarise
 from pybench.exits import Exit
 from pybench.notation import BadValue

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pybench.analysis import verdicts
-from pybench.analysis.disturbed import proven
-from pybench.analysis.probed import Probed, overruled
+from pybench.analysis.disturbances import proven
+from pybench.analysis.probe_verdicts import Probed, overruled
 from pybench.analysis.terms import COLUMNS, Terms
 from pybench.errors import RecordError
 from pybench.planning.probes import lock_of

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pybench import _core
-from pybench.analysis import censored, error_replies, histograms, sentences, stats, verdicts
-from pybench.analysis.censored import Waits
-from pybench.analysis.disturbed import DISTURBED, counted, proven
+from pybench.analysis import censored_quantiles, error_replies, histograms, stats, verdicts, violation_sentences
+from pybench.analysis.censored_quantiles import Waits
+from pybench.analysis.disturbances import DISTURBED, counted, proven
 from pybench.analysis.terms import Terms
 from pybench.analysis.ttl_advice import holds, outlived_share
 from pybench.columns import EFFECT_COLUMNS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pybench._core import HistogramRow, TrialResult, Violation
-    from pybench.analysis.disturbed import Trouble
+    from pybench.analysis.disturbances import Trouble
     from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
@@ -181,14 +181,14 @@ def _effects(result: TrialResult, judged_by: Judge, final_values: NDArray[np.uin
 def _violations(found: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:
     """What was found, each with its sentence; of what is only counted one row a kind."""
     rows: list[dict[str, Any]] = [
-        {"schema": SCHEMA, "sentence": sentences.sentence(violation), **violation}
+        {"schema": SCHEMA, "sentence": violation_sentences.sentence(violation), **violation}
         for violation in found
         if verdicts.is_violation(violation, terms)
     ]
     for kind in verdicts.UNSEEN:
         count = counts[verdicts.KINDS[kind].column]
         if count:
-            rows.append({"schema": SCHEMA, "sentence": sentences.count_sentence(kind, count), "kind": kind})
+            rows.append({"schema": SCHEMA, "sentence": violation_sentences.count_sentence(kind, count), "kind": kind})
     return rows
 
 
@@ -198,7 +198,7 @@ def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
     response, service = (
         Waits(_buckets(rows, phase, OF_GRANTS), _buckets(rows, phase, UNFINISHED)) for phase in ("response", "service")
     )
-    acquires = {name: response.quantile_us(q) for name, q in censored.ACQUIRE.items()}
+    acquires = {name: response.quantile_us(q) for name, q in censored_quantiles.ACQUIRE.items()}
     whole = {phase: _buckets(rows, phase, None) for phase in ("release", "handoff", "lag")}
     asked = {
         "queue_p99_us": (queue, 0.99),

@@ -9,12 +9,12 @@ from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_tex
 from pybench.analysis.verdicts import Verdict
 from pybench.numbers import format_count, format_ratio, format_us, plural
 from pybench.records import Run
-from pybench.report import facts
-from pybench.report.cautions import cautions
+from pybench.report import run_facts
+from pybench.report.cautions.of_run import cautions
 from pybench.report.html import VERDICT_SYMBOLS
-from pybench.report.reasons import remarks
 from pybench.report.sections.answer import clauses
 from pybench.report.sections.ranking import PAST_LEASE, Entry, LoadEntries, by_load, figures_of
+from pybench.report.verdict_reasons import remarks
 from pybench.report.view import CellView, View, make_view
 
 QUANTILES = ("acquire_p50_us", "acquire_p99_us", "acquire_p999_us")
@@ -27,9 +27,9 @@ def build(run: Run) -> str:
     """The whole of `report.md`."""
     view = make_view(run)
     manifest = run.manifest
-    about = ", ".join(filter(None, [facts.server_labels(manifest), facts.when(manifest)]))
+    about = ", ".join(filter(None, [run_facts.server_labels(manifest), run_facts.when(manifest)]))
     headline, others = clauses(view)
-    parts = [f"### {_plain(facts.run_name(manifest))}: {_plain(headline)}"]
+    parts = [f"### {_plain(run_facts.run_name(manifest))}: {_plain(headline)}"]
     parts += [f"> **{caution.title}.** {_plain(caution.text)}" for caution in cautions(view)]
     points = [f"- {_plain(clause)}" for clause in others]
     points += [
@@ -94,14 +94,14 @@ def _interval(cell: CellView) -> str:
 
 
 def _method(run: Run, about: str) -> str:
-    command = facts.command_line(run.manifest)
-    controls = facts.control_rows(run.manifest)
+    command = run_facts.command_line(run.manifest)
+    controls = run_facts.control_rows(run.manifest)
     several = len({backend for backend, _, _ in controls}) > 1
     control = "; ".join(
         f"control{f' on {backend}' if several else ''} {'caught' if caught else 'NOT caught'}: {found}"
         for backend, caught, found in controls
     )
-    seed = f"seed {facts.say(run.manifest.get('seed'))}"
+    seed = f"seed {run_facts.say(run.manifest.get('seed'))}"
     line = "Measured on " + ", ".join(_plain(part) for part in filter(None, [about, seed, control])) + "."
     return f"{line}\n\n```sh\n{command}\n```" if command and "```" not in command else line
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from markupsafe import Markup
 
 from pybench.records import Run
-from pybench.report import facts
+from pybench.report import run_facts
 from pybench.report.html import asset, fill
 from pybench.report.section import Section
 from pybench.report.sections import (
@@ -65,9 +65,9 @@ def build(run: Run) -> str:
     manifest = run.manifest
     page = fill(
         "page.html",
-        name=facts.run_name(manifest),
-        when=facts.when(manifest),
-        servers=facts.server_labels(manifest),
+        name=run_facts.run_name(manifest),
+        when=run_facts.when(manifest),
+        servers=run_facts.server_labels(manifest),
         answer=sections[0],
         sections=sections[1:],
         figures=figures,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pybench.analysis.disturbed import Trouble
+from pybench.analysis.disturbances import Trouble
 from pybench.errors import ServerError
 from pybench.masking import without
 from pybench.matrix.durations import MS

@@ -223,7 +223,7 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
     from pybench.planning.needs import largest, servers_in
     from pybench.planning.placement import placement_of
     from pybench.planning.plan import make_plan
-    from pybench.servers.local import local_servers
+    from pybench.servers.local_processes import local_servers
 
     first = make_plan(matrix, Limits.of_this_machine())
     first.require_cells()

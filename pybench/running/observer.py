@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from pybench import _core
 from pybench.analysis import error_replies
-from pybench.analysis.disturbances import DISTURBANCES, disturbances
-from pybench.analysis.disturbed import Trouble, first_of
+from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
 from pybench.errors import ServerError
 from pybench.planning.needs import Part, Setting, largest, parts_of, servers_in, settings_of
 from pybench.planning.trial_spec import trial_seed, trial_spec
@@ -37,10 +36,27 @@ if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
-    from pybench.running.baseline import Baseline
     from pybench.running.interrupts import Interrupts
     from pybench.running.watch import Watch
     from pybench.servers import AnyServer, ServerPool
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What of every grant is not the lock's: one idle call, and the client's own CPU. None: too few to tell."""
+
+    round_trips_us: Sequence[float | None]
+    """To each server that was given; to the first of those that pybench started, which are alike."""
+    client_cpu_us: float | None
+
+    def round_trip_us(self, servers: int) -> float | None:
+        """What the call of a majority of the first `servers` takes at least: the last of the nearest ones to answer."""
+        known = self.round_trips_us[:servers]
+        if len(known) == 1:
+            return known[0]
+        nearest = sorted(trip for trip in known if trip is not None)
+        return nearest[len(known) // 2] if len(nearest) > len(known) // 2 else None
+
 
 RUN_ID_BYTES = 4
 """Of what tells the keys of one run from those of another."""

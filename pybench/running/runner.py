@@ -21,10 +21,9 @@ from pybench.planning.needs import Setting, on_backend, parts_of, servers_in, se
 from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
-from pybench.running.baseline import Baseline
-from pybench.running.observer import Measured, Observer
+from pybench.running.controls import run_controls, run_plants, run_probes
+from pybench.running.observer import Baseline, Measured, Observer
 from pybench.running.preflight import use_locks
-from pybench.running.proving import run_controls, run_plants, run_probes
 from pybench.running.stage import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
 from pybench.running.watch import Finished, Slot
 from pybench.strategies import CATALOGUE

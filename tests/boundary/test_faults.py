@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from pybench import _core
-from pybench.analysis.sentences import sentence
+from pybench.analysis.violation_sentences import sentence
 from pybench.servers import Server
 from pybench.servers.redis import binaries, supervisor
 from tests.core_trials import MS, fixed, run_for_grants

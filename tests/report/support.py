@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from hdrh.histogram import HdrHistogram
 
-from pybench.analysis import sentences, verdicts
+from pybench.analysis import verdicts, violation_sentences
 from pybench.analysis.terms import Terms
 from pybench.records import Run, schema
 from pybench.records.tables import Tables
@@ -267,4 +267,4 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "second_until_ns": at + 10_000_000_000 if leased else None, "second_ended_ns": at + 1_020_000,
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
-    return {"schema": 1, "cell": cell, "trial": trial, "sentence": sentences.sentence(fields), **fields}  # type: ignore[arg-type]
+    return {"schema": 1, "cell": cell, "trial": trial, "sentence": violation_sentences.sentence(fields), **fields}  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pybench.analysis import error_replies
 from pybench.report import markdown, page
-from pybench.report.cautions import cautions
+from pybench.report.cautions.of_run import cautions
 from pybench.report.view import make_view
 from pybench.servers.rights import redis_rights
 from tests.report.support import Point, make_run

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pybench.report.database import IN_TRANSACTION, database_use, kind_of
+from pybench.report.database_use import IN_TRANSACTION, database_use, kind_of
 from pybench.report.page import build
 from pybench.report.sections import database
 from pybench.report.view import make_view

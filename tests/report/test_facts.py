@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybench.report import facts
+from pybench.report import run_facts
 
 
 def entry(**fields: object):
@@ -11,26 +11,26 @@ def entry(**fields: object):
 
 
 def test_a_baseline_is_one_sentence():
-    assert facts.baseline_sentences({"baseline": [entry()]}) == [
+    assert run_facts.baseline_sentences({"baseline": [entry()]}) == [
         "One idle call takes 18.6 µs, and the client's own work takes 409 ns a grant."
     ]
 
 
 def test_baselines_are_told_apart_by_what_differs():
-    assert facts.baseline_sentences({"baseline": [entry(), entry(appendfsync="always", round_trip_us=None)]}) == [
+    assert run_facts.baseline_sentences({"baseline": [entry(), entry(appendfsync="always", round_trip_us=None)]}) == [
         "With appendfsync off, one idle call takes 18.6 µs, and the client's own work takes 409 ns a grant.",
         "With appendfsync always, an idle call was not measured, and the client's own work takes 409 ns a grant.",
     ]
 
 
 def test_a_record_without_a_baseline_says_nothing_of_one():
-    assert facts.baseline_sentences({}) == []
+    assert run_facts.baseline_sentences({}) == []
 
 
 def test_a_hypervisor_without_a_name_is_a_virtual_machine_all_the_same():
-    assert ("Virtual machine", "yes") in facts.machine_rows({"machine": {"virtualisation": "hypervisor"}})
-    assert ("Virtual machine", "KVM") in facts.machine_rows({"machine": {"virtualisation": "KVM"}})
-    assert ("Virtual machine", "not detected") in facts.machine_rows({"machine": {"cpu": "a"}})
+    assert ("Virtual machine", "yes") in run_facts.machine_rows({"machine": {"virtualisation": "hypervisor"}})
+    assert ("Virtual machine", "KVM") in run_facts.machine_rows({"machine": {"virtualisation": "KVM"}})
+    assert ("Virtual machine", "not detected") in run_facts.machine_rows({"machine": {"cpu": "a"}})
 
 
 def test_of_the_settings_of_a_database_those_that_tell_most_come_first_with_their_units():
@@ -43,12 +43,12 @@ def test_of_the_settings_of_a_database_those_that_tell_most_come_first_with_thei
         "source": "given",
         "settings": settings,
     }
-    (row,) = facts.server_rows({"servers": [server]})
+    (row,) = run_facts.server_rows({"servers": [server]})
     assert row.settings == "fsync yes, shared_buffers 128 MiB, deadlock_timeout 1s"
     assert row.further == "autovacuum yes, checkpoint_timeout 5m"
 
 
 def test_a_limit_that_a_database_has_off_is_told_so():
     server = {"label": "postgres 18.1", "product": "postgres", "settings": {"log_min_duration_statement_ms": -1}}
-    (row,) = facts.server_rows({"servers": [server]})
+    (row,) = run_facts.server_rows({"servers": [server]})
     assert row.further == "log_min_duration_statement off"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pybench.analysis.summary import summarise
-from pybench.report.dots import LINE_LETTERS, ROW
+from pybench.report.charts.dots import LINE_LETTERS, ROW
 from pybench.report.html import _breakable
 from pybench.report.page import build
 from pybench.report.sections import answer, latency, ranking, timeline

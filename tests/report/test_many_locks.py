@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pybench.report.axes import load_axis
+from pybench.report.charts.axes import load_axis
 from pybench.report.page import build
 from pybench.report.sections import ranking
 from pybench.report.sections.answer import render

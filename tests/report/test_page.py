@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import plotly.graph_objects as go
 import pytest
 
-from pybench.report.findings import contests
+from pybench.report.contests import contests
 from pybench.report.page import build
 from pybench.report.sections import fairness, throughput, timeline
 from pybench.report.view import make_view

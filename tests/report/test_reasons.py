@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pybench.report.reasons import remarks
+from pybench.report.verdict_reasons import remarks
 from pybench.report.view import make_view
 from tests.report.support import Point, make_run, the_usual_points
 

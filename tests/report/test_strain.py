@@ -7,7 +7,7 @@ import pytest
 
 from pybench.analysis.summary import summarise
 from pybench.records import Run
-from pybench.report.cautions import cautions
+from pybench.report.cautions.of_run import cautions
 from pybench.report.view import make_view
 from tests.report.support import Point, make_run
 

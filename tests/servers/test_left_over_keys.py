@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pybench._core import TrialResult
-from pybench.analysis.disturbed import Trouble
+from pybench.analysis.disturbances import Trouble
 from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
 from pybench.running import job, observer

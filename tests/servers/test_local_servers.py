@@ -11,7 +11,7 @@ from pybench.matrix import matrix_from_options
 from pybench.running.job import Job, carry_out
 from pybench.servers import Server, postgres
 from pybench.servers.answered import GIVEN
-from pybench.servers.local import core_of, local_servers
+from pybench.servers.local_processes import core_of, local_servers
 from pybench.servers.postgres.server import PostgresServer
 from pybench.servers.redis import binaries, supervisor
 from pybench.servers.redis.probe import probe

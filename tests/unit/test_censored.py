@@ -13,7 +13,7 @@ from scipy.stats import CensoredData, ecdf
 from support.trials import FakeResult, histogram, record
 
 from pybench.analysis import stats
-from pybench.analysis.censored import ACQUIRE, Quantile, of_cell, quantile
+from pybench.analysis.censored_quantiles import ACQUIRE, Quantile, of_cell, quantile
 from pybench.analysis.histograms import Buckets
 from pybench.analysis.summary import summarise
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pybench.errors import InputError
 from pybench.masking import masked_argument, masked_text, masked_url, masked_word, secrets_of, unknown_option, without
 from pybench.matrix.backends import parse_url
-from pybench.matrix.given import without_secrets
+from pybench.matrix.masked_text import without_secrets
 from pybench.notation import shown
 from pybench.servers import Endpoint
 from pybench.servers.postgres import PostgresEndpoint

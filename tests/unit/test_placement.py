@@ -9,7 +9,7 @@ import pytest
 from pybench.matrix import matrix_from_mapping
 from pybench.planning.placement import Placement, place, placement_of
 from pybench.planning.plan import make_plan
-from pybench.servers.local import LocalServer
+from pybench.servers.local_processes import LocalServer
 
 MATRIX = {"name": "placed", "axes": {"strategy": ["mutex"], "threads": [1, 2], "concurrency": [4]}}
 

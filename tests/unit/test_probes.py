@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pybench.analysis.probed import overruled
+from pybench.analysis.probe_verdicts import overruled
 from pybench.analysis.terms import Terms
 from pybench.analysis.verdicts import KINDS, Verdict, judge
 from pybench.matrix import matrix_from_options

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.analysis.settings_that_act import acting_settings
+from pybench.analysis.acting_settings import acting_settings
 
 ADVISORY = {"strategy": "pg-advisory"}
 TRY = {"strategy": "pg-advisory", "args": "wait=try"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.analysis.standing_on import badges, caveats, entry_of, when_holder_dies, would_not_survive
+from pybench.analysis.assumptions import badges, caveats, entry_of, when_holder_dies, would_not_survive
 from pybench.strategies import CATALOGUE, Exclusion, parse_strategy
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.trials import CAUGHT, MISSED, totals, violation
 
 from pybench import _core
-from pybench.analysis import sentences, verdicts
+from pybench.analysis import verdicts, violation_sentences
 from pybench.analysis.terms import Terms
 from pybench.analysis.thresholds import ThresholdResult
 from pybench.analysis.verdicts import Verdict
@@ -201,14 +201,14 @@ def test_only_what_is_safe_counts_as_safe_grants():
     ],
 )
 def test_a_violation_is_one_sentence(fields, sentence):
-    assert sentences.sentence(violation(**fields)) == sentence
+    assert violation_sentences.sentence(violation(**fields)) == sentence
 
 
 @pytest.mark.parametrize(
     ("raw", "said"), [("pybench:669f8291:18:{0}", "key 0"), ("pybench:669f8291:18:{01204}", "key 1,204"), ("a", '"a"')]
 )
 def test_a_key_is_named_by_its_number(raw, said):
-    assert f"client 7 was granted {said} at" in sentences.sentence(violation(key=raw))
+    assert f"client 7 was granted {said} at" in violation_sentences.sentence(violation(key=raw))
 
 
 def test_a_large_bound_is_written_out():
@@ -337,7 +337,7 @@ def test_the_bound_of_a_guard_stands_on_the_writes_that_it_refused():
     ],
 )
 def test_what_is_only_counted_has_a_sentence(kind, count, sentence):
-    assert sentences.count_sentence(kind, count) == sentence
+    assert violation_sentences.count_sentence(kind, count) == sentence
 
 
 def test_rows_of_writes_are_judged_one_by_one():

@@ -12,18 +12,18 @@ from pybench.analysis.quantile_text import quantile_text
 from pybench.analysis.verdicts import Verdict, controls_caught
 from pybench.matrix.conditions import condition_texts, say_conditions
 from pybench.numbers import NOT_AVAILABLE, format_count, format_exact, format_us, plural
-from pybench.report import facts
-from pybench.report.cautions import cautions
-from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
-from pybench.report.dots import dot_panel
-from pybench.report.findings import by_wins, contests, hardest_contest
-from pybench.report.grid import leading
+from pybench.report import run_facts
+from pybench.report.cautions.of_run import cautions
+from pybench.report.charts.curves import Measure, drawn_values, load_panel, y_axis
+from pybench.report.charts.dots import dot_panel
+from pybench.report.charts.grid import leading
+from pybench.report.contests import by_wins, contests, hardest_contest
 from pybench.report.html import fill
-from pybench.report.reasons import remarks
 from pybench.report.section import Figure, Section
 from pybench.report.sections.fairness import LONGEST_WAIT
 from pybench.report.sections.latency import P99 as RESPONSE
 from pybench.report.sections.throughput import MEASURE as THROUGHPUT
+from pybench.report.verdict_reasons import remarks
 from pybench.report.view import BASE_LINE, CellView, View
 
 # Rows of the overview; with more the ranking is the better table.
@@ -160,7 +160,7 @@ def _violations(view: View) -> Tile:
 
 
 def _control(view: View) -> Tile:
-    controls = facts.control_rows(view.run.manifest)
+    controls = run_facts.control_rows(view.run.manifest)
     told = "; ".join(f"{backend}: {found}" if len(controls) > 1 else found for backend, _, found in controls)
     if controls and all(caught for _, caught, _ in controls):
         plants_caught = controls_caught(view.run.manifest["control"])

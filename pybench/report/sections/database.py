@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_bytes, format_exact, format_percent, format_ratio, format_us
-from pybench.report.database import ORDER, DatabaseUse, database_use
+from pybench.report.database_use import ORDER, DatabaseUse, database_use
 from pybench.report.html import fill
 from pybench.report.section import Datum, Section
 from pybench.report.view import CellView, View

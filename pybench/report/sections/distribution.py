@@ -11,9 +11,9 @@ from pybench.analysis.histograms import Buckets, merged
 from pybench.analysis.stats import SAMPLES_BEYOND, quantile
 from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.numbers import format_count, format_ns, format_us
-from pybench.report.axes import Axis, log_axis
-from pybench.report.curves import MARGIN, series_text, symbol
-from pybench.report.grid import Charts, cell_table, charts_section, datum
+from pybench.report.charts.axes import Axis, log_axis
+from pybench.report.charts.curves import MARGIN, series_text, symbol
+from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.sections.latency import ZERO_NOTE
 from pybench.report.view import CellView, View

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_count, format_ratio, format_us
-from pybench.report.curves import Measure, over_trials
-from pybench.report.grid import Charts, bars, charts_section, measure_figures, measure_table
+from pybench.report.charts.curves import Measure, over_trials
+from pybench.report.charts.grid import Charts, bars, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
 from pybench.report.view import INVERSIONS, View
 

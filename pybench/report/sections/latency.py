@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pybench.numbers import format_us
-from pybench.report.curves import Measure, over_trials
-from pybench.report.grid import Charts, bars, charts_section, measure_figures, measure_table
+from pybench.report.charts.curves import Measure, over_trials
+from pybench.report.charts.grid import Charts, bars, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
 from pybench.report.view import View
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybench.report import facts
+from pybench.report import run_facts
 from pybench.report.html import fill
 from pybench.report.section import Section
 from pybench.report.view import View
@@ -14,15 +14,15 @@ def render(view: View) -> Section:
     matrix = manifest.get("matrix") or {}
     html = fill(
         "method.html",
-        command=facts.command_line(manifest),
-        servers=facts.server_rows(manifest),
-        controls=facts.control_rows(manifest),
-        baseline=facts.baseline_sentences(manifest),
+        command=run_facts.command_line(manifest),
+        servers=run_facts.server_rows(manifest),
+        controls=run_facts.control_rows(manifest),
+        baseline=run_facts.baseline_sentences(manifest),
         groups=[
-            ("Run", [("seed", facts.say(manifest.get("seed"))), *facts.plan_rows(manifest)]),
-            ("In every cell", facts.shared_settings(manifest)),
-            ("Machine", facts.machine_rows(manifest)),
-            ("Versions", facts.version_rows(manifest)),
+            ("Run", [("seed", run_facts.say(manifest.get("seed"))), *run_facts.plan_rows(manifest)]),
+            ("In every cell", run_facts.shared_settings(manifest)),
+            ("Machine", run_facts.machine_rows(manifest)),
+            ("Versions", run_facts.version_rows(manifest)),
         ],
         matrix=matrix.get("given"),
     )

@@ -12,11 +12,11 @@ from pybench.analysis.lateness import late_cells
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_count, format_exact, format_percent, format_ratio, format_us, missing
-from pybench.report import facts
-from pybench.report.findings import contests
+from pybench.report import run_facts
+from pybench.report.contests import contests
 from pybench.report.html import fill
-from pybench.report.reasons import reasons
 from pybench.report.section import Section
+from pybench.report.verdict_reasons import reasons
 from pybench.report.view import CellView, View
 
 Text = Callable[[float | None], str]
@@ -141,7 +141,7 @@ def render(view: View) -> Section | None:
         shown=SHOWN_ROWS,
         columns=[*(title for title, _ in QUANTILES), *(title for title, _, _ in figures_of(view))],
         sureness=view.sureness,
-        baseline=facts.baseline_sentences(view.run.manifest),
+        baseline=run_facts.baseline_sentences(view.run.manifest),
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
         pooled=POOLED_MEANS if any(is_pooled(c.row, column) for c in view.cells for _, column in QUANTILES) else "",
     )

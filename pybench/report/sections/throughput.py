@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.numbers import format_count
-from pybench.report.curves import Measure
-from pybench.report.grid import Charts, charts_section, measure_figures, measure_table
+from pybench.report.charts.curves import Measure
+from pybench.report.charts.grid import Charts, charts_section, measure_figures, measure_table
 from pybench.report.section import Figure, Section
 from pybench.report.view import View
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.numbers import format_count
-from pybench.report.axes import Axis, linear_axis
-from pybench.report.curves import MARGIN, UNSAFE_HEADROOM, series_text, symbol
-from pybench.report.grid import Charts, cell_table, charts_section, datum
+from pybench.report.charts.axes import Axis, linear_axis
+from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, series_text, symbol
+from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 

@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from pybench.matrix.conditions import say_conditions
 from pybench.report.html import fill
-from pybench.report.lanes import draw
 from pybench.report.section import Section
 from pybench.report.view import CellView, View
+from pybench.report.violation_drawing import draw
 
 SHOWN_PER_CELL = 3
 # Cells that stand open, and cells that are shown at all: the rest is in `violations.jsonl`.

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from pybench.analysis.assumptions import entry_of
 from pybench.analysis.lateness import late_cells
 from pybench.analysis.overload import overload
-from pybench.analysis.standing_on import entry_of
 from pybench.analysis.starvation import GIVES_UP, refused_share, starving
 from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, plural
-from pybench.report.caution import SHOWN_CELLS, Caution, listed
+from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.view import BASE_LINE, CellView, View
 
 SERVED_AT_LEAST = 0.5

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pybench.report.axes import Axis
-from pybench.report.curves import Measure, hover_text, plot_text, series_text, symbol
+from pybench.report.charts.axes import Axis
+from pybench.report.charts.curves import Measure, hover_text, plot_text, series_text, symbol
 from pybench.report.section import Figure
 from pybench.report.view import CellView
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from support.trials import FakeResult, cell, record, totals, violation
 
-from pybench.analysis.disturbed import Trouble, first_of
+from pybench.analysis.disturbances import Trouble, first_of
 from pybench.errors import LocksGone, ServerError
 
 GONE = ServerError("the server was restarted", hint="keep it running")

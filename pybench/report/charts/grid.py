@@ -10,10 +10,10 @@ from markupsafe import Markup
 from pybench.analysis.quantile_text import least_wait, quantile_text
 from pybench.matrix.conditions import condition_texts, say_conditions
 from pybench.numbers import NOT_AVAILABLE, format_us
-from pybench.report.axes import Axis, Text
-from pybench.report.curves import Measure, drawn_values, load_panel, y_axis
-from pybench.report.dots import dot_panel
-from pybench.report.findings import by_wins
+from pybench.report.charts.axes import Axis, Text
+from pybench.report.charts.curves import Measure, drawn_values, load_panel, y_axis
+from pybench.report.charts.dots import dot_panel
+from pybench.report.contests import by_wins
 from pybench.report.html import fill
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View

@@ -1,7 +1,7 @@
 """What a run proves of its checker and its locks before it measures: controls, planted faults, a probe of each lock.
 
 A planted fault that the checker misses makes the run VOID, as a control that was missed does: its entry stands beside
-that in the manifest. What a probe saw stands under `probes`; `pybench.analysis.probed` says what follows from it.
+that in the manifest. What a probe saw stands under `probes`; `analysis.probe_verdicts` says what follows from it.
 
 Promises: plants and probes that an earlier part of the run kept still stand.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pybench.analysis.evidence import LEAST_CONTENDED
-from pybench.analysis.probed import broken_when_late, probe_entry
+from pybench.analysis.probe_verdicts import broken_when_late, probe_entry
 from pybench.analysis.verdicts import Verdict
 from pybench.planning import probes
 from pybench.records import control_entry, trial_record

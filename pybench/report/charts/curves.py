@@ -14,7 +14,7 @@ from typing import Any
 
 from pybench.matrix.conditions import axis_title, say_condition
 from pybench.numbers import format_count
-from pybench.report.axes import Axis, Text, linear_axis, load_axis, log_axis
+from pybench.report.charts.axes import Axis, Text, linear_axis, load_axis, log_axis
 from pybench.report.section import Figure
 from pybench.report.view import CellView, Series, View
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pybench.analysis.standing_on import NOT_CONTENDED, badges
+from pybench.analysis.assumptions import NOT_CONTENDED, badges
 from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
 from pybench.matrix.conditions import say_conditions
 from pybench.report.view import CellView, View

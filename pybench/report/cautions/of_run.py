@@ -12,9 +12,9 @@ from pybench.analysis.thresholds import ThresholdResult
 from pybench.analysis.ttl_advice import advice_of
 from pybench.analysis.verdicts import controls_caught
 from pybench.numbers import format_plain, format_us, missing, plural
-from pybench.report.caution import SHOWN_CELLS, Caution, listed
-from pybench.report.circumstances import circumstances
-from pybench.report.strain import strain
+from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
+from pybench.report.cautions.of_load import strain
+from pybench.report.cautions.of_servers import circumstances
 from pybench.report.view import View
 
 # An interval wider than this share of its median is called noisy.
