@@ -4,30 +4,17 @@ The schema of `trials.parquet`, the summary, thresholds and the data dictionary 
 To add a column, add its entry here, and its value where a trial is recorded (`records/trial.py`).
 
 Promises: the order is that of the files.
-Does not do: axes of the matrix, which are columns too; see `pybench.matrix.axes`.
+Does not do: axes of the matrix, which are columns too; see `pybench.matrix.cells`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 Type = Literal["string", "int64", "float64", "bool"]
-
-CELL_COLUMNS: Mapping[str, Type] = {
-    "cell": "string",
-    "strategy": "string",
-    "args": "string",
-    "backend": "string",
-    "server": "string",
-    "concurrency": "int64",
-    "keys": "int64",
-    "hold": "string",
-    "retry": "string",
-}
-"""Those that say which cell a row is of, before the columns of the matrix's further axes."""
 
 
 class Over(StrEnum):

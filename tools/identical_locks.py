@@ -40,13 +40,13 @@ def measure(number: int) -> pd.DataFrame:
 
 
 def _rows(trials: pd.DataFrame, number: int) -> pd.DataFrame:
-    rate = trials.get("rate", "")
+    rate = trials["rate_per_s"]
     rows = pd.DataFrame(
         {
             "run": number,
             "concurrency": trials["concurrency"],
             "keys": trials["keys"],
-            "rate": rate,
+            "rate_per_s": rate,
             "lock": trials["retry"].map([Retry.parse(text).text for text in SPELLINGS].index),
             "block": trials["block"],
         }

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pybench.matrix.durations import MS, S, format_duration, parse_rate
+from pybench.matrix.durations import MS, S, format_duration
 from pybench.matrix.values import Connections, Distribution, Retry
-from pybench.notation import BadValue, parse_call
+from pybench.notation import BadValue
 from pybench.strategies import CATALOGUE, ServerKind
 
 Cells = Sequence[Mapping[str, Any]]
@@ -175,16 +175,16 @@ def gaps_are_longer(cell: Mapping[str, Any], limit_ns: int) -> bool:
 
     Arrivals go to the client that has been idle for longest, so that all connections take turns.
     """
+    rate_per_s = cell.get("rate_per_s")
+    if not rate_per_s:
+        return False
     with suppress(BadValue, KeyError):
-        call = parse_call(str(cell.get("loop", "closed")))
-        if call.name != "open":
-            return False
         clients = int(cell.get("concurrency", 1))
         turns = Connections.parse(str(cell.get("connections", "shared(1)"))).used_by(clients)
-        expected = parse_rate(call.named["rate"]) * limit_ns / S  # Arrivals of all within the limit.
-        if call.named.get("arrivals") == "constant" or turns > expected:
-            return turns > expected
+        expected = rate_per_s * limit_ns / S  # Arrivals of all within the limit.
+        if cell.get("arrival_process") == "constant" or turns > expected:
+            return bool(turns > expected)
         # That fewer than `turns` come in that time, by the law of Poisson.
         chances = (math.exp(k * math.log(expected) - expected - math.lgamma(k + 1)) for k in range(turns))
-        return sum(chances) > TOLD_SHARE
+        return bool(sum(chances) > TOLD_SHARE)
     return False

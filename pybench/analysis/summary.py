@@ -19,7 +19,8 @@ from pybench.analysis import stats
 from pybench.analysis.censored_quantiles import HANDOFF, handoff_of_cell, of_cell
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.analysis.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
-from pybench.columns import CELL_COLUMNS, COLUMNS, SUMMARY_FIGURES, Column, Over, summed
+from pybench.columns import COLUMNS, SUMMARY_FIGURES, Column, Over, summed
+from pybench.matrix.cells import CELL_COLUMNS
 from pybench.numbers import missing
 
 MEDIANS = tuple(name for name in summed(Over.MEDIAN, in_summary=True) if name != "grants_per_s")
@@ -27,20 +28,23 @@ MEDIANS = tuple(name for name in summed(Over.MEDIAN, in_summary=True) if name !=
 COUNTS = tuple(name for name in summed(Over.SUM, in_summary=True) if COLUMNS[name].type == "int64")
 
 
-def summarise(trials: pd.DataFrame, further_axes: Sequence[str], latency: pd.DataFrame | None = None) -> pd.DataFrame:
+_CELL_TYPES = {name: kind for name, kind in CELL_COLUMNS.items() if kind != "string"} | {"max_in_flight": "float64"}
+"""Of the columns of a cell that are numbers; the last is n/a in a closed loop."""
+
+
+def summarise(trials: pd.DataFrame, latency: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row a cell of `trials`, in the order in which they first come; n/a is NaN.
 
     `latency` has the histograms of the trials, for what a single trial has too few samples of.
     """
-    identity = [*CELL_COLUMNS, *further_axes]
     none = None if latency is None else latency.iloc[:0]
     of_cells = {} if latency is None else dict(tuple(latency.groupby("cell", sort=False)))
     rows = [
-        {**{name: group[name].iloc[0] for name in identity}, **_figures(group, of_cells.get(cell, none))}
+        {**{name: group[name].iloc[0] for name in CELL_COLUMNS}, **_figures(group, of_cells.get(cell, none))}
         for cell, group in trials.groupby("cell", sort=False)
     ]
-    summary = pd.DataFrame(rows, columns=[*identity, *SUMMARY_FIGURES])
-    types = {name: "int64" if name in ("concurrency", "keys") else "str" for name in identity}
+    summary = pd.DataFrame(rows, columns=[*CELL_COLUMNS, *SUMMARY_FIGURES])
+    types = {name: _CELL_TYPES.get(name, "str") for name in CELL_COLUMNS}
     return summary.astype(types | {name: _type(COLUMNS[name]) for name in SUMMARY_FIGURES})
 
 

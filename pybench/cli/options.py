@@ -1,7 +1,6 @@
 """The options of more than one command: the axes of a matrix, its schedule, its servers; and what they ask together.
 
-Only declared here: their texts are parsed by `pybench.matrix`, as those of a file are. The axes stand here a second
-time, in short, so that `--help` need not load the matrix; a test keeps both the same.
+Only declared here: their texts are parsed by `pybench.matrix`, as those of a file are.
 """
 
 from __future__ import annotations
@@ -16,61 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pybench.errors import InputError
+from pybench.matrix.cells import AXES
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
-
-
-@dataclass(frozen=True, slots=True)
-class AxisOption:
-    """One axis as an option. `name` is the matrix's word for it, `example` what `--help` shows as its value."""
-
-    name: str
-    example: str
-    help: str
-    default: str | None = None
-    short: str | None = None
-    also: str | None = None
-    """Another long name that is understood."""
-
-    @property
-    def flag(self) -> str:
-        """The option's long name."""
-        return f"--{self.name.replace('_', '-')}"
-
-
-AXES = (
-    AxisOption("strategy", "NAME[(ARGS)]", "The lock: see `pybench strategies`.", short="-s"),
-    AxisOption("concurrency", "N,...", "Clients at a time.", "1", also="--clients"),
-    AxisOption("keys", "N,...", "Locks they contend for.", "1"),
-    AxisOption("key_choice", "KIND,...", "uniform, zipf(S) or single.", "uniform"),
-    AxisOption("keys_per_grant", "N,...", "Locks that one grant takes.", "1"),
-    AxisOption("key_order", "KIND,...", "How a client names them: random or sorted.", "random"),
-    AxisOption("read_share", "PART,...", "Of the grants, those of readers: 0 to 1.", "0"),
-    AxisOption("nesting", "N,...", "How often a holder enters.", "1"),
-    AxisOption(
-        "hold",
-        "TIME,...",
-        "How long a lock is held: 2ms, exp(2ms), lognormal(2ms, 0.8), uniform(1ms, 3ms), quantiles(p50=50ms, p99=2s).",
-        "0",
-    ),
-    AxisOption("think", "TIME,...", "Pause of a client after its release; as --hold.", "0"),
-    AxisOption("ttl", "TIME,...", "The lease.", "10s"),
-    AxisOption(
-        "retry",
-        "POLICY,...",
-        "none, fixed, exponential, full-jitter, equal-jitter, decorrelated-jitter; fixed(base=1ms, max_wait=5s).",
-        "full-jitter",
-    ),
-    AxisOption("connections", "KIND,...", "shared(N) or per-client.", "shared(4)"),
-    AxisOption("threads", "N,...", "Threads that make the load.", "1"),
-    AxisOption("poll", "KIND,...", "How they wait: block or spin.", "block"),
-    AxisOption("rate", "PER_S,...", "Open loop: arrivals a second."),
-    AxisOption("arrivals", "KIND,...", "Open loop: constant or poisson.", "constant"),
-    AxisOption("max_in_flight", "N,...", "Open loop: arrivals that wait or run; more are dropped.", "10000"),
-    AxisOption("after_lease", "KIND,...", "A holder whose lease ended: continue or stop.", "continue"),
-    AxisOption("appendfsync", "KIND,...", "Persistence of the servers: off, everysec or always.", "off"),
-)
+    from pybench.matrix.axes import Axis
 
 
 def _with_default(help_: str, default: str | None) -> str:
@@ -174,7 +123,7 @@ def takes_matrix(command: Callable[..., int]) -> Callable[..., int]:
     """Give `command` the argument and options that say a matrix, collected into its keyword `asked`."""
     signature = inspect.signature(command, eval_str=True)
     own = [parameter for parameter in signature.parameters.values() if parameter.name != "asked"]
-    options = [*(_parameter(axis) for axis in AXES), *_SHARED]
+    options = [*(_parameter(axis) for axis in AXES.values() if axis.name != "backend"), *_SHARED]
     shown = [_MATRIX, *options, *own]
 
     @functools.wraps(command)
@@ -188,10 +137,11 @@ def takes_matrix(command: Callable[..., int]) -> Callable[..., int]:
     return collecting
 
 
-def _parameter(axis: AxisOption) -> inspect.Parameter:
+def _parameter(axis: Axis) -> inspect.Parameter:
     flags = [axis.flag, *(name for name in (axis.also, axis.short) if name)]
-    shown = _with_default(axis.help, axis.default)
-    option = typer.Option(*flags, metavar=axis.example, rich_help_panel="Axes", help=shown)
+    default = None if axis.default is None else axis.text(axis.default)
+    shown = _with_default(f"{axis.meaning.replace('`', '')}.", default)
+    option = typer.Option(*flags, metavar=axis.metavar, rich_help_panel="Axes", help=shown)
     return _keyword(axis.name, Annotated[list[str] | None, option])
 
 

@@ -1,15 +1,36 @@
-"""The matrix: what a run varies and what it holds fixed, read from a file or from options, and expanded into cells."""
+"""The matrix: what a run varies and what it holds fixed, read from a file or from options, and expanded into cells.
+
+What reads and checks a matrix is imported when it is first asked for: `--help` lists the axes without pydantic.
+"""
 
 from __future__ import annotations
 
-from pybench.matrix.backends import Backend
-from pybench.matrix.expand import expand, idle_excludes
-from pybench.matrix.file import read_text
-from pybench.matrix.loading import load_matrix, matrix_from_mapping, matrix_from_options
-from pybench.matrix.models import Matrix
-from pybench.matrix.schema import json_schema
-from pybench.matrix.template import INIT_TEXT
-from pybench.matrix.thresholds import Threshold
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pybench.matrix.backends import Backend
+    from pybench.matrix.expansion import expand, idle_excludes
+    from pybench.matrix.file import read_text
+    from pybench.matrix.loading import load_matrix, matrix_from_mapping, matrix_from_options
+    from pybench.matrix.models import Matrix
+    from pybench.matrix.schema import json_schema
+    from pybench.matrix.template import INIT_TEXT
+    from pybench.matrix.thresholds import Threshold
+
+_HOMES = {
+    "INIT_TEXT": "template",
+    "Backend": "backends",
+    "Matrix": "models",
+    "Threshold": "thresholds",
+    "expand": "expansion",
+    "idle_excludes": "expansion",
+    "json_schema": "schema",
+    "load_matrix": "loading",
+    "matrix_from_mapping": "loading",
+    "matrix_from_options": "loading",
+    "read_text": "file",
+}
 
 __all__ = [
     "INIT_TEXT",
@@ -24,3 +45,9 @@ __all__ = [
     "matrix_from_options",
     "read_text",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,213 +1,157 @@
-"""Every axis of a matrix: how its values are read and written, its default, what it means.
+"""What one axis of a matrix is, and how a field of `Cell` becomes one.
 
-To add an axis, add its entry here and its field to `Cell`. Matrix, schema, cell names and plan read this table.
+The axes themselves are the fields of `pybench.matrix.cells.Cell`, each written once. The matrix and its schema, the
+options of the command line, the ids of cells, the columns of tables, the core's specification and the manual's table
+read them there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, get_args, get_origin
 
-from pybench.matrix.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
-from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
-from pybench.notation import BadValue, format_number, parse_choice, parse_count, parse_number, shown
-from pybench.strategies import CATALOGUE, parse_strategy, strategy_text
+from annotated_types import Interval
 
-DEFAULT_BACKEND = "redis"
-MOST_THREADS = 64
-MOST_KEYS_PER_GRANT = 8
-MOST_NESTED_ENTRIES = 16
-BACKEND_NAME = r"[a-z][a-z0-9_-]{0,31}"
-PLACE = rf"^{BACKEND_NAME}(\+{BACKEND_NAME})?$"
-"""One backend, or a Redis one and a Postgres one."""
+from pybench.columns import Type
 
-_LENGTH = {
-    "anyOf": [{"const": 0}, {"type": "string"}],
-    "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)", "quantiles(p50=50ms, p99=2s)"],
-}
-_RETRY_KINDS = ["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
-_RETRY_FIELDS = {
-    "kind": {"enum": _RETRY_KINDS, "default": "full-jitter"},
-    "base": {"anyOf": [{"const": 0}, {"type": "string"}], "description": "The first pause.", "default": "1ms"},
-    "factor": {"type": "number", "description": "How much longer each next pause may be.", "default": 2},
-    "cap": {"type": "string", "description": "The longest pause.", "default": "50ms"},
-    "max_attempts": {"type": "integer", "minimum": 1, "description": "Attempts; as many as max_wait allows."},
-    "max_wait": {"type": "string", "description": "No attempt begins later than this.", "default": "10s"},
-}
+REQUIRED: Final = object()
+"""In place of a default."""
+
+Column = int | float | str | None
+"""A value of an axis in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The type of an axis whose values have a notation of their own."""
+
+    parse: Callable[[object], Any]
+    """Raises BadValue."""
+    schema: Mapping[str, Any]
+    """JSON Schema of one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis. `default` is None where there is none: for `strategy`, and for `rate`, which makes a loop open."""
+    """One axis: how its values are read, written, kept in tables and explained."""
 
     name: str
-    parse: Callable[[object], Any]
-    """Raises BadValue."""
+    """In a matrix, an option and a cell's id."""
+    type: Any
+    """What pydantic reads a value by: a `Literal`, an `Annotated` number with its bounds, or `Parsed`."""
+    default: Any
+    """None where there is none: for `strategy`, and for `rate`, which makes a loop open."""
+    meaning: str
+    """A phrase, with the forms that its values take; the help, the schema and the manual show it."""
+    metavar: str
+    """What `--help` shows as its value."""
+    column: str
+    """Of every table."""
+    unit: str
+    """Of the column's values, where they have one."""
+    column_type: Type
     text: Callable[[Any], str]
     """The canonical text of a parsed value."""
-    default: Any
-    meaning: str
-    schema: dict[str, Any]
-    """JSON Schema of one value."""
+    noun: str | None
+    """What its values count, as in "64 clients"."""
+    short: str | None
+    also: str | None
+    """A further name of the option."""
+    only_open: bool
+    """Whether it means something in an open loop only."""
+    of_servers: bool
+    """Whether it is about the servers of a cell, and not about its load."""
+
+    @property
+    def sentence(self) -> str:
+        """Its meaning, with the default behind it."""
+        default = "" if self.default is None else f" Default: {self.text(self.default)}."
+        return f"{self.meaning}.{default}"
+
+    @property
+    def flag(self) -> str:
+        """The option's long name."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def in_table(self, value: Any) -> Column:  # noqa: ANN401 - one parsed value of any axis
+        """A parsed value as tables hold it: a number where the column is one, otherwise its canonical text."""
+        return self.text(value) if self.column_type == "string" and value is not None else value
+
+    def text_in_table(self, value: Any) -> str:  # noqa: ANN401 - a field of a frame's row
+        """The canonical text of a value of the column."""
+        match self.column_type:
+            case "int64":
+                return self.text(int(value))
+            case "float64":
+                return self.text(float(value))
+        return str(value)
 
 
-def _text_of(value: Any) -> str:  # noqa: ANN401 - the table holds values of many types
-    return str(value.text)
+def count(highest: int) -> Any:  # noqa: ANN401 - a type as data
+    """The type of a whole number from 1 to `highest`."""
+    return Annotated[int, Interval(ge=1, le=highest)]
 
 
-def _count(name: str, default: int, highest: int, meaning: str) -> Axis:
-    def parse(value: object) -> int:
-        return parse_count(value, highest=highest)
-
-    schema = {"type": "integer", "minimum": 1, "maximum": highest}
-    return Axis(name, parse, str, default, meaning, schema)
+def share() -> Any:  # noqa: ANN401 - a type as data
+    """The type of a number from 0 to 1."""
+    return Annotated[float, Interval(ge=0, le=1)]
 
 
-def _words(name: str, words: tuple[str, ...], meaning: str, default: str | None = None) -> Axis:
-    def parse(value: object) -> str:
-        return parse_choice(value, words)
-
-    return Axis(name, parse, str, default or words[0], meaning, {"enum": list(words)})
-
-
-def _share(value: object) -> float:
-    return parse_number(value, lowest=0, highest=1)
-
-
-def _backend(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise BadValue(f"{shown(value)} is not a backend", hint="say the name of one of backends")
-    return "".join(value.split())
-
-
-def _strategy_schema() -> dict[str, Any]:
-    names = list(CATALOGUE)
-    pattern = f"^\\s*({'|'.join(names)})\\s*(\\(.*\\))?\\s*$"
-    arguments = {"type": ["object", "null"]}
-    return {
-        "anyOf": [
-            {"enum": names},
-            {"type": "string", "pattern": pattern},
-            {
-                "type": "object",
-                "properties": dict.fromkeys(names, arguments),
-                "additionalProperties": False,
-                "minProperties": 1,
-                "maxProperties": 1,
-            },
-        ]
+def axis(
+    type: Any,  # noqa: ANN401 - a type as data
+    default: Any,  # noqa: ANN401 - of any axis
+    meaning: str,
+    *,
+    metavar: str = "N,...",
+    name: str | None = None,
+    unit: str = "",
+    column_type: Type | None = None,
+    text: Callable[[Any], str] | None = None,
+    noun: str | None = None,
+    short: str | None = None,
+    also: str | None = None,
+    only_open: bool = False,
+    of_servers: bool = False,
+) -> Any:  # noqa: ANN401 - a field of a dataclass, which stands for its value
+    """A field of `Cell` that is an axis; `name` where the axis has another name than its column."""
+    given = {
+        "type": type,
+        "default": None if default is REQUIRED else default,
+        "meaning": meaning,
+        "metavar": metavar,
+        "unit": unit,
+        "column_type": column_type or _column_type(type),
+        "text": text or _text_of(type),
+        "noun": noun,
+        "short": short,
+        "also": also,
+        "only_open": only_open,
+        "of_servers": of_servers,
     }
+    metadata = {"axis": {"name": name, **given}}
+    return field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
 
 
-_RETRY_SCHEMA = {
-    "anyOf": [
-        {"enum": _RETRY_KINDS},
-        {"type": "string", "pattern": "^\\s*[a-z-]+\\s*\\(.*\\)\\s*$", "examples": ["fixed(base=1ms, max_wait=5s)"]},
-        {"type": "object", "properties": _RETRY_FIELDS, "additionalProperties": False},
+def axes_of(fields: Mapping[str, Any]) -> dict[str, Axis]:
+    """The axes among the `fields` of a dataclass, by name."""
+    found = [
+        Axis(**{**given, "name": given["name"] or column, "column": column})
+        for column, one in fields.items()
+        if (given := one.metadata.get("axis")) is not None
     ]
-}
+    return {one.name: one for one in found}
 
-_TABLE = (
-    Axis(
-        "strategy",
-        parse_strategy,
-        lambda value: strategy_text(*value),
-        None,
-        "The lock: a name, `name(argument=value)`, or a mapping of the name to its arguments.",
-        _strategy_schema(),
-    ),
-    Axis(
-        "backend",
-        _backend,
-        str,
-        DEFAULT_BACKEND,
-        "Where the locks live: a name of `backends`, or two of them, `redis+postgres`, for locks of both; every one "
-        "that a lock can be on when none is named.",
-        {"type": "string", "pattern": PLACE},
-    ),
-    _count("concurrency", 1, 1_000_000, "Clients at a time."),
-    _count("keys", 1, 10_000_000, "Locks that the clients choose from."),
-    Axis(
-        "key_choice",
-        KeyChoice.parse,
-        _text_of,
-        KeyChoice("uniform"),
-        "Which lock comes next: `uniform`, `zipf(s)`, or always the first: `single`.",
-        {"type": "string", "pattern": "^(uniform|single|zipf\\(.*\\))$", "examples": ["uniform", "zipf(1.1)"]},
-    ),
-    _count("keys_per_grant", 1, MOST_KEYS_PER_GRANT, "Locks that one grant takes, of those that take several."),
-    _words("key_order", ("random", "sorted"), "In which order a client names the keys of one grant."),
-    Axis(
-        "read_share",
-        _share,
-        format_number,
-        0.0,
-        "The part of the grants that are for readers, of locks that readers share.",
-        {"type": "number", "minimum": 0, "maximum": 1, "examples": [0.9]},
-    ),
-    _count("nesting", 1, MOST_NESTED_ENTRIES, "How often a holder enters, of locks that it may enter again."),
-    Axis(
-        "hold",
-        Distribution.parse,
-        _text_of,
-        Distribution("fixed", (0,)),
-        "How long a lock is held: `0`, `2ms`, `exp(2ms)`, `lognormal(2ms, 0.8)`, `uniform(1ms, 3ms)`, "
-        "`quantiles(p50=50ms, p99=2s)`.",
-        _LENGTH,
-    ),
-    Axis(
-        "think",
-        Distribution.parse,
-        _text_of,
-        Distribution("fixed", (0,)),
-        "How long a client of a closed loop rests after its release; written as `hold`.",
-        _LENGTH,
-    ),
-    Axis(
-        "ttl",
-        parse_lease,
-        format_lease,
-        10_000,
-        "The lease, in whole milliseconds.",
-        {"type": "string", "examples": ["10s", "50ms"]},
-    ),
-    Axis(
-        "retry",
-        Retry.parse,
-        _text_of,
-        Retry("full-jitter", MS, 2.0, 50 * MS, None, 10 * S),
-        "When a refused client tries again: a kind, `kind(base=1ms, max_wait=5s)`, or a mapping.",
-        _RETRY_SCHEMA,
-    ),
-    Axis(
-        "connections",
-        Connections.parse,
-        _text_of,
-        Connections("shared", 4),
-        "`shared(n)` by all clients, never more than there are clients, or one `per-client`.",
-        {"type": "string", "pattern": "^(per-client|shared\\([0-9]+\\))$", "examples": ["shared(4)", "per-client"]},
-    ),
-    _count("threads", 1, MOST_THREADS, "Threads that make the load."),
-    _words("poll", ("block", "spin"), "How those threads wait: asleep, or asking again at once on a core each."),
-    Axis(
-        "rate",
-        parse_rate,
-        format_rate,
-        None,
-        "Arrivals a second. A rate makes the loop open: latency counts from the due time.",
-        {"type": "string", "pattern": "^\\s*[0-9.]+\\s*/\\s*s$", "examples": ["5000/s"]},
-    ),
-    _words("arrivals", ("constant", "poisson"), "How the arrivals of an open loop are spread."),
-    _count("max_in_flight", 10_000, 10_000_000, "Arrivals of an open loop that wait or run; more are dropped."),
-    _words("after_lease", ("continue", "stop"), "What a holder does when its lease ends under it."),
-    _words("appendfsync", ("off", "everysec", "always"), "Persistence of the servers that pybench starts."),
-)
 
-AXES: dict[str, Axis] = {axis.name: axis for axis in _TABLE}
+def _column_type(kind: Any) -> Type:  # noqa: ANN401 - a type as data
+    if get_origin(kind) is not Annotated:
+        return "string"
+    return "int64" if get_args(kind)[0] is int else "float64"
 
-OPEN_LOOP_AXES = ("arrivals", "max_in_flight")
-"""They say something only beside a rate."""
 
-OWN_COLUMNS = ("strategy", "backend", "concurrency", "keys", "hold", "retry")
-"""Axes with a column in every table; the further ones have one in the tables of matrices that name them."""
+def _text_of(kind: Any) -> Callable[[Any], str]:  # noqa: ANN401 - a type as data
+    return _own_text if isinstance(kind, Parsed) else str
+
+
+def _own_text(value: Any) -> str:  # noqa: ANN401 - a value of any notation
+    return str(value.text)

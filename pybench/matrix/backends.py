@@ -14,12 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, PrivateAttr, 
 
 from pybench.errors import InputError
 from pybench.masking import is_masked, masked_url, secrets_of
-from pybench.matrix.reading import reads
+from pybench.matrix.validators import reads
 from pybench.notation import BadValue, parse_choice, shortened, shown
 from pybench.strategies import ServerKind
 
-SOURCES = ("auto", "wheel", "path")
-PREPARATIONS = ("auto", "named", "unnamed")
 MOST_URLS = 32
 _SCHEMES = {
     "redis": ServerKind.REDIS,
@@ -109,16 +107,6 @@ def parse_urls(value: object) -> tuple[SecretStr, ...]:
     return urls
 
 
-def parse_source(value: object) -> str:
-    """One of `SOURCES`. Raises BadValue."""
-    return parse_choice(value, SOURCES)
-
-
-def parse_preparation(value: object) -> str:
-    """One of `PREPARATIONS`. Raises BadValue."""
-    return parse_choice(value, PREPARATIONS)
-
-
 class Backend(BaseModel):
     """Servers to measure on. Without `url` or `urls`, pybench starts them itself and ends them after the run."""
 
@@ -157,19 +145,11 @@ class Backend(BaseModel):
         "majority.",
         examples=[["redis://10.0.0.1:6379", "redis://10.0.0.2:6379", "redis://10.0.0.3:6379"]],
     )
-    source: Annotated[
-        Literal["auto", "wheel", "path"],
-        PlainValidator(reads(parse_source)),
-        WithJsonSchema({"enum": list(SOURCES)}),
-    ] = Field(
+    source: Literal["auto", "wheel", "path"] = Field(
         default="auto",
         description="Which server pybench starts: one from a Python wheel, one on PATH, or the first that there is.",
     )
-    prepare: Annotated[
-        Literal["auto", "named", "unnamed"],
-        PlainValidator(reads(parse_preparation)),
-        WithJsonSchema({"enum": list(PREPARATIONS)}),
-    ] = Field(
+    prepare: Literal["auto", "named", "unnamed"] = Field(
         default="auto",
         description="Postgres only: whether statements are prepared once for a session, or sent with each call, as a "
         "pooler wants it that lends sessions by the transaction. auto: unnamed where a pooler is found.",

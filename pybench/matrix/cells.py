@@ -1,54 +1,215 @@
-"""A cell: one point of the matrix, every axis resolved. What is measured, recorded, compared and shown is a cell."""
+"""A cell: one point of a matrix, every axis resolved. Its fields are the axes, each written here and nowhere else.
+
+To add an axis, add its field. A value of a new kind gets its type in `pybench.matrix.values`; what the core has to know
+of it, its place in `rust_core/python/src/spec.rs`; values that cannot be combined, a rule in `planning.impossible`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pybench.columns import Type
+from pybench.matrix.axes import REQUIRED, Axis, Column, Parsed, axes_of, axis, count, share
+from pybench.matrix.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
+from pybench.matrix.notations import (
+    CONNECTIONS,
+    KEY_CHOICE,
+    LEASE,
+    LENGTH,
+    PLACE,
+    RATE,
+    RETRY,
+    parse_place,
+    strategy_schema,
+)
 from pybench.matrix.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
-from pybench.strategies import Arguments, arguments_text
+from pybench.notation import format_number
+from pybench.strategies import Arguments, arguments_text, parse_strategy, strategy_text
+
+DEFAULT_BACKEND = "redis"
+HAS_NONE = "none"
+"""The value of an axis that the servers of a cell do not have."""
+
+KeyOrder = Literal["random", "sorted"]
+Poll = Literal["block", "spin"]
+Arrivals = Literal["constant", "poisson"]
+AfterLease = Literal["continue", "stop"]
+Persistence = Literal["off", "everysec", "always"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """Durations in nanoseconds, except the lease, which travels in milliseconds."""
 
     id: str
     """Stable over matrices and runs: the strategy with its arguments, then each axis off its default, by name."""
-    strategy: str
     args: Arguments
-    backend: str
-    """The name of one of the matrix's backends, or of a Redis and a Postgres one: `redis+postgres`."""
-    concurrency: int
-    keys: int
-    key_choice: KeyChoice
-    keys_per_grant: int
-    key_order: Literal["random", "sorted"]
-    read_share: float
-    nesting: int
-    hold: Distribution
-    think: Distribution
-    ttl_ms: int
-    retry: Retry
-    connections: Connections
-    threads: int
-    poll: Literal["block", "spin"]
-    loop: ClosedLoop | OpenLoop
-    after_lease: Literal["continue", "stop"]
-    appendfsync: Literal["off", "everysec", "always", "none"]
-    """`none` where no server is one of Redis."""
-    axes: tuple[tuple[str, str], ...]
-    """The further axes that the matrix names (neither concurrency, keys, hold nor retry), as canonical text."""
+    strategy: str = axis(
+        Parsed(parse_strategy, strategy_schema()),
+        REQUIRED,
+        "The lock: a name, `name(argument=value)`, or a mapping of the name to its arguments",
+        metavar="NAME[(ARGS)]",
+        text=lambda value: strategy_text(*value),
+        short="-s",
+    )
+    backend: str = axis(
+        Parsed(parse_place, PLACE),
+        DEFAULT_BACKEND,
+        "Where the locks live: a name of `backends`, or two, `redis+postgres`, for locks on both. Without it, every "
+        "backend that a lock can be on",
+        metavar="NAME,...",
+        text=str,
+        of_servers=True,
+    )
+    concurrency: int = axis(count(1_000_000), 1, "Clients at a time", noun="client", also="--clients")
+    keys: int = axis(count(10_000_000), 1, "Locks that the clients choose from", noun="key")
+    key_choice: KeyChoice = axis(
+        Parsed(KeyChoice.parse, KEY_CHOICE),
+        KeyChoice("uniform"),
+        "Which lock a client takes next: `uniform`, `zipf(S)`, or `single`, which is always the first",
+        metavar="KIND,...",
+    )
+    keys_per_grant: int = axis(count(8), 1, "Locks that one grant takes")
+    key_order: KeyOrder = axis(
+        KeyOrder,
+        "random",
+        "The order in which a client names the keys of one grant: `random` or `sorted`",
+        metavar="KIND,...",
+    )
+    read_share: float = axis(
+        share(),
+        0.0,
+        "The share of grants that are for readers, 0 to 1",
+        metavar="SHARE,...",
+        text=format_number,
+    )
+    nesting: int = axis(count(16), 1, "How often a holder enters the lock")
+    hold: Distribution = axis(
+        Parsed(Distribution.parse, LENGTH),
+        Distribution("fixed", (0,)),
+        "The time between grant and release: `2ms`, `exp(2ms)`, `lognormal(2ms, 0.8)`, `uniform(1ms, 3ms)`, "
+        "`quantiles(p50=50ms, p99=2s)`",
+        metavar="TIME,...",
+    )
+    think: Distribution = axis(
+        Parsed(Distribution.parse, LENGTH),
+        Distribution("fixed", (0,)),
+        "The pause of a client of a closed loop after its release; written as `hold`",
+        metavar="TIME,...",
+    )
+    ttl_ms: int = axis(
+        Parsed(parse_lease, LEASE),
+        10_000,
+        "The lease, in whole milliseconds",
+        name="ttl",
+        unit="ms",
+        metavar="TIME,...",
+        column_type="int64",
+        text=format_lease,
+    )
+    retry: Retry = axis(
+        Parsed(Retry.parse, RETRY),
+        Retry("full-jitter", MS, 2.0, 50 * MS, None, 10 * S),
+        "When a refused client tries again: `none`, `fixed`, `exponential`, `full-jitter`, `equal-jitter` or "
+        "`decorrelated-jitter`; with fields, `fixed(base=1ms, max_wait=5s)`",
+        metavar="POLICY,...",
+    )
+    connections: Connections = axis(
+        Parsed(Connections.parse, CONNECTIONS),
+        Connections("shared", 4),
+        "Connections to each server: `shared(N)` by all clients, never more than there are clients, or `per-client`",
+        metavar="KIND,...",
+    )
+    threads: int = axis(count(64), 1, "Threads that generate the load", noun="thread")
+    poll: Poll = axis(
+        Poll,
+        "block",
+        "How these threads wait: `block` sleeps, `spin` polls without a pause and needs a core for each thread",
+        metavar="KIND,...",
+    )
+    rate_per_s: float | None = axis(
+        Parsed(parse_rate, RATE),
+        None,
+        "Arrivals a second, `5000/s`. A rate makes the loop open: latency counts from the due time",
+        name="rate",
+        unit="1/s",
+        metavar="PER_S,...",
+        column_type="float64",
+        text=format_rate,
+    )
+    arrival_process: Arrivals = axis(
+        Arrivals,
+        "constant",
+        "Open loop: how arrivals are spaced, `constant` or `poisson`",
+        name="arrivals",
+        metavar="KIND,...",
+        only_open=True,
+    )
+    max_in_flight: int = axis(
+        count(10_000_000), 10_000, "Open loop: the most arrivals that wait or run; more are dropped", only_open=True
+    )
+    after_lease: AfterLease = axis(
+        AfterLease,
+        "continue",
+        "What a holder does when its lease ends first: `continue` or `stop`",
+        metavar="KIND,...",
+    )
+    appendfsync: Persistence | Literal["none"] = axis(
+        Persistence,
+        "off",
+        "Persistence of the Redis servers that pybench starts: `off`, `everysec` or `always`",
+        metavar="KIND,...",
+        of_servers=True,
+    )
+
+    @property
+    def loop(self) -> ClosedLoop | OpenLoop:
+        """Open where there is a rate."""
+        if self.rate_per_s is None:
+            return ClosedLoop()
+        return OpenLoop(self.arrival_process, self.rate_per_s, self.max_in_flight)
 
     def columns(self) -> dict[str, Any]:
-        """The cell's columns in every table, but for its id and its server."""
-        return {
-            "strategy": self.strategy,
-            "args": arguments_text(self.args),
-            "backend": self.backend,
-            "concurrency": self.concurrency,
-            "keys": self.keys,
-            "hold": self.hold.text,
-            "retry": self.retry.text,
-            **dict(self.axes),
+        """The cell's columns in every table, but for its id and its server. None: it means nothing in a closed loop."""
+        values: dict[str, Column] = {"strategy": self.strategy, "args": arguments_text(self.args)}
+        for one in AXES.values():
+            if one.name != "strategy":
+                is_idle = one.only_open and self.rate_per_s is None
+                values[one.column] = None if is_idle else one.in_table(getattr(self, one.column))
+        return values
+
+    def to_core(self) -> dict[str, Any]:
+        """Its axes as the core takes them; what the servers are is not among them."""
+        values: dict[str, Any] = {
+            one.column: _to_core(getattr(self, one.column))
+            for one in AXES.values()
+            if not (one.of_servers or one.only_open or one.name in ("rate", "connections"))
         }
+        return {
+            **values,
+            "connections": self.connections.to_core(self.concurrency),
+            "loop": self.loop.to_core(),
+        }
+
+
+def _to_core(value: Any) -> Any:  # noqa: ANN401 - one parsed value of any axis
+    return value.to_core() if hasattr(value, "to_core") else value
+
+
+AXES: dict[str, Axis] = axes_of(Cell.__dataclass_fields__)
+"""By name, in the order of `Cell`."""
+BY_COLUMN: dict[str, Axis] = {one.column: one for one in AXES.values()}
+
+CELL_COLUMNS: Mapping[str, Type] = {
+    "cell": "string",
+    "strategy": "string",
+    "args": "string",
+    "backend": "string",
+    "server": "string",
+    **{one.column: one.column_type for one in AXES.values() if one.name not in ("strategy", "backend")},
+}
+"""The columns of every table that say which cell a row is of."""
+LOAD_COLUMNS = tuple(one.column for one in AXES.values() if one.name not in ("strategy", "backend"))
+"""Those of them that are of the load, and not of the lock."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pybench.matrix.axes import AXES, OPEN_LOOP_AXES, OWN_COLUMNS
+from pybench.matrix.cells import AXES
 from pybench.matrix.places import kinds_of_place, parts_of_place, places
 from pybench.matrix.problems import Path, Problem
 from pybench.notation import shown, suggestion
@@ -34,7 +34,6 @@ def problems_of(matrix: Matrix) -> list[Problem]:
         *_open_loop_words(("fixed",), fixed, {*axes, *fixed}),
         *_includes(matrix, fixed),
         *_persistence(matrix, axes, fixed),
-        *_thresholds(matrix),
         *_size(matrix, axes),
     ]
 
@@ -42,12 +41,6 @@ def problems_of(matrix: Matrix) -> list[Problem]:
 def given(part: Axes | Fixed) -> dict[str, Any]:
     """The axes that `part` names, in the order of the table, with their parsed values."""
     return {name: getattr(part, name) for name in AXES if name in part.model_fields_set}
-
-
-def named_axes(matrix: Matrix) -> set[str]:
-    """The axes that `axes`, `fixed` or `include` name."""
-    parts: list[Axes | Fixed] = [matrix.axes, matrix.fixed, *matrix.include]
-    return {name for part in parts for name in given(part)}
 
 
 def strategies_of(matrix: Matrix) -> list[str]:
@@ -166,7 +159,7 @@ def _nowhere(path: Path, strategy: str, matrix: Matrix) -> Problem:
 
 
 def _open_loop_words(path: Path, names: Iterable[str], beside: set[str]) -> Iterator[Problem]:
-    for name in OPEN_LOOP_AXES:
+    for name in (axis.name for axis in AXES.values() if axis.only_open):
         if name in names and "rate" not in beside:
             message = f"{name} says nothing without a rate, which makes an open loop"
             yield Problem((*path, name), message, "add for example rate: 5000/s", of_key=True)
@@ -186,16 +179,6 @@ def _persistence(matrix: Matrix, axes: dict[str, Any], fixed: dict[str, Any]) ->
             message = "appendfsync says nothing where no cell is on a Redis server"
             hint = "leave it out; what a database's commit waits for is an argument of its locks: synchronous_commit"
             yield Problem((block, "appendfsync"), message, hint, of_key=True)
-
-
-def _thresholds(matrix: Matrix) -> Iterator[Problem]:
-    columns = {*OWN_COLUMNS, *named_axes(matrix)}
-    for index, threshold in enumerate(matrix.thresholds):
-        for axis, _ in threshold.where:
-            if axis not in columns:
-                hint = f"name it under axes or fixed, or ask for one of {', '.join(sorted(columns))}"
-                message = f"{axis} is not an axis of this matrix"
-                yield Problem(("thresholds", index, "where", axis), message, hint, of_key=True)
 
 
 def _size(matrix: Matrix, axes: dict[str, Any]) -> Iterator[Problem]:

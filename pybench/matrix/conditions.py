@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
+from pybench.matrix.cells import BY_COLUMN
 from pybench.numbers import format_percent, missing, plural
 
 AxisValue = int | float | str | bool | None
 Conditions = tuple[tuple[str, AxisValue], ...]
-"""Axes and their values, such as the one that a run varied and what it was for one cell."""
+"""Columns of axes and their values, such as the one that a run varied and what it was for one cell."""
 
 
 def say_conditions(conditions: Iterable[tuple[str, AxisValue]]) -> str:
@@ -19,39 +19,39 @@ def say_conditions(conditions: Iterable[tuple[str, AxisValue]]) -> str:
 
 def condition_texts(conditions: Iterable[tuple[str, AxisValue]]) -> list[str]:
     """Each of the conditions in words; the order of the keys of a grant is left out where a grant has one."""
-    pairs = [(axis, _number(value) if axis in _OF_SETS else value) for axis, value in conditions]
+    pairs = list(conditions)
     one_key = ("keys_per_grant", 1) in pairs
-    return [say_condition(axis, value) for axis, value in pairs if not (one_key and axis == "key_order")]
+    return [say_condition(column, value) for column, value in pairs if not (one_key and column == "key_order")]
 
 
-def say_condition(axis: str, value: AxisValue) -> str:
-    """One condition in words: "64 clients", "hold exp(2ms)", "after_lease stop"."""
+def say_condition(column: str, value: AxisValue) -> str:
+    """One condition in words: "64 clients", "hold exp(2ms)", "ttl 50ms"."""
+    axis = BY_COLUMN.get(column)
     if missing(value):
-        return f"no {axis}"
-    if axis in _COUNTED and isinstance(value, int):
-        return plural(value, _COUNTED[axis])
-    if axis == "keys_per_grant" and isinstance(value, int):
-        return f"{plural(value, 'key')} a grant"
-    if axis == "key_order":
-        return f"keys in {value} order"
-    if axis == "read_share" and isinstance(value, int | float):
-        return f"{format_percent(value)} readers" if value else "no readers"
-    return f"{axis} {value}"
+        return "a closed loop" if column == "rate_per_s" else f"no {axis_title(column)}"
+    match column, value:
+        case "keys_per_grant", int():
+            return f"{plural(value, 'key')} a grant"
+        case "key_order", _:
+            return f"keys in {value} order"
+        case "read_share", int() | float():
+            return f"{format_percent(value)} readers" if value else "no readers"
+    if axis is None:
+        return f"{column} {value}"
+    if axis.noun is not None and isinstance(value, int):
+        return plural(value, axis.noun)
+    return f"{axis.name} {axis.text_in_table(value)}"
 
 
-def axis_title(axis: str) -> str:
-    """The heading of a column that holds the values of `axis`: what is counted, where it counts."""
-    return f"{_COUNTED[axis]}s" if axis in _COUNTED else axis
+def condition_value(column: str, value: AxisValue) -> str:
+    """A value of an axis as a matrix writes it: "50ms", "5000/s"."""
+    axis = BY_COLUMN.get(column)
+    return str(value) if axis is None or missing(value) else axis.text_in_table(value)
 
 
-def _number(value: AxisValue) -> AxisValue:
-    """The number that a text is of, for records keep further axes as text."""
-    if isinstance(value, str):
-        for read in (int, float):
-            with suppress(ValueError):
-                return read(value)
-    return value
-
-
-_OF_SETS = ("keys_per_grant", "read_share")
-_COUNTED = {"concurrency": "client", "keys": "key", "threads": "thread"}
+def axis_title(column: str) -> str:
+    """The heading of a column that holds the values of an axis: what is counted, where it counts, or its name."""
+    axis = BY_COLUMN.get(column)
+    if axis is None:
+        return column
+    return f"{axis.noun}s" if axis.noun is not None else axis.name

@@ -15,13 +15,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from pybench.errors import InputError
-from pybench.matrix.axes import AXES
 from pybench.matrix.backends import Backend, named, require_kind
+from pybench.matrix.cells import AXES
 from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
 from pybench.matrix.reader import Document
-from pybench.matrix.reading import ERROR_TYPE
+from pybench.matrix.validators import ERROR_TYPE, meaning
 from pybench.notation import BadValue, is_text, shown, split_list, suggestion
 from pybench.strategies import ServerKind
 
@@ -259,11 +259,6 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
             yield from context["problems"]
         elif isinstance(found["input"], list) and path[0] in ("fixed", "include"):
             yield Problem(path, "a list, where one value is meant", "put lists under axes")
-        elif found["type"] == ERROR_TYPE:
-            at = context["at"]
-            # Where the path ends with the name of a part, the sentence need not begin with it again.
-            told = context["told"].removeprefix(f"{at[-1]}: ") if at else context["told"]
-            yield Problem((*path, *at), told, context["hint"])
         elif found["type"] == "extra_forbidden":
             yield _unknown_key(path)
         elif found["type"] in ("model_type", "model_attributes_type", "dict_type"):
@@ -272,8 +267,14 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
             yield Problem(path, f"{shown(found['input'])} is not a list", "put - in front of each entry")
         elif found["type"] == "too_short":
             yield Problem(path, "the list is empty", "give it a value or leave the key out")
+        elif path == ("name",):
+            hint = "up to 64 letters, digits, dots, dashes and underscores: it names the run's folder"
+            yield Problem(path, f"{shown(found['input'])} cannot be the name of a run", hint)
         else:
-            yield Problem(path, found["msg"])
+            meant = meaning(found)
+            # Where the path ends with the name of a part, the sentence need not begin with it again.
+            told = meant.message.removeprefix(f"{meant.at[-1]}: ") if meant.at else meant.message
+            yield Problem((*path, *meant.at), told, meant.hint)
 
 
 def _unknown_key(path: Path) -> Problem:

@@ -7,7 +7,8 @@ not more than `MOST_CELLS` cells. What cannot be measured although it can be sai
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +17,8 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    StringConstraints,
+    TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
     create_model,
@@ -23,23 +26,23 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pybench.matrix.axes import AXES, BACKEND_NAME
 from pybench.matrix.backends import Backend, at_address, named
+from pybench.matrix.cells import AXES
 from pybench.matrix.checks import backends_named, given, places_of, problems_of, strategies_of
 from pybench.matrix.durations import MS, S, format_duration, parse_duration
+from pybench.matrix.notations import BACKEND_NAME
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.problems import Problem
-from pybench.matrix.reading import ERROR_TYPE, reads
 from pybench.matrix.thresholds import Threshold, parse_threshold, threshold_schema
-from pybench.notation import BadValue, parse_choice, parse_count, shown
+from pybench.matrix.validators import AS_WRITTEN, ERROR_TYPE, annotation, reads
+from pybench.notation import BadValue, shown
 from pybench.strategies import CATALOGUE, ServerKind
 
-SCHEMA_NUMBER = 1
-ALLOWABLE = ("hold-beyond-ttl",)
+SCHEMA_NUMBER: Final = 1
 MOST_TRIALS = 1_000
 HIGHEST_SEED = 2**63 - 1
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
+_STRICT = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
 def _as_list(value: object) -> object:
@@ -55,12 +58,13 @@ def _model(name: str, doc: str, *, of_lists: bool) -> type[BaseModel]:
     """A model with one optional field an axis; `model_fields_set` says which were given."""
     fields: dict[str, Any] = {}
     for axis in AXES.values():
-        one = Annotated[Any, PlainValidator(reads(axis.parse))]
-        schema = _one_or_more(axis.schema) if of_lists else axis.schema
-        shape: Any = Annotated[tuple[one, ...], BeforeValidator(_as_list), Field(min_length=1)] if of_lists else one
-        default = "" if axis.default is None else f" Default: {axis.text(axis.default)}."
-        field = Field(default=None, description=axis.meaning + default)
-        fields[axis.name] = (Annotated[shape, WithJsonSchema(schema)], field)
+        one = annotation(axis)
+        shape = one
+        if of_lists:
+            schema = _one_or_more(TypeAdapter(one).json_schema())
+            several = GenericAlias(tuple, (one, ...))
+            shape = Annotated[several, BeforeValidator(_as_list), Field(min_length=1), WithJsonSchema(schema)]
+        fields[axis.name] = (shape, Field(default=None, description=axis.sentence))
     return create_model(name, __config__=_STRICT, __doc__=doc, **fields)
 
 
@@ -76,39 +80,11 @@ else:
     Fixed = _model("Fixed", "Axis -> its one value.", of_lists=False)
 
 
-def _name(value: object) -> str:
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        raise BadValue(f"{shown(value)} is not a name")
-    text = str(value).strip()
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
-        hint = "up to 64 letters, digits, dots, dashes and underscores: it names the run's folder"
-        raise BadValue(f"{shown(value)} cannot be the name of a run", hint=hint)
-    return text
-
-
-def _schema_number(value: object) -> int:
-    if value != SCHEMA_NUMBER or isinstance(value, bool):
-        raise BadValue(f"{shown(value)} is not a schema that is known here", hint=f"say {SCHEMA_NUMBER}")
-    return SCHEMA_NUMBER
-
-
 def _positive_duration(value: object) -> int:
     ns = parse_duration(value)
     if ns == 0:
         raise BadValue(f"{shown(value)} is out of range", hint="a trial measures longer than 0: say 2s")
     return ns
-
-
-def _trials(value: object) -> int:
-    return parse_count(value, highest=MOST_TRIALS)
-
-
-def _seed(value: object) -> int:
-    return parse_count(value, lowest=0, highest=HIGHEST_SEED)
-
-
-def _allowed(value: object) -> str:
-    return parse_choice(value, ALLOWABLE)
 
 
 def _backends(value: object) -> object:
@@ -136,20 +112,18 @@ class Matrix(BaseModel):
 
     model_config = _STRICT
 
-    schema_number: Annotated[int, PlainValidator(reads(_schema_number)), WithJsonSchema({"const": SCHEMA_NUMBER})] = (
-        Field(default=SCHEMA_NUMBER, alias="schema", description="The schema that this file is written in.")
+    schema_number: Literal[1] = Field(
+        default=SCHEMA_NUMBER, alias="schema", description="The schema that this file is written in."
     )
-    name: Annotated[str, PlainValidator(reads(_name)), WithJsonSchema({"type": ["string", "integer"]})] = Field(
-        default="run", description="Names the run's folder.", examples=["quickstart"]
+    name: Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = (
+        Field(default="run", description="Names the run's folder.", examples=["quickstart"])
     )
-    seed: Annotated[int, PlainValidator(reads(_seed)), WithJsonSchema({"type": "integer", "minimum": 0})] = Field(
+    seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED), AS_WRITTEN] = Field(
         default=1, description="The same seed gives the same keys, holds, backoffs, arrivals and order of cells."
     )
-    trials: Annotated[
-        int,
-        PlainValidator(reads(_trials)),
-        WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_TRIALS}),
-    ] = Field(default=5, description="How often each cell is measured: intervals are drawn over trials.")
+    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS), AS_WRITTEN] = Field(
+        default=5, description="How often each cell is measured: intervals are drawn over trials."
+    )
     duration_ns: Annotated[int, PlainValidator(reads(_positive_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         default=2 * S,
         alias="duration",
@@ -194,12 +168,9 @@ class Matrix(BaseModel):
         description="What has to be true of every cell; missed: exit code 10.",
         examples=[["violations == 0"]],
     )
-    allow: tuple[
-        Annotated[
-            Literal["hold-beyond-ttl"], PlainValidator(reads(_allowed)), WithJsonSchema({"enum": list(ALLOWABLE)})
-        ],
-        ...,
-    ] = Field(default=(), description="Cells that the plan refuses otherwise.", examples=[list(ALLOWABLE)])
+    allow: tuple[Literal["hold-beyond-ttl"], ...] = Field(
+        default=(), description="Cells that the plan refuses otherwise.", examples=[["hold-beyond-ttl"]]
+    )
 
     @model_validator(mode="after")
     def _names_agree(self, info: ValidationInfo) -> Matrix:

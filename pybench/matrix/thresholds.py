@@ -10,10 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from pydantic import TypeAdapter
+
 from pybench.columns import COLUMNS
-from pybench.matrix.axes import AXES
+from pybench.matrix.cells import AXES
 from pybench.matrix.durations import parse_duration, parse_rate
+from pybench.matrix.validators import annotation, read
 from pybench.notation import BadValue, nearest, parse_number, shortened, shown, suggestion
+from pybench.numbers import missing
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
 
@@ -94,8 +98,9 @@ def threshold_schema() -> dict[str, Any]:
         "examples": ["acquire.p99 < 50ms", "violations == 0", "grants_per_s >= 1000"],
     }
     axes = {
-        axis.name: {"anyOf": [axis.schema, {"type": "array", "items": axis.schema}], "description": axis.meaning}
+        axis.name: {"anyOf": [one, {"type": "array", "items": one}], "description": f"{axis.meaning}."}
         for axis in AXES.values()
+        if (one := TypeAdapter(annotation(axis)).json_schema())
     }
     where = {"type": "object", "properties": axes, "additionalProperties": False}
     described = {"where": {**where, "description": "The cells it is about."}, "check": check}
@@ -129,7 +134,9 @@ def parse_check(check: object, where: tuple[tuple[str, tuple[str, ...]], ...] = 
 def _column_text(row: Mapping[Any, Any], axis: str) -> str | None:
     if axis == "strategy":
         return f"{row['strategy']}({row['args']})" if row["args"] else str(row["strategy"])
-    return str(row[axis]) if axis in row else None
+    one = AXES[axis]
+    value = row.get(one.column)
+    return None if missing(value) else one.text_in_table(value)
 
 
 def _selected(name: str, value: object) -> tuple[str, tuple[str, ...]]:
@@ -138,7 +145,7 @@ def _selected(name: str, value: object) -> tuple[str, tuple[str, ...]]:
     axis = AXES[name]
     try:
         values = value if isinstance(value, list | tuple) else [value]
-        return name, tuple(axis.text(axis.parse(one)) for one in values)
+        return name, tuple(axis.text(read(axis, one)) for one in values)
     except BadValue as problem:
         raise BadValue(problem.message, hint=problem.hint, at=("where", name)) from None
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS
-from pybench.matrix.values import ClosedLoop, Distribution, KeyChoice
+from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning.needs import on_backend
 from pybench.strategies import Arguments, ServerKind
 
@@ -92,7 +92,6 @@ def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
         nesting=1,
         hold=_NOTHING,
         think=_NOTHING,
-        loop=ClosedLoop(),
+        rate_per_s=None,
         after_lease="continue",
-        axes=(),
     )

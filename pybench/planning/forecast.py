@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pybench.matrix.conditions import say_conditions
 from pybench.matrix.durations import MS, US, S, format_duration, format_lease
-from pybench.matrix.values import OpenLoop
 from pybench.numbers import format_percent, format_seconds, format_us, plural
 from pybench.planning.impossible import drift_ns
 from pybench.strategies import CATALOGUE, Judge
@@ -44,8 +43,8 @@ def expected_per_s(cell: Cell) -> float:
     if strategy.judged_by is not Judge.EFFECTS and strategy.commands and cell.read_share == 0:
         keys = 1 if cell.key_choice.kind == "single" else cell.keys // cell.keys_per_grant
         most.append(keys * strategy.permits(cell.args) * S / (hold_ns + CALL_NS))
-    if isinstance(cell.loop, OpenLoop):
-        most.append(cell.loop.rate_per_s)
+    if cell.rate_per_s is not None:
+        most.append(cell.rate_per_s)
     return min(most)
 
 

@@ -12,7 +12,6 @@ from pybench.matrix import Matrix
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS, US, format_duration, format_lease
 from pybench.matrix.places import parts_of_place
-from pybench.matrix.values import OpenLoop
 from pybench.numbers import plural
 from pybench.planning.limits import Limits
 from pybench.planning.needs import (
@@ -160,12 +159,12 @@ def _keys_nobody_chooses(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | 
 
 
 def _open_loop(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
-    if not isinstance(cell.loop, OpenLoop):
+    if cell.rate_per_s is None:
         return None
     if cell.think.text != "0":
         return "in an open loop the arrivals say when a client starts again; drop think or rate"
-    if cell.loop.max_in_flight < cell.concurrency:
-        idle = cell.concurrency - cell.loop.max_in_flight
+    if cell.max_in_flight < cell.concurrency:
+        idle = cell.concurrency - cell.max_in_flight
         return f"max_in_flight leaves {idle:,} of {cell.concurrency:,} clients idle; raise it or lower concurrency"
     return None
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.matrix.durations import MS
-from pybench.matrix.values import ClosedLoop, Distribution, KeyChoice
+from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning import control
 from pybench.strategies import CATALOGUE, Judge, arguments_text
 
@@ -80,9 +80,8 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         hold=Distribution("fixed", (control.HOLD_NS,)),
         think=Distribution("fixed", (0,)),
         ttl_ms=max(LEAST_TTL_MS, *(cell.ttl_ms for cell in cells)),
-        loop=ClosedLoop(),
+        rate_per_s=None,
         after_lease="continue",
-        axes=(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pybench.matrix.durations import MS
 from pybench.strategies import CATALOGUE
@@ -44,37 +44,23 @@ def trial_spec(
     `least_belief_ns` is how long a grant has to be believed in to count as contended: the time of an idle call, for a
     shorter belief leaves no room for a rival's grant, however broken the lock.
     """
-    return {
-        "strategy": cell.strategy,
+    values = {
+        **cell.to_core(),
         "args": dict(CATALOGUE[cell.strategy].arguments_of_lock(cell.args)),
         "servers": list(servers),
-        "connections": cell.connections.to_core(cell.concurrency),
         "client_name": client_name,
         "key_prefix": key_prefix,
-        "keys": cell.keys,
-        "key_choice": cell.key_choice.to_core(),
-        "keys_per_grant": cell.keys_per_grant,
-        "key_order": cell.key_order,
-        "read_share": cell.read_share,
-        "nesting": cell.nesting,
-        "hold": cell.hold.to_core(),
-        "think": cell.think.to_core(),
-        "after_lease": cell.after_lease,
-        "loop": cell.loop.to_core(),
-        "concurrency": cell.concurrency,
-        "retry": cell.retry.to_core(),
-        "ttl_ms": cell.ttl_ms,
         "patience_ns": PATIENCE_NS,
         "warmup_ns": warmup_ns,
         "duration_ns": duration_ns,
         "drain_ns": REST_NS,
         "dies": False,
         "seed": seed,
-        "threads": cell.threads,
         "cores": list(cores[: cell.threads]),
-        "poll": cell.poll,
         "least_belief_ns": least_belief_ns,
     }
+    # The core refuses a value that it does not know, and one that is missing.
+    return cast("TrialSpec", values)
 
 
 def session_arguments(strategy: Strategy, arguments: Arguments) -> dict[str, str]:

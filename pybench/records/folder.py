@@ -140,7 +140,7 @@ class RunFolder:
         return max([len(self._manifest["order"]), *taken]) + 1
 
     def _gathered(self) -> tables.Tables:
-        return tables.gather(self.path, self._manifest["control"], self._manifest.get("probes", ()))
+        return tables.gather(self.path, self._manifest)
 
     def finish(self, status: Literal["complete", "interrupted"]) -> Run:
         """Gather the trials into the folder's files and remove the parts; harmless when done before.

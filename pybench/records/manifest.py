@@ -20,9 +20,9 @@ from pybench.analysis.terms import Terms
 from pybench.errors import RecordError
 from pybench.machine import describe_machine
 from pybench.masking import masked_argument, masked_text
-from pybench.records import schema, shape
+from pybench.records import schema, shape, upgrade
 from pybench.records.atomic import explained
-from pybench.strategies import CATALOGUE, arguments_text
+from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
     from pybench._core import Violation
@@ -81,31 +81,8 @@ def build_manifest(
 
 
 def cell_entry(cell: Cell) -> dict[str, Any]:
-    """A cell as the manifest lists it: every axis resolved, in canonical text, and the lease that its server gets."""
-    return {
-        "id": cell.id,
-        "strategy": cell.strategy,
-        "args": arguments_text(cell.args),
-        "backend": cell.backend,
-        "concurrency": cell.concurrency,
-        "keys": cell.keys,
-        "key_choice": cell.key_choice.text,
-        "keys_per_grant": cell.keys_per_grant,
-        "key_order": cell.key_order,
-        "read_share": cell.read_share,
-        "nesting": cell.nesting,
-        "hold": cell.hold.text,
-        "think": cell.think.text,
-        "ttl_ms": cell.ttl_ms,
-        "lease_ms": CATALOGUE[cell.strategy].lease_ms(cell.ttl_ms),
-        "retry": cell.retry.text,
-        "connections": cell.connections.text,
-        "threads": cell.threads,
-        "poll": cell.poll,
-        "loop": cell.loop.text,
-        "after_lease": cell.after_lease,
-        "appendfsync": cell.appendfsync,
-    }
+    """A cell as the manifest lists it: its id, every axis as tables have it, and the lease that its server gets."""
+    return {"id": cell.id, **cell.columns(), "lease_ms": CATALOGUE[cell.strategy].lease_ms(cell.ttl_ms)}
 
 
 def control_entry(cell: Cell, totals: Mapping[str, int], violations: Sequence[Violation]) -> dict[str, Any]:
@@ -183,7 +160,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     schema.require_known_number(manifest["schema"], str(path))
     if wrong := shape.wrong(manifest):
         raise RecordError(f"{path} is damaged: {wrong}", hint="restore it from a copy, or run again")
-    return manifest
+    return upgrade.manifest_of_now(manifest)
 
 
 def _version(package: str) -> str | None:

@@ -23,7 +23,7 @@ from pybench.analysis.summary import summarise
 from pybench.exits import Exit
 from pybench.notation import BadValue
 from pybench.numbers import plural
-from pybench.records import schema, tables
+from pybench.records import tables
 from pybench.records.atomic import absolute
 from pybench.records.manifest import read_manifest
 
@@ -55,7 +55,6 @@ class Run:
     def of(cls, path: Path, manifest: Mapping[str, Any], gathered: tables.Tables) -> Run:
         """The run that `gathered` holds."""
         trials, latency = _frame(gathered.trials), _frame(gathered.latency)
-        further_axes = schema.further_axes(gathered.trials.column_names)
         return cls(
             path=path,
             manifest=dict(manifest),
@@ -63,7 +62,7 @@ class Run:
             latency=latency,
             timeline=_frame(gathered.timeline),
             violations=_frame(gathered.violations),
-            summary=_in_order(summarise(trials, further_axes, latency), manifest),
+            summary=_in_order(summarise(trials, latency), manifest),
         )
 
     def __repr__(self) -> str:
@@ -140,7 +139,7 @@ def load(path: str | Path) -> Run:
     manifest = read_manifest(place)
     if manifest["status"] == "complete":
         tables.require_files(place)
-    return Run.of(place, manifest, tables.gather(place, manifest["control"], manifest.get("probes", ())))
+    return Run.of(place, manifest, tables.gather(place, manifest))
 
 
 def _in_order(summary: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.DataFrame:

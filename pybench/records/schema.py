@@ -6,20 +6,20 @@ Does not do: computing any of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import pyarrow as pa
 
-from pybench.columns import CELL_COLUMNS, COLUMNS
+from pybench.columns import COLUMNS
 from pybench.errors import RecordError
-from pybench.matrix.axes import AXES
+from pybench.matrix.cells import CELL_COLUMNS
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: every axis is a column, durations and rates as numbers. 1 had those that a matrix named, as text."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
 
-TRIAL_COLUMNS = (*CELL_COLUMNS, *(column.name for column in COLUMNS.values() if column.in_trials))
+_OF_TRIALS = {**CELL_COLUMNS, **{column.name: column.type for column in COLUMNS.values() if column.in_trials}}
+TRIAL_COLUMNS = tuple(_OF_TRIALS)
 
 _LATENCY = {
     "cell": pa.string(),
@@ -60,6 +60,7 @@ _VIOLATION = {
     "second_ended_ns": pa.int64(),
 }
 
+TRIALS = pa.schema({name: _TYPES[kind] for name, kind in _OF_TRIALS.items()})
 LATENCY = pa.schema(_LATENCY)
 TIMELINE = pa.schema(_TIMELINE)
 VIOLATIONS = pa.schema(_VIOLATION)
@@ -68,37 +69,13 @@ NESTED = {"latency_rows": LATENCY, "timeline_rows": TIMELINE, "violation_rows": 
 """What a part holds beside its trial's row: a list column each, of rows without their cell and trial."""
 
 
-def trials_schema(further_axes: Sequence[str]) -> pa.Schema:
-    """The columns of `trials.parquet` for a matrix that names `further_axes`."""
-    taken = set(further_axes) & set(TRIAL_COLUMNS)
-    assert not taken, f"the axes {sorted(taken)} are columns already"
-    figures = {column.name: _TYPES[column.type] for column in COLUMNS.values() if column.in_trials}
-    return pa.schema(
-        {
-            **{name: _TYPES[kind] for name, kind in CELL_COLUMNS.items()},
-            **dict.fromkeys(further_axes, pa.string()),
-            **figures,
-        }
-    )
-
-
-def part_schema(further_axes: Sequence[str]) -> pa.Schema:
-    """One trial's row with everything that belongs to it."""
-    nested = [pa.field(name, pa.list_(pa.struct(list(inner_schema(name))))) for name in NESTED]
-    return pa.schema([*trials_schema(further_axes), *nested])
-
-
 def inner_schema(name: str) -> pa.Schema:
     """The rows of a list column of a part: those of the file, without what the part's own row says already."""
     return pa.schema([field for field in NESTED[name] if field.name not in {"cell", "trial"}])
 
 
-def further_axes(columns: Iterable[str]) -> tuple[str, ...]:
-    """Those of `columns` that are axes of the matrix beyond the four that every run has.
-
-    What else an older record holds is not one: taken for an axis, a figure would make each trial a load of its own.
-    """
-    return tuple(name for name in columns if name in AXES and name not in TRIAL_COLUMNS)
+PART = pa.schema([*TRIALS, *(pa.field(name, pa.list_(pa.struct(list(inner_schema(name))))) for name in NESTED)])
+"""One trial's row with everything that belongs to it."""
 
 
 def numbered(schema: pa.Schema) -> pa.Schema:

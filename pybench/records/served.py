@@ -17,7 +17,6 @@ import numpy as np
 from pybench.analysis import histograms
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.matrix.durations import MS
-from pybench.matrix.values import ClosedLoop
 from pybench.strategies import Promise
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def clients_served(cell: Cell, result: TrialResult) -> float | None:
     """Grants/s x (mean response + mean hold + mean release + mean pause), and no more than there are clients."""
     grants, window_ns = result.totals["grants"], result.totals["window_ns"]
     response_ns = _mean_ns(result.histograms, "response", "granted")
-    if not isinstance(cell.loop, ClosedLoop) or not grants or not window_ns or response_ns is None:
+    if cell.rate_per_s is not None or not grants or not window_ns or response_ns is None:
         return None
     # Effects are written by the release, and a hold that met a conflict has no release: absent phases take no time.
     rest_ns = (_mean_ns(result.histograms, phase, None) or 0.0 for phase in ("hold", "release"))
@@ -56,7 +55,7 @@ def starved_clients(cell: Cell, result: TrialResult) -> int | None:
     if not result.totals["grants"]:
         return None
     asked = result.clients["attempts"] > 0
-    if isinstance(cell.loop, ClosedLoop) and cell.think.mean() == 0:
+    if cell.rate_per_s is None and cell.think.mean() == 0:
         asked = np.ones_like(asked)
     return int(np.count_nonzero(asked & (result.clients["grants"] == 0)))
 
@@ -74,7 +73,7 @@ def missed_wake_ups(cell: Cell, totals: Mapping[str, int]) -> int:
     A wait may be over before its client has subscribed, so a single grant without a message proves nothing. Where all
     of many clients ask all the time, somebody has subscribed to each key and waits whenever one is released.
     """
-    all_ask = isinstance(cell.loop, ClosedLoop) and cell.think.mean() == 0
+    all_ask = cell.rate_per_s is None and cell.think.mean() == 0
     all_wait = cell.retry.kind != "none" and cell.retry.max_attempts is None and cell.retry.max_wait_ns >= LONG_WAIT_NS
     crowded = cell.concurrency >= CROWD * cell.keys
     undisturbed = not any(totals[name] for name in ("errors", "unknown", "reconnects", "lost_calls"))

@@ -25,6 +25,7 @@ from pybench.planning.probes import lock_of
 from pybench.records import schema
 from pybench.records.atomic import explained
 from pybench.records.trial import TrialRecord, judgement_columns
+from pybench.records.upgrade import trials_of_now
 
 PARTS = "parts"
 PART_SUFFIX = ".arrow"
@@ -44,10 +45,9 @@ class Tables:
 
 def encode_part(record: TrialRecord) -> bytes:
     """One trial as an Arrow file of one row."""
-    part = schema.part_schema(schema.further_axes(record.row))
-    assert set(record.row) == set(part.names) - set(schema.NESTED), "a record has every column of its schema"
+    assert set(record.row) == set(schema.TRIAL_COLUMNS), "a record has every column of its schema"
     nested = dict(zip(schema.NESTED, (record.latency, record.timeline, record.violations), strict=True))
-    table = pa.Table.from_pylist([record.row | nested], schema=schema.numbered(part))
+    table = pa.Table.from_pylist([record.row | nested], schema=schema.numbered(schema.PART))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
@@ -63,8 +63,8 @@ def require_files(folder: Path) -> None:
             )
 
 
-def gather(folder: Path, controls: Sequence[Mapping[str, Any]], probes: Sequence[Mapping[str, Any]] = ()) -> Tables:
-    """Everything in `folder`, judged by `controls` and `probes`.
+def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
+    """Everything in `folder`, judged by the controls and probes of its `manifest`.
 
     Raises RecordError for a file that cannot be read or understood.
     """
@@ -83,13 +83,15 @@ def gather(folder: Path, controls: Sequence[Mapping[str, Any]], probes: Sequence
             tables.append(getattr(fresh, name))
         return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="default")
 
-    trials = joined("trials", files.get("trials"), schema.trials_schema(()))
-    axes = schema.further_axes(trials.column_names)
-    trials = trials.select(schema.trials_schema(axes).names).sort_by(
-        [("block", "ascending"), ("started_at", "ascending")]
-    )
+    cells = manifest.get("cells", ())
+    if "trials" in files:
+        files["trials"] = trials_of_now(files["trials"], cells)
+    if fresh is not None:
+        fresh = replace(fresh, trials=trials_of_now(fresh.trials, cells))
+    trials = joined("trials", files.get("trials"), schema.TRIALS).select(schema.TRIAL_COLUMNS)
+    trials = trials.sort_by([("block", "ascending"), ("started_at", "ascending")])
     return Tables(
-        trials=_judged(trials, controls, probes),
+        trials=_judged(trials, manifest["control"], manifest.get("probes", ())),
         latency=joined("latency", files.get("latency"), schema.LATENCY),
         timeline=joined("timeline", files.get("timeline"), schema.TIMELINE),
         violations=joined("violations", found, schema.VIOLATIONS),

@@ -258,7 +258,7 @@ def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy
 
 
 def _counts(cell: Cell, strategy: Strategy, result: TrialResult, totals: Mapping[str, int]) -> dict[str, Any]:
-    is_open = cell.loop.to_core()["kind"] == "open"
+    is_open = cell.rate_per_s is not None
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown"),
         "unfinished",

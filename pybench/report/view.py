@@ -16,11 +16,11 @@ from typing import Any
 import pandas as pd
 
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
-from pybench.analysis.comparison.entrants import lock_labels, offered_rate
+from pybench.analysis.comparison.entrants import lock_labels, offered_rate, load_axes
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed
-from pybench.matrix.conditions import AxisValue, Conditions, say_condition
+from pybench.matrix.conditions import AxisValue, Conditions, axis_title, condition_value, say_condition
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.strategies import CATALOGUE
@@ -220,12 +220,10 @@ def make_view(run: Run) -> View:
         further.get(str(row["cell"]), {}) | {str(name): value for name, value in row.items()}
         for row in summary.to_dict("records")
     ]
-    axes = tuple(axis for axis in _axes(summary) if summary[axis].nunique(dropna=False) > 1)
+    axes = tuple(axis for axis in load_axes(rows) if summary[axis].nunique(dropna=False) > 1)
     order = {str(cell["id"]): place for place, cell in enumerate(run.manifest.get("cells", []))}
     # Blocks are in random order, the matrix is not.
     rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))
-    for axis in axes:
-        _read_numbers(rows, axis)
     labels = lock_labels(rows)
     series = _series((labels[str(row["cell"])], str(row["strategy"])) for row in rows)
     conditions = {str(row["cell"]): tuple((axis, row[axis]) for axis in axes) for row in rows}
@@ -268,26 +266,12 @@ def _line_axis(axes: Sequence[str], conditions: Sequence[Conditions], strategies
 def _line_label(row: Mapping[str, Any], line_axis: str | None) -> str | None:
     if line_axis is None:
         return None
-    value = str(row[line_axis])
+    value, title = condition_value(line_axis, row[line_axis]), axis_title(line_axis)
     if row["strategy"] == BASE_LINE:
-        return f"{BASE_LINE} ({line_axis} {value})"
+        return f"{BASE_LINE} ({title} {value})"
     # A bare `none` would read as the strategy of that name.
-    return f"no {line_axis}" if value == BASE_LINE else say_condition(line_axis, value).removeprefix(f"{line_axis} ")
-
-
-def _read_numbers(rows: Sequence[dict[str, Any]], axis: str) -> None:
-    """Makes numbers of the values of `axis`, when all of them are: records keep further axes as text."""
-    texts = [row[axis] for row in rows]
-    if all(isinstance(text, str) and NUMBER.fullmatch(text) for text in texts):
-        for row, text in zip(rows, texts, strict=True):
-            row[axis] = float(text) if "." in text else int(text)
-
-
-def _axes(summary: pd.DataFrame) -> list[str]:
-    columns = [str(column) for column in summary.columns]
-    further = columns[columns.index("retry") + 1 : columns.index("trials")]
-    # Concurrency and keys first: they are what most runs vary, and how people speak of a cell.
-    return ["concurrency", "keys", "hold", "retry", *further]
+    told = say_condition(line_axis, row[line_axis])
+    return f"no {title}" if value == BASE_LINE else told.removeprefix(f"{title} ")
 
 
 def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:

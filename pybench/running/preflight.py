@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pybench.errors import ServerError
 from pybench.matrix.durations import MS
 from pybench.matrix.places import parts_of_place
-from pybench.matrix.values import ClosedLoop, Distribution, KeyChoice
+from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning.probes import locks_of
 from pybench.strategies import CATALOGUE, arguments_text
 
@@ -100,8 +100,7 @@ def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
         hold=Distribution("fixed", (RENEWED_HOLD_NS if renews else HOLD_NS,)),
         think=Distribution("fixed", (0,)),
         ttl_ms=RENEWED_TTL_MS if renews else cell.ttl_ms,
-        loop=ClosedLoop(),
+        rate_per_s=None,
         after_lease="continue",
-        axes=(),
     )
     return use, RENEWED_USE_NS if renews else USE_NS

@@ -21,7 +21,7 @@ def row(strategy: str, **figures: object) -> dict[str, Any]:
         "keys": 1,
         "hold": "0",
         "retry": "full-jitter",
-        "ttl": "10s",
+        "ttl_ms": 10_000,
         "trials": 5,
         "grants_per_s": 21_500.0,
         "grants_per_s_low": 21_000.0,

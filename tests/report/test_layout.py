@@ -110,10 +110,10 @@ def test_of_one_lock_the_best_retry_policies_are_bold():
 def test_where_waits_place_the_locks_of_an_open_loop_the_first_screen_shows_them():
     run = make_run([Point(lock, 16, 1) for lock in ("mutex", "fair-queue")])
     waits = {"mutex": 2_100e3, "fair-queue": 104e3}
-    trials = run.trials.assign(rate="1000/s", acquire_p99_us=float("nan"), acquire_p999_us=float("nan"))
+    trials = run.trials.assign(rate_per_s=1_000.0, acquire_p99_us=float("nan"), acquire_p999_us=float("nan"))
     trials["grants_per_s"] = 1_000.0
     trials["longest_wait_us"] = trials["strategy"].map(waits) * (1 + trials["block"] / 1_000)
-    summary = summarise(trials, ["rate"])
+    summary = summarise(trials)
     section = answer.render(make_view(replace(run, trials=trials, summary=summary)))
     told = re.sub(r"<[^>]*>", "", str(section.html))
     assert "Take fair-queue: longest wait 105 ms, mutex&#39;s is 2.11 s." in told

@@ -10,7 +10,7 @@ from pybench.report.charts.axes import load_axis
 from pybench.report.page import build
 from pybench.report.sections import ranking
 from pybench.report.sections.answer import render
-from pybench.report.view import _read_numbers, make_view
+from pybench.report.view import make_view
 from tests.report.browsing import needs_chromium
 from tests.report.support import Point, make_run
 
@@ -63,14 +63,6 @@ def test_a_chart_is_scaled_to_the_locks_that_are_compared(run):
     tops = [max(cell.number("grants_per_s") for cell in view.cells if cell.id not in view.not_ranked)]
     semaphore = max(cell.number("grants_per_s") for cell in view.cells if cell.id in view.not_ranked)
     assert max(tops) < chart.layout["yaxis"]["range"][1] < semaphore
-
-
-def test_an_axis_of_numbers_that_is_kept_as_text_is_one_of_numbers():
-    rows = [{"read_share": text, "retry": text} for text in ("0", "0.5")] + [{"read_share": "1", "retry": "none"}]
-    for axis in ("read_share", "retry"):
-        _read_numbers(rows, axis)
-    assert [row["read_share"] for row in rows] == [0, 0.5, 1]
-    assert [row["retry"] for row in rows] == ["0", "0.5", "none"]
 
 
 def test_a_load_of_zero_stands_at_the_left_end():

@@ -17,8 +17,7 @@ def run_of(*points: Point, **columns: object) -> Run:
     run = make_run(list(points))
     for name, value in columns.items():
         run.trials[name] = value
-    axes = [name for name in ("rate",) if name in run.trials]
-    summary = summarise(run.trials, axes)
+    summary = summarise(run.trials)
     return Run(run.path, run.manifest, run.trials, run.latency, run.timeline, run.violations, summary)
 
 
@@ -72,7 +71,7 @@ def test_clients_without_a_lock_wait_for_nobody_however_few_are_inside_at_a_time
 
 
 def test_overload_is_said_for_each_cell():
-    run = run_of(HOT, rate="400/s", grants_per_s=350.0, arrivals=800, drops=0)
+    run = run_of(HOT, rate_per_s=400.0, grants_per_s=350.0, arrivals=800, drops=0)
     assert said(run, "Overload") == [f"400/s offered, 350/s granted: waits grow without bound ({HOT.id})."]
 
 

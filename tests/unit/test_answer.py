@@ -212,8 +212,8 @@ def test_an_argument_of_another_version_is_no_reason_to_say_nothing():
     assert "semaphore" in answer(lock("semaphore", 90_000, args="permits=many"), lock("mutex", 30_000))
 
 
-def open_cell(name, p99, *, grants=4_000.0, rate="4000/s", **fields: object):
-    return lock(name, grants, rate=rate, acquire_p99_us=p99, concurrency=64, **fields)
+def open_cell(name, p99, *, grants=4_000.0, rate_per_s=4_000.0, **fields: object):
+    return lock(name, grants, rate_per_s=rate_per_s, acquire_p99_us=p99, concurrency=64, **fields)
 
 
 def test_in_an_open_loop_the_least_p99_wins_though_another_grants_a_little_more():
@@ -230,8 +230,8 @@ def test_in_an_open_loop_a_lock_that_does_not_keep_up_is_behind_however_soon_it_
 
 def test_that_the_lock_to_take_does_not_keep_up_either_is_said_where_it_falls_shortest():
     rows = [
-        open_cell(name, 90.0, grants=grants, rate=rate)
-        for rate, grants_of in (("1000/s", (1_000, 1_000)), ("2000/s", (1_900, 1_300)), ("4000/s", (2_000, 1_400)))
+        open_cell(name, 90.0, grants=grants, rate_per_s=rate_per_s)
+        for rate_per_s, grants_of in ((1e3, (1_000, 1_000)), (2e3, (1_900, 1_300)), (4e3, (2_000, 1_400)))
         for name, grants in zip(("mutex", "naive"), grants_of, strict=True)
     ]
     found = answered(*run_of(*rows))
@@ -372,8 +372,8 @@ def test_of_one_lock_the_retry_policies_are_compared():
 
 def test_closed_and_open_loops_of_one_run_are_each_compared_by_their_own():
     cells = open_cell("a", 100.0), open_cell("b", 300.0)
-    closed = open_cell("a", 9.0, rate="none", grants=800.0), open_cell("b", 9.0, rate="none")
+    closed = open_cell("a", 9.0, rate_per_s=None, grants=800.0), open_cell("b", 9.0, rate_per_s=None)
     assert answer(*cells, *closed) == (
-        "Take b: ahead at 1 of 2 loads (4,000 grants/s, 5 times a's with rate none); "
+        "Take b: ahead at 1 of 2 loads (4,000 grants/s, 5 times a's with a closed loop); "
         "but b is behind with rate 4000/s: p99 response 300 µs, a's is 100 µs."
     )

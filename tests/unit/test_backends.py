@@ -67,7 +67,7 @@ def test_the_persistence_of_redis_is_no_axis_of_a_database():
         ("layered", "off"),
         ("layered appendfsync=always", "always"),
     ]
-    assert [dict(cell.axes)["appendfsync"] for cell in expand(matrix)] == ["off", "always", "none", "off", "always"]
+    assert [cell.columns()["appendfsync"] for cell in expand(matrix)] == ["off", "always", "none", "off", "always"]
 
 
 def test_an_address_replaces_the_backends_of_its_kind_and_no_others(tmp_path):

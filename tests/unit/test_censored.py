@@ -160,7 +160,7 @@ def test_the_quantiles_of_a_cell_are_ordered(of_trials):
 def test_records_of_before_there_were_unfinished_waits_are_read():
     frame, _ = trials_of(([*range(1, 401)], []))
     old = frame.drop(columns=[name for name in frame if "at_least" in name])
-    (row,) = summarise(old, ()).to_dict("records")
+    (row,) = summarise(old).to_dict("records")
     assert row["acquire_p50_us"] == pytest.approx(200_000, rel=0.002)
     assert math.isnan(row["acquire_p99_us"])
     assert row["acquire_p50_pooled"] is False
@@ -169,7 +169,7 @@ def test_records_of_before_there_were_unfinished_waits_are_read():
 def test_the_summary_has_the_longest_wait_of_any_trial():
     frame, latency = trials_of(*[([1] * 30, [])] * 3)
     frame["longest_wait_us"] = [5.0, math.nan, 70.0]
-    (row,) = summarise(frame, (), latency).to_dict("records")
+    (row,) = summarise(frame, latency).to_dict("records")
     assert row["longest_wait_us"] == 70.0
 
 
@@ -180,6 +180,6 @@ def test_few_hand_offs_of_each_trial_are_taken_together(each, pooled):
         kept = record(trial=trial, result=FakeResult(histograms=[row_of("handoff", "granted", [5 * MS] * each)]))
         rows.append(kept.row)
         latency += [{"cell": kept.cell, "trial": trial, **one} for one in kept.latency]
-    (row,) = summarise(pd.DataFrame(rows), (), pd.DataFrame(latency)).to_dict("records")
+    (row,) = summarise(pd.DataFrame(rows), pd.DataFrame(latency)).to_dict("records")
     assert row["handoff_p50_pooled"] is pooled
     assert math.isnan(row["handoff_p50_us"]) is (each == 3), "nine are too few"

@@ -35,7 +35,7 @@ def runs(draw):
             row = {"verdict": verdict, "keys": keys, "trials": blocks, "cell": cell}
             cells.append(lock(name, base) | row | {"safe_grants_per_s": safe, "acquire_p99_us": draw(rates)})
             if is_open:
-                cells[-1]["rate"] = "1000/s"
+                cells[-1]["rate_per_s"] = 1_000.0
             seed = draw(st.integers(0, 99))
             noise = np.random.default_rng(seed).normal(0, draw(st.sampled_from([0, 0.05])), 6)
             for block in range(blocks):
@@ -155,7 +155,7 @@ def test_a_trial_that_stood_still_is_no_reason_to_drop_its_block():
 
 
 def test_a_p99_that_is_only_known_to_be_so_long_loses_and_never_wins():
-    usual = {"rate": "1000/s", "trials": 5, "spread": 0.01}
+    usual = {"rate_per_s": 1_000.0, "trials": 5, "spread": 0.01}
     summary, trials = run_of(lock("mutex", 1_000, acquire_p99_us=100.0, **usual), lock("naive", 1_000, **usual))
     summary["acquire_p99_at_least_us"] = [math.nan, 400.0]
     trials["acquire_p99_at_least_us"] = [math.nan if cell == "0" else 400.0 for cell in trials["cell"]]
@@ -175,7 +175,7 @@ def test_without_trials_nobody_is_ahead():
 
 
 def test_a_response_that_is_the_load_generators_places_no_lock():
-    usual = {"rate": "1000/s", "trials": 5}
+    usual = {"rate_per_s": 1_000.0, "trials": 5}
     quick, slow = (
         lock("mutex", 1_000, acquire_p99_us=100.0, **usual),
         lock("naive", 1_000, acquire_p99_us=900.0, **usual),

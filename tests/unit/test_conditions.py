@@ -11,10 +11,10 @@ from pybench.matrix.conditions import say_conditions
     ("conditions", "words"),
     [
         ([("concurrency", 16), ("keys", 1_000)], "16 clients, 1,000 keys"),
-        ([("keys_per_grant", "1"), ("key_order", "random"), ("read_share", "0")], "1 key a grant, no readers"),
+        ([("keys_per_grant", 1), ("key_order", "random"), ("read_share", 0.0)], "1 key a grant, no readers"),
         ([("keys_per_grant", 2), ("key_order", "sorted")], "2 keys a grant, keys in sorted order"),
-        ([("read_share", "0.9"), ("hold", "2ms")], "90 % readers, hold 2ms"),
-        ([("key_order", "random"), ("rate", None)], "keys in random order, no rate"),
+        ([("read_share", 0.9), ("hold", "2ms")], "90 % readers, hold 2ms"),
+        ([("key_order", "random"), ("rate_per_s", None)], "keys in random order, a closed loop"),
     ],
 )
 def test_conditions_in_words(conditions, words):

@@ -14,7 +14,7 @@ from pybench.cli.app import app
 from pybench.columns import COLUMNS, SUMMARY_FIGURES
 from pybench.exits import PRECEDENCE
 from pybench.matrix import load_matrix
-from pybench.matrix.axes import AXES
+from pybench.matrix.cells import AXES
 from pybench.matrix.models import Matrix
 from pybench.planning.plan import make_plan
 from pybench.records.schema import TRIAL_COLUMNS

@@ -40,7 +40,7 @@ def pools(rows):
     for figure in TESTED.keys() - {Figure.LONGEST_WAIT, Figure.STARVATION}:
         loads = [
             np.log(load.pivot_table(index=["run", "block"], columns="lock", values=figure.value).to_numpy())
-            for _, load in rows.dropna(subset=figure.value).groupby(["concurrency", "keys", "rate"], dropna=False)
+            for _, load in rows.dropna(subset=figure.value).groupby(["concurrency", "keys", "rate_per_s"], dropna=False)
         ]
         found[figure] = [load[np.isfinite(load).all(axis=1)] for load in loads]
     # These trials did not record it: it is taken to vary three times as much as their p99.
@@ -121,7 +121,7 @@ def test_a_lock_that_is_half_as_fast_again_is_named_in_nineteen_runs_of_twenty(m
 
 
 def test_a_p99_half_as_long_is_named_where_many_clients_wait(measured):
-    closed = measured[(measured["run"] <= QUIET) & (measured["concurrency"] > 1) & measured["rate"].isna()]
+    closed = measured[(measured["run"] <= QUIET) & (measured["concurrency"] > 1) & measured["rate_per_s"].isna()]
     rng, tables = np.random.default_rng(9), pools(pd.concat([closed, with_jain(measured)]))
     runs = [simulated(rng, tables, 3, 3, figure=Figure.RESPONSE, better=2.0) for _ in range(RUNS)]
     named = sum(all(found[Figure.RESPONSE, 0, 0, other].differs for other in (1, 2)) for found in runs)

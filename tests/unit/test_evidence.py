@@ -73,7 +73,7 @@ def test_the_judgement_of_a_cell_has_the_reason_for_its_verdict():
 
 
 def test_the_summary_ranks_no_cell_with_too_little_evidence():
-    row = summarise(trials(3, 2), ()).iloc[0]
+    row = summarise(trials(3, 2)).iloc[0]
     assert row["verdict"] == "UNDECIDED"
     assert pd.isna(row["safe_grants_per_s"])
     assert pd.isna(row["bound_per_million"])
@@ -84,5 +84,5 @@ def test_the_summary_ranks_no_cell_with_too_little_evidence():
 )
 def test_trials_that_are_evidence_enough_together_need_no_probe(contended, by_probe):
     rows = trials(*contended, judged_by_probe=True) if contended else trials(40, judged_by_probe=None)
-    (row,) = summarise(rows, ()).to_dict("records")
+    (row,) = summarise(rows).to_dict("records")
     assert row["judged_by_probe"] is by_probe

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from support.trials import POISSON, cell
+from support.trials import cell
 
 from pybench.matrix import matrix_from_options
 from pybench.matrix.values import Distribution
@@ -28,7 +28,7 @@ def test_one_key_is_held_by_one_at_a_time():
 def test_few_clients_and_pauses_bound_the_rate_too():
     assert per_s(concurrency=1) == pytest.approx(1e9 / 1_100_000)
     assert per_s(concurrency=2, think=Distribution("fixed", (98_900_000,))) == pytest.approx(20)
-    assert per_s(loop=POISSON, concurrency=64, keys=1_000) == 1_000
+    assert per_s(rate_per_s=1000.0, arrival_process="poisson", max_in_flight=64, concurrency=64, keys=1_000) == 1_000
 
 
 def test_what_keeps_nobody_out_is_bound_by_its_clients_alone():

@@ -7,6 +7,7 @@ import pytest
 
 from pybench.errors import InputError
 from pybench.matrix import INIT_TEXT, Matrix, expand, load_matrix, matrix_from_mapping, matrix_from_options
+from pybench.matrix.cells import CELL_COLUMNS
 from pybench.matrix.values import Distribution
 
 EXAMPLES = sorted(Path("examples").glob("*.yaml"))
@@ -112,14 +113,16 @@ def test_a_rate_makes_the_loop_open():
     assert closed.loop.text == "closed"
     assert opened.loop.text == "open(rate=5000/s, arrivals=poisson, max_in_flight=7)"
     assert opened.id == "mutex arrivals=poisson max_in_flight=7 rate=5000/s"
-    assert dict(closed.axes) == {"rate": "none", "arrivals": "constant", "max_in_flight": "10000"}
+    of_open_loops = ("rate_per_s", "arrival_process", "max_in_flight")
+    assert [closed.columns()[name] for name in of_open_loops] == [None, None, None]
+    assert [opened.columns()[name] for name in of_open_loops] == [5_000.0, "poisson", 7]
 
 
-def test_further_axes_are_those_that_the_matrix_names():
-    matrix = matrix_from_mapping(
-        {"axes": {"strategy": "mutex", "concurrency": [2]}, "fixed": {"ttl": "50ms", "retry": "none"}, "include": []}
-    )
-    assert expand(matrix)[0].axes == (("ttl", "50ms"),)
+def test_every_axis_is_a_column_of_its_cells_whether_the_matrix_names_it_or_not():
+    (cell,) = expand(matrix_from_mapping({"fixed": {"strategy": "mutex", "ttl": "50ms", "read_share": 0}}))
+    columns = cell.columns()
+    assert {"cell", "server", *columns} == set(CELL_COLUMNS)
+    assert (columns["ttl_ms"], columns["read_share"], columns["hold"]) == (50, 0.0, "0")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

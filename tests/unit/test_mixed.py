@@ -25,7 +25,7 @@ def test_like_servers_say_nothing():
 
 
 def test_overload_is_said_where_fewer_are_granted_than_offered():
-    row = {"rate": "400/s", "grants_per_s": 350.0}
+    row = {"rate_per_s": 400.0, "grants_per_s": 350.0}
     assert overload(row) == "400/s offered, 350/s granted: waits grow without bound"
     assert overload({**row, "grants_per_s": 393.0}) is None
     assert overload({**row, "drops": 1_200.0}) == (
@@ -36,4 +36,4 @@ def test_overload_is_said_where_fewer_are_granted_than_offered():
 def test_a_closed_loop_is_offered_what_it_can_take():
     assert overload({"grants_per_s": 350.0}) is None
     assert overload({"rate": "none", "grants_per_s": 350.0}) is None
-    assert overload({"rate": "400/s", "grants_per_s": float("nan")}) is None
+    assert overload({"rate_per_s": 400.0, "grants_per_s": float("nan")}) is None

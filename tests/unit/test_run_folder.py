@@ -9,10 +9,11 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from support.trials import CAUGHT, MISSED, POISSON, FakeResult, cell, manifest, record, totals, violation
+from support.trials import CAUGHT, MISSED, FakeResult, cell, manifest, record, totals, violation
 
 from pybench.columns import SUMMARY_FIGURES
 from pybench.errors import RecordError
+from pybench.matrix.cells import CELL_COLUMNS
 from pybench.records import RunFolder, load, schema
 
 
@@ -39,20 +40,19 @@ def test_every_file_carries_the_schema_number(folder):
     folder.add_trial(record(result=FakeResult(violations=[violation()])))
     folder.finish("complete")
     for name in ("trials", "latency", "timeline"):
-        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"1"
-    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 1
-    assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 1
+        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"2"
+    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 2
+    assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 2
 
 
 def test_the_files_have_the_columns_of_the_readme_in_order(folder):
-    axes = (("ttl", "10s"),)
-    folder.add_trial(record(cell(axes=axes)))
+    folder.add_trial(record())
     folder.finish("complete")
     trials = pq.read_schema(folder.path / "trials.parquet").names
-    assert trials == schema.trials_schema(["ttl"]).names
-    assert trials[8:11] == ["retry", "ttl", "exclusion"]
+    assert trials == list(schema.TRIAL_COLUMNS)
+    assert trials[:7] == ["cell", "strategy", "args", "backend", "server", "concurrency", "keys"]
     header = (folder.path / "summary.csv").read_text().splitlines()[0].split(",")
-    assert header == [*schema.CELL_COLUMNS, "ttl", *SUMMARY_FIGURES]
+    assert header == [*CELL_COLUMNS, *SUMMARY_FIGURES]
 
 
 def test_a_killed_run_is_read_and_finished_like_any_other(folder):
@@ -128,9 +128,9 @@ def test_an_interrupted_trial_that_saw_a_violation_counts_once_and_is_run_again(
 def test_cells_of_any_name_keep_their_own_trials(folder):
     names = ["a/b", "../up", "x" * 400, 'quote"', "tab\t", "mutex", "Mutex"]
     for name in names:
-        folder.add_trial(record(cell(axes=(("ttl", name),))))
+        folder.add_trial(record(replace(cell(), id=name)))
     run = folder.finish("complete")
-    assert sorted(run.summary["ttl"]) == sorted(names)
+    assert sorted(run.summary["cell"]) == sorted(names)
 
 
 def test_the_summary_comes_in_the_order_of_the_matrix(folder):
@@ -154,7 +154,12 @@ def test_n_a_is_null_in_parquet_and_empty_in_csv(folder):
 
 
 def test_arrivals_are_recorded_of_open_loops(folder):
-    folder.add_trial(record(cell(loop=POISSON), result=FakeResult(totals=totals(arrivals=2_100, drops=7))))
+    folder.add_trial(
+        record(
+            cell(rate_per_s=1000.0, arrival_process="poisson", max_in_flight=64),
+            result=FakeResult(totals=totals(arrivals=2_100, drops=7)),
+        )
+    )
     assert load(folder.path).trials[["arrivals", "drops"]].to_numpy().tolist() == [[2_100, 7]]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pybench.matrix import INIT_TEXT, json_schema, read_text
-from pybench.matrix.axes import AXES
+from pybench.matrix.cells import AXES
 from pybench.matrix.models import Matrix
 from pybench.matrix.reader import Document
 from pybench.matrix.template import SCHEMA_FILE

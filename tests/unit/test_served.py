@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.trials import POISSON, SECOND, FakeResult, cell, histogram, record, totals
+from support.trials import SECOND, FakeResult, cell, histogram, record, totals
 
 from pybench.analysis.summary import summarise
 from pybench.matrix.values import Distribution
@@ -72,7 +72,7 @@ def test_a_client_that_rested_all_the_time_has_not_starved():
 
 
 def test_an_open_loop_has_no_clients_to_be_served():
-    found = row(cell(concurrency=2, loop=POISSON), result([5, 5]))
+    found = row(cell(concurrency=2, rate_per_s=1000.0, arrival_process="poisson", max_in_flight=64), result([5, 5]))
     assert found["clients_served"] is None
     assert found["starved_clients"] == 0
 
@@ -89,7 +89,7 @@ def test_the_summary_keeps_the_worst_trial_of_starvation():
         record(cell(concurrency=2), trial=trial, result=result(served, response_us=10, hold_us=10, release_us=10)).row
         for trial, served in enumerate(([50, 50], [100, 0], [50, 50]), start=1)
     ]
-    summary = summarise(pd.DataFrame(rows), ()).iloc[0]
+    summary = summarise(pd.DataFrame(rows)).iloc[0]
     assert summary["starved_clients"] == 1
     assert summary["clients_served"] == pytest.approx(0.003, rel=0.05)
 

@@ -8,7 +8,6 @@ ADVISORY = {"strategy": "pg-advisory"}
 TRY = {"strategy": "pg-advisory", "args": "wait=try"}
 ONE_EACH = {"connections": "per-client", "concurrency": 4}
 CELL = {"strategy": "pg-row", "args": "", "hold": "10ms", "think": "0", "retry": "full-jitter"}
-LOOP = "open(rate={}, arrivals={}, max_in_flight=64)"
 
 
 def found(product: str, settings: dict[str, object], **fields: object) -> list[str]:
@@ -95,15 +94,19 @@ def test_a_limit_of_postgres_is_named_where_it_can_act(settings, fields, named):
         ({"timeout_s": 5}, {"retry": "fixed(base=20s, max_wait=4s)"}, None),
         (
             {"timeout_s": 1},
-            {"loop": LOOP.format("0.4/s", "constant")},
+            {"rate_per_s": 0.4, "arrival_process": "constant"},
             "timeout 1s, and some gaps between arrivals are",
         ),
-        ({"timeout_s": 1}, {"loop": LOOP.format("5/s", "poisson")}, "timeout 1s, and some gaps between arrivals are"),
-        ({"timeout_s": 1}, {"loop": LOOP.format("5/s", "constant")}, None),
-        ({"timeout_s": 1}, {"loop": LOOP.format("500/s", "poisson")}, None),
+        (
+            {"timeout_s": 1},
+            {"rate_per_s": 5, "arrival_process": "poisson"},
+            "timeout 1s, and some gaps between arrivals are",
+        ),
+        ({"timeout_s": 1}, {"rate_per_s": 5, "arrival_process": "constant"}, None),
+        ({"timeout_s": 1}, {"rate_per_s": 500, "arrival_process": "poisson"}, None),
         # Connections of their own take turns.
-        ({"timeout_s": 1}, {"loop": LOOP.format("3/s", "constant"), **ONE_EACH}, "timeout 1s, and some gaps"),
-        ({"timeout_s": 1}, {"loop": LOOP.format("9/s", "constant"), **ONE_EACH}, None),
+        ({"timeout_s": 1}, {"rate_per_s": 3, "arrival_process": "constant", **ONE_EACH}, "timeout 1s, and some gaps"),
+        ({"timeout_s": 1}, {"rate_per_s": 9, "arrival_process": "constant", **ONE_EACH}, None),
         ({"maxmemory": 1_000, "maxmemory_policy": "allkeys-lru"}, {}, "maxmemory-policy allkeys-lru"),
         ({"maxmemory": 0, "maxmemory_policy": "allkeys-lru"}, {}, None),
         ({"maxmemory": 1_000, "maxmemory_policy": "noeviction"}, {}, None),

@@ -6,6 +6,7 @@ from support.trials import FakeResult, cell, record, totals
 
 from pybench.analysis.summary import summarise
 from pybench.columns import SUMMARY_FIGURES
+from pybench.matrix.cells import CELL_COLUMNS
 from pybench.records import schema
 
 
@@ -19,7 +20,7 @@ def grants(count, **fields: object):
 
 def test_figures_are_medians_and_counts_are_sums():
     frame = trials(*(record(trial=n, result=grants(count)) for n, count in enumerate((2_000, 9_000, 4_000), start=1)))
-    (row,) = summarise(frame, ()).to_dict("records")
+    (row,) = summarise(frame).to_dict("records")
     assert (row["trials"], row["grants_per_s"]) == (3, 2_000)
     assert (row["grants_per_s_low"], row["grants_per_s_high"]) == (1_000, 4_500)
     assert (row["grants"], row["contended_grants"]) == (15_000, 7_500)
@@ -28,35 +29,33 @@ def test_figures_are_medians_and_counts_are_sums():
 
 
 def test_the_columns_are_those_of_the_readme():
-    frame = trials(record(cell(axes=(("ttl", "10s"),))))
-    assert list(summarise(frame, ["ttl"])) == [*schema.CELL_COLUMNS, "ttl", *SUMMARY_FIGURES]
+    frame = trials(record())
+    assert list(summarise(frame)) == [*CELL_COLUMNS, *SUMMARY_FIGURES]
 
 
 def test_inversions_are_summed_and_are_no_violations_of_a_lock_that_promises_no_order():
     passed = FakeResult(totals=totals(fifo_inversions=40))
     frame = trials(*(record(cell("fair"), trial=n, result=passed) for n in (1, 2)), record(cell("mutex")))
-    stream, mutex = summarise(frame, ()).to_dict("records")
+    stream, mutex = summarise(frame).to_dict("records")
     assert (stream["fifo_inversions"], stream["violations"], stream["verdict"]) == (80, 0, "SAFE")
     assert mutex["fifo_inversions"] == 0
 
 
 def test_one_trial_has_no_interval():
-    (row,) = summarise(trials(record()), ()).to_dict("records")
+    (row,) = summarise(trials(record())).to_dict("records")
     assert pd.isna(row["grants_per_s_low"])
     assert pd.isna(row["grants_per_s_high"])
 
 
 def test_an_interrupted_trial_counts_as_evidence_and_not_as_a_figure():
     broken = FakeResult(totals=totals(grants=50, double_grants=1), stopped=True)
-    (row,) = summarise(trials(record(trial=1, result=grants(2_000)), record(trial=2, result=broken)), ()).to_dict(
-        "records"
-    )
+    (row,) = summarise(trials(record(trial=1, result=grants(2_000)), record(trial=2, result=broken))).to_dict("records")
     assert (row["trials"], row["grants_per_s"], row["grants"]) == (1, 1_000, 2_050)
     assert (row["verdict"], row["violations"], row["safe_grants_per_s"]) == ("UNSAFE", 1, 0)
 
 
 def test_a_cell_with_interrupted_trials_only_has_no_figures():
-    (row,) = summarise(trials(record(result=grants(50, stopped=True))), ()).to_dict("records")
+    (row,) = summarise(trials(record(result=grants(50, stopped=True)))).to_dict("records")
     assert row["trials"] == 0
     assert pd.isna(row["grants_per_s"])
 
@@ -66,7 +65,7 @@ def quantiles(*of_trials: tuple[float, float | None]):
     frame = trials(*(record(trial=n) for n in range(1, len(of_trials) + 1)))
     frame[["acquire_p50_us", "acquire_p999_us"]] = pd.DataFrame(of_trials, dtype="float64").to_numpy()
     frame["acquire_p99_us"] = frame["acquire_p50_us"]
-    (row,) = summarise(frame, ()).to_dict("records")
+    (row,) = summarise(frame).to_dict("records")
     return row["acquire_p50_us"], row["acquire_p999_us"]
 
 
@@ -84,23 +83,23 @@ def test_quantiles_shown_beside_each_other_are_of_the_same_trials():
 
 def test_one_unsafe_trial_makes_a_cell_unsafe():
     unsafe = FakeResult(totals=totals(lease_overruns=1))
-    (row,) = summarise(trials(record(trial=1), record(trial=2, result=unsafe)), ()).to_dict("records")
+    (row,) = summarise(trials(record(trial=1), record(trial=2, result=unsafe))).to_dict("records")
     assert row["verdict"] == "UNSAFE"
     assert pd.isna(row["bound_per_million"])
 
 
 def test_a_trial_without_a_grant_takes_nothing_from_the_others():
     frame = trials(record(trial=1), record(trial=2, result=grants(0)))
-    assert list(summarise(frame, ())["verdict"]) == ["SAFE"]
-    assert list(summarise(frame.iloc[1:], ())["verdict"]) == ["UNDECIDED"]
+    assert list(summarise(frame)["verdict"]) == ["SAFE"]
+    assert list(summarise(frame.iloc[1:])["verdict"]) == ["UNDECIDED"]
 
 
 def test_no_trials_make_an_empty_table_with_all_columns():
-    summary = summarise(pd.DataFrame(columns=schema.TRIAL_COLUMNS), ())
+    summary = summarise(pd.DataFrame(columns=schema.TRIAL_COLUMNS))
     assert len(summary) == 0
     assert list(summary) == [*schema.CELL_COLUMNS, *SUMMARY_FIGURES]
 
 
 @pytest.mark.parametrize("column", ["concurrency", "keys", "trials", "grants", "contended_grants", "violations"])
 def test_counts_are_whole_numbers(column):
-    assert summarise(trials(record()), ())[column].dtype == "int64"
+    assert summarise(trials(record()))[column].dtype == "int64"

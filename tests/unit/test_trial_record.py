@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.trials import POISSON, FakeResult, cell, histogram, record, totals, violation
+from support.trials import FakeResult, cell, histogram, record, totals, violation
 
+from pybench.matrix.cells import CELL_COLUMNS
 from pybench.matrix.values import Distribution, Retry
 from pybench.records import schema
 
@@ -21,13 +22,14 @@ def test_a_row_says_which_cell_it_is_of():
         args=(("fanout", "sequential"), ("nodes", 5)),
         hold=Distribution.parse("exp(2ms)"),
         retry=Retry.parse("fixed(base=2ms)"),
-        axes=(("ttl", "50ms"), ("poll", "spin")),
+        ttl_ms=50,
+        poll="spin",
     )
     found = row(of)
     assert found["args"] == "fanout=sequential, nodes=5"
     assert (found["hold"], found["retry"], found["server"]) == ("exp(2ms)", "fixed(base=2ms)", "redis 8.0 (path)")
-    assert (found["ttl"], found["poll"]) == ("50ms", "spin")
-    assert set(found) == set(schema.trials_schema(["ttl", "poll"]).names)
+    assert (found["ttl_ms"], found["poll"], found["rate_per_s"]) == (50, "spin", None)
+    assert set(found) == set(schema.TRIAL_COLUMNS)
 
 
 def test_the_start_is_recorded_in_utc():
@@ -114,7 +116,7 @@ def test_without_a_reading_of_the_server_its_figures_are_n_a():
 def test_without_a_grant_what_is_per_grant_is_n_a():
     idle = {"grants": np.zeros(2, dtype=np.uint64), "wait_sum_ns": np.zeros(2, dtype=np.uint64)}
     found = row(result=FakeResult(totals=totals(grants=0), histograms=[], clients=idle, jain=None), server_cpu_us=5.0)
-    per_grant = [name for name in found if name.endswith("_per_grant")]
+    per_grant = [name for name in found if name.endswith("_per_grant") and name not in CELL_COLUMNS]
     assert len(per_grant) == 6
     assert {found[name] for name in [*per_grant, "jain", "wait_std_us", "longest_wait_us", "contention_rate"]} == {None}
     assert (found["verdict"], found["grants_per_s"]) == ("UNDECIDED", 0)
@@ -151,7 +153,7 @@ def test_utilisation_and_efficiency_measure_against_what_one_key_can_do():
 def test_arrivals_are_n_a_in_a_closed_loop():
     counted = totals(arrivals=900, drops=4)
     assert row(result=FakeResult(totals=counted))["arrivals"] is None
-    found = row(cell(loop=POISSON), result=FakeResult(totals=counted))
+    found = row(cell(rate_per_s=1000.0, arrival_process="poisson", max_in_flight=64), result=FakeResult(totals=counted))
     assert (found["arrivals"], found["drops"]) == (900, 4)
 
 
@@ -205,5 +207,5 @@ def test_a_step_of_the_time_line_with_too_few_grants_has_no_quantile():
 def test_a_violation_is_kept_with_its_sentence():
     (kept,) = record(result=FakeResult(violations=[violation()])).violations
     assert kept["sentence"].startswith("client 7 was granted key 1")
-    assert kept["schema"] == 1
+    assert kept["schema"] == 2
     assert kept["second_ended_ns"] is None

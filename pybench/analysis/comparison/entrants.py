@@ -15,9 +15,8 @@ from typing import Any
 
 from pybench.analysis.comparison.claims import Figure, Out, axis_value
 from pybench.analysis.verdicts import Verdict
-from pybench.columns import SUMMARY_FIGURES
+from pybench.matrix.cells import BY_COLUMN, HAS_NONE, LOAD_COLUMNS
 from pybench.matrix.conditions import AxisValue, Conditions, say_condition, say_conditions
-from pybench.matrix.durations import parse_rate
 from pybench.notation import BadValue
 from pybench.numbers import missing
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Judge, parse_strategy
@@ -28,9 +27,6 @@ Row = Mapping[Hashable, Any]
 KEEPS_UP = 0.98
 """A lock that grants a smaller share of the arrivals of an open loop does not keep up."""
 
-# A load is everything but the lock: its strategy and arguments, and the backend that it runs on.
-_LOCK_COLUMNS = ("cell", "strategy", "args", "backend", "server")
-_FIRST_AXES = ("concurrency", "keys", "hold", "retry")
 _POLICY = "retry"
 _BASE_LINE = "none"
 _PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
@@ -93,7 +89,7 @@ def fields(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[Fi
     if not rows:
         return []
     labels, by_policy = contenders(rows), _compares_policies(rows)
-    axes = [axis for axis in _axes(rows[0]) if not (by_policy and axis == _POLICY)]
+    axes = [axis for axis in load_axes(rows) if not (by_policy and axis == _POLICY)]
     groups: dict[tuple[AxisValue, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(axis_value(row.get(axis)) for axis in axes), []).append(row)
@@ -145,37 +141,28 @@ def _finite(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's 
     return number if math.isfinite(number) else None
 
 
-def _axes(row: Row) -> list[str]:
-    names = [str(name) for name in row]
-    if "trials" in names:
-        # Behind it are figures, of which a newer record may have some that are not known here.
-        names = names[: names.index("trials")]
-    further = [name for name in names if name not in {*_LOCK_COLUMNS, *_FIRST_AXES, *SUMMARY_FIGURES}]
-    return [*(name for name in _FIRST_AXES if name in names), *further]
+def load_axes(rows: Sequence[Row]) -> list[str]:
+    """The columns of the axes that make the loads of `rows`.
+
+    What some servers do not have, as a database the persistence of Redis, divides loads only where others differ in it.
+    """
+    found = [column for column in LOAD_COLUMNS if column in rows[0]]
+    differ = {column: len({row.get(column) for row in rows} - {HAS_NONE}) > 1 for column in found}
+    return [column for column in found if differ[column] or not BY_COLUMN[column].of_servers]
 
 
 def _places(values: Sequence[AxisValue]) -> dict[AxisValue, int]:
-    """Where each of the values of an axis stands: numbers ascending, others as they first come."""
+    """Where each of the values of an axis stands: numbers ascending, others as they first come, and none first."""
     distinct = list(dict.fromkeys(values))
-    if all(isinstance(value, int | float) for value in distinct):
-        distinct.sort()
-    elif all(isinstance(value, str) and "/" in value for value in distinct):
-        distinct.sort(key=lambda value: _rate(str(value)) or 0.0)
+    numbers = [value for value in distinct if isinstance(value, int | float)]
+    if all(value is None or value in numbers for value in distinct):
+        distinct = [*([None] if None in distinct else []), *sorted(numbers)]
     return {value: place for place, value in enumerate(distinct)}
 
 
 def offered_rate(row: Mapping[Any, Any]) -> float | None:
     """The arrivals a second of a row of the summary; None in a closed loop."""
-    rate = row.get("rate")
-    # A closed loop beside open ones has no rate, in words.
-    return _rate(rate) if isinstance(rate, str) and "/" in rate else None
-
-
-def _rate(text: str) -> float | None:
-    try:
-        return parse_rate(text)
-    except BadValue:
-        return None
+    return _finite(row.get("rate_per_s"))
 
 
 def crowd(row: Mapping[Any, Any]) -> float:

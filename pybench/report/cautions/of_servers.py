@@ -97,7 +97,7 @@ def _idle_calls(view: View) -> Iterator[Caution]:
 
 def _is_idle_call(cell: CellView) -> bool:
     """Whether an acquire of `cell` is what the idle call of a run is: one call of a single client."""
-    return cell.row["concurrency"] == 1 and cell.row["strategy"] in IDLE_CALLS and "rate" not in cell.row
+    return cell.row["concurrency"] == 1 and cell.row["strategy"] in IDLE_CALLS and not cell.is_open
 
 
 def limited(view: View) -> Iterator[Caution]:

@@ -12,7 +12,7 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from pybench.matrix.cells import Cell
-from pybench.matrix.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
+from pybench.matrix.values import Distribution
 from pybench.records import TrialRecord, trial_record
 from pybench.strategies import CATALOGUE
 
@@ -20,7 +20,6 @@ SECOND = 1_000_000_000
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 CAUGHT = [{"backend": "redis", "caught": True}]
 MISSED = [{"backend": "redis", "caught": False}]
-POISSON = OpenLoop("poisson", 1000.0, 64)
 
 
 def histogram(values_ns) -> bytes:
@@ -133,35 +132,10 @@ def violation(**fields: object) -> dict[str, Any]:
     return {**usual, **fields}
 
 
-def cell(strategy: str = "mutex", *, axes=(), loop=None, **fields: object) -> Cell:
-    usual = {
-        "args": (),
-        "backend": "redis",
-        "concurrency": 2,
-        "keys": 1,
-        "key_choice": KeyChoice("uniform"),
-        "keys_per_grant": 1,
-        "key_order": "random",
-        "read_share": 0.0,
-        "nesting": 1,
-        "hold": Distribution("fixed", (1_000_000,)),
-        "think": Distribution("fixed", (0,)),
-        "ttl_ms": 10_000,
-        "retry": Retry.parse("full-jitter"),
-        "connections": Connections("shared", 4),
-        "threads": 1,
-        "poll": "block",
-        "after_lease": "continue",
-        "appendfsync": "off",
-    }
-    named = " ".join(f"{name}={value}" for name, value in [*fields.items(), *axes])
-    return Cell(
-        id=f"{strategy} {named}".strip(),
-        strategy=strategy,
-        axes=tuple(axes),
-        loop=loop or ClosedLoop(),
-        **{**usual, **fields},
-    )
+def cell(strategy: str = "mutex", **fields: object) -> Cell:
+    usual = {"args": (), "concurrency": 2, "hold": Distribution("fixed", (1_000_000,))}
+    named = " ".join(f"{name}={value}" for name, value in fields.items())
+    return Cell(id=f"{strategy} {named}".strip(), strategy=strategy, **{**usual, **fields})
 
 
 def record(
@@ -176,7 +150,7 @@ def record(
 
 def manifest(**fields: object) -> dict[str, Any]:
     return {
-        "schema": 1,
+        "schema": 2,
         "status": "running",
         "name": "run",
         "started_at": "2026-01-01T12:00:00+00:00",

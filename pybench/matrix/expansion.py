@@ -11,28 +11,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pybench.errors import InputError
-from pybench.matrix.axes import AXES, OWN_COLUMNS
-from pybench.matrix.cells import Cell
-from pybench.matrix.checks import given, named_axes, strategies_of
+from pybench.matrix.cells import AXES, HAS_NONE, Cell
+from pybench.matrix.checks import given, strategies_of
 from pybench.matrix.models import Matrix
 from pybench.matrix.places import default_place, kinds_of_place, places
-from pybench.matrix.values import ClosedLoop, OpenLoop
 from pybench.strategies import ServerKind
 
 Point = dict[str, Any]
 """A parsed value for every axis."""
 
-_NOT_THERE = "none"
-"""The value of an axis that the servers of a cell do not have."""
-
 
 def expand(matrix: Matrix) -> list[Cell]:
     """Every cell of `matrix`. Raises InputError when `exclude` leaves none."""
-    further = [name for name in AXES if name in named_axes(matrix) - set(OWN_COLUMNS)]
     cells: dict[str, Cell] = {}
     excluded = [given(part) for part in matrix.exclude]
     for point in itertools.chain(_product(matrix, excluded), _included(matrix)):
-        cell = _cell(_as_it_can_be(point, matrix), further)
+        cell = _cell(_as_it_can_be(point, matrix))
         # An include that repeats a cell of the product adds nothing.
         cells.setdefault(cell.id, cell)
     if not cells:
@@ -56,7 +50,7 @@ def cell_id(point: Point) -> str:
     texts = [
         f"{name}={AXES[name].text(value)}"
         for name, value in sorted(point.items())
-        if name != "strategy" and value not in (usual.get(name, AXES[name].default), _NOT_THERE)
+        if name != "strategy" and value not in (usual.get(name, AXES[name].default), HAS_NONE)
     ]
     return " ".join([AXES["strategy"].text(point["strategy"]), *texts])
 
@@ -97,7 +91,7 @@ def _as_it_can_be(point: Point, matrix: Matrix) -> Point:
     """`point` without what its servers do not have: the persistence of Redis is none of a database's."""
     if ServerKind.REDIS in kinds_of_place(point["backend"], matrix.backends):
         return point
-    return {**point, "appendfsync": _NOT_THERE}
+    return {**point, "appendfsync": HAS_NONE}
 
 
 def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:
@@ -105,35 +99,7 @@ def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:
     return bool(part) and all(point[name] in values for name, values in part.items())
 
 
-def _cell(point: Point, further: list[str]) -> Cell:
-    name, arguments = point["strategy"]
-    rate = point["rate"]
-    return Cell(
-        id=cell_id(point),
-        strategy=name,
-        args=arguments,
-        backend=point["backend"],
-        concurrency=point["concurrency"],
-        keys=point["keys"],
-        key_choice=point["key_choice"],
-        keys_per_grant=point["keys_per_grant"],
-        key_order=point["key_order"],
-        read_share=point["read_share"],
-        nesting=point["nesting"],
-        hold=point["hold"],
-        think=point["think"],
-        ttl_ms=point["ttl"],
-        retry=point["retry"],
-        connections=point["connections"],
-        threads=point["threads"],
-        poll=point["poll"],
-        loop=ClosedLoop() if rate is None else OpenLoop(point["arrivals"], rate, point["max_in_flight"]),
-        after_lease=point["after_lease"],
-        appendfsync=point["appendfsync"],
-        axes=tuple((axis, _text(axis, point[axis])) for axis in further),
-    )
-
-
-def _text(axis: str, value: Any) -> str:  # noqa: ANN401 - one parsed value of any axis
-    """Canonical text; the rate of a closed loop is none."""
-    return "none" if value is None else AXES[axis].text(value)
+def _cell(point: Point) -> Cell:
+    strategy, arguments = point["strategy"]
+    values = {axis.column: point[name] for name, axis in AXES.items() if name != "strategy"}
+    return Cell(id=cell_id(point), strategy=strategy, args=arguments, **values)

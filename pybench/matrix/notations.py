@@ -1,0 +1,71 @@
+"""JSON Schemas of the notations that are the matrix's own, and the reading of a place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pybench.notation import BadValue, shown
+from pybench.strategies import CATALOGUE
+
+BACKEND_NAME = r"[a-z][a-z0-9_-]{0,31}"
+PLACE: dict[str, Any] = {"type": "string", "pattern": rf"^{BACKEND_NAME}(\+{BACKEND_NAME})?$"}
+"""One backend, or a Redis one and a Postgres one."""
+LENGTH: dict[str, Any] = {
+    "anyOf": [{"const": 0}, {"type": "string"}],
+    "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)", "quantiles(p50=50ms, p99=2s)"],
+}
+KEY_CHOICE: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^(uniform|single|zipf\\(.*\\))$",
+    "examples": ["uniform", "zipf(1.1)"],
+}
+LEASE: dict[str, Any] = {"type": "string", "examples": ["10s", "50ms"]}
+CONNECTIONS: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^(per-client|shared\\([0-9]+\\))$",
+    "examples": ["shared(4)", "per-client"],
+}
+RATE: dict[str, Any] = {"type": "string", "pattern": "^\\s*[0-9.]+\\s*/\\s*s$", "examples": ["5000/s"]}
+_RETRY_KINDS = ["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
+_RETRY_FIELDS = {
+    "kind": {"enum": _RETRY_KINDS, "default": "full-jitter"},
+    "base": {"anyOf": [{"const": 0}, {"type": "string"}], "description": "The first pause.", "default": "1ms"},
+    "factor": {"type": "number", "description": "How much longer each next pause may be.", "default": 2},
+    "cap": {"type": "string", "description": "The longest pause.", "default": "50ms"},
+    "max_attempts": {"type": "integer", "minimum": 1, "description": "Attempts; as many as max_wait allows."},
+    "max_wait": {"type": "string", "description": "No attempt begins later than this.", "default": "10s"},
+}
+RETRY: dict[str, Any] = {
+    "anyOf": [
+        {"enum": _RETRY_KINDS},
+        {"type": "string", "pattern": "^\\s*[a-z-]+\\s*\\(.*\\)\\s*$", "examples": ["fixed(base=1ms, max_wait=5s)"]},
+        {"type": "object", "properties": _RETRY_FIELDS, "additionalProperties": False},
+    ]
+}
+
+
+def parse_place(value: object) -> str:
+    """The name of a backend, or of a pair of them, without spaces. Raises BadValue."""
+    if not isinstance(value, str) or not value.strip():
+        raise BadValue(f"{shown(value)} is not a backend", hint="say the name of one of backends")
+    return "".join(value.split())
+
+
+def strategy_schema() -> dict[str, Any]:
+    """A strategy of the catalogue: its name, `name(argument=value)`, or a mapping of its name to its arguments."""
+    names = list(CATALOGUE)
+    pattern = f"^\\s*({'|'.join(names)})\\s*(\\(.*\\))?\\s*$"
+    arguments = {"type": ["object", "null"]}
+    return {
+        "anyOf": [
+            {"enum": names},
+            {"type": "string", "pattern": pattern},
+            {
+                "type": "object",
+                "properties": dict.fromkeys(names, arguments),
+                "additionalProperties": False,
+                "minProperties": 1,
+                "maxProperties": 1,
+            },
+        ]
+    }

@@ -1,0 +1,54 @@
+"""Records of schema 1 as this version reads them: each axis a column, durations and rates as numbers.
+
+Schema 1 had the axes that a matrix named, as text, and the whole list of them in the manifest alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from pybench.matrix.cells import AXES, CELL_COLUMNS
+from pybench.notation import BadValue, parse_call
+from pybench.records import schema
+
+
+def manifest_of_now(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """`manifest` as this version writes it."""
+    if manifest["schema"] >= schema.SCHEMA:
+        return dict(manifest)
+    listed = {name: [_cell(cell) for cell in manifest.get(name) or ()] for name in ("cells", "control")}
+    return {**manifest, "schema": schema.SCHEMA, **listed}
+
+
+def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """`trials` with a column for each axis; what an older record lacks comes from the manifest's `cells`."""
+    known = {cell["id"]: cell for cell in cells}
+    for name in CELL_COLUMNS:
+        if name in trials.column_names:
+            continue
+        values = [known.get(cell, {}).get(name) for cell in trials["cell"].to_pylist()]
+        trials = trials.append_column(name, pa.array(values, schema.TRIALS.field(name).type))
+    return trials
+
+
+def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of the manifest's cells, its loop as the axes that make it."""
+    loop = cell.get("loop")
+    if loop is None:
+        return dict(cell)
+    entry: dict[str, Any] = {name: value for name, value in cell.items() if name != "loop"}
+    entry |= {"rate_per_s": None, "arrival_process": None, "max_in_flight": None}
+    with suppress(BadValue, KeyError, ValueError):
+        call = parse_call(str(loop))
+        if call.name == "open":
+            rate = AXES["rate"].type.parse(call.named["rate"])
+            entry |= {
+                "rate_per_s": rate,
+                "arrival_process": call.named["arrivals"],
+                "max_in_flight": int(call.named["max_in_flight"]),
+            }
+    return entry
