@@ -25,13 +25,15 @@ def manifest_of_now(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """`trials` with a column for each axis; what an older record lacks comes from the manifest's `cells`."""
+    """`trials` with a column for each axis, from the manifest's `cells` where an older record lacks it or has a text."""
     known = {cell["id"]: cell for cell in cells}
     for name in CELL_COLUMNS:
-        if name in trials.column_names:
+        field = schema.TRIALS.field(name)
+        place = trials.schema.get_field_index(name)
+        if place >= 0 and trials.schema.field(place).type == field.type:
             continue
-        values = [known.get(cell, {}).get(name) for cell in trials["cell"].to_pylist()]
-        trials = trials.append_column(name, pa.array(values, schema.TRIALS.field(name).type))
+        values = pa.array([known.get(cell, {}).get(name) for cell in trials["cell"].to_pylist()], field.type)
+        trials = trials.append_column(field, values) if place < 0 else trials.set_column(place, field, values)
     return trials
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
-from pybench.analysis.comparison.entrants import lock_labels, offered_rate, load_axes
+from pybench.analysis.comparison.entrants import load_axes, lock_labels, offered_rate
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed

@@ -1,0 +1,58 @@
+"""A run that was recorded under schema 1, whose axes were texts and only those that its matrix named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pybench
+from pybench.matrix.cells import CELL_COLUMNS
+from pybench.records import RunFolder
+from pybench.records.schema import TRIAL_COLUMNS
+from pybench.report import write_html, write_markdown
+
+RECORDED = Path(__file__).parent / "support" / "schema_1"
+
+
+@pytest.fixture(scope="module")
+def run() -> pybench.Run:
+    return pybench.load(RECORDED)
+
+
+def test_it_has_a_column_for_every_axis(run):
+    assert tuple(run.trials.columns) == TRIAL_COLUMNS
+    assert set(CELL_COLUMNS) < set(run.summary.columns)
+    assert run.manifest["schema"] == 2
+    assert set(run.summary["ttl_ms"]) == {500, 10_000}
+    assert set(run.trials["nesting"]) == {1}
+
+
+def test_its_open_loop_is_told_in_numbers(run):
+    (opened,) = run.summary[run.summary["rate_per_s"].notna()].to_dict("records")
+    told = opened["rate_per_s"], opened["arrival_process"], opened["max_in_flight"]
+    assert told == (2_000.0, "poisson", 64)
+    closed = run.summary[run.summary["rate_per_s"].isna()]
+    assert len(closed) == 2
+    assert closed["arrival_process"].isna().all()
+    entries = {entry["id"]: entry for entry in run.manifest["cells"]}
+    assert entries[opened["cell"]]["rate_per_s"] == 2_000.0
+    assert all("loop" not in entry for entry in entries.values())
+
+
+def test_its_figures_are_those_that_were_recorded(run):
+    header, *rows = (RECORDED / "summary.csv").read_text().splitlines()
+    column = header.split(",").index("grants")
+    assert sorted(int(row.split(",")[column]) for row in rows) == sorted(run.summary["grants"])
+
+
+def test_it_can_be_reported_and_finished_again_under_the_present_schema(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(RECORDED, folder)
+    write_markdown(folder)
+    assert write_html(folder).stat().st_size > 0
+    RunFolder.open(folder).finish("complete")
+    assert json.loads((folder / "manifest.json").read_text())["schema"] == 2
+    assert set(pybench.load(folder).summary["ttl_ms"]) == {500, 10_000}
