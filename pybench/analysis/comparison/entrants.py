@@ -141,7 +141,7 @@ def _finite(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's 
     return number if math.isfinite(number) else None
 
 
-def load_axes(rows: Sequence[Row]) -> list[str]:
+def load_axes(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     """The columns of the axes that make the loads of `rows`.
 
     What some servers do not have, as a database the persistence of Redis, divides loads only where others differ in it.
