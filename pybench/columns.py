@@ -79,22 +79,22 @@ def _phase(*names: str, of: str) -> Iterator[Column]:
 
 _WHOLE = ", in the whole trial, warm-up included"
 _BOUND = (
-    "where the quantile's rank falls among the acquires that still waited when the window closed: a bound that it is "
-    "not below; n/a otherwise"
+    "lower limit of the quantile, if its rank falls among the acquires that still waited when the window closed; n/a "
+    "otherwise"
 )
-_POOLED = "whether the quantile is that of the samples of all trials together, because single trials have too few"
+_POOLED = "whether the quantile comes from the samples of all trials together, because single trials have too few"
 
 _IDENTITY = (
-    _text("exclusion", "what the strategy promises: `nothing`, `while-nobody-outlives` (its lease) or `always`"),
-    _text("promises", "what it promises besides: `fence`, `fifo`, `wake-up`, or nothing"),
+    _text("exclusion", "the promise of exclusion: `nothing`, `while-nobody-outlives` (its lease) or `always`"),
+    _text("promises", "further promises: `fence`, `fifo`, `wake-up`, or none"),
     _text(
-        "judged_by", "what the verdict goes by: `belief`, `effects` (what was written) or `guard` (the row's answer)"
+        "judged_by", "evidence of the verdict: `belief`, `effects` (values of the rows) or `guard` (accepted writes)"
     ),
     Column("trial", "int64", "number of the trial, from 1"),
     Column("block", "int64", "block of the run's order, from 1: each holds every cell once"),
     _text("started_at", "UTC, ISO 8601"),
     _text("status", "`complete`, `interrupted` or `disturbed`"),
-    _text("disturbance", "what befell the servers of a disturbed trial; n/a in others"),
+    _text("disturbance", "the event on a server that disturbed the trial; n/a for other trials"),
 )
 
 _SPEED = (
@@ -115,10 +115,10 @@ _SPEED = (
     *_phase("queue_p99_us", of="queue: from due to the first send"),
     *_phase("hold_p50_us", of="hold: from grant to the send of the release"),
     *_phase("release_p50_us", "release_p99_us", of="release: from its send to its reply"),
-    *_phase("lag_p99_us", of="send delay of the load generator: from when it meant to send until it did"),
+    *_phase("lag_p99_us", of="send delay of the load generator: from the intended to the real time of a send"),
     _figure(
         "handoff_p50_us",
-        "hand-off: from the release of a key to its next grant, where somebody waited",
+        "handoff: from the release of a key to its next grant, if another client waited all the time",
         "µs",
         over=Over.QUANTILE,
     ),
@@ -126,12 +126,12 @@ _SPEED = (
 )
 
 _COST = (
-    _figure("attempts_per_grant", "attempts, also of acquires that failed / grants"),
+    _figure("attempts_per_grant", "attempts, those of failed acquires included / grants"),
     _figure("commands_per_grant", "commands sent / grants"),
     _figure("bytes_per_grant", "bytes sent and received / grants", "B", summary=False),
     _figure("contention_rate", "refused attempts / attempts"),
     _figure(
-        "split_votes_per_1000", "attempts that got some servers while no client could get a majority, of each 1,000"
+        "split_votes_per_1000", "no quorum: of 1,000 attempts, those that got some servers while no client had a quorum"
     ),
     _figure("renewals_per_grant", "renewals of a lease in the window / grants"),
     _figure(
@@ -146,7 +146,9 @@ _COST = (
         summary=False,
     ),
     _figure(
-        "client_cpu_us_per_grant", "CPU of the load threads, and of the checker's where it has its own / grants", "µs"
+        "client_cpu_us_per_grant",
+        "CPU time of the load threads, and of the checker's thread if it has one / grants",
+        "µs",
     ),
     _figure(
         "server_cpu_us_per_grant",
@@ -186,11 +188,11 @@ _FAIRNESS = (
 _OUTCOMES = (
     _count("grants", "grants in the window", summary=True),
     _count("contended_grants", "grants in the window that a rival could have overlapped", summary=True),
-    _count("refused", "acquires that ended without a grant because another held the lock"),
+    _count("refused", "acquires that ended without a grant because another client held the lock"),
     _count("timeouts", "acquires that ended because `max_wait` had passed"),
     _count("errors", "acquires that ended with an error reply"),
-    _count("lost", "holds that ended after their lease, or whose release was answered that nothing was held"),
-    _count("unknown", "acquires whose reply was lost: the lock may have been taken"),
+    _count("lost", 'holds that ended after their lease, or whose release was answered "not held"'),
+    _count("unknown", "acquires whose reply was lost: the client may hold the lock on the server"),
     _count("unfinished", "acquires that still waited when the window closed"),
     _count("error_reply_count", f"error replies of the servers{_WHOLE}"),
     _text("error_replies", "JSON: the error replies by phase and code, see [error replies](#error-replies)"),
@@ -198,45 +200,46 @@ _OUTCOMES = (
 
 _VIOLATIONS = (
     _count("violations", f"the violations of all kinds{_WHOLE}", summary=True),
-    _count("double_grants", f"grants of a key that another still held by right{_WHOLE}"),
+    _count("double_grants", f"grants of a key while another holder still believed{_WHOLE}"),
     _count("double_grants_after_overrun", "double grants after an earlier holder had outlived its lease"),
-    _count("sessions_lost", f"grants of a key whose holder had not yet learned that its session had ended{_WHOLE}"),
-    _count("lease_overruns", f"overlaps with work that went on past its lease{_WHOLE}"),
-    _count("stale_fences", f"grants with a fence that is not above an earlier one{_WHOLE}"),
+    _count("sessions_lost", f"grants of a key whose holder did not yet know that its session had ended{_WHOLE}"),
+    _count("lease_overruns", f"grants of a key while an earlier holder was at work past its lease{_WHOLE}"),
+    _count("stale_fences", f"grants whose fence is not higher than an earlier fence of the key{_WHOLE}"),
     _count(
         "fifo_inversions",
-        f"grants to a client while one waited whose place in the queue was acknowledged before "
-        f"that client asked{_WHOLE}; n/a where no place is acknowledged, there 0 in the summary",
+        f"grants to a client that asked after the place of a client that still waits was acknowledged{_WHOLE}; n/a for "
+        "locks that acknowledge no places (0 in the summary)",
         summary=True,
     ),
-    _count("stalls", f"keys that were wanted and free for longer than anything explains{_WHOLE}"),
+    _count("stalls", f"stalled keys: a client waited, and no client was granted the key for too long{_WHOLE}"),
     _count(
-        "starved", "clients that waited for at least half of the window, to its end, and were passed at least 20 times"
+        "starved",
+        "clients that waited for at least half of the window, to its end, and were overtaken 20 times or more",
     ),
     _count("denied_releases", f'releases inside their lease that were answered "not held"{_WHOLE}'),
-    _count("abandoned", "clients that had not come to rest when the trial ended"),
+    _count("abandoned", "clients that were not idle when the time to finish after the trial was over"),
     _count("left_over_keys", "keys that were left on the servers after the trial"),
-    _count("wake_ups", f"messages of releases that reached a client that waited{_WHOLE}"),
-    _count("missed_wake_ups", "contended grants of a trial in which no message woke anybody though all should have"),
-    _count("findings", "orders of events that the checker holds for impossible: such a trial is UNDECIDED"),
+    _count("wake_ups", f"messages of releases that reached a waiting client{_WHOLE}"),
+    _count("missed_wake_ups", "contended grants of a trial in which no release woke a client, though each should have"),
+    _count("findings", "impossible orders of events that the checker met: such a trial is UNDECIDED"),
     _count(
         "lease_freed_grants",
         "grants in the window that came only because the lease of an earlier holder had ended, "
-        "although that one had released",
+        "although that holder had released",
         summary=True,
     ),
     _count("outlived", f"holders that released after their lease{_WHOLE}"),
-    _count("lapsed", f"holders that were told that their lock is lost{_WHOLE}", summary=True),
+    _count("lapsed", f"holders that were notified that their lock was lost{_WHOLE}", summary=True),
     _figure(
         "outlived_share",
         "share of the holds whose release was sent after the end of their lease, or that the end of "
         "the trial cut short after it; n/a without a lease",
     ),
     _count("renewals", "renewals of a lease in the window"),
-    _count("split_votes", "attempts in the window that got some servers while no client could get a majority"),
+    _count("split_votes", "no quorum: attempts in the window that got some servers while no client had a quorum"),
     _count(
         "conflicts",
-        "attempts in the window that the database ended because of what others did: a changed version, a "
+        "attempts in the window that the database ended because of other clients: a changed version, a "
         "serialization failure, a deadlock",
         summary=True,
     ),
@@ -244,54 +247,51 @@ _VIOLATIONS = (
 
 _EFFECTS = (
     _count("acknowledged_writes", f"writes that were acknowledged{_WHOLE}; n/a where belief judges"),
-    _count("unknown_writes", f"writes of which no answer came, or an error{_WHOLE}; n/a where belief judges"),
+    _count("unknown_writes", f"writes that got no reply, or an error{_WHOLE}; n/a where belief judges"),
     _count(
         "stale_writes",
-        f"writes that the guard refused because a later holder had come{_WHOLE}; n/a where belief "
-        "judges, there 0 in the summary",
+        f"writes that the guard refused because a later holder had a higher fence{_WHOLE}; n/a where belief "
+        "judges (0 in the summary)",
         summary=True,
     ),
     Column("final_value", "int64", "what all rows held together after the trial; n/a where nobody read it"),
     _count("lost_updates", "acknowledged writes that the rows lacked after the trial"),
-    _count("surplus_updates", "writes that the rows had too many"),
+    _count("surplus_updates", "updates in the rows beyond all writes that were sent"),
 )
 
 _RUN = (
     _count("arrivals", "arrivals in the window; open loop only"),
     _count("drops", "arrivals that were dropped because `max_in_flight` was reached; open loop only"),
     _count("reconnects", "connections that broke and were opened again"),
-    _count("lost_calls", "calls that no reply came to"),
+    _count("lost_calls", "calls that got no reply"),
     _figure(
         "orphan_s",
-        f"how long keys may have lived of which no client knew: a connection broke before the reply{_WHOLE}",
+        f"how long keys may have existed that no client knew of: a connection broke before the reply{_WHOLE}",
         "s",
         over=Over.SUM,
     ),
     _figure("window_s", "length of the window", "s", summary=False),
     _figure(
         "longest_stall_ms",
-        "longest time in the window in which the load generator did not run though it meant to",
+        "longest time in the window in which the load generator stood still although it had work",
         "ms",
         over=Over.MOST,
         summary=False,
     ),
     _count(
         "throttled_periods",
-        "periods in which a CPU quota of the control group stopped processes; n/a where nothing tells",
+        "periods in which a CPU quota of the control group stopped processes; n/a if the system does not say",
     ),
-    _figure("throttled_ms", "how long it stopped them", "ms", over=Over.SUM, summary=False),
+    _figure("throttled_ms", "how long a CPU quota stopped processes", "ms", over=Over.SUM, summary=False),
     Column(
         "shares_core",
         "bool",
-        "whether a given server on this machine ran on the core of a load thread when the trial "
-        "ended; n/a where nobody can tell",
+        "whether a given server on this machine ran on the core of a load thread when the trial ended; n/a if unknown",
     ),
-    _text(
-        "commandstats", "JSON: how often the servers, without replicas, carried out each command, other clients' too"
-    ),
+    _text("commandstats", "JSON: how often the servers (without replicas) executed each command, for all clients"),
     _text(
         "database_figures",
-        "JSON: what the database counted and showed, see [database figures](#database-figures); n/a without one",
+        "JSON: counters and waits of the database, see [database figures](#database-figures); n/a without a database",
     ),
 )
 
@@ -309,12 +309,12 @@ _VERDICT = (
         over=Over.OWN,
         in_summary=True,
     ),
-    Column("promise_broken", "bool", "whether the strategy broke what it promises"),
-    _text("first_finding", "the first finding, in words"),
+    Column("promise_broken", "bool", "whether the strategy broke its promise"),
+    _text("first_finding", "the first finding, as a sentence"),
     Column(
         "judged_by_probe", "bool", "whether the verdict is that of the lock's probe", over=Over.OWN, in_summary=True
     ),
-    _text("probe_reason", "what the probe saw, where it decides"),
+    _text("probe_reason", "what the probe saw, if the probe decides the verdict"),
 )
 
 GROUPS = {

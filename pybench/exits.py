@@ -1,4 +1,4 @@
-"""The exit codes of every command. Where several apply, the first in `PRECEDENCE` is taken."""
+"""The exit codes of every command. If several apply, the command exits with the first in `PRECEDENCE`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """One code a meaning; scripts depend on the numbers."""
+    """One code per meaning; scripts depend on the numbers."""
 
     OK = 0
     THRESHOLD_MISSED = 10
@@ -20,15 +20,15 @@ class Exit(IntEnum):
 
 
 MEANINGS = {
-    Exit.INTERRUPTED: "interrupted, partial results kept",
-    # Before 40 and 41: a server that fails later, or a report that cannot be written, unmakes no broken promise.
-    Exit.PROMISE_BROKEN: "a strategy broke what it promises",
+    Exit.INTERRUPTED: "interrupted, the trials so far are kept",
+    # Before 40 and 41: a server that fails later, or a report that cannot be written, must not hide a broken promise.
+    Exit.PROMISE_BROKEN: "a lock broke its promise",
     Exit.BAD_INPUT: "bad input",
     Exit.SERVER_UNREACHABLE: "a server is not reachable",
     Exit.CONTROL_NOT_CAUGHT: "a control was not caught, so the run proves nothing",
-    Exit.GENERATOR_LATE: "the generator could not keep its schedule",
-    Exit.UNDECIDED: "undecided",
-    Exit.THRESHOLD_MISSED: "a threshold missed",
+    Exit.GENERATOR_LATE: "the load generator was late",
+    Exit.UNDECIDED: "a verdict is undecided",
+    Exit.THRESHOLD_MISSED: "a threshold was missed",
     Exit.OK: "ok",
 }
 
@@ -36,5 +36,5 @@ PRECEDENCE = tuple(MEANINGS)
 
 
 def first(codes: set[Exit]) -> Exit:
-    """The code that stands for all of `codes`."""
+    """The exit code of a command to which all of `codes` apply."""
     return next(code for code in PRECEDENCE if code in codes or code is Exit.OK)

@@ -1,8 +1,8 @@
-"""The data dictionary of the manual, from `pybench/columns.py`.
+"""Generates the data dictionary of the manual from `pybench/columns.py`.
 
     python -m tools.column_dictionary
 
-writes the tables of docs/columns.md anew. A test compares; nothing of them is typed by hand.
+rewrites the tables of docs/columns.md. A test compares both; no table is typed by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def tables() -> str:
 
 
 def told() -> str:
-    """What the page says between its marks."""
+    """The text of the page between its marks."""
     return redis_vs_postgres.told(MANUAL, BEGIN, END)
 
 
@@ -41,7 +41,7 @@ def _table(group: Sequence[Column]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the page anew."""
+    """Rewrite the page."""
     redis_vs_postgres.write(MANUAL, tables(), BEGIN, END)
 
 

@@ -1,9 +1,9 @@
-"""How soon another gets a lock whose holder died, lost its connection, or whose server crashed and came back.
+"""Measures how soon another client gets a lock after its holder died or lost its connection, or its server crashed.
 
     python -m tools.failures results/redis-vs-postgres
 
-measures it on servers of its own, with their usual persistence, and writes `failures.json` beside the run in that
-folder. It takes some four minutes.
+measures the locks on its own servers, with default persistence, and writes `failures.json` into that folder. It takes
+about four minutes.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ LOCKS = (
     "layered",
 )
 TTL_MS = 4_000
-"""Longer than a server takes to come back: what is free sooner was lost, and not over."""
+"""Longer than a server takes to restart: a lock that is free sooner was lost; its lease had not ended."""
 HOLD_MS = 20_000
-"""Longer than anybody waits: what frees the lock is never its holder's release."""
+"""Longer than any client waits, so that the holder's release never frees the lock."""
 WAIT_MS = 8_000
-"""For the next holder. Who has nothing by then is kept out by a holder that goes on."""
+"""The wait of the next client. If the client has no lock by then, the holder has kept the lock."""
 HOLDER, NEXT = "failing-holder", "failing-next"
 _PREFIXES = itertools.count()
 
 
 class Redis:
-    """A Redis server that can crash and come back, with the persistence that it has when nobody says anything."""
+    """A Redis server that can crash and restart, with default persistence."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Redis:
         self.endpoint = Endpoint(unix=str(folder / "socket"))
 
     def start(self) -> None:
-        """Until it answers."""
+        """Start the server, and wait until it answers."""
         command = [str(self.binary.path), "--port", "0", "--unixsocket", str(self.endpoint.unix), "--dir"]
         self.process = subprocess.Popen(
             [*command, str(self.folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -69,18 +69,18 @@ class Redis:
         wait_until(self.answers, "the server answers")
 
     def crash(self) -> None:
-        """As the kernel or the power supply ends it."""
-        assert self.process is not None, "what crashes has been started"
+        """Kill the server, as the kernel or a power failure would."""
+        assert self.process is not None, "the server has been started"
         self.process.kill()
         self.process.wait()
 
     def end_connections(self) -> None:
-        """Close every connection that a client has."""
+        """Close the connections of all clients."""
         with self.server().conversation() as conversation:
             conversation.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
     def answers(self) -> bool:
-        """Whether it takes commands."""
+        """Whether the server accepts commands."""
         try:
             self.server()
         except ServerError:
@@ -88,19 +88,19 @@ class Redis:
         return True
 
     def server(self) -> Server:
-        """What it is."""
+        """The server, as pybench describes it."""
         return Server(self.endpoint, probe(self.endpoint), self.binary.source, None)
 
 
 @dataclass(frozen=True)
 class Servers:
-    """One of each kind."""
+    """One server of each kind."""
 
     redis: Redis
     postgres: Database
 
     def specs(self, kinds: tuple[ServerKind, ...], name: str) -> list[dict[str, Any]]:
-        """Those of `kinds`, as the core takes them."""
+        """The servers of `kinds`, as the core expects them."""
         settings = {"application_name": name, "lock_timeout": "30000", "client_connection_check_interval": "100"}
         return [
             dict(self.redis.server().core_spec())
@@ -110,7 +110,7 @@ class Servers:
         ]
 
     def end_connections(self, kinds: tuple[ServerKind, ...]) -> None:
-        """Of the holder, to each of its servers."""
+        """End the holder's connections to its servers of `kinds`."""
         if ServerKind.REDIS in kinds:
             self.redis.end_connections()
         if ServerKind.POSTGRES in kinds:
@@ -120,7 +120,7 @@ class Servers:
                 )
 
     def crash(self, kinds: tuple[ServerKind, ...]) -> None:
-        """Each of them, and start it again."""
+        """Crash and restart the servers of `kinds`."""
         if ServerKind.REDIS in kinds:
             self.redis.crash()
             self.redis.start()
@@ -130,7 +130,7 @@ class Servers:
 
 
 def measure(servers: Servers, lock: str) -> dict[str, Any]:
-    """What becomes of `lock` after each of the three; milliseconds, None where its holder keeps it."""
+    """The failures of `lock`: milliseconds until the next client has the lock, None if its holder keeps it."""
     name, arguments = parse_strategy(lock)
     kinds = CATALOGUE[name].server_kinds
     asked = {"strategy": name, "args": dict(arguments)}
@@ -159,16 +159,16 @@ def _after_death(servers: Servers, kinds: tuple[ServerKind, ...], asked: dict[st
 def _after(
     event: Callable[[], None], servers: Servers, kinds: tuple[ServerKind, ...], asked: dict[str, Any]
 ) -> tuple[float | None, bool, float]:
-    """How soon the next has the lock after `event`, whether its holder was told that it is lost, how long `event` took.
+    """Milliseconds from `event` to the next grant, whether the holder was notified, and how long `event` took.
 
-    A server that crashes has come back when the event is over.
+    A crashed server has restarted when the event is over.
     """
     servers.postgres.make_table(1)
     prefix = f"failing:{next(_PREFIXES)}:"
     holder = _core.Trial(_spec(servers.specs(kinds, HOLDER), prefix, hold_ms=HOLD_MS, duration_ms=2 * HOLD_MS, **asked))
     thread = threading.Thread(target=holder.run)
     thread.start()
-    wait_until(lambda: holder.progress().grants, "its holder has the lock")
+    wait_until(lambda: holder.progress().grants, "the holder has the lock")
     began = time.monotonic()
     event()
     over = time.monotonic()
@@ -182,7 +182,7 @@ def _after(
 def _next_ms(
     servers: Servers, kinds: tuple[ServerKind, ...], prefix: str, asked: dict[str, Any], since: float
 ) -> float | None:
-    # With another seed: with the same it would draw the token of the first.
+    # With the holder's seed the next client would draw the holder's token.
     spec = _spec(servers.specs(kinds, NEXT), prefix, hold_ms=0, duration_ms=WAIT_MS, seed=2, **asked)
     result = _core.Trial(spec).run()
     if not result.totals["grants"]:
@@ -212,7 +212,7 @@ def _spec(
 def _servers() -> Iterator[Servers]:
     with tempfile.TemporaryDirectory(prefix="pybench-") as folder, running() as postgres:
         with postgres.connect() as session:
-            # As Postgres ships it: what a crash leaves is what is asked for here.
+            # Tests turn fsync off; here the database must survive a crash, as with its default.
             session.execute("ALTER SYSTEM RESET fsync")
             session.execute("SELECT pg_reload_conf()")
         redis = Redis(Path(folder))

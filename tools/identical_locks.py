@@ -1,10 +1,11 @@
-"""Runs of locks that are identical: what the rate of false winners is measured on.
+"""Measures runs of identical locks, from which a test computes the rate of false winners.
 
     python -m tools.identical_locks FIRST LAST
 
-measures one `mutex` under four spellings of its retry policy, which differ in nothing that these trials can feel, and
-adds a row a trial to `tests/unit/support/identical.csv.gz`, for each of the runs with these numbers. Takes about a
-minute a run. Runs 1 to 20 ran at real-time priority (`chrt -r 1`), from 21 on at that of all, on a busy machine.
+measures the runs with these numbers, and adds a row per trial to `tests/unit/support/identical.csv.gz`. The identical
+locks are one `mutex` under four retry policies that differ only in a `max_wait` that no trial reaches. A run takes
+about a minute. Runs 1 to 20 were measured at real-time priority (`chrt -r 1`), later runs at normal priority on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ DIGITS = 5
 
 
 def measure(number: int) -> pd.DataFrame:
-    """One run of each kind of loop, as a row a trial."""
+    """One run of each kind of loop, as one row per trial."""
     with tempfile.TemporaryDirectory() as folder:
         runs = [
             carry_out(
@@ -57,7 +58,7 @@ def _rows(trials: pd.DataFrame, number: int) -> pd.DataFrame:
 
 
 def main(first: int, last: int) -> None:
-    """Measure, and write the table anew after each run, so that what is there is whole."""
+    """Measure, and rewrite the table after each run, so that the table is always complete."""
     for number in range(first, last + 1):
         found = [measure(number)]
         if TABLE.exists():

@@ -1,20 +1,22 @@
-"""What README shows of the run in results/reference: the answer and the pictures.
+"""Generates what README shows of the run in results/reference: a part of its table, and the pictures of its report.
 
     python -m tools.readme
 
-writes them anew after the run was made anew. A test compares; nothing of it is typed by hand.
+rewrites both after the run was made anew. A test compares README with the run; no figure of it is typed by hand.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
+import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
 
 import pybench
-from pybench.analysis.answer import answer
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import plural
 from pybench.records import Run
@@ -27,8 +29,13 @@ README = ROOT / "README.md"
 PICTURES = {"light": ROOT / "docs/images/report.png", "dark": ROOT / "docs/images/report-dark.png"}
 BEGIN, END = "<!-- from results/reference -->\n", "<!-- end -->\n"
 SIZE = {"width": 1280, "height": 600}
+COMMAND = ("pybench", "show", str(REFERENCE.relative_to(ROOT)))
+COLUMNS = 96
+"""The width of a code block on a repository's front page."""
+LOADS = ("64 clients, 1 key:", "64 clients, 1,000 keys:")
+"""The loads that README shows: one key that all clients want, and keys that clients seldom share."""
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# After the head come chunks in any order, of length, kind, body and check.
+# The head is followed by chunks in any order, each made of length, kind, body and checksum.
 HEAD_END = len(SIGNATURE) + 4 + 4 + 13 + 4
 NAME = b"pybench-run"
 
@@ -40,14 +47,33 @@ def shown(run: Run) -> str:
     servers = " and ".join(server["label"].capitalize() for server in manifest["servers"])
     sockets = "on a Unix socket" if len(manifest["servers"]) == 1 else "on Unix sockets"
     fixed = say_conditions([("hold", manifest["cells"][0]["hold"])])
-    found = answer(run.summary, run.trials)
-    # What speaks against the lock to take; the picture shows the rest.
-    against = [clause for clause in found.further if clause.startswith("but ")]
     return (
-        f"> {'; '.join([found.headline, *against])}.\n\n"
+        f"```console\n{table_excerpt()}\n```\n\n"
         f"{plural(int(plan['trials']), 'trial')} of {plan['duration']} each; {fixed}. {servers} {sockets}, client and "
         f"server on one machine with {plural(machine['cores'], 'core')} ({machine['cpu']}).\n"
     )
+
+
+def table_excerpt() -> str:
+    """The head and two loads of the table that `pybench show results/reference` prints."""
+    environment = {name: text for name, text in os.environ.items() if name != "FORCE_COLOR"} | {"COLUMNS": str(COLUMNS)}
+    printed = subprocess.run(
+        [sys.executable, "-m", *COMMAND], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    lines = printed.stdout.splitlines()
+    head_end = next(number for number, line in enumerate(lines) if line.startswith("---")) + 1
+    head_begin = max(number for number in range(head_end) if not lines[number]) + 1
+    loads = [line for load in LOADS for line in ("...", *_lines_of(load, lines))]
+    return "\n".join([f"$ {' '.join(COMMAND)}", "...", *lines[head_begin:head_end], *loads, "..."])
+
+
+def _lines_of(load: str, lines: list[str]) -> list[str]:
+    """The heading of `load` and its rows, which end at the next heading or at the indented notes."""
+    begin = lines.index(load)
+    after = (
+        number for number in range(begin + 1, len(lines)) if lines[number].endswith(":") or lines[number][:2] == "  "
+    )
+    return lines[begin : next(after)]
 
 
 def told() -> str:
@@ -56,7 +82,7 @@ def told() -> str:
 
 
 def run_of(picture: Path) -> str:
-    """Which run a picture is of, by when that began; empty where the picture does not say."""
+    """The start time of the run that a picture shows; empty if the picture does not name its run."""
     png = picture.read_bytes()
     (length,) = struct.unpack(">I", png[HEAD_END : HEAD_END + 4])
     kind, _, text = png[HEAD_END + 4 : HEAD_END + 8 + length].partition(b"\x00")
@@ -64,7 +90,7 @@ def run_of(picture: Path) -> str:
 
 
 def stamped(png: bytes, text: str) -> bytes:
-    """`png` with a text chunk that says which run it is of, after its head."""
+    """`png` with a text chunk after its head that names the run."""
     assert png.startswith(SIGNATURE), "a picture is a PNG"
     body = b"tEXt" + NAME + b"\x00" + text.encode("latin-1")
     chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
@@ -72,7 +98,7 @@ def stamped(png: bytes, text: str) -> bytes:
 
 
 def take_pictures(run: Run) -> None:
-    """The top of the report in both themes."""
+    """Take pictures of the top of the report in both themes."""
     from playwright.sync_api import sync_playwright
 
     from tests.report.browsing import ARGUMENTS, CHROMIUM
@@ -89,7 +115,7 @@ def take_pictures(run: Run) -> None:
 
 
 def main() -> None:
-    """Write README and the pictures anew."""
+    """Rewrite README and the pictures."""
     run = pybench.load(REFERENCE)
     redis_vs_postgres.write(README, shown(run), BEGIN, END)
     take_pictures(run)

@@ -1,9 +1,9 @@
-"""What README and docs/redis-vs-postgres.md say of Redis beside Postgres: tables from the run that is kept for it.
+"""Generates the comparison of Redis and Postgres locks in README and docs/redis-vs-postgres.md.
 
     python -m tools.redis_vs_postgres
 
-writes them anew after the run in results/redis-vs-postgres, or the `failures.json` beside it, was made anew. A test
-compares; no figure is typed by hand. Texts about locks are those of the catalogue.
+rewrites both pages from the run in results/redis-vs-postgres and its `failures.json`. A test compares; no figure is
+typed by hand. The texts about locks come from the catalogue.
 """
 
 from __future__ import annotations
@@ -40,24 +40,25 @@ README = ROOT / "README.md"
 MANUAL = ROOT / "docs" / "redis-vs-postgres.md"
 BEGIN, END = "<!-- from results/redis-vs-postgres -->\n", "<!-- end of redis-vs-postgres -->\n"
 
+RENEWED = "never: kept and renewed"
 IN_README = ("mutex", "pg-advisory", "pg-lease", "layered")
 KEPT = 0.9
-"""Of the ttl: who waited as long had to wait for its end."""
+"""Share of the ttl: a lock that was free only after so much of its ttl was kept until the ttl ended."""
 LATER = 0.02
-"""Of the ttl: what comes after it is connecting and asking again, and takes no longer."""
+"""Share of the ttl: the time to connect and to try again, which may follow the end of the ttl."""
 
 
 @dataclass(frozen=True)
 class Lock:
-    """One lock of the run: its rows of the summary by the number of clients, what its database did, what faults did."""
+    """One lock of the run: by number of clients its rows of the summary and its database use; and its failures."""
 
     label: str
     rows: dict[int, dict[str, Any]]
     uses: dict[int, DatabaseUse]
     connections: dict[int, int]
-    """That its clients have, at each number of clients."""
+    """By number of clients."""
     failing: dict[str, Any] | None
-    """What `tools.failures` found."""
+    """The measurement of `tools.failures`."""
     ttl_ms: int
 
     @property
@@ -71,12 +72,12 @@ class Lock:
 
     @property
     def alone(self) -> dict[str, Any]:
-        """The row with the fewest."""
+        """The row with the fewest clients."""
         return self.rows[min(self.rows)]
 
 
 def locks_of(run: Run, measured: dict[str, Any]) -> list[Lock]:
-    """The locks of the run, in its order."""
+    """The locks of the run, in the order of the summary."""
     uses = database_use(run.trials)
     failing = {entry["lock"]: entry for entry in measured["locks"]}
     connections = {cell["id"]: _connections(cell) for cell in run.manifest["cells"]}
@@ -98,7 +99,7 @@ def locks_of(run: Run, measured: dict[str, Any]) -> list[Lock]:
 
 
 def _connections(cell: dict[str, Any]) -> int:
-    """Of all clients to all servers: `shared(4)` to each, or one a client, as the strategy needs."""
+    """The connections of all clients to all servers: shared ones to each server, or one per client."""
     strategy = CATALOGUE[cell["strategy"]]
     _, arguments = parse_strategy(f"{cell['strategy']}({cell['args']})" if cell["args"] else cell["strategy"])
     shared = int(cell["connections"].partition("(")[2].rstrip(")"))
@@ -108,35 +109,35 @@ def _connections(cell: dict[str, Any]) -> int:
 
 
 FAILURES = (
-    "How long until another client had the lock, connecting included; after a crash from when the server is back. "
-    "*Lost* is a lock that another could have while its holder was still at work. *Notified* is a holder whose client "
-    "saw it at once, by its connection or by an answer; a program sees the same when it next uses the connection. "
-    "*Kept* is a lock that nobody else had before its ttl was over. Servers have the persistence that they come with: "
-    "Redis writes a snapshot now and then, Postgres each commit. Of `layered` both servers fail; the row refuses "
-    "the write of the holder that was passed."
+    "Each figure is the time until another client had the lock, connecting included; after a crash it counts from the "
+    "moment when the server is back. *Lost*: another client had the lock while its holder was still at work. "
+    "*Notified*: the holder's client saw the loss at once, from its connection or from a reply; a program sees the "
+    "loss when it next uses the connection. *Kept*: no other client had the lock before its ttl ended. Both servers "
+    "have their default persistence: Redis writes a snapshot from time to time, Postgres writes each commit. For "
+    "`layered` both servers fail; the row refuses the write of the earlier holder."
 )
 
-# -- the words of a figure
+# -- the texts of the figures
 
 
 def _speed(lock: Lock) -> str:
     row = lock.alone
-    return f"{format_count(row['safe_grants_per_s'])}/s, p50 {quantile_text(row, 'acquire_p50_us')}"
+    return f"{format_count(row['safe_grants_per_s'])}/s, {quantile_text(row, 'acquire_p50_us')}"
 
 
 def _crowded(lock: Lock) -> str:
     row = lock.crowd
-    return f"{format_count(row['safe_grants_per_s'])}/s, p99 {quantile_text(row, 'acquire_p99_us')}"
+    return f"{format_count(row['safe_grants_per_s'])}/s, {quantile_text(row, 'acquire_p99_us')}"
 
 
 def _consistency(lock: Lock) -> str:
     seen = sum(row["violations"] for row in lock.rows.values())
     contended = sum(row["contended_grants"] for row in lock.rows.values())
     what = "violations" if lock.strategy.judged_by is Judge.BELIEF else "lost updates"
-    # A guard is put to the test by late writes, of which a run with short holds has none.
+    # Only late writes test a guard, and a run with short holds has none.
     if lock.strategy.judged_by is Judge.GUARD:
         late = sum(row["stale_writes"] for row in lock.rows.values())
-        return f"{format_exact(seen)} {what}; the guard refused {format_exact(late)} late writes"
+        return f"{format_exact(seen)} {what}, {format_exact(late)} late writes refused"
     return f"{format_exact(seen)} {what} in {format_exact(contended)} grants"
 
 
@@ -148,7 +149,7 @@ def _lost(lock: Lock) -> str:
     if lock.failing is None:
         return ""
     ms, told = lock.failing["connection_ended_ms"], lock.failing["connection_ended_told"]
-    return "kept, and renewed" if ms is None else _kept_or_lost(lock, ms, ms, told=told)
+    return RENEWED if ms is None else _kept_or_lost(lock, ms, ms, told=told)
 
 
 def _crashed(lock: Lock) -> str:
@@ -156,27 +157,27 @@ def _crashed(lock: Lock) -> str:
         return ""
     ms, told = lock.failing["server_crashed_ms"], lock.failing["server_crashed_told"]
     if ms is None:
-        return "kept, and renewed"
+        return RENEWED
     return _kept_or_lost(lock, ms, ms + lock.failing["server_away_ms"], told=told)
 
 
 def _kept_or_lost(lock: Lock, ms: float, since_ms: float, *, told: bool) -> str:
-    """`since_ms` is from when the fault began: a lock that was free only at the end of its ttl was kept."""
+    """`since_ms` counts from the start of the fault: a lock that was free only at the end of its ttl was kept."""
     if since_ms >= KEPT * lock.ttl_ms:
-        return f"kept for {_its_ttl(lock, ms, since_ms)}"
-    return f"lost: {_ms(ms)}, {'notified' if told else 'not notified'}"
+        return f"{_ms(ms)}: kept until its ttl{_beyond_ttl(lock, since_ms)}"
+    return f"{_ms(ms)}: lost, {'notified' if told else 'not notified'}"
 
 
 def _freed(lock: Lock, ms: float | None) -> str:
     if ms is None:
         return "never"
-    return _its_ttl(lock, ms, ms) if ms >= KEPT * lock.ttl_ms else _ms(ms)
+    return f"{_ms(ms)}: its ttl{_beyond_ttl(lock, ms)}" if ms >= KEPT * lock.ttl_ms else _ms(ms)
 
 
-def _its_ttl(lock: Lock, ms: float, since_ms: float) -> str:
-    """That the lock was free when its ttl was over, or by how much later."""
+def _beyond_ttl(lock: Lock, since_ms: float) -> str:
+    """The time by which the lock was free later than its ttl; empty if it was free at once."""
     more = since_ms - lock.ttl_ms
-    return f"its ttl: {_ms(ms)}" if more <= LATER * lock.ttl_ms else f"its ttl and {_ms(more)} more: {_ms(ms)}"
+    return "" if more <= LATER * lock.ttl_ms else f" plus {_ms(more)}"
 
 
 def _ms(ms: float) -> str:
@@ -191,13 +192,13 @@ def _complexity(lock: Lock) -> str:
 
 
 ASPECTS: tuple[tuple[str, Callable[[Lock], str]], ...] = (
-    ("Speed, {fewest}", _speed),
-    ("Contention, {most}, {keys}", _crowded),
+    ("Grants/s, p50 ({fewest})", _speed),
+    ("Grants/s, p99 ({most}, {keys})", _crowded),
     ("Consistency", _consistency),
-    ("Holder dies: free after", _died),
-    ("Its connection ends", _lost),
-    ("Server crashes, is back", _crashed),
-    ("Commands a grant, {fewest} to {most}", _complexity),
+    ("Holder dies", _died),
+    ("Connection ends", _lost),
+    ("Server crashes and restarts", _crashed),
+    ("Commands per grant ({fewest} to {most})", _complexity),
 )
 
 
@@ -205,13 +206,13 @@ ASPECTS: tuple[tuple[str, Callable[[Lock], str]], ...] = (
 
 
 def in_readme(run: Run, measured: dict[str, Any]) -> str:
-    """Some locks side by side: what is between README's marks."""
+    """Four locks side by side: the text between README's marks."""
     by_label = {lock.label: lock for lock in locks_of(run, measured)}
     return f"{_aspects(run, [by_label[label] for label in IN_README])}\n\n{_about(run, measured)}\n"
 
 
 def in_manual(run: Run, measured: dict[str, Any]) -> str:
-    """Every lock: what is between the marks of the manual's page."""
+    """Every lock: the text between the marks of the manual's page."""
     locks = locks_of(run, measured)
     compared = compare_locks(run.summary, run.trials)
     parts = [f"> {answer(run.summary, run.trials).text}", _about(run, measured)]
@@ -219,7 +220,7 @@ def in_manual(run: Run, measured: dict[str, Any]) -> str:
         parts += [f"### {plural(clients, 'client')}", _load(locks, clients, compared)]
     parts += ["### What a grant costs, with the most clients", _costs(locks)]
     parts += ["### When something fails", FAILURES, _failures(locks)]
-    parts += ["### What each promises, and when to take it", *(_texts(lock) for lock in _by_strategy(locks))]
+    parts += ["### What each lock promises, and when to use it", *(_texts(lock) for lock in _by_strategy(locks))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -240,7 +241,7 @@ def _on(lock: Lock) -> str:
 
 
 def _load(locks: Sequence[Lock], clients: int, compared: Comparison) -> str:
-    """The locks at one load, in the order of their ranks there."""
+    """The locks at one load, ordered by rank."""
     by_cell = {str(lock.rows[clients]["cell"]): lock for lock in locks if clients in lock.rows}
     rows = []
     for standing in compared.load_of(next(iter(by_cell))).standings:
@@ -256,8 +257,8 @@ def _load(locks: Sequence[Lock], clients: int, compared: Comparison) -> str:
             format_ratio(row["attempts_per_grant"]), format_ratio(row["jain"]), row["verdict"],
         ])  # fmt: skip
     heads = [
-        "rank", "lock", "on", "safe grants/s", "acquire p50", "acquire p99", "longest wait", "attempts a grant", "Jain",
-        "verdict",
+        "rank", "lock", "on", "safe grants/s", "acquire p50", "acquire p99", "longest wait", "attempts per grant",
+        "Jain's index", "verdict",
     ]  # fmt: skip
     return _table(heads, rows)
 
@@ -289,7 +290,7 @@ def _costs(locks: Sequence[Lock]) -> str:
         "server CPU",
         "WAL",
         "commits",
-        "sessions of the database",
+        "database sessions",
     ]
     return _table(heads, rows)
 
@@ -297,9 +298,7 @@ def _costs(locks: Sequence[Lock]) -> str:
 def _failures(locks: Sequence[Lock]) -> str:
     known = [lock for lock in locks if lock.failing is not None]
     rows = [[f"`{lock.label}`", _died(lock), _lost(lock), _crashed(lock)] for lock in known]
-    return _table(
-        ["lock", "its holder dies", "its holder's connection ends", "the server crashes and comes back"], rows
-    )
+    return _table(["lock", "its holder dies", "its holder's connection ends", "the server crashes and restarts"], rows)
 
 
 def _by_strategy(locks: Sequence[Lock]) -> list[Lock]:
@@ -308,8 +307,10 @@ def _by_strategy(locks: Sequence[Lock]) -> list[Lock]:
 
 def _texts(lock: Lock) -> str:
     entry = lock.strategy
-    told = [f"**`{entry.name}`** {entry.promise} Holds under: {entry.holds_under}"]
-    return " ".join([*told, f"Take it: {entry.when_to_use} Not: {entry.when_not}"])
+    return (
+        f"**`{entry.name}`** *Promise:* {entry.promise} *Holds under:* {entry.holds_under} "
+        f"*When to use:* {entry.when_to_use} *When not:* {entry.when_not}"
+    )
 
 
 def _about(run: Run, measured: dict[str, Any]) -> str:
@@ -322,8 +323,8 @@ def _about(run: Run, measured: dict[str, Any]) -> str:
     return (
         f"Medians of {plural(int(plan['trials']), 'trial')} of {plan['duration']}, hold {hold}; "
         f"{run_facts.server_labels(manifest)} ({settings}), Unix sockets, {plural(machine['cores'], 'core')}. "
-        f"The consistency row counts contended grants only; failures are single trials, "
-        f"ttl {measured['ttl_ms'] / 1000:g} s."
+        "Consistency counts contended grants only. Failures give the time until another client had the lock, in single "
+        f"trials with a ttl of {measured['ttl_ms'] / 1000:g} s."
     )
 
 
@@ -336,26 +337,26 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def load() -> tuple[Run, dict[str, Any]]:
-    """The run that is kept, and what was measured of failures."""
+    """The run and its measured failures."""
     return pybench.load(FOLDER), json.loads((FOLDER / failures.NAME).read_text(encoding="utf-8"))
 
 
 def told(page: Path, begin: str = BEGIN, end: str = END) -> str:
-    """What `page` says between its marks."""
+    """The text of `page` between its marks."""
     return page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
 
 
 def write(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
-    """Put `text` between the marks of `page`."""
+    """Write `text` between the marks of `page`."""
     before, mark, rest = page.read_text(encoding="utf-8").partition(begin)
     _, last, after = rest.partition(end)
-    assert mark, f"{page.name} marks what comes from the run"
-    assert last, f"{page.name} marks where that ends"
+    assert mark, f"{page.name} has a mark where the generated text begins"
+    assert last, f"{page.name} has a mark where the generated text ends"
     page.write_text(before + begin + text + end + after, encoding="utf-8")
 
 
 def main() -> None:
-    """Write both pages anew."""
+    """Rewrite both pages."""
     run, measured = load()
     write(README, in_readme(run, measured))
     write(MANUAL, in_manual(run, measured))

@@ -1,6 +1,7 @@
-"""The `pybench` command: data to stdout, talk and progress to stderr, exit codes as `pybench.exits` lists them.
+"""The `pybench` command: data to stdout, messages and progress to stderr, exit codes as `pybench.exits` lists them.
 
-One file a command. Here nothing is imported before `main` waits for Ctrl-C: a command is also ended while it loads.
+One file per command. This file imports nothing before `main` handles Ctrl-C: a user may interrupt a command that is
+still loading.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ def main() -> None:
     try:
         code = _carried_out()
     except KeyboardInterrupt:
-        # A second one, while the first was told.
+        # A second Ctrl-C, while the message about the first was printed.
         from pybench.exits import Exit
 
         code = Exit.INTERRUPTED
@@ -31,7 +32,7 @@ def _carried_out() -> int:
 
         return answer(sys.argv[1:])
     except KeyboardInterrupt:
-        # While the command was being loaded.
+        # Ctrl-C while the command was loading.
         from pybench.cli.line import interrupted
 
         return interrupted()

@@ -1,4 +1,4 @@
-"""The command line: which commands there are. Each lives in a file of its own."""
+"""The list of commands. Each command is in a file of its own."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ app = typer.Typer(
     cls=PromptGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=(
-        "Is a distributed lock safe, how fast is it, and what does it cost? Measured on your own servers. "
-        "To see it work: pybench demo."
+        "Is a distributed lock safe, how fast is it, and what does it cost? pybench measures the answers on your own "
+        "servers. To see an example: pybench demo."
     ),
-    epilog="Exit codes, the first that applies: "
+    epilog="Exit codes (the first that applies): "
     + "; ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())
     + ".",
     add_completion=False,
@@ -48,4 +48,4 @@ def root(
 
         data(versions())
         raise typer.Exit
-    assert context.invoked_subcommand, "an empty command line was made --help"
+    assert context.invoked_subcommand, "an empty command line was replaced by --help"

@@ -1,7 +1,7 @@
-"""How long the rest of a run will take: what is planned, and what trials were seen to take beyond it.
+"""Estimates how long the rest of a run will take, from the planned times and the overhead of the trials so far.
 
-What surrounds a trial differs by the cell (a million keys take seconds to remove), so that each cell is expected to
-take what it took so far, and one that had no trial yet what the others take.
+The overhead of a trial depends on its cell (a million keys take seconds to remove). So each cell is expected to need
+its own mean overhead so far, and a cell without a trial the mean of the others.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Begins when it is made: the trials in `left` are about to run, with what a run measures before them."""
+    """Starts when it is created, before the trials in `left` and before what a run measures ahead of its trials."""
 
     def __init__(self, left: Sequence[Slot]) -> None:
         self._trials_left = Counter(slot.cell.id for slot in left)
         self._planned_left_s = sum(slot.planned_s for slot in left)
         self._before_s = before_trials_ns([slot.cell for slot in left]) / 1e9
         self._took: dict[str, list[float]] = {}
-        """Cell -> seconds beyond the plan, for each of its trials."""
+        """Cell -> seconds beyond the planned time, for each of its trials."""
         self._mark = time.monotonic()
-        """Where the stretch of time began that belongs to the trial that runs, or to what comes before all trials."""
+        """Start of the running trial, its overhead included, or of the measurements before all trials."""
         self._running: Slot | None = None
 
     def begin(self, slot: Slot) -> None:
@@ -39,7 +39,7 @@ class Clock:
         self._running = slot
 
     def end(self, slot: Slot) -> None:
-        """It is over and saved."""
+        """The trial of `slot` is over and saved."""
         if slot.is_control:
             return
         now = time.monotonic()
@@ -53,7 +53,7 @@ class Clock:
         elsewhere = self._elsewhere_s()
         beyond_s = sum(count * self._beyond_s(cell, elsewhere) for cell, count in self._trials_left.items())
         left_s = self._before_s + self._planned_left_s + beyond_s
-        # What takes longer than expected takes nothing from what comes after it.
+        # An overdue trial must not shorten the estimate for the trials after it.
         ran_s = time.monotonic() - self._mark
         if self._running is None:
             return left_s - min(ran_s, self._before_s)
@@ -64,6 +64,6 @@ class Clock:
         return sum(took) / len(took) if took else elsewhere_s
 
     def _elsewhere_s(self) -> float:
-        """What a cell without a trial is expected to take beyond its plan."""
+        """The overhead that is expected of a cell without a trial."""
         means = [sum(took) / len(took) for took in self._took.values()]
         return sum(means) / len(means) if means else TRIAL_OVERHEAD_NS / 1e9

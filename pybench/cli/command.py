@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 def repeating(arguments: Sequence[str]) -> list[str]:
-    """`arguments` of this process after `pybench`, without `--out`: that folder is taken once the run has it."""
+    """`pybench` and its `arguments`, without `--out`, whose folder is in use once the run has it."""
     return ["pybench", *_without_out(arguments)]
 
 

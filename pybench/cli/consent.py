@@ -1,4 +1,4 @@
-"""Asks before load goes to a server on another machine."""
+"""Asks the user before load goes to a server on another machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def asking(*, yes: bool) -> Consent:
-    """A consent that says what will be sent to servers elsewhere, and asks unless `yes` was said before."""
+    """A consent that announces the load on servers of other machines, and asks unless `yes`."""
 
     def consent(plan: Plan, servers: Sequence[AnyServer]) -> None:
         elsewhere = [server for server in servers if not server.is_local()]
@@ -30,11 +30,13 @@ def asking(*, yes: bool) -> Consent:
         if yes:
             return
         if not sys.stdin.isatty():
-            raise InputError("nobody is here to agree to load on another machine", hint="--yes agrees beforehand")
-        print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+            raise InputError(
+                "load on another machine needs confirmation, and stdin is no terminal", hint="pass --yes to confirm"
+            )
+        print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            hint = "--redis and --postgres name other servers, without them pybench starts its own"
-            raise InputError("not agreed to: nothing was sent", hint=hint)
+            hint = "--redis and --postgres name other servers; without them pybench starts its own"
+            raise InputError("not confirmed: nothing was sent", hint=hint)
 
     return consent
 
@@ -47,13 +49,14 @@ def _what_comes(plan: Plan, servers: Sequence[AnyServer]) -> list[str]:
     made = dict.fromkeys(_made_on(server) for server in servers)
     return [
         *(f"{server.endpoint} ({server.label}) is not on this machine." for server in servers),
-        f"For about {wall_time(plan.seconds)} it gets {plural(trials, 'trial')} of up to {plural(clients, 'client')} "
-        f"over up to {plural(connections, 'connection')}, each as fast as it can take and give back locks.",
-        *(f"{what} after each trial; nothing else there is touched." for what in made),
+        f"The run sends load there for about {wall_time(plan.seconds)}: {plural(trials, 'trial')} of up to "
+        f"{plural(clients, 'client')} over up to {plural(connections, 'connection')}. "
+        "Each client acquires and releases locks as fast as it can.",
+        *(f"{what} after each trial. pybench touches no other data there." for what in made),
     ]
 
 
 def _made_on(server: AnyServer) -> str:
     if isinstance(server, Server):
-        return "Keys begin with pybench: and are removed"
-    return "Tables are in schemas whose names begin with pybench_ and are dropped"
+        return "pybench's keys begin with pybench: and are removed"
+    return "pybench's tables are in schemas that begin with pybench_ and are dropped"

@@ -22,20 +22,20 @@ MATRIX: dict[str, Any] = {
     "axes": {"strategy": ["none", "naive", "mutex"], "concurrency": [1, 16, 64], "keys": [1, 1000]},
     "fixed": {"hold": "200us"},
 }
-"""Just under a minute, in trials that are long enough and enough to tell locks apart: 18 cells, of which those with one
-client or many keys show a lock's cost, the others contention."""
+"""Takes just under a minute. Its trials are long and many enough to rank locks. Of its 18 cells those with one client
+or many keys show the cost of a lock, the others show contention."""
 
 
 def demo(
     *,
     servers: Servers = "auto",
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run's folder.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the run.")] = None,
     open_report: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the report where there is a desktop.")
+        bool, typer.Option("--open/--no-open", help="Open the report in a browser, if there is a desktop.")
     ] = True,
     as_json: AsJson = False,
 ) -> int:
-    """Compare the locks on a server of its own, in one minute.
+    """Compare locks in one minute, on a server that pybench starts.
 
     Prints a ranked table and writes a report.
     """
@@ -53,7 +53,7 @@ def demo(
 
 
 def _open(outcome: Outcome) -> None:
-    """Show the report in a browser, where somebody sits in front of a desktop."""
+    """Show the report in a browser if a user sits at a desktop."""
     desktop = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if desktop and sys.stdout.isatty():
         import webbrowser

@@ -21,21 +21,23 @@ def doctor(
     *,
     redis: Annotated[
         str | None,
-        typer.Option(metavar="URL", rich_help_panel="Servers", help="A server to ask; else PYBENCH_REDIS_URL."),
+        typer.Option(metavar="URL", rich_help_panel="Servers", help="A server to check.  [default: PYBENCH_REDIS_URL]"),
     ] = None,
     postgres: Annotated[
         str | None,
-        typer.Option(metavar="URL", rich_help_panel="Servers", help="A database to ask; else PYBENCH_POSTGRES_URL."),
+        typer.Option(
+            metavar="URL", rich_help_panel="Servers", help="A database to check.  [default: PYBENCH_POSTGRES_URL]"
+        ),
     ] = None,
     servers: Servers = "auto",
     as_json: AsJson = False,
 ) -> int:
-    """Say whether this machine is fit to measure on.
+    """Check whether this machine is suitable for benchmarking.
 
-    Examines the machine, the core and the servers that are there or can be started.
+    Checks the machine, the Rust core, the servers that pybench can start, and the servers that you name.
 
-    Ends what killed runs left behind. Exit code 41 when a server is the trouble, 40 for anything else that keeps a run
-    from being measured, otherwise 0.
+    Stops servers that killed runs left behind. Exit code 41: a server prevents a run. Exit code 40: something else
+    prevents a run. Otherwise 0.
     """
     from pybench.doctor import Level, examine
     from pybench.strategies import ServerKind
@@ -61,13 +63,13 @@ def _source(word: str) -> Source:
     for source in get_args(Source):
         if word == source:
             return cast("Source", source)
-    raise InputError(f"--servers: there is no {word!r}", hint=f"one of {', '.join(get_args(Source))}")
+    raise InputError(f"--servers: {word!r} is not a valid value", hint=f"use one of {', '.join(get_args(Source))}")
 
 
 def _addresses(option: str | None, variable: str) -> list[str]:
     import os
 
-    # An option that is empty is told of: whoever gave it meant a server.
+    # An empty option is reported as a bad address: the user meant to name a server.
     address = (os.environ.get(variable) or None) if option is None else option
     return [] if address is None else [address]
 

@@ -1,4 +1,4 @@
-"""How `--help` looks: plain text under headings, readable at 80 columns, without loading a terminal library."""
+"""The layout of `--help`: plain text under headings, readable at 80 columns, without loading a terminal library."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class PromptGroup(TyperGroup):
-    """The commands of one program, whose helps do not wait for a library.
+    """The group of commands, whose help is shown without loading a slow library.
 
-    An option that was not given is validated by one that takes longer to load than all of a help, unless it is a flag
-    that is off.
+    Typer validates an option that was not given by a library that loads longer than the help takes; a flag that is off
+    is not validated.
     """
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
-        """The `--help` of the program itself, off where a command's is asked for."""
+        """The `--help` of the program itself, which is off when the user asks for the help of a command."""
         option = _told_as_data(super().get_help_option(ctx))
         if option is not None:
             option.default = False
@@ -29,10 +29,10 @@ class PromptGroup(TyperGroup):
 
 
 class SectionedCommand(TyperCommand):
-    """A command whose options stand under the heading that each names as its `rich_help_panel`."""
+    """A command whose options are listed under headings; an option names its heading as `rich_help_panel`."""
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
-        """Its `--help`."""
+        """The command's `--help`."""
         return _told_as_data(super().get_help_option(ctx))
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -44,7 +44,7 @@ class SectionedCommand(TyperCommand):
                 continue
             heading = getattr(parameter, "rich_help_panel", None) or "Options"
             if parameter.param_type_name == "argument":
-                # Its name says what it is; the type that follows it would be Python's.
+                # The type after the name would be a Python type, which says nothing to a user.
                 heading, record = "Arguments", (record[0].partition(" <")[0], record[1])
             sections.setdefault(heading, []).append(record)
         for heading, records in sections.items():
@@ -53,7 +53,7 @@ class SectionedCommand(TyperCommand):
 
 
 def _told_as_data(option: TyperOption | None) -> TyperOption | None:
-    """`option`, its text written as every other: to a pipe that is closed, too, and to a disk that is full."""
+    """`option`, which writes the help as data, so that a closed pipe or a full disk is handled as everywhere else."""
     if option is not None:
         option.callback = _show
     return option

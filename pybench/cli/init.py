@@ -15,13 +15,13 @@ from pybench.errors import InputError
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")] = Path("matrix.yaml"),
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="File to write.")] = Path("matrix.yaml"),
     *,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
     """Write a commented matrix to start from.
 
-    Beside it comes the schema by which editors complete and check it.
+    Also writes the schema by which editors complete and check a matrix.
     """
     from pybench.matrix import INIT_TEXT, json_schema
     from pybench.matrix.template import SCHEMA_FILE
@@ -31,15 +31,15 @@ def init(
             path /= "matrix.yaml"
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(INIT_TEXT)
-        # The editor's copy of what this version reads: always this version's, whatever was there.
+        # An older schema is overwritten: editors must check a matrix by the version that reads it.
         schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
         path.with_name(SCHEMA_FILE).write_text(schema, encoding="utf-8")
     except FileExistsError as error:
-        raise InputError(f"{path} exists", hint=f"pybench init {quote(str(path))} --force overwrites it") from error
+        raise InputError(f"{path} exists", hint=f"pybench init {quote(str(path))} --force") from error
     except OSError as error:
         from pybench.records.atomic import shortened
 
-        # Only where it is the folder that is missing: a path that is too long cannot even be asked for its folder.
+        # Check the error first: `exists` on a path that is too long raises an error of its own.
         is_absent = error.errno == errno.ENOENT and not path.parent.exists()
         hint = f"mkdir -p {quote(str(path.parent))}" if is_absent else "pybench init PATH"
         raise InputError(f"{shortened(path)} cannot be written: {error.strerror}", hint=hint) from error

@@ -1,6 +1,6 @@
-"""One command line: carried out, with every error that a user can cause told in one sentence and a hint.
+"""Runs one command line, and reports every error that a user can cause in one sentence and a hint.
 
-Only a fault of ours shows a traceback.
+Only a bug of pybench shows a traceback.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from pybench.exits import Exit
 
 
 def answer(arguments: list[str]) -> int:
-    """Carry out one command line; returns its exit code. Prints every error that a user can cause."""
+    """Run one command line and return its exit code. Prints every error that a user can cause."""
     if sys.platform != "linux":
         return _refuse(
-            f"pybench runs on Linux, and this is {sys.platform}", hint="run it inside WSL 2 or a virtual machine"
+            f"pybench runs on Linux only, and this system is {sys.platform}",
+            hint="run pybench inside WSL 2 or a virtual machine",
         )
     from typer import Exit as Done
     from typer import TyperException
@@ -24,7 +25,7 @@ def answer(arguments: list[str]) -> int:
     from pybench.cli.app import app
 
     try:
-        # Not by calling it: that turns an interrupt into silence, and a closed pipe into a failure.
+        # Calling `command` directly would swallow an interrupt, and turn a closed pipe into a failure.
         command = get_command(app)
         with command.make_context("pybench", [*arguments] or ["--help"]) as context:
             code = command.invoke(context)
@@ -64,7 +65,7 @@ def _refuse(message: str, *, hint: str | None, code: Exit = Exit.BAD_INPUT) -> E
 
 
 def interrupted() -> Exit:
-    """Say that the user has ended the command."""
+    """Report that the user interrupted the command."""
     return _refuse("interrupted", hint=None, code=Exit.INTERRUPTED)
 
 
@@ -74,7 +75,7 @@ def _help_of(error: Exception) -> str:
 
 
 def _without_secrets(text: str, arguments: list[str]) -> str:
-    """What is said of a command line: an address may stand where a file or another option was meant."""
+    """`text` without the passwords of a command line, whose addresses may stand where a file name was expected."""
     import os
     import re
 
@@ -87,15 +88,15 @@ def _without_secrets(text: str, arguments: list[str]) -> str:
         if masked != address:
             text = text.replace(address, masked)
     secrets = frozenset[str]().union(*(secrets_of(address) for address, _ in pairs))
-    # An option that takes a list tells of one item of it: the password was split where its commas are.
+    # The error of a list option quotes one item of the list: a password with commas was split at them.
     pieces = {piece for secret in secrets for piece in re.split(r"[,()\s]", secret) if is_sought(piece)}
     return without(text, secrets | pieces)
 
 
 def _masked(arguments: list[str]) -> list[str]:
-    """The words of a command line as they may be shown: one that is to be an address is masked as one, whatever it is.
+    """The words of a command line with passwords masked.
 
-    Such as `--redis 'redis-cli -a PASSWORD'`, which nothing but its place says anything of.
+    The word after `--redis` or `--postgres` is masked whatever it looks like, such as 'redis-cli -a PASSWORD'.
     """
     from pybench.masking import masked_url, masked_word
     from pybench.strategies import ServerKind
@@ -121,7 +122,7 @@ def _our_fault(arguments: list[str]) -> int:
     command = shlex.join(["pybench", *_masked(arguments)])
     print(
         f"{_without_secrets(traceback.format_exc(), arguments)}\n"
-        "This is a fault of pybench, not of your input. Please report it with the lines above and these:\n"
+        "This is a bug in pybench, not in your input. Please report it with the lines above and these:\n"
         f"  command: {command}\n"
         f"  {versions()}, Python {platform.python_version()}, {platform.platform()}",
         file=sys.stderr,

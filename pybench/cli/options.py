@@ -1,6 +1,6 @@
-"""The options of more than one command: the axes of a matrix, its schedule, its servers; and what they ask together.
+"""The options that several commands share: the axes of a matrix, its schedule, its servers.
 
-Only declared here: their texts are parsed by `pybench.matrix`, as those of a file are.
+This module only declares the options; `pybench.matrix` parses their values, as it parses those of a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _with_default(help_: str, default: str | None) -> str:
-    # As the parser would write it; the option itself has none, for a file may say it.
+    # Only the text names the default: the option itself has none, because a file may set the axis.
     return help_ if default is None else f"{help_}  [default: {default}]"
 
 
@@ -32,22 +32,29 @@ def _scheduled(metavar: str, help_: str, default: str) -> Any:  # noqa: ANN401 -
 
 
 MatrixArgument = Annotated[Path | None, typer.Argument(metavar="MATRIX", help="The matrix, a YAML file.")]
-Trials = Annotated[str | None, _scheduled("N", "Trials a cell.", "5")]
-Duration = Annotated[str | None, _scheduled("TIME", "Measured time of a trial.", "2s")]
-Warmup = Annotated[str | None, _scheduled("TIME", "Time before it.", "500ms")]
-Seed = Annotated[str | None, _scheduled("N", "Same seed: same keys, holds, order.", "1")]
+Trials = Annotated[str | None, _scheduled("N", "Trials per cell.", "5")]
+Duration = Annotated[str | None, _scheduled("TIME", "Measured time of each trial.", "2s")]
+Warmup = Annotated[str | None, _scheduled("TIME", "Warm-up before the measured time.", "500ms")]
+Seed = Annotated[str | None, _scheduled("N", "Same seed: same keys, holds and order.", "1")]
 Quick = Annotated[
-    bool, typer.Option("--quick", rich_help_panel="Schedule", help="Shorter and fewer trials: a look, not a proof.")
+    bool,
+    typer.Option(
+        "--quick", rich_help_panel="Schedule", help="Shorter and fewer trials: for a first look, not a proof."
+    ),
 ]
-Name = Annotated[str | None, typer.Option(metavar="TEXT", rich_help_panel="Schedule", help="The name of the run.")]
+Name = Annotated[str | None, typer.Option(metavar="TEXT", rich_help_panel="Schedule", help="Name of the run.")]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(metavar="WHAT", rich_help_panel="Schedule", help="Cells refused otherwise: hold-beyond-ttl."),
+    typer.Option(
+        metavar="WHAT", rich_help_panel="Schedule", help="Measure cells that are refused otherwise: hold-beyond-ttl."
+    ),
 ]
 Threshold = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="RULE", rich_help_panel="Schedule", help="'acquire.p99 < 50ms', 'violations == 0'; missed: exit 10."
+        metavar="RULE",
+        rich_help_panel="Schedule",
+        help="Such as 'acquire.p99 < 50ms' or 'violations == 0'. A missed threshold exits 10.",
     ),
 ]
 Redis = Annotated[
@@ -55,8 +62,8 @@ Redis = Annotated[
     typer.Option(
         metavar="URL",
         rich_help_panel="Servers",
-        help="A server that is there: redis://[USER:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH. Again and again for "
-        "locks of several. It replaces those of the file; PYBENCH_REDIS_URL is used where nothing names any.",
+        help="URL of a running server: redis://[USER:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH. Repeat the option for "
+        "multi-server locks. Replaces the file's Redis servers. If neither names one, PYBENCH_REDIS_URL is used.",
     ),
 ]
 Postgres = Annotated[
@@ -64,9 +71,9 @@ Postgres = Annotated[
     typer.Option(
         metavar="URL",
         rich_help_panel="Servers",
-        help="A database that is there: postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, or "
-        "postgresql:///DATABASE?host=/FOLDER. It replaces those of the file; PYBENCH_POSTGRES_URL is used where "
-        "nothing names any.",
+        help="URL of a running database: postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DB, or "
+        "postgresql:///DB?host=/FOLDER. Replaces the file's databases. If neither names one, "
+        "PYBENCH_POSTGRES_URL is used.",
     ),
 ]
 Servers = Annotated[
@@ -74,28 +81,28 @@ Servers = Annotated[
     typer.Option(
         metavar="auto|wheel|path",
         rich_help_panel="Servers",
-        help="Which servers to start when none is given: of Python wheels, on PATH, or whichever there is.",
+        help="Servers to start if none is named: those of Python wheels, those on PATH, or (auto) the first found.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", rich_help_panel="Servers", help="Do not ask before load goes to another machine.")
+    bool, typer.Option("--yes", "-y", rich_help_panel="Servers", help="Send load to another machine without asking.")
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a command line asks to measure."""
+    """The matrix that a command line describes."""
 
     file: Path | None
-    """The matrix's."""
+    """The matrix file."""
     options: dict[str, Any]
-    """By their words in `pybench.matrix`; those that were not given are None or empty."""
+    """By their names in `pybench.matrix`; options that were not given are None or empty."""
     quick: bool
 
     @property
     def given(self) -> list[str]:
-        """What of it was given, as the command line names it; without the servers, which are no part of a matrix."""
+        """The given arguments, as the command line names them; without server options, which `--resume` accepts."""
         words = {"a matrix": self.file, "--quick": self.quick} | {
             f"--{name.replace('_', '-')}": value
             for name, value in self.options.items()
@@ -104,15 +111,15 @@ class Asked:
         return [word for word, value in words.items() if value]
 
     def read(self) -> tuple[Matrix, str | None]:
-        """The matrix with the times that are meant, and the text of its file. Raises InputError."""
+        """The matrix, shortened if `--quick` was given, and the text of its file. Raises InputError."""
         from pybench.matrix import read_text
         from pybench.planning.plan import quickened
         from pybench.running.job import read_matrix
 
         if self.file is None and not self.options["strategy"]:
             raise InputError(
-                "neither a matrix nor a strategy is given",
-                hint="pybench init writes a matrix to start from; pybench run -s mutex --concurrency 1,64 needs none",
+                "neither a matrix file nor a strategy is given",
+                hint="pybench init writes a matrix file; pybench run -s mutex --concurrency 1,64 needs none",
             )
         text = None if self.file is None else read_text(self.file)
         matrix = read_matrix(self.file, text, **self.options)
@@ -120,7 +127,7 @@ class Asked:
 
 
 def takes_matrix(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` the argument and options that say a matrix, collected into its keyword `asked`."""
+    """Give `command` the argument and options that describe a matrix, collected into its keyword `asked`."""
     signature = inspect.signature(command, eval_str=True)
     own = [parameter for parameter in signature.parameters.values() if parameter.name != "asked"]
     options = [*(_parameter(axis) for axis in AXES.values() if axis.name != "backend"), *_SHARED]

@@ -1,4 +1,4 @@
-"""What a run came to, on the terminal: what was measured on what, the answer, the table, where the report is."""
+"""Prints the outcome of a run to the terminal: the set-up, the answer, the table, and the report's path."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> tuple[int, Outcome | None]:
-    """Carry out `job` before the user's eyes: its exit code, and what it came to unless the user left at once."""
+    """Carry out `job` with progress, and show it: the exit code, and the outcome unless a second Ctrl-C ended it."""
     from pybench.cli.live import watch
     from pybench.running.job import LeftAtOnce, carry_out
 
     try:
         outcome = carry_out(job, watch=watch(), consent=consent)
     except LeftAtOnce as left:
-        complain("interrupted", hint=f"the trials saved before are kept: {_resume_command(left.folder)} goes on")
+        complain("interrupted", hint=f"saved trials are kept; resume with {_resume_command(left.folder)}")
         return Exit.INTERRUPTED, None
     except KeyboardInterrupt:
         complain("interrupted, nothing was measured", hint=None)
@@ -52,15 +52,15 @@ def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> t
         return show(outcome, as_json=as_json), outcome
     except KeyboardInterrupt:
         folder = quote(shown_path(outcome.run.path))
-        further = f", {_resume_command(outcome.run.path)} goes on" if _is_interrupted(outcome.run) else ""
-        complain("interrupted", hint=f"the run is recorded: pybench report {folder} writes its report{further}")
+        further = f"; resume with {_resume_command(outcome.run.path)}" if _is_interrupted(outcome.run) else ""
+        complain("interrupted", hint=f"the run is saved; pybench report {folder} writes its report{further}")
         return Exit.INTERRUPTED, None
 
 
 def show(outcome: Outcome, *, as_json: bool) -> Exit:
-    """Print `outcome`: the table, or all that it says as one JSON object, to stdout; the rest to stderr.
+    """Print `outcome`: the table, or the whole outcome as one JSON object, to stdout; messages to stderr.
 
-    Returns its exit code, which the object holds too.
+    Returns the exit code, which the JSON object holds too.
     """
     from pybench.report.view import make_view
 
@@ -73,15 +73,15 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
             troubles.append(error)
         for text in _remarks(outcome, view):
             say_wrapped(text)
-    # After the table, which does not wait for the charts.
+    # The charts take longer than the table, so the table is printed first.
     folder = shown_path(outcome.run.path)
     try:
         outcome.write_report()
         say(f"report: {folder}/{HTML}")
     except PybenchError as error:
-        # A folder that takes nothing more took no report either: told once.
+        # If a full disk ended the run, the report fails with the same message: print it once.
         if outcome.error is None or error.message != outcome.error.message:
-            troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes it again"))
+            troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes the report again"))
     if as_json:
         for text in _remarks(outcome, view):
             say_wrapped(text)
@@ -93,8 +93,8 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
     for trouble in [*troubles, *([outcome.error] if outcome.error is not None else [])]:
         complain(trouble.message, hint=trouble.hint)
     if _is_interrupted(outcome.run):
-        kept = "what was measured is kept; " if view.cells else ""
-        say(f"{kept}to go on: {_resume_command(outcome.run.path)}")
+        kept = "saved trials are kept; " if view.cells else ""
+        say(f"{kept}resume with: {_resume_command(outcome.run.path)}")
     code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
     if code in _VERDICTS:
         say(f"exit code {code.value}: {exits.MEANINGS[code]}")
@@ -108,7 +108,7 @@ _VERDICTS = (
     Exit.UNDECIDED,
     Exit.THRESHOLD_MISSED,
 )
-"""Codes of runs that went well as such: what the code is for is said."""
+"""Exit codes of runs that were measured without an error: a line explains the code."""
 
 
 def _is_interrupted(run: Run) -> bool:
@@ -123,9 +123,9 @@ def _resume_command(folder: Path) -> str:
 
 
 def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdResult]) -> dict[str, Any]:
-    """All that a run says, as `--json` prints it: `{schema, run, headline, exit_code, thresholds, comparison, cells}`.
+    """A run as `--json` prints it: `{schema, run, headline, exit_code, thresholds, comparison, cells}`.
 
-    `cells` are the rows of `summary.csv`, n/a as None, load by load in the order of their ranks.
+    `cells` are the rows of `summary.csv`, n/a as None, load by load and ordered by rank.
     """
     from pybench.records.schema import SCHEMA
 
@@ -160,7 +160,7 @@ def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdR
 
 
 def table_text(run: Run, view: View) -> str:
-    """What was measured on what, the answer, and the table below it, as wide and as coloured as stdout takes."""
+    """The set-up, the answer and the table; as wide as stdout, and coloured if stdout supports colours."""
     from pybench.analysis.lateness import late_cells
     from pybench.report.verdict_reasons import remarks
 
@@ -174,7 +174,7 @@ def table_text(run: Run, view: View) -> str:
         widest = UNBOUNDED if is_unbounded() else None
         rows = run.summary.to_dict("records")
         for row in render(rows, view.comparison, notes, console.width, widest=widest, late=late):
-            # Neither wrapped nor cut: a number that is not whole is wrong.
+            # Rows are neither wrapped nor cut: half a number would be a wrong number.
             console.print(row, soft_wrap=True)
     text = console.file
     assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
@@ -182,7 +182,7 @@ def table_text(run: Run, view: View) -> str:
 
 
 def _head(run: Run) -> Iterator[str]:
-    """What was measured on what, what every figure holds of the client and the wire, and the answer."""
+    """The servers, the settings that all cells share, the baseline, and the answer."""
     from pybench.report import run_facts
 
     servers = dict.fromkeys(
@@ -201,12 +201,12 @@ SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "conne
 
 
 def _remarks(outcome: Outcome, view: View) -> Iterator[str]:
-    """What a reader must know beside the table."""
+    """Cautions and refused cells, which a reader must know besides the table."""
     yield from caution_texts(view)
     if outcome.plan.refused:
         first = outcome.plan.refused[0]
         count = plural(len(outcome.plan.refused), "cell")
-        yield f"not measured: {count}, such as {first.cell.id}: {first.reason} (pybench plan lists them)"
+        yield f"not measured: {count}, such as {first.cell.id}: {first.reason} (pybench plan lists all)"
 
 
 def caution_texts(view: View) -> Iterator[str]:
@@ -221,6 +221,6 @@ _UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": Fals
 
 
 def say_wrapped(text: str) -> None:
-    """Print `text` to stderr, as wide as that takes."""
+    """Print `text` to stderr, wrapped to the width of stderr."""
     for line in textwrap.wrap(text, stderr_console().width, subsequent_indent="  ", **_UNBROKEN):
         say(line)

@@ -1,4 +1,4 @@
-"""Where output goes: data to stdout, talk to stderr. NO_COLOR is honoured, and a pipe gets plain text."""
+"""Where output goes: data to stdout, messages to stderr. NO_COLOR is honoured, and a pipe gets plain text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 LEAST_COLUMNS = 20
-"""Less is no width to write in: lines are longer than that then."""
+"""The least width of a line; on a narrower terminal lines are longer than the terminal."""
 
 
 def data(text: str) -> None:
-    """Write data, whole, to stdout. Raises InputError when stdout takes none, such as a file on a full disk."""
+    """Write data to stdout at once. Raises InputError if stdout cannot be written, such as a file on a full disk."""
     try:
         _write(sys.stdout, text if text.endswith("\n") else f"{text}\n")
     except OSError as error:
@@ -37,24 +37,24 @@ def _write(stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError as error:
-        # Whoever read it (`| head`) has what it wanted, or the terminal is closed: the command goes on without.
+        # The reader of the pipe (`| head`) has ended, or the terminal is closed: the command continues without output.
         if error.errno not in (errno.EPIPE, errno.EIO):
             raise
         _to_nowhere(stream)
 
 
 def _to_nowhere(stream: TextIO) -> None:
-    """Let what is still to come, and what Python flushes at its end, go to nobody."""
+    """Discard all later output to `stream`, also what Python flushes when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def data_json(value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-    """Write `value` as JSON to stdout; NaN and other absent figures must be None already."""
+    """Write `value` as JSON to stdout; the caller has replaced NaN by None."""
     data(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def say(text: str) -> None:
-    """Write one line of talk to stderr, now; no terminal obeys what is in it. What cannot be written ends nothing."""
+    """Write one line to stderr at once, without control characters. A stderr that cannot be written raises nothing."""
     try:
         _write(sys.stderr, f"{visible(text)}\n")
     except OSError:
@@ -62,24 +62,24 @@ def say(text: str) -> None:
 
 
 def complain(message: str, *, hint: str | None) -> None:
-    """Say on stderr what went wrong and what to do next."""
+    """Print an error, and a hint at what to do next, to stderr."""
     say(f"error: {message}")
     if hint:
         say(f"hint: {hint}")
 
 
 def shown_path(path: Path) -> str:
-    """`path` as seen from here, where it lies below, and such that no command takes it for an option."""
+    """`path` relative to the working folder if it lies below it, and never in a form that looks like an option."""
     try:
         relative = os.path.relpath(path)
-    except FileNotFoundError:  # The working folder was removed: nothing is seen from there.
+    except FileNotFoundError:  # The working folder was removed.
         relative = os.pardir
     shown = str(path) if relative.startswith(os.pardir) else relative
     return f"./{shown}" if shown.startswith("-") else shown
 
 
 def data_console() -> Console:
-    """A console that keeps what is printed, for `data`: as wide as stdout, and styled where that is a terminal."""
+    """A console that collects text for `data`: as wide as stdout, and styled if stdout is a terminal."""
     from rich.console import Console
 
     real = Console(highlight=False, emoji=False, markup=False, width=_columns())
@@ -94,29 +94,29 @@ def data_console() -> Console:
 
 
 UNBOUNDED = 10_000
-"""Letters that no table takes."""
+"""A width in columns that no table reaches."""
 
 
 def is_unbounded() -> bool:
-    """Whether stdout is a pipe or a file, whose lines may be of any length, and COLUMNS does not say how long."""
+    """Whether lines may have any length: stdout is a pipe or a file, and COLUMNS sets no width."""
     return _columns() is None and not sys.stdout.isatty()
 
 
 def takes_styles(console: Console) -> bool:
-    """Whether what `console` writes to knows colours: a terminal of a kind that is known, or FORCE_COLOR says so."""
+    """Whether `console` supports colours: its terminal has a known type, or FORCE_COLOR is set."""
     known = os.environ.get("TERM") or os.environ.get("FORCE_COLOR")
     return bool(console.is_terminal and not console.is_dumb_terminal and known)
 
 
 def stderr_console() -> Console:
-    """A console for talk."""
+    """A console for messages."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, emoji=False, markup=False, width=_columns())
 
 
 def versions() -> str:
-    """The versions of pybench and of its core, for a report of a fault; "no core" when it is not built."""
+    """The versions of pybench and of its core, for a bug report; "no core" if the core is not built."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -131,11 +131,11 @@ def versions() -> str:
 
 
 def width() -> int:
-    """Columns for running text: those of the terminal up to 100, 80 where there is none."""
+    """The width of running text: that of the terminal, at most 100 columns; 80 columns without a terminal."""
     return max(LEAST_COLUMNS, min(100, shutil.get_terminal_size((80, 24)).columns))
 
 
 def _columns() -> int | None:
-    """The width that COLUMNS says; None: the console finds out. A width of 0, which some terminals say, is none."""
+    """The width that COLUMNS sets; None: the console determines it. Some terminals set 0, which means 80 here."""
     said = os.environ.get("COLUMNS", "")
     return None if not said.isdecimal() else (max(LEAST_COLUMNS, int(said)) if int(said) else 80)

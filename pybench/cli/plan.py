@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 Try = Annotated[
-    bool, typer.Option("--try", help="Also take, renew and release each lock once on the servers that are given.")
+    bool, typer.Option("--try", help="Also acquire, renew and release each lock once on the servers that you name.")
 ]
 
 
 def plan(*, asked: Asked, tries: Try = False, as_json: AsJson = False) -> int:
-    """Say what `run` would do: cells, time, servers.
+    """Show what `run` would do: cells, time, servers.
 
-    It takes the arguments of `run`, tells which cells are refused and why, runs nothing and, without --try, connects to
-    nothing.
+    Takes the arguments of `run`, and lists the cells that `run` refuses, with the reason. Measures nothing; without
+    --try it connects to no server.
     """
     from pybench.planning.limits import Limits
     from pybench.planning.plan import make_plan
@@ -42,7 +42,7 @@ def plan(*, asked: Asked, tries: Try = False, as_json: AsJson = False) -> int:
 
 
 def _try_locks(matrix: Matrix, *, as_json: bool) -> None:
-    """Raises ServerError for the first lock that the servers refuse something."""
+    """Raises ServerError for the first lock that a server refuses."""
     from pybench.running.preflight import try_locks
 
     tried = try_locks(matrix)
@@ -51,7 +51,7 @@ def _try_locks(matrix: Matrix, *, as_json: bool) -> None:
             raise error
     if not as_json:
         names = ", ".join(dict.fromkeys(name for name, _ in tried))
-        data(f"tried on the given servers: {names}" if names else "tried: nothing, for no server is given")
+        data(f"tried on the given servers: {names}" if names else "tried: nothing, because no server is given")
 
 
 def _lines(plan: Plan) -> list[str]:

@@ -1,7 +1,7 @@
-"""The process of a command: its standard streams, what asks it to end, and how it ends.
+"""The process of a command: its standard streams, its signals, and its exit.
 
-Promises: with any of its streams closed a command runs as with /dev/null there; whoever asks it to end, by Ctrl-C,
-SIGTERM or by closing the terminal, gets exit code 130 and no traceback.
+Promises: a closed standard stream acts as /dev/null; Ctrl-C, SIGTERM and a closed terminal end the command with exit
+code 130 and without a traceback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pybench.running.interrupts import SIGNALS
 
 
 def begin() -> None:
-    """Make streams and signals ready."""
+    """Set up streams and signals."""
     _open_closed_streams()
     codecs.register_error("pybench", _instead)
     for stream in (sys.stdout, sys.stderr):
@@ -30,7 +30,7 @@ def begin() -> None:
 
 
 def end(code: int) -> NoReturn:
-    """End the process with `code`, whatever signal still comes."""
+    """End the process with `code`; later signals are ignored."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
@@ -41,21 +41,21 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _open_closed_streams() -> None:
-    """Put /dev/null where a standard stream is closed, or the next file that is opened would stand in its place."""
+    """Replace closed standard streams by /dev/null; otherwise the next file that is opened would take their place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # The lowest number that is free, which is the stream's own.
+            # `open` returns the lowest free descriptor, which is that of the closed stream.
             descriptor = os.open(os.devnull, os.O_RDONLY if mode == "r" else os.O_WRONLY)
             os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
 
 
 def _instead(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What is written for characters that cannot be: a terminal without µ and ± still gets its figures.
+    """Replace characters that the stream cannot encode, so that a terminal without µ and ± still shows the figures.
 
-    A file name that is not UTF-8 keeps its bytes: it is what a script goes on with.
+    A file name that is not UTF-8 keeps its bytes, because a script needs the exact name.
     """
-    assert isinstance(error, UnicodeEncodeError), "only what is written is encoded here"
+    assert isinstance(error, UnicodeEncodeError), "the handler is used for output streams only"
     written = (
         bytes([ord(one) - 0xDC00]) if "\udc80" <= one <= "\udcff" else b"?"
         for one in error.object[error.start : error.end]

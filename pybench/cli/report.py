@@ -16,7 +16,7 @@ def report(
 ) -> int:
     """Write the reports of runs again, from their folders.
 
-    Prints where they are.
+    Prints the path of each HTML report.
     """
     from pybench.report import write_html, write_markdown
 
@@ -25,7 +25,7 @@ def report(
         html, markdown = write_html(folder), write_markdown(folder)
         written.append({"folder": str(folder), "html": str(html), "markdown": str(markdown)})
         if not as_json:
-            # At once: a folder further on may be none.
+            # Print each path at once: a later folder may be invalid.
             data(str(html))
     if as_json:
         data_json(written)

@@ -18,25 +18,24 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", rich_help_panel="Record", help="The run's folder; results/NAME-TIME otherwise."),
+    typer.Option(metavar="DIR", rich_help_panel="Record", help="Folder of the run.  [default: results/NAME-TIME]"),
 ]
 Resume = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", rich_help_panel="Record", help="Go on with an interrupted run, from its folder alone."),
+    typer.Option(metavar="DIR", rich_help_panel="Record", help="Resume the interrupted run in this folder."),
 ]
 
 
 def run(*, asked: Asked, yes: Yes = False, out: Out = None, resume: Resume = None, as_json: AsJson = False) -> int:
     """Measure a matrix: progress, ranked table, report.
 
-    Each trial is saved as it ends.
+    The matrix comes from a file, from options, or from both. An option replaces the file's values of that axis;
+    thresholds are added to those of the file. To give an axis several values, separate them by commas or repeat the
+    option. pybench starts the servers that the strategies need, unless --redis, --postgres or the file names them, and
+    stops its own servers afterwards.
 
-    The matrix is a file, options, or both: an option then takes the place of what the file says of that axis, and
-    thresholds are added. An axis takes several values, again and again or with commas between them. Servers that
-    neither --redis, --postgres nor the file names pybench starts itself, those that the strategies need, and ends them.
-
-    Ctrl-C (or SIGTERM) ends the running trial, keeps what was measured, and reports it: exit code 130. A second one
-    leaves at once.
+    Each trial is saved when it ends. Ctrl-C (or SIGTERM) ends the running trial, keeps the trials so far, and writes
+    the report: exit code 130. A second Ctrl-C exits at once.
     """
     from pybench.cli.consent import asking
     from pybench.cli.outcome import carry_out_and_show
@@ -62,7 +61,7 @@ def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
     fixed = [*asked.given, *(["--out"] if out else [])]
     if fixed:
         raise InputError(
-            f"--resume goes on with what was asked then, and cannot take {fixed[0]}",
+            f"--resume reuses the saved settings; leave out {fixed[0]}",
             hint=f"pybench run --resume {quote(str(folder))}",
         )
     opened = open_run(folder)

@@ -11,11 +11,11 @@ from pybench.cli.output import data_json
 
 def schema(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="The schema is JSON with or without it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="No effect: the schema is always JSON.")] = False,
 ) -> int:
     """Print the JSON Schema of a matrix.
 
-    Editors complete and check a matrix by it.
+    Editors use the schema to complete and check a matrix.
     """
     from pybench.matrix import json_schema
 

@@ -14,9 +14,9 @@ from pybench.cli.output import data, data_json
 def show(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")], *, as_json: AsJson = False
 ) -> int:
-    """Print the answer and table of a run again.
+    """Print the answer and the table of a saved run.
 
-    Measures nothing, and writes nothing. Exits 0 whatever the run found; --json has the exit code that it earned.
+    Measures nothing and writes no file. Exits 0 whatever the run found; --json includes the run's own exit code.
     """
     from pybench.cli.outcome import caution_texts, run_object, say_wrapped, table_text
     from pybench.records import load

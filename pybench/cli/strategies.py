@@ -22,13 +22,13 @@ _INDENT = " " * 14
 
 
 def strategies(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, in full.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this strategy in full.")] = None,
     *,
     as_json: AsJson = False,
 ) -> int:
-    """List the locks: cost, promise, when to use them.
+    """List the locks: cost, promise, when to use each.
 
-    With a name: also its commands, under which faults its promise holds, and its arguments.
+    With NAME: also the lock's commands, the faults under which its promise holds, and its arguments.
     """
     from pybench.notation import shown, suggestion
     from pybench.strategies import CATALOGUE
@@ -46,11 +46,11 @@ def strategies(
 
 
 def _list(strategies: Sequence[Strategy]) -> str:
-    """All of them in brief, those of one family together."""
+    """All strategies in brief, grouped by family."""
     lines: list[str] = []
     for family, members in itertools.groupby(strategies, key=lambda strategy: strategy.family):
         lines += [family.value.upper(), "", *(line for strategy in members for line in [*_in_brief(strategy), ""])]
-    return "\n".join([*lines, "pybench strategies NAME tells one in full."])
+    return "\n".join([*lines, "pybench strategies NAME shows one strategy in full."])
 
 
 def _in_brief(strategy: Strategy) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _in_full(strategy: Strategy) -> str:
 
 
 def _safe_means(strategy: Strategy) -> str:
-    """What SAFE beside this lock stands on, with its default arguments."""
+    """The conditions behind the verdict SAFE of this lock, with its default arguments."""
     from pybench.analysis.assumptions import when_holder_dies, would_not_survive
 
     lost, freed = would_not_survive(strategy, ()), when_holder_dies(strategy, ())
@@ -106,12 +106,12 @@ def _commands(strategy: Strategy) -> str:
 
 def _connections(strategy: Strategy) -> str:
     if strategy.subscribes:
-        return "As many as clients share lead to the first server once more, to subscribe over."
+        return "For each connection that clients share, one more to the first server, for subscriptions."
     if not strategy.owns_connection:
         return ""
     if not strategy.shares_connections:
-        return "Each client has a session of its own with the database, and shares none."
-    return "Each client has one of its own to the first server, beside the shared ones."
+        return "Each client has a database session of its own."
+    return "Each client has a connection of its own to the first server, besides the shared ones."
 
 
 def _default(parameter: Parameter) -> str:
@@ -162,7 +162,7 @@ def _row(strategy: Strategy) -> dict[str, Any]:
 
 
 def axes_of(strategy: Strategy) -> list[str]:
-    """The axes that only some strategies have a use for, and this one has."""
+    """The axes that this strategy uses and some others do not."""
     uses = {
         "read_share": strategy.shares,
         "nesting": strategy.nests,

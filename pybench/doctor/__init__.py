@@ -1,7 +1,7 @@
-"""Is this machine fit to measure on, and are the servers there? One finding a question, each with what to do.
+"""Checks whether this machine is suitable for benchmarking, and whether the servers work. Findings come with hints.
 
-Promises: takes a few seconds, uses each lock on the given servers once, sends no load, and says which left-overs of
-killed runs it ended.
+Promises: takes a few seconds, uses each lock on the given servers once, sends no load, and lists the left-overs of
+killed runs that it removed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["Finding", "Level", "examine"]
 def examine(
     urls: Sequence[str | SecretStr] = (), source: Source = "auto", *, postgres: Sequence[str | SecretStr] = ()
 ) -> list[Finding]:
-    """Look at the machine, the core, the servers that could be started, and those that are named. Raises nothing.
+    """Check the machine, the core, the servers that can be started, and those that are named. Raises nothing.
 
-    `urls` name Redis servers, `postgres` databases.
+    `urls` name Redis servers, `postgres` names databases.
     """
     return [
         *examine_machine(),

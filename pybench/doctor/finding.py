@@ -1,4 +1,4 @@
-"""What the doctor says about one thing."""
+"""One finding of the doctor."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How much it matters."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARN = "warn"
-    """Measuring works; figures may be worse or less steady than they could be."""
+    """A run is possible; its figures may be worse or less steady than they could be."""
     BAD = "bad"
-    """Measuring does not work."""
+    """A run is not possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,4 +25,4 @@ class Finding:
     """A word or two: `cores`, `wake-up`, `core build`, `server`."""
     what: str
     hint: str | None = None
-    """What to do about it."""
+    """What the user can do about it."""

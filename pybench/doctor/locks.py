@@ -1,4 +1,4 @@
-"""The locks: which of them the given servers let be taken, renewed and released."""
+"""The locks: which of them a client may acquire, renew and release on the given servers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pybench.strategies import CATALOGUE, ServerKind, Strategy
 
 SUBJECT = "server locks"
 SHOWN = 3
-"""Locks whose refusal is told in full."""
+"""The number of refused locks that are reported in full."""
 
 
 def examine_locks(redis: Sequence[str | SecretStr], postgres: Sequence[str | SecretStr]) -> Iterator[Finding]:
-    """Try every lock that the given servers are enough for. Nothing where none is given, or one does not answer."""
+    """Try every lock that the given servers suffice for. Nothing if no server is given, or if one does not answer."""
     given = {ServerKind.REDIS: len(redis), ServerKind.POSTGRES: len(postgres)}
     names = [name for name, strategy in CATALOGUE.items() if _is_possible(strategy, given)]
     if not names:
@@ -30,16 +30,19 @@ def examine_locks(redis: Sequence[str | SecretStr], postgres: Sequence[str | Sec
         )
         tried = try_locks(matrix)
     except PybenchError:
-        return  # Another finding says what is wrong with that server.
+        return  # Another finding reports the failed server.
     refused = [(name, error) for name, error in tried if error is not None]
     used = [name for name, error in tried if error is None]
     if used:
-        yield Finding(Level.OK, SUBJECT, f"{plural(len(used), 'lock')} can be used there: {', '.join(used)}")
+        yield Finding(
+            Level.OK, SUBJECT, f"{plural(len(used), 'lock')} can be used on the given servers: {', '.join(used)}"
+        )
     level = Level.WARN if used else Level.BAD
     yield from (_finding(level, name, error) for name, error in refused[:SHOWN])
     if len(refused) > SHOWN:
         others = ", ".join(name for name, _ in refused[SHOWN:])
-        yield Finding(level, SUBJECT, f"as much is refused to {others}", "docs/troubleshooting.md lists all rights")
+        hint = "docs/troubleshooting.md lists the rights that each lock needs"
+        yield Finding(level, SUBJECT, f"{others} cannot be used either", hint)
 
 
 def _finding(level: Level, name: str, error: ServerError) -> Finding:
@@ -47,7 +50,7 @@ def _finding(level: Level, name: str, error: ServerError) -> Finding:
 
 
 def _is_possible(strategy: Strategy, given: dict[ServerKind, int]) -> bool:
-    """Whether it needs a server, and no more of any kind than are given."""
+    """Whether `strategy` needs a server, and not more servers of a kind than are given."""
     return bool(strategy.server_kinds) and all(
         strategy.servers_of_kind(kind, ()) <= given[kind] for kind in strategy.server_kinds
     )

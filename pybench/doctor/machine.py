@@ -1,4 +1,4 @@
-"""The machine: what on it makes figures worse, unsteady or impossible."""
+"""The machine: conditions that make figures worse or unsteady, or prevent a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pybench.servers.redis.config import MAXCLIENTS
 
 BUSY_WINDOW_S = 0.3
 BUSY_CORES = 0.15
-"""Of others. More than this is seen in a p99."""
+"""Cores that other processes may use: a higher load shows in a p99."""
 
 STOLEN_CORES = 0.02
 
@@ -34,7 +34,7 @@ FREE_BYTES = 200_000_000
 
 
 def examine_machine() -> list[Finding]:
-    """Every check of the machine that this platform has."""
+    """The findings of all checks of the machine."""
     return [finding for check in _CHECKS for finding in check()]
 
 
@@ -55,7 +55,7 @@ def _core() -> Iterator[Finding]:
     if core.build_profile == "release":
         yield Finding(Level.OK, "core build", f"release, version {core.version}")
     else:
-        yield Finding(Level.BAD, "core build", f"{core.build_profile}: it refuses to measure", "make build")
+        yield Finding(Level.BAD, "core build", f"{core.build_profile}: runs need a release build", "make build")
 
 
 def _cores() -> Iterator[Finding]:
@@ -63,10 +63,10 @@ def _cores() -> Iterator[Finding]:
     quota = cpu_quota()
     what = f"{usable} usable" + (f", limited to {quota:g} by a quota" if quota is not None else "")
     if usable < 2:
-        yield Finding(Level.WARN, "cores", f"{what}: client and server take turns on it", "measure on at least 2 cores")
+        yield Finding(Level.WARN, "cores", f"{what}: client and server share it", "measure on at least 2 cores")
     elif quota is not None and quota < usable:
         yield Finding(
-            Level.WARN, "cores", f"{what}: a quota stops whole periods of time", "raise the container's limit"
+            Level.WARN, "cores", f"{what}: a used-up quota stops all processes", "raise the container's limit"
         )
     else:
         yield Finding(Level.OK, "cores", what)
@@ -76,13 +76,14 @@ def _busy() -> Iterator[Finding]:
     if sys.platform != "linux":
         load = os.getloadavg()[0]
         level = Level.WARN if load > 1 else Level.OK
-        yield Finding(level, "load", f"load average {load:.1f}", "end what else runs" if load > 1 else None)
+        yield Finding(level, "load", f"load average {load:.1f}", "stop other processes" if load > 1 else None)
         return
     own = sum(os.times()[:2])
     try:
         busy, stolen = _cpu_seconds()
     except (OSError, ValueError):
-        yield Finding(Level.WARN, "load", "/proc/stat cannot be read: what else runs is not known", "mount /proc")
+        what = "/proc/stat cannot be read, so that the load of other processes is unknown"
+        yield Finding(Level.WARN, "load", what, "mount /proc")
         return
     time.sleep(BUSY_WINDOW_S)
     busy_after, stolen_after = _cpu_seconds()
@@ -91,17 +92,17 @@ def _busy() -> Iterator[Finding]:
     theft = (stolen_after - stolen) / BUSY_WINDOW_S
     what = f"other processes use {others:.2f} cores, load average {os.getloadavg()[0]:.1f}"
     if others > BUSY_CORES:
-        yield Finding(Level.WARN, "load", what, "end what else runs, or wait")
+        yield Finding(Level.WARN, "load", what, "stop other processes, or wait")
     else:
         yield Finding(Level.OK, "load", what)
     if theft > STOLEN_CORES:
         yield Finding(
-            Level.WARN, "load", f"the hypervisor takes {theft:.2f} cores away", "measure on a machine of your own"
+            Level.WARN, "load", f"the hypervisor withholds {theft:.2f} cores", "measure on a dedicated machine"
         )
 
 
 def _cpu_seconds() -> tuple[float, float]:
-    """Seconds that all cores worked, and that the hypervisor withheld, since boot."""
+    """Seconds since boot that all cores worked, and that the hypervisor withheld."""
     fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]
     user, nice, system, _idle, _wait, interrupts, soft, stolen = (int(field) for field in fields[:8])
     ticks = os.sysconf("SC_CLK_TCK")
@@ -128,16 +129,16 @@ def _wake_up() -> Iterator[Finding]:
         yield Finding(
             Level.WARN,
             "wake-up",
-            f"{what}: part of every round trip",
-            "poll: spin measures without the client's share; never compare the two",
+            f"{what}: every round trip includes this time",
+            "poll: spin excludes the client's share; never compare figures of block and spin",
         )
     else:
         yield Finding(Level.OK, "wake-up", what)
 
 
 def wake_up_us() -> float:
-    """The cost of waking a process that waits, in µs: by how much, in the median, a short sleep lasts too long."""
-    # In a process of its own: the kernel rounds sleeps by 50 µs, and that is set for a thread and what it starts.
+    """The cost of waking a waiting process, in µs: the median by which a short sleep lasts too long."""
+    # The kernel rounds sleeps by 50 µs. A process of its own can turn that off without changing this thread.
     answer = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _SLEEPER], capture_output=True, text=True, timeout=10, check=True
     )
@@ -161,9 +162,9 @@ def _open_files() -> Iterator[Finding]:
         many = "no limit" if soft == resource.RLIM_INFINITY else f"{soft:,}"
         yield Finding(Level.OK, "open files", many)
     else:
-        room = "" if hard == resource.RLIM_INFINITY or hard > soft else ", which this user cannot raise"
+        room = "" if hard == resource.RLIM_INFINITY or hard > soft else "; this user cannot raise the limit"
         yield Finding(
-            Level.WARN, "open files", f"{soft:,}: at most so many connections{room}", f"ulimit -n {MAXCLIENTS}"
+            Level.WARN, "open files", f"{soft:,} at most, connections included{room}", f"ulimit -n {MAXCLIENTS}"
         )
 
 
@@ -178,11 +179,11 @@ def _temporary_folder() -> Iterator[Finding]:
         return
     what = f"{place}, {free / 1e9:.1f} GB free"
     if not writable:
-        yield Finding(Level.BAD, "temp folder", f"{place} cannot be written", "set TMPDIR to a folder of yours")
+        yield Finding(Level.BAD, "temp folder", f"{place} cannot be written", "set TMPDIR to a folder of your own")
     elif free < FREE_BYTES:
         yield Finding(Level.WARN, "temp folder", what, "free some space: servers with appendfsync write there")
     elif place != asked:
-        yield Finding(Level.WARN, "temp folder", f"{what}: the path of {asked} is too long for a socket")
+        yield Finding(Level.WARN, "temp folder", f"{what}; the path {asked} is too long for a socket")
     else:
         yield Finding(Level.OK, "temp folder", what)
 

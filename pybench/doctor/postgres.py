@@ -1,4 +1,4 @@
-"""Postgres: which servers can be started, whether one starts, and what the given ones are."""
+"""Postgres: which servers can be started, whether one starts, and the state of the given ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW_SESSIONS = 20
 
 
 def examine_postgres(urls: Sequence[str | SecretStr], source: Source) -> list[Finding]:
-    """Binaries found, the first of `source` tried, every database of `urls` asked."""
+    """List the binaries found, start the first of `source`, and check every database of `urls`."""
     findings = [*_found(), *_started(source)]
     for url in urls:
         findings += _given(url)
@@ -42,7 +42,7 @@ def _started(source: Source) -> Iterator[Finding]:
     try:
         server, facts = supervisor.start(binaries.find(source))
     except PybenchError as error:
-        # Not bad: a run that has to do with Redis alone needs none.
+        # A warning only: a run with Redis locks alone needs no Postgres.
         yield Finding(Level.WARN, SUBJECT, error.message, error.hint)
         return
     took_ms = (time.monotonic() - begin) * 1000
@@ -62,14 +62,14 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
     what = f"{server.endpoint} is {server.label}, {where}{pooler}"
     free = f"{facts.sessions_free:,} of its {facts.max_connections:,} sessions free"
     few = facts.sessions_free < FEW_SESSIONS
-    hint = f"raise its {facts.limit}, or end other clients" if few else None
+    hint = f"raise {facts.limit} of the server, or disconnect other clients" if few else None
     yield Finding(Level.WARN if few else Level.OK, SUBJECT, f"{what}, {free}", hint)
     if not facts.may_create:
-        message = f"{server.endpoint} does not let {server.endpoint.user} create schemas, which locks of rows need"
+        message = f"{server.endpoint} does not let {server.endpoint.user} create schemas, which locks with rows need"
         yield Finding(Level.WARN, SUBJECT, message, server.grant_to_create())
     if facts.settings.get("fsync") is False:
         yield Finding(
-            Level.WARN, SUBJECT, f"{server.endpoint} runs with fsync off: it is faster than one that can be relied on"
+            Level.WARN, SUBJECT, f"{server.endpoint} runs with fsync off: faster, but a crash may corrupt its data"
         )
     yield from _left_on(server)
 
@@ -79,11 +79,11 @@ def _left_on(server: PostgresServer) -> Iterator[Finding]:
         with server.session() as session:
             left = left_schemas(session)
     except (PybenchError, psycopg.Error) as error:
-        yield Finding(Level.WARN, SUBJECT, f"{server.endpoint} does not tell what schemas it has: {error}")
+        yield Finding(Level.WARN, SUBJECT, f"the schemas of {server.endpoint} cannot be listed: {error}")
         return
     for schema in left:
         if schema.over is not False:
-            known = "left by a run that is over" if schema.over else "of a run that may be over"
+            known = "left by a run that has ended" if schema.over else "of a run that may have ended"
             yield Finding(
                 Level.OK,
                 SUBJECT,

@@ -1,4 +1,4 @@
-"""The servers: which can be started, whether they start, and what the given ones are."""
+"""Redis servers: which can be started, whether one starts, and the state of the given ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEW_FREE = 9_000
 
 
 def examine_servers(urls: Sequence[str | SecretStr], source: Source) -> list[Finding]:
-    """Left-overs ended, binaries found, the first of `source` tried, every server of `urls` asked."""
+    """Remove left-overs, list the binaries found, start the first of `source`, and check every server of `urls`."""
     findings = [Finding(Level.OK, "left-over", str(leftover)) for leftover in clear_leftovers()]
     findings += _found()
     findings += _started(source, Level.WARN if urls else Level.BAD)
@@ -51,7 +51,7 @@ def _started(source: Source, level: Level) -> Iterator[Finding]:
     server.stop()
     what = f"{facts.product} {facts.version} starts in {took_ms:.0f} ms"
     few = facts.maxclients is not None and facts.maxclients < FEW_CONNECTIONS
-    takes = "" if facts.maxclients is None else f", takes {facts.maxclients:,} connections"
+    takes = "" if facts.maxclients is None else f", accepts {facts.maxclients:,} connections"
     hint = "raise the limit of open files: ulimit -Hn" if few else None
     yield Finding(Level.WARN if few else Level.OK, "server start", f"{what}{takes}", hint)
 
@@ -69,9 +69,9 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
     what = f"{endpoint} is {server.label}, {where}{disk}"
     if facts.maxclients is not None and facts.connections_free is not None:
         free = f"{facts.connections_free:,} of its {facts.maxclients:,} connections free"
-        # A server with the usual limit and some other clients has enough.
+        # A server with the default limit and a few other clients has enough free connections.
         few = facts.maxclients < FEW_CONNECTIONS or facts.connections_free < FEW_FREE
-        hint = "raise its maxclients (CONFIG SET maxclients), or end other clients" if few else None
+        hint = "raise maxclients of the server (CONFIG SET maxclients), or disconnect other clients" if few else None
         yield Finding(Level.WARN if few else Level.OK, "server", f"{what}, {free}", hint)
     else:
         yield Finding(Level.OK, "server", what)
@@ -80,5 +80,5 @@ def _given(url: str | SecretStr) -> Iterator[Finding]:
             Level.WARN,
             "server",
             f"{endpoint} evicts keys when full ({facts.maxmemory_policy}): a lock may vanish while it is held",
-            "maxmemory-policy noeviction",
+            "set maxmemory-policy to noeviction",
         )

@@ -1,7 +1,7 @@
-"""Every strategy: what it does on the wire, what it promises, when it is the right one.
+"""Every strategy: its commands on the wire, its promise, and when to use it.
 
 To add a strategy, add its entry to the module of its family. Parsing, the plan, the matrix's schema and `pybench
-strategies` read it from there; the lock itself is in the core under the same name.
+strategies` read the entry; the core implements the lock under the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All strategies by name, in the order in which they are told."""
+"""All strategies by name, in the order in which the command line and the manual list them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalogue says of one strategy: its texts, its arguments, and the facts that plans and verdicts are made by.
+"""One entry of the catalogue: the strategy's texts, its arguments, and the facts that plans and verdicts need.
 
 Promises: plain data, and functions of an entry and its arguments alone. Does not know any strategy by name.
 """
@@ -12,52 +12,52 @@ from pybench.notation import format_number, parse_choice, parse_count, parse_num
 
 Scalar = int | float | str | bool
 Arguments = tuple[tuple[str, Scalar], ...]
-"""Arguments off their defaults, sorted by name."""
+"""The arguments that differ from their defaults, sorted by name."""
 
 
 class Exclusion(StrEnum):
-    """How far a strategy promises that no more hold a lock at a time than may; records keep the text."""
+    """How far a strategy promises to limit the holders of a lock; records keep the text."""
 
     NOTHING = "nothing"
     WHILE_NOBODY_OUTLIVES = "while-nobody-outlives"
-    """While no client crashes between its commands and none works past its lease."""
+    """While no client crashes between its commands, and no client works past its lease."""
     ALWAYS = "always"
-    """Of belief always, and of work as long as it ends inside the lease."""
+    """Beliefs never overlap; works do not overlap if each ends within its lease."""
 
 
 class Promise(StrEnum):
-    """What a strategy promises beside exclusion; records keep the text."""
+    """Promises of a strategy besides exclusion; records keep the text."""
 
     FENCE = "fence"
-    """Each grant of a key comes with a higher number than all before."""
+    """Each grant of a key has a higher fence than all earlier grants."""
     FIFO = "fifo"
-    """Whoever was acknowledged first in the queue is granted first."""
+    """The client whose place in the queue was acknowledged first is granted first."""
     WAKE_UP = "wake-up"
-    """A release wakes a client that waits, by a message."""
+    """A release wakes a waiting client by a message."""
 
 
 class Judge(StrEnum):
-    """What a verdict on a strategy goes by; records keep the text."""
+    """The evidence that decides the verdict on a strategy; records keep the text."""
 
     BELIEF = "belief"
-    """Who believed to hold the lock, and when."""
+    """Which clients believed to hold the lock, and when."""
     EFFECTS = "effects"
-    """What the work wrote: nobody is kept out, and a write that was in conflict is refused and done again."""
+    """The rows that the work wrote: no client is kept out, and a conflicting write is refused and repeated."""
     GUARD = "guard"
-    """What the resource accepted: two may be at work, and the write of the one that came first is refused."""
+    """The writes that the resource accepted: two clients may work at once, and the earlier one is refused."""
 
 
 class Lease(Enum):
-    """What becomes of the matrix's `ttl`."""
+    """How a strategy uses the matrix's `ttl`."""
 
     NONE = auto()
     MILLISECONDS = auto()
     WHOLE_SECONDS = auto()
-    """Rounded up: the command that sets it takes seconds."""
+    """The ttl is rounded up, because the command takes whole seconds."""
 
 
 class Family(StrEnum):
-    """Where the lock lives; `pybench strategies` lists by it."""
+    """The servers that hold the lock; `pybench strategies` groups its list by them."""
 
     CONTROL = "the control"
     ONE_SERVER = "one Redis or Valkey server"
@@ -67,35 +67,35 @@ class Family(StrEnum):
 
 
 class ServerKind(StrEnum):
-    """What a server speaks."""
+    """The protocol of a server."""
 
     REDIS = "redis"
     POSTGRES = "postgres"
 
     @property
     def label(self) -> str:
-        """As people write it."""
+        """The name as people write it."""
         return self.value.capitalize()
 
     @property
     def variable(self) -> str:
-        """What in the environment names a server of this kind where nothing else does."""
+        """The environment variable that names a server of this kind if neither matrix nor option names one."""
         return f"PYBENCH_{self.name}_URL"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some words."""
+    """One of several words."""
 
     words: tuple[str, ...]
 
     def parse(self, value: object) -> Scalar:
-        """Raises BadValue naming the nearest."""
+        """The parsed value. Raises BadValue that names the nearest valid one."""
         return parse_choice(value, self.words)
 
     @property
     def text(self) -> str:
-        """As the catalogue shows it."""
+        """The allowed values, as the catalogue shows them."""
         return " or ".join(self.words)
 
 
@@ -107,12 +107,12 @@ class Count:
     highest: int
 
     def parse(self, value: object) -> Scalar:
-        """Raises BadValue naming the nearest."""
+        """The parsed value. Raises BadValue that names the nearest valid one."""
         return parse_count(value, lowest=self.lowest, highest=self.highest)
 
     @property
     def text(self) -> str:
-        """As the catalogue shows it."""
+        """The allowed values, as the catalogue shows them."""
         return f"{self.lowest} to {self.highest}"
 
 
@@ -124,40 +124,39 @@ class Number:
     highest: float
 
     def parse(self, value: object) -> Scalar:
-        """Raises BadValue naming the nearest."""
+        """The parsed value. Raises BadValue that names the nearest valid one."""
         return parse_number(value, lowest=self.lowest, highest=self.highest)
 
     @property
     def text(self) -> str:
-        """As the catalogue shows it."""
+        """The allowed values, as the catalogue shows them."""
         return f"{format_number(self.lowest)} to {format_number(self.highest)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument that a strategy takes."""
+    """One argument of a strategy."""
 
     name: str
     allowed: Choice | Count | Number
     default: Scalar
     meaning: str
     of_session: bool = False
-    """Whether it is a setting of the database's sessions, of which the lock itself knows nothing."""
+    """Whether the argument is a setting of the database's sessions, which the core's lock does not receive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """One entry of the catalogue; its texts are whole sentences for people.
 
-    Where its parameters are called `nodes`, `replicas`, `permits`, `drift_factor`, `renew`, `max_hold_ms`, `session`,
-    `wait`, `lock_timeout_ms` or `synchronous_commit`, they mean what is
-    made of them here and in `planning.trial_spec`.
+    This module and `planning.trial_spec` give a meaning to parameters of these names: `nodes`, `replicas`, `permits`,
+    `drift_factor`, `renew`, `max_hold_ms`, `session`, `wait`, `lock_timeout_ms`, `synchronous_commit`.
     """
 
     name: str
     summary: str
     commands: tuple[str, ...]
-    """What one uncontended grant of one key sends, in order; to each of its `nodes` unless `spreads_keys`."""
+    """The commands of one uncontended grant of one key, in order; sent to each of `nodes` unless `spreads_keys`."""
     promise: str
     holds_under: str
     """The faults under which the promise holds, and those under which it does not."""
@@ -167,35 +166,35 @@ class Strategy:
     lease: Lease
     family: Family = Family.ONE_SERVER
     server_kinds: tuple[ServerKind, ...] = (ServerKind.REDIS,)
-    """Of its servers, in the order in which the core counts them; none for what asks no server, and is on any."""
+    """The kinds of its servers, in the core's order; empty for a strategy that asks no server and runs on any."""
     judged_by: Judge = Judge.BELIEF
     lost_by: tuple[str, ...] = ()
-    """Events after which two may hold it, as short noun phrases; what follows from its lease is not among them."""
+    """Events after which two clients may hold the lock, as short noun phrases; the end of the lease is not listed."""
     uses_rows: bool = False
     """Whether each key is a row of a table of the database."""
     promises: frozenset[Promise] = frozenset()
     acknowledges_places: bool = False
-    """Whether its server says when a client has its place in a queue, so that it can be told who was passed."""
+    """Whether the server acknowledges a client's place in a queue, so that the checker can see FIFO inversions."""
     extends_lease: bool = False
     """Whether a watchdog renews the lease while the lock is held."""
     shares: bool = False
-    """Whether readers may hold it beside each other: `read_share`."""
+    """Whether several readers may hold the lock at once: axis `read_share`."""
     nests: bool = False
-    """Whether its holder may enter again: `nesting`."""
+    """Whether the holder may acquire the lock again: axis `nesting`."""
     spreads_keys: bool = False
     """Whether each key is on one of the servers, and not on all of them."""
     allows_for_drift: bool = True
-    """Whether a holder leaves a part of its lease to clocks that do not run alike."""
+    """Whether a holder subtracts a clock-skew margin from its lease."""
     takes_many_keys: bool = False
-    """Whether one grant may be of several keys: `keys_per_grant`."""
+    """Whether one grant may take several keys: axis `keys_per_grant`."""
     owns_connection: bool = False
     """Whether each client has a connection of its own to the first server."""
     shares_connections: bool = True
-    """Whether anything goes over connections that clients share."""
+    """Whether the strategy uses connections that clients share."""
     subscribes: bool = False
-    """Whether there are as many connections to the first server as clients share once more, to subscribe over."""
+    """Whether a subscriber connection to the first server is opened for each connection that clients share."""
     deletes_on_release: bool = False
-    """Whether its servers have no key of the lock's own name once all that was taken is released."""
+    """Whether no key with the lock's own name is left on its servers once every hold is released."""
     parameters: tuple[Parameter, ...] = ()
 
     @property
@@ -217,17 +216,17 @@ class Strategy:
         return sum(self.servers_of_kind(kind, arguments) for kind in self.server_kinds) or 1
 
     def servers_of_kind(self, kind: ServerKind, arguments: Arguments) -> int:
-        """How many of them are of `kind`."""
+        """How many of the servers are of `kind`."""
         if kind not in self.server_kinds:
             return 0
         return self._count("nodes", arguments, otherwise=1) if kind is ServerKind.REDIS else 1
 
     def replicas(self, arguments: Arguments) -> int:
-        """How many replicas its server needs."""
+        """How many replicas the server needs."""
         return self._count("replicas", arguments, otherwise=0)
 
     def with_arguments(self, arguments: Arguments) -> Strategy:
-        """The same entry as it is with `arguments`: clients that share a session are promised nothing."""
+        """The entry under `arguments`: clients that share a session are promised nothing."""
         return replace(self, exclusion=Exclusion.NOTHING) if self._shares_session(arguments) else self
 
     def opens_own_connections(self, arguments: Arguments) -> bool:
@@ -239,21 +238,21 @@ class Strategy:
         return self.shares_connections or self._shares_session(arguments)
 
     def arguments_of_lock(self, arguments: Arguments) -> Arguments:
-        """Those of `arguments` that the lock itself knows."""
+        """Those of `arguments` that the core's lock receives."""
         of_session = {parameter.name for parameter in self.parameters if parameter.of_session}
         return tuple((name, value) for name, value in arguments if name not in of_session)
 
     def permits(self, arguments: Arguments) -> int:
-        """How many may hold one key at a time."""
+        """How many clients may hold one key at a time."""
         return self._count("permits", arguments, otherwise=1)
 
     def drift_factor(self, arguments: Arguments) -> float:
-        """The part of the lease that a holder leaves to clocks that do not run alike."""
+        """The clock-skew margin, as a share of the lease."""
         factor = self.argument("drift_factor", arguments)
         return 0.01 if factor is None else float(factor)
 
     def lease_ms(self, ttl_ms: int) -> int | None:
-        """The lease that the server really gets for a `ttl` of the matrix; None when there is none."""
+        """The lease that the server receives for a `ttl` of the matrix; None for a strategy without a lease."""
         match self.lease:
             case Lease.NONE:
                 return None
@@ -263,7 +262,7 @@ class Strategy:
                 return -(-ttl_ms // 1_000) * 1_000
 
     def longest_hold_ms(self, ttl_ms: int, arguments: Arguments) -> int | None:
-        """How long its leases cover one hold, renewals counted in; None when nothing ends it."""
+        """How long the lease covers one hold, renewals included; None when nothing ends the hold."""
         lease_ms = self.lease_ms(ttl_ms)
         if lease_ms is None or not self.extends_lease or self.argument("renew", arguments) == "off":
             return lease_ms

@@ -1,4 +1,4 @@
-"""A strategy as it is written, `redlock(nodes=5)`, to its name and arguments, and back to its canonical text."""
+"""Parses a strategy such as `redlock(nodes=5)` into name and arguments, and formats both as canonical text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pybench.strategies.entry import Arguments, Scalar, Strategy
 
 
 def parse_strategy(value: object, catalogue: Mapping[str, Strategy] = CATALOGUE) -> tuple[str, Arguments]:
-    """Read `mutex`, `redlock(nodes=5)` or `{redlock: {nodes: 5}}`: the name, and the arguments off their defaults.
+    """Read `mutex`, `redlock(nodes=5)` or `{redlock: {nodes: 5}}`: the name, and the arguments that are not defaults.
 
-    Raises BadValue for an unknown name or argument, naming the nearest known one, and for an argument out of range.
+    Raises BadValue for an unknown name or argument (the hint names the nearest), and for an argument out of range.
     """
     name, given = _taken_apart(value)
     if name not in catalogue:
@@ -21,7 +21,7 @@ def parse_strategy(value: object, catalogue: Mapping[str, Strategy] = CATALOGUE)
     arguments: list[tuple[str, Scalar]] = []
     for key, raw in given.items():
         if key not in parameters:
-            hint = suggestion(key, parameters) if parameters else "it takes none"
+            hint = suggestion(key, parameters) if parameters else f"{name} takes no arguments"
             raise BadValue(f"the strategy {name} has no argument {shown(key)}", hint=hint)
         try:
             argument = parameters[key].allowed.parse(raw)
@@ -45,16 +45,22 @@ def strategy_text(name: str, arguments: Arguments) -> str:
 def _taken_apart(value: object) -> tuple[str, dict[str, object]]:
     if isinstance(value, Mapping):
         if len(value) != 1:
-            raise BadValue("a strategy as a mapping has one key, its name", hint="say {mutex: {}} or mutex")
+            raise BadValue(
+                "a strategy given as a mapping has exactly one key, its name", hint="write {mutex: {}} or mutex"
+            )
         ((name, given),) = value.items()
         if given is not None and not isinstance(given, Mapping):
-            raise BadValue(f"the arguments of {name} are {shown(given)}", hint="say a mapping of names to values")
+            raise BadValue(
+                f"the arguments of {name} are not a mapping: {shown(given)}", hint="write a mapping of names to values"
+            )
         return str(name), {str(key): raw for key, raw in (given or {}).items()}
     if not isinstance(value, str):
-        raise BadValue(f"{shown(value)} is not a strategy", hint="say a name such as mutex")
+        raise BadValue(f"{shown(value)} is not a strategy", hint="write a name such as mutex")
     call = parse_call(value)
     if call.positional:
-        raise BadValue(f"{shown(call.positional[0])} has no name in {shown(value)}", hint="say name=value")
+        raise BadValue(
+            f"the argument {shown(call.positional[0])} of {shown(value)} has no name", hint="write name=value"
+        )
     return call.name, dict(call.named)
 
 

@@ -9,11 +9,11 @@ ONE_SERVER_LOST = ("a restart that loses data", "a failover", "a clock jump")
 
 NONE = Strategy(
     name="none",
-    summary="No lock at all: everybody is granted at once.",
+    summary="No lock at all: every client is granted at once.",
     commands=(),
-    promise="Nothing. It is the control: a run whose checker does not catch it proves nothing.",
-    holds_under="There is nothing to hold.",
-    when_to_use="To see what the work costs without a lock, and that the checker sees what a lock prevents.",
+    promise="Nothing. It is the control: a run whose checker misses the overlaps of this strategy proves nothing.",
+    holds_under="There is no promise to hold.",
+    when_to_use="To measure the work without a lock, and to prove that the checker detects overlaps.",
     when_not="Wherever two holders at once do harm.",
     exclusion=Exclusion.NOTHING,
     lease=Lease.NONE,
@@ -23,16 +23,16 @@ NONE = Strategy(
 
 NAIVE = Strategy(
     name="naive",
-    summary="SETNX, then EXPIRE; released by DEL without asking whose lock it is.",
+    summary="SETNX, then EXPIRE; released by a DEL that does not check the owner.",
     commands=("SETNX key 1", "EXPIRE key seconds", "DEL key"),
-    promise="One holder at a time, but only while nobody crashes halfway and nobody outlives the lease.",
+    promise="One holder at a time, but only while no client crashes between commands and no holder outlives its lease.",
     holds_under=(
-        "Honest clients and a server that keeps its data. A crash between SETNX and EXPIRE leaks the lock "
-        "for ever; a holder who outlives its lease deletes the lock of the next one. The lease is rounded up to "
-        "whole seconds."
+        "Clients that neither crash nor outlive their lease, and a server that keeps its data. A crash between SETNX "
+        "and EXPIRE leaves the lock taken for ever. A holder that outlives its lease deletes the lock of the next "
+        "holder. The lease is rounded up to whole seconds."
     ),
-    when_to_use="Never in new code; measure it to learn what replacing it costs and gains.",
-    when_not="Wherever a process may be killed or paused: that is everywhere.",
+    when_to_use="Never in new code. Measure it to learn what a replacement costs and gains.",
+    when_not="Wherever a process may be killed or paused, which is everywhere.",
     exclusion=Exclusion.WHILE_NOBODY_OUTLIVES,
     lost_by=("a client that dies between SETNX and EXPIRE (the lock then stays taken)", *ONE_SERVER_LOST),
     lease=Lease.WHOLE_SECONDS,
@@ -43,13 +43,13 @@ MUTEX = Strategy(
     name="mutex",
     summary="SET NX PX with a random token; released by compare-and-delete.",
     commands=(SET, RELEASE),
-    promise="One holder at a time, and a dead holder's lock is free again within one ttl.",
+    promise="One holder at a time; a dead holder's lock is free within one ttl.",
     holds_under=(
-        "Crashes and pauses of clients, lost connections and late answers. Not a server that loses its data (a "
-        "restart without persistence, a failover), not clock jumps, not work that goes on past the lease."
+        "Crashes and pauses of clients, lost connections and late replies. Not: a server that loses its data (a "
+        "restart without persistence, a failover), clock jumps, or work that continues past the lease."
     ),
-    when_to_use="The default on one server: work that is shorter than the ttl, or that may be repeated.",
-    when_not="Where work past the lease does harm: then the resource itself must refuse it (a fence).",
+    when_to_use="The default on one server: the work is shorter than the ttl, or may be repeated.",
+    when_not="Where work past the lease does harm: then the resource itself must refuse late work (with a fence).",
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
@@ -58,44 +58,46 @@ MUTEX = Strategy(
 
 WATCHDOG = Strategy(
     name="watchdog",
-    summary="A mutex whose lease is renewed for as long as it is held.",
+    summary="A mutex with auto-renewal: the lease is extended for as long as the lock is held.",
     commands=(SET, RELEASE),
     promise="One holder at a time, also for work longer than the ttl; a dead holder's lock is free within one ttl.",
     holds_under=(
-        "What mutex survives. A holder that cannot renew in time is told that its lock is lost. Not a client that is "
-        "stopped whole, its watchdog with it, and then works on past the lease."
+        "As mutex. A holder that cannot renew in time is notified that its lock is lost. Not: a client that is stopped "
+        "together with its watchdog, and then continues its work past the lease."
     ),
-    when_to_use="Work whose length nobody knows beforehand: a short ttl frees the lock soon after a crash.",
-    when_not="Where a holder that hangs must lose its lock: say max_hold_ms, or take a mutex.",
+    when_to_use="Work of unknown length: a short ttl frees the lock soon after a crash.",
+    when_not="Where a hung holder must lose its lock: set max_hold_ms, or use mutex.",
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     deletes_on_release=True,
     extends_lease=True,
     parameters=(
-        Parameter("renewals_per_ttl", Count(2, 20), 3, "How often in a ttl the lease is set anew."),
+        Parameter("renewals_per_ttl", Count(2, 20), 3, "Renewals of the lease per ttl."),
         Parameter(
             "max_hold_ms",
             Count(0, 86_400_000),
             0,
-            "Milliseconds of one hold after which it renews no more; 0: none.",
+            "Auto-renewal stops after a hold of so many milliseconds; 0: no limit.",
         ),
     ),
 )
 
-RENEW = Parameter("renew", Choice(("ttl/3", "off")), "ttl/3", "How often the lease is set anew while it is held.")
+RENEW = Parameter("renew", Choice(("ttl/3", "off")), "ttl/3", "Interval of auto-renewal while the lock is held.")
 
 FENCED = Strategy(
     name="fenced",
-    summary="A renewed mutex whose grant comes with a number that only grows: its fence.",
+    summary="A mutex with auto-renewal; each grant carries a fencing token, a number that only grows.",
     commands=("script: SET key token NX PX ttl and INCR of the key's counter", RELEASE),
-    promise="One holder at a time, each with a higher number than all before; a dead holder's lock is free in one ttl.",
-    holds_under=(
-        "What mutex survives; the numbers also outlast the lease, so that a resource which remembers the highest can "
-        "refuse a late writer. Not a server that loses the counter."
+    promise=(
+        "One holder at a time, each with a higher fence than all before; a dead holder's lock is free within one ttl."
     ),
-    when_to_use="Where the guarded resource can compare the number: then work past the lease does no harm.",
-    when_not="Where nobody looks at the number: it then costs a script and a key for nothing.",
+    holds_under=(
+        "As mutex. Fences also outlast the lease, so that a resource which remembers the highest fence can refuse a "
+        "late writer. Not: a server that loses the counter."
+    ),
+    when_to_use="Where the guarded resource can compare fences: then work past the lease does no harm.",
+    when_not="Where no resource compares the fence: it then costs a script and a key for nothing.",
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
@@ -107,21 +109,26 @@ FENCED = Strategy(
 
 REPLICATED = Strategy(
     name="replicated",
-    summary="A mutex that is held only once replicas have it too, by WAIT.",
+    summary="A mutex that counts as granted once replicas have acknowledged it, by WAIT.",
     commands=(SET, "WAIT replicas timeout", RELEASE),
-    promise="One holder at a time; a dead holder's lock is free again within one ttl.",
+    promise="One holder at a time; a dead holder's lock is free within one ttl.",
     holds_under=(
-        "What mutex survives. A failover right after a grant is less likely to lose it, for so many replicas have "
-        "it; a replica without it may be promoted all the same, so the window is narrowed, not closed."
+        "As mutex. A failover right after a grant is less likely to lose the lock, because replicas already have it. A "
+        "replica without the grant may still be promoted: the window is narrower, not closed."
     ),
-    when_to_use="One server with replicas and automatic failover, where a doubled grant is rare enough to bear.",
-    when_not="Where a failover must never grant twice: no form of asynchronous replication gives that.",
+    when_to_use="One server with replicas and automatic failover, where a rare double grant is acceptable.",
+    when_not="Where a failover must never grant twice: asynchronous replication cannot guarantee that.",
     exclusion=Exclusion.ALWAYS,
     lost_by=("a restart that loses data", "a failover to a replica that lacks the grant", "a clock jump"),
     lease=Lease.MILLISECONDS,
     owns_connection=True,
     parameters=(
-        Parameter("replicas", Count(1, 8), 1, "Replicas that must have the grant."),
-        Parameter("timeout_ms", Count(1, 60_000), 100, "How long they may take; then it is given back and refused."),
+        Parameter("replicas", Count(1, 8), 1, "Replicas that must acknowledge the grant."),
+        Parameter(
+            "timeout_ms",
+            Count(1, 60_000),
+            100,
+            "Milliseconds to wait for replicas; then the key is released and the attempt refused.",
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Locks of a Postgres server: those that it has, and those that are made of a table's rows."""
+"""Locks of a Postgres server: its advisory locks, and locks made of the rows of a table."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _ONE_DATABASE = (ServerKind.POSTGRES,)
 
 ADVISORY = Strategy(
     name="pg-advisory",
-    summary="An advisory lock of the database on a number that is the hash of the lock's name.",
+    summary="A Postgres advisory lock, on a number that is the hash of the lock's name.",
     commands=("SELECT pg_advisory_lock(key)", "SELECT pg_advisory_unlock(key)"),
     promise="One holder at a time, or many readers, for as long as the holder's session lives.",
     holds_under=(
-        "Crashes and pauses of clients, work of any length: there is no lease. Not a session that is lost: the lock "
-        "is free at once, and its holder learns of it when it next uses its connection. Not two clients on one session "
-        "(session=shared), and with scope=session not a pooler that lends sessions by the transaction."
+        "Crashes and pauses of clients, and work of any length: there is no lease. Not: a lost session, because the "
+        "lock is free at once and the holder notices only when it next uses its connection; two clients on one session "
+        "(session=shared); and, with scope=session, a pooler that lends sessions per transaction."
     ),
-    when_to_use="Postgres is there already, clients keep a session each, and work may last as long as it likes.",
-    when_not="Behind a pooler, unless scope=transaction. Thousands of waiters: each keeps a session of the database.",
+    when_to_use="Postgres is in use already, each client keeps a session, and work may take any time.",
+    when_not="Behind a pooler, unless scope=transaction. Thousands of waiters: each occupies a database session.",
     exclusion=Exclusion.ALWAYS,
     lost_by=SESSION_LOST,
     lease=Lease.NONE,
@@ -60,14 +60,19 @@ ADVISORY = Strategy(
     shares_connections=False,
     parameters=(
         Parameter(
-            "scope", Choice(("session", "transaction")), "session", "It is held until unlocked, or until COMMIT."
+            "scope",
+            Choice(("session", "transaction")),
+            "session",
+            "The lock is held until it is unlocked, or until COMMIT.",
         ),
-        Parameter("wait", Choice(("block", "try")), "block", "In the server's queue, or by the retry policy."),
+        Parameter(
+            "wait", Choice(("block", "try")), "block", "Wait in the server's queue, or try again by the retry policy."
+        ),
         Parameter(
             "session",
             Choice(("own", "shared")),
             "own",
-            "Each client's own, or one of several clients: a classic mistake, which excludes nobody.",
+            "A session per client, or one for several clients: a common mistake, which excludes nobody.",
         ),
         _LOCK_TIMEOUT,
     ),
@@ -75,16 +80,16 @@ ADVISORY = Strategy(
 
 ROW = Strategy(
     name="pg-row",
-    summary="SELECT ... FOR UPDATE of the lock's row, in a transaction that stays open while it is held.",
+    summary="SELECT ... FOR UPDATE on the lock's row, in a transaction that stays open during the hold.",
     commands=("BEGIN; SELECT ... WHERE id = key FOR UPDATE", "COMMIT"),
     promise="One holder at a time of each row, or many readers, for as long as the holder's session lives.",
     holds_under=(
-        "Crashes and pauses of clients, work of any length, a pooler that lends sessions by the transaction. Not a "
-        "session that is lost or ended by idle_in_transaction_session_timeout. Clients that name rows in different "
-        "orders deadlock: the server ends one of them, and it tries again."
+        "Crashes and pauses of clients, work of any length, and a pooler that lends sessions per transaction. Not: a "
+        "session that is lost, or ended by idle_in_transaction_session_timeout. Clients that lock rows in different "
+        "orders deadlock: the server ends one transaction, and its client tries again."
     ),
-    when_to_use="What is guarded is the row itself: the lock ends with the transaction that changes it.",
-    when_not="Long holds: an open transaction keeps a session, and keeps VACUUM from its work.",
+    when_to_use="The guarded resource is the row itself: the lock ends with the transaction that changes the row.",
+    when_not="Long holds: an open transaction occupies a session, and keeps VACUUM from removing dead rows.",
     exclusion=Exclusion.ALWAYS,
     lost_by=(*SESSION_LOST, "idle_in_transaction_session_timeout during a hold"),
     lease=Lease.NONE,
@@ -100,7 +105,8 @@ ROW = Strategy(
             "wait",
             Choice(("block", "nowait", "skip-locked")),
             "block",
-            "In the server's queue, or by the retry policy, which is told by an error or by no row.",
+            "Wait in the server's queue, or try again by the retry policy: nowait is refused with an error, "
+            "skip-locked with no row.",
         ),
         _LOCK_TIMEOUT,
         _SYNCHRONOUS_COMMIT,
@@ -109,7 +115,7 @@ ROW = Strategy(
 
 LEASE = Strategy(
     name="pg-lease",
-    summary="A row with an owner and an end by the database's clock; each grant raises its fence.",
+    summary="A row with an owner and an expiry by the database's clock; each grant raises the row's fence.",
     commands=(
         "INSERT ... ON CONFLICT DO UPDATE ... WHERE expires_at <= clock_timestamp() RETURNING fence",
         "UPDATE ... SET owner = NULL WHERE owner = token",
@@ -117,10 +123,10 @@ LEASE = Strategy(
     promise="One holder at a time, each with a higher fence; a dead holder's lock is free within one ttl.",
     holds_under=(
         "Crashes and pauses of clients, lost sessions, restarts of the server, and a pooler: each statement is a "
-        "transaction of its own. Not clock jumps of the server, not work that goes on past the lease."
+        "transaction of its own. Not: clock jumps of the server, or work that continues past the lease."
     ),
-    when_to_use="A lock that has to outlive sessions and restarts, and a fence for work that may come late.",
-    when_not="Many grants a second: each writes, and its commit waits for the disk.",
+    when_to_use="A lock that must outlive sessions and restarts, and a fence against work that comes late.",
+    when_not="Many grants per second: each grant writes, and its commit waits for the disk.",
     exclusion=Exclusion.ALWAYS,
     lost_by=("a failover that loses commits", "a clock jump"),
     lease=Lease.MILLISECONDS,
@@ -133,12 +139,14 @@ LEASE = Strategy(
 
 OPTIMISTIC = Strategy(
     name="pg-optimistic",
-    summary="No lock: the version that was read is asked for again by the write, and the work done again if it moved.",
+    summary=(
+        "No lock: a write succeeds only if the row still has the version that was read; otherwise the work is repeated."
+    ),
     commands=("SELECT version ...", "UPDATE ... SET version = v + 1 WHERE version = v"),
-    promise="No update is lost. Nobody is kept from working at the same time: the later write is refused.",
-    holds_under="Everything that the database survives: one statement reads the version and writes.",
-    when_to_use="Conflicts are rare, or the work is short and may be done twice.",
-    when_not="A hot row: most of the work is done for nothing. Work with effects outside of the database.",
+    promise="No update is lost. Clients may work at the same time: the later write is refused.",
+    holds_under="Everything that the database survives: one statement compares the version and writes.",
+    when_to_use="Conflicts are rare, or the work is short and may be repeated.",
+    when_not="A hot row: most of the work is done in vain. Work with effects outside of the database.",
     exclusion=Exclusion.NOTHING,
     lost_by=("a failover that loses commits",),
     lease=Lease.NONE,
@@ -151,12 +159,17 @@ OPTIMISTIC = Strategy(
 
 SERIALIZABLE = Strategy(
     name="pg-serializable",
-    summary="No lock: a serializable transaction around the work, done again where the database finds a conflict.",
+    summary="No lock: a serializable transaction around the work, repeated when the database finds a conflict.",
     commands=("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT value ...", "UPDATE ... SET value = v + 1; COMMIT"),
-    promise="No update is lost. Nobody is kept from working at the same time: all but one of them fail with 40001.",
-    holds_under="Everything that the database survives, of any reads and writes, if each 40001 is tried again.",
+    promise=(
+        "No update is lost. Clients may work at the same time: of conflicting transactions all but one fail with 40001."
+    ),
+    holds_under=(
+        "Everything that the database survives, for any reads and writes, if clients repeat each transaction that "
+        "fails with 40001."
+    ),
     when_to_use="Rules over several rows that no single lock guards, where conflicts are rare.",
-    when_not="A hot row: most of the work is done for nothing. Work with effects outside of the database.",
+    when_not="A hot row: most of the work is done in vain. Work with effects outside of the database.",
     exclusion=Exclusion.NOTHING,
     lost_by=("a failover that loses commits",),
     lease=Lease.NONE,
@@ -171,7 +184,7 @@ SERIALIZABLE = Strategy(
 
 LAYERED = Strategy(
     name="layered",
-    summary="A mutex on Redis that spares the database the herd; the row's own fence refuses what comes late.",
+    summary="A mutex on Redis keeps contention away from the database; the row's own fence refuses late writes.",
     commands=(
         SET,
         "UPDATE ... SET fence = fence + 1 RETURNING fence",
@@ -179,13 +192,18 @@ LAYERED = Strategy(
         "UPDATE ... SET value = v + 1 WHERE fence = mine",
         RELEASE,
     ),
-    promise="No write of a holder that was passed is accepted, whatever becomes of Redis.",
-    holds_under=(
-        "All that mutex survives and all that it does not: data lost by Redis, clock jumps, work past the lease. Two "
-        "may then be at work; the row takes the write of the one that came last."
+    promise=(
+        "No late write is accepted: once a later holder has a higher fence, the row refuses the write of an earlier "
+        "one."
     ),
-    when_to_use="The truth is in Postgres, the crowd is too large for it, and a late write would do harm.",
-    when_not="A resource that cannot compare a fence. Little contention: the row alone does with fewer commands.",
+    holds_under=(
+        "Everything that mutex survives, and also data loss in Redis, clock jumps, and work past the lease. Two "
+        "holders may then work at once; the row accepts only the write of the later one."
+    ),
+    when_to_use=(
+        "The data is in Postgres, contention is too high for the database alone, and a late write would do harm."
+    ),
+    when_not="A resource that cannot compare a fence. Low contention: the row alone needs fewer commands.",
     exclusion=Exclusion.NOTHING,
     lost_by=("a failover of the database that loses commits", "a write that does not compare the fence"),
     lease=Lease.MILLISECONDS,

@@ -1,4 +1,4 @@
-"""Locks over several servers that know nothing of each other."""
+"""Locks over several independent servers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pybench.strategies.plain import ONE_SERVER_LOST, RELEASE, SET
 
 QUORUM_LOST = ("a server that restarts without its data within one ttl", "a clock jump")
 
-_NODES = Parameter("nodes", Count(1, 32), 5, "Servers, each on its own.")
+_NODES = Parameter("nodes", Count(1, 32), 5, "Independent servers.")
 
 _QUORUM = (
     _NODES,
@@ -15,14 +15,14 @@ _QUORUM = (
         "fanout",
         Choice(("multiplexed", "sequential")),
         "multiplexed",
-        "All are asked at once, or one after another as it was first written.",
+        "Requests go to all servers at once, or to one after another as Redlock was first published.",
     ),
-    Parameter("drift_factor", Number(0, 0.1), 0.01, "The part of the lease left to clocks that differ; 2 ms more."),
+    Parameter("drift_factor", Number(0, 0.1), 0.01, "Clock-skew margin as a share of the lease; 2 ms are added."),
     Parameter(
         "node_timeout_ms",
         Count(0, 600_000),
         0,
-        "Milliseconds that each may take; 0: a tenth of the ttl, from 1 to 50.",
+        "Milliseconds that each server may take to reply; 0: a tenth of the ttl, from 1 to 50.",
     ),
 )
 _WAIT_BUDGET = Parameter(
@@ -31,18 +31,20 @@ _WAIT_BUDGET = Parameter(
 
 REDLOCK = Strategy(
     name="redlock",
-    summary="The same SET NX PX on several servers: held when more than half grant it in time.",
+    summary="The same SET NX PX on several independent servers; held when a majority grants it in time.",
     commands=(SET, RELEASE),
     promise=(
-        "One holder at a time, also while fewer than half of the servers are away; a dead holder's lock is free "
-        "within one ttl."
+        "One holder at a time, also while a minority of the servers is down; a dead holder's lock is free within one "
+        "ttl."
     ),
     holds_under=(
-        "What mutex survives, and a minority of servers that is down or cut off. Not a server that granted and comes "
-        "back without its data within one lease, not clocks that jump, not work that goes on past the lease."
+        "As mutex, and a minority of servers that is down or unreachable. Not: a server that granted and restarts "
+        "without its data within one ttl, clock jumps, or work that continues past the lease."
     ),
-    when_to_use="Where locks must go on while a server is down, and nobody wants to run a consensus system.",
-    when_not="Where a doubled grant does harm: use a fence. Where one server is enough: a mutex costs a fifth.",
+    when_to_use="Locks must stay available while a server is down, and a consensus system is too much to operate.",
+    when_not=(
+        "Where a double grant does harm: use a fence. Where one server is enough: mutex sends a fifth of the commands."
+    ),
     exclusion=Exclusion.ALWAYS,
     lost_by=QUORUM_LOST,
     lease=Lease.MILLISECONDS,
@@ -53,15 +55,15 @@ REDLOCK = Strategy(
 
 REDISSON_REDLOCK = Strategy(
     name="redisson-redlock",
-    summary="Redlock as Redisson does it: one lock after another, and no look at how much lease is left.",
-    commands=(SET, "PEXPIRE: set its lease anew", RELEASE),
-    promise="Nothing that could be held against it: a lock may be returned that is over already.",
+    summary="Redlock as Redisson implements it: one lock after another, without a check of the remaining lease.",
+    commands=(SET, "PEXPIRE: reset the lease", RELEASE),
+    promise="Nothing that a verdict could hold it to: the lock may be returned after its lease has ended.",
     holds_under=(
-        "Crashes of clients and a minority of servers that is away, but only while taking all the locks is quick "
-        "against the lease and work ends well inside it: nobody looks at the time, or at what the servers answer last."
+        "Crashes of clients and a minority of servers that is down, but only if the client takes all locks in a small "
+        "part of the lease and the work ends well within it: the client checks neither the time nor the last replies."
     ),
-    when_to_use="To learn what a program that uses it today may rely on.",
-    when_not="In new code: redlock checks what is left of the lease, and Redisson has given it up.",
+    when_to_use="To learn what a program that uses RedissonRedLock today may rely on.",
+    when_not="In new code: redlock checks the remaining lease, and Redisson has deprecated RedissonRedLock.",
     exclusion=Exclusion.NOTHING,
     lost_by=(*QUORUM_LOST, "an acquire that takes long against the ttl"),
     lease=Lease.MILLISECONDS,
@@ -72,15 +74,15 @@ REDISSON_REDLOCK = Strategy(
 
 MULTILOCK = Strategy(
     name="multilock",
-    summary="Redlock over a set of keys: on each server all of them or none.",
+    summary="Redlock for a set of keys: each server grants all keys or none.",
     commands=("script: SET every key NX PX, or none", "script: compare-and-delete every key"),
     promise=(
-        "One holder at a time of each key of the set, no deadlock, also while fewer than half of the servers are "
-        "away; a dead holder's keys are free within one ttl."
+        "One holder at a time of each key of the set, and no deadlock, also while a minority of the servers is down; a "
+        "dead holder's keys are free within one ttl."
     ),
-    holds_under="What redlock survives, and not what redlock does not. All keys of a grant share one lease.",
-    when_to_use="Work on several things at once: both accounts of a transfer, all parts of an order.",
-    when_not="Many keys that others want one by one: each refusal starts the whole set again.",
+    holds_under="As redlock. All keys of a grant share one lease.",
+    when_to_use="Work on several things at once: both accounts of a transfer, all items of an order.",
+    when_not="Many keys that other clients want one by one: each refusal restarts the whole set.",
     exclusion=Exclusion.ALWAYS,
     lost_by=QUORUM_LOST,
     lease=Lease.MILLISECONDS,
@@ -92,16 +94,20 @@ MULTILOCK = Strategy(
 
 REDISSON_MULTILOCK = Strategy(
     name="redisson-multilock",
-    summary="A lock of locks as Redisson does it: one key after another in the order given, all or start again.",
-    commands=(SET, "PEXPIRE: set its lease anew", RELEASE),
+    summary=(
+        "Redisson's lock over several locks: one key after another, in the order given; a refusal restarts the set."
+    ),
+    commands=(SET, "PEXPIRE: reset the lease", RELEASE),
     promise="One holder at a time of each key of the set; a dead holder's keys are free within one ttl.",
     holds_under=(
-        "Crashes and pauses of clients; one that dies while it is collecting leaves its keys for twice the wait "
-        "budget. No server may be away: each key is on one of them. Two clients that name their keys in different "
-        "orders wait for each other until a wait is over, give all back, and start again."
+        "Crashes and pauses of clients; a client that dies while it takes its keys leaves them taken for twice the "
+        "wait budget. Not: any server that is down, since each key is on one server. Two clients that name their keys "
+        "in different orders wait for each other until a wait times out, release all keys, and start again."
     ),
-    when_to_use="To learn what a program that uses it today may rely on, and what sorted keys would save it.",
-    when_not="Where clients name keys in any order, or a server may be down: take multilock.",
+    when_to_use=(
+        "To learn what a program that uses RedissonMultiLock today may rely on, and what sorted keys would save it."
+    ),
+    when_not="Where clients name keys in any order, or a server may be down: use multilock.",
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,

@@ -1,4 +1,4 @@
-"""Locks of one server whose waiters are told instead of asking again and again."""
+"""Locks of one server that notify their waiters, so that waiters need not poll."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FAIR = Strategy(
         "XDEL queue ticket",
         "XTRIM queue",
     ),
-    promise="One holder at a time; a dead holder's lock is free within one ttl. Not first come, first served.",
+    promise="One holder at a time; a dead holder's lock is free within one ttl. Grants follow no order.",
     holds_under=(
-        "What mutex survives. A consumer group hands the next ticket to whichever waiter reads first, so its order is "
-        "not that of arrival: FIFO inversions are counted and shown, and break no promise."
+        "As mutex. A consumer group hands the next ticket to the waiter that reads first, so that grants do not follow "
+        "the order of arrival: FIFO inversions are counted and shown, and break no promise."
     ),
-    when_to_use="To see what the pattern of many blog posts really gives.",
-    when_not="Where the order counts: fair-queue keeps it, with fewer commands.",
+    when_to_use="To see what the pattern of many blog posts delivers.",
+    when_not="Where the order matters: fair-queue keeps it, with fewer commands.",
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
@@ -35,37 +35,41 @@ FAIR = Strategy(
 
 FAIR_QUEUE = Strategy(
     name="fair-queue",
-    summary="First come, first served: a sorted set on the server's clock, and a doorbell for each waiter.",
-    commands=("script: take it, or take a place", "script: delete it, or hand it on and ring"),
-    promise="One holder at a time, in order of arrival; a dead holder or waiter is passed over within a stated time.",
-    holds_under=(
-        "What mutex survives. A waiter that died is skipped once its beat is overdue, a dead holder after one ttl. "
-        "Arrival is when the server took the place in, not when the client asked."
+    summary="First come, first served: a sorted set on the server's clock, and a wake-up list for each waiter.",
+    commands=(
+        "script: take the lock, or a place in the queue",
+        "script: delete the lock, or hand it to the successor and wake that client",
     ),
-    when_to_use="A hot lock whose unlucky waiters must not starve; its longest wait is short.",
-    when_not="Rarely contended locks: they gain nothing. Many thousand waiters: each holds a connection.",
+    promise="One holder at a time, in order of arrival; a dead holder or waiter is skipped within a stated time.",
+    holds_under=(
+        "As mutex. A waiter that died is skipped once its heartbeat is overdue, a dead holder after one ttl. Arrival "
+        "is the moment at which the server queued the client, not the moment at which the client asked."
+    ),
+    when_to_use="A hot lock whose waiters must not starve; its longest wait is short.",
+    when_not="Rarely contended locks, which gain nothing. Many thousands of waiters: each holds a connection.",
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,
     lease=Lease.MILLISECONDS,
     promises=frozenset({Promise.FIFO}),
     acknowledges_places=True,
     owns_connection=True,
-    parameters=(
-        Parameter("beat_ms", Count(100, 60_000), 2_000, "How often a waiter says, in milliseconds, that it lives."),
-    ),
+    parameters=(Parameter("beat_ms", Count(100, 60_000), 2_000, "Interval of a waiter's heartbeat, in milliseconds."),),
 )
 
 NOTIFY = Strategy(
     name="notify",
-    summary="A mutex whose release publishes a message that wakes all who wait.",
-    commands=(SET, "script: delete it and PUBLISH"),
-    promise="One holder at a time, no wake-up is lost; a dead holder's lock is free within one ttl.",
+    summary="A mutex whose release publishes a message that wakes all waiters.",
+    commands=(SET, "script: delete the key and PUBLISH"),
+    promise="One holder at a time, and no wake-up is lost; a dead holder's lock is free within one ttl.",
     holds_under=(
-        "What mutex survives. A loser subscribes, tries once more, then waits for the message or for the end of the "
-        "lease, and where that was renewed meanwhile for the new end. One message wakes everybody, and all but one try "
-        "in vain: the herd is shown."
+        "As mutex. A refused client subscribes, tries once more, and then waits for the message or for the end of the "
+        "lease; after a renewal it waits for the new end. One message wakes all waiters, and all but one try in vain: "
+        "the report shows these attempts."
     ),
-    when_to_use="Few waiters and long holds, past a ttl with renew: they sleep, and the next one starts at once.",
+    when_to_use=(
+        "Few waiters and long holds, with renew also longer than the ttl: waiters sleep, and a release wakes them at "
+        "once."
+    ),
     when_not="Many waiters on one lock: each release wakes all of them. fair-queue wakes one.",
     exclusion=Exclusion.ALWAYS,
     lost_by=ONE_SERVER_LOST,

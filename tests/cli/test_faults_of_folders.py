@@ -75,7 +75,7 @@ def test_a_disk_that_fills_in_the_middle_loses_no_saved_trial_and_the_run_goes_o
     folder = disk / "run"
     answer = pybench_inside(*RUN, "--trials", "9", "--out", str(folder))
     refused(answer, f"no space is left for the run folder {folder}", "make room")
-    assert "to go on: pybench run --resume disk/run" in answer.err
+    assert "resume with: pybench run --resume disk/run" in answer.err
     assert "safe grants/s" in answer.out, "the table of what was saved"
     kept = load(folder).trials
     assert 1 <= len(kept) < 9

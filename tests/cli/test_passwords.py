@@ -169,5 +169,5 @@ def test_a_fault_of_ours_shows_no_password_that_the_environment_holds(monkeypatc
 
     monkeypatch.setattr(Endpoint, "parse", fails)
     said = said_by("plan", "-s", "mutex")
-    assert "This is a fault of pybench" in said
+    assert "This is a bug in pybench" in said
     assert not has_secret(said)

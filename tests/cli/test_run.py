@@ -135,7 +135,7 @@ def test_a_missed_threshold_is_named_and_exits_10(pybench: Pybench):
     assert answer.code == 10
     assert answer.err.count("Threshold missed") == 1
     assert "Threshold missed: violations == 0: " in answer.err
-    assert answer.err.endswith("exit code 10: a threshold missed\n")
+    assert answer.err.endswith("exit code 10: a threshold was missed\n")
 
 
 def test_a_control_that_is_not_caught_makes_the_run_void_and_exits_22(

@@ -63,4 +63,4 @@ def test_connections_that_others_have_are_not_free():
     given.stop()
     assert "20 of its 60 connections free" in told.what
     assert told.level is Level.WARN
-    assert "end other clients" in (told.hint or "")
+    assert "disconnect other clients" in (told.hint or "")

@@ -154,7 +154,7 @@ def test_the_table_of_exit_codes_says_what_commands_return_in_the_order_in_which
 
 
 def test_every_strategy_is_told_with_the_commands_that_a_grant_takes():
-    rows = table(MANUAL["strategies.md"], "strategy", "acquire", "release", "commands a grant", "promise")
+    rows = table(MANUAL["strategies.md"], "strategy", "acquire", "release", "commands per grant", "promise")
     told = {name: int(commands) for name, _, _, commands, _ in rows}
     assert told == {name: strategy.commands_per_grant for name, strategy in CATALOGUE.items()}
     assert set(CATALOGUE) <= anchors(MANUAL["strategies.md"])
