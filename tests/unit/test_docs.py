@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from typer.main import get_command
 
 from pybench.cli.app import app
-from pybench.columns import COLUMNS, SUMMARY_FIGURES
+from pybench.columns import SUMMARY_FIGURES
 from pybench.exits import PRECEDENCE
 from pybench.matrix import load_matrix
 from pybench.matrix.cells import AXES
@@ -19,7 +19,7 @@ from pybench.matrix.models import Matrix
 from pybench.planning.plan import make_plan
 from pybench.records.schema import TRIAL_COLUMNS
 from pybench.strategies import CATALOGUE
-from tools import column_dictionary
+from tools import manual_tables
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md"])
@@ -131,14 +131,6 @@ def test_every_target_of_make_that_is_named_exists(page):
     assert set(typed) <= targets
 
 
-def test_the_table_of_axes_has_every_axis_with_its_default():
-    rows = table(MANUAL["matrix.md"], "axis", "default", "values")
-    told = {axis: default for axis, default, _ in rows}
-    real = {axis.name: "none" if axis.default is None else axis.text(axis.default) for axis in AXES.values()}
-    assert told == real
-    assert list(told) == list(AXES), "in the order of the table in the code"
-
-
 def test_the_table_of_keys_has_every_key_with_its_default():
     told = {key: default for key, default, _ in table(MANUAL["matrix.md"], "key", "default", "meaning")}
     plain = Matrix.model_validate({"axes": {"strategy": "mutex"}}).to_dict()
@@ -160,13 +152,12 @@ def test_every_strategy_is_told_with_the_commands_that_a_grant_takes():
     assert set(CATALOGUE) <= anchors(MANUAL["strategies.md"])
 
 
-def test_every_column_is_explained_as_it_is_defined():
-    assert column_dictionary.told() == column_dictionary.tables(), (
-        "python -m tools.column_dictionary writes docs/columns.md anew"
-    )
-    assert all(
-        f"`{name}`" in column_dictionary.tables() for name in (*TRIAL_COLUMNS, *SUMMARY_FIGURES) if name in COLUMNS
-    )
+def test_axes_and_columns_are_explained_as_they_are_defined():
+    again = "python -m tools.manual_tables writes docs/columns.md and docs/matrix.md anew"
+    columns, axes = manual_tables.columns(), manual_tables.axes()
+    assert manual_tables.committed() == {"columns.md": columns, "matrix.md": axes}, again
+    assert all(f"`{name}`" in columns for name in (*TRIAL_COLUMNS, *SUMMARY_FIGURES))
+    assert all(f"`{name}`" in axes for name in AXES)
 
 
 def test_every_message_that_troubleshooting_explains_is_one_that_pybench_says():
