@@ -18,10 +18,16 @@ def say_conditions(conditions: Iterable[tuple[str, AxisValue]]) -> str:
 
 
 def condition_texts(conditions: Iterable[tuple[str, AxisValue]]) -> list[str]:
-    """Each of the conditions in words; the order of the keys of a grant is left out where a grant has one."""
+    """Each of the conditions in words; what means nothing beside the others is left out.
+
+    Such are the order of the keys of a grant of one key, and the arrivals of a closed loop.
+    """
     pairs = list(conditions)
     one_key = ("keys_per_grant", 1) in pairs
-    return [say_condition(column, value) for column, value in pairs if not (one_key and column == "key_order")]
+    idle = {column for column, value in pairs if missing(value) and column in BY_COLUMN and BY_COLUMN[column].only_open}
+    if one_key:
+        idle.add("key_order")
+    return [say_condition(column, value) for column, value in pairs if column not in idle]
 
 
 def say_condition(column: str, value: AxisValue) -> str:

@@ -144,11 +144,13 @@ def _finite(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's 
 def load_axes(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     """The columns of the axes that make the loads of `rows`.
 
-    What some servers do not have, as a database the persistence of Redis, divides loads only where others differ in it.
+    An axis that some cells do not have divides loads only where the others differ in it: a database has no persistence
+    of Redis, a closed loop no arrivals.
     """
     found = [column for column in LOAD_COLUMNS if column in rows[0]]
-    differ = {column: len({row.get(column) for row in rows} - {HAS_NONE}) > 1 for column in found}
-    return [column for column in found if differ[column] or not BY_COLUMN[column].of_servers]
+    values = {column: {axis_value(row.get(column)) for row in rows} - {HAS_NONE, None} for column in found}
+    partial = {column for column in found if BY_COLUMN[column].of_servers or BY_COLUMN[column].only_open}
+    return [column for column in found if len(values[column]) > 1 or column not in partial]
 
 
 def _places(values: Sequence[AxisValue]) -> dict[AxisValue, int]:
