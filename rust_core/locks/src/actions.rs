@@ -1,5 +1,5 @@
-//! The list a machine appends its wishes to. One list serves all clients of a thread, so that nothing is allocated
-//! once it has grown to the largest batch.
+//! The list of actions that a machine appends to. One list serves all clients of a thread, so nothing is allocated once
+//! the list has grown to the largest batch.
 
 use crate::{Action, CallId, Command, Lane, Lasts, Nanos, Outcome, ServerId};
 
@@ -10,7 +10,7 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// Over a shared connection.
+    /// Sends over a connection that clients share.
     pub fn send(&mut self, call: CallId, to: ServerId, command: Command) {
         self.send_over(Lane::Shared, call, to, command);
     }
@@ -48,7 +48,7 @@ impl Actions {
         self.list.push(Action::Settle(outcome));
     }
 
-    /// Hands the wishes over in order and leaves the list empty, its memory kept.
+    /// Yields the actions in order. The list is empty afterwards and keeps its memory.
     pub fn drain(&mut self) -> impl Iterator<Item = Action> {
         self.list.drain(..)
     }

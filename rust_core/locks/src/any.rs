@@ -37,7 +37,7 @@ enum Machine {
     None(NoLock),
     Naive(Naive),
     Mutex(Leased<Mutex>),
-    /// One that remembers more than a mutex: it must not make the clients of all larger.
+    /// A machine that needs more memory than a mutex. Boxed, so that the clients of every other cell stay small.
     Boxed(Box<dyn Large>),
 }
 
@@ -46,7 +46,8 @@ trait Large: LockMachine + std::fmt::Debug + Send {}
 impl<T: LockMachine + std::fmt::Debug + Send> Large for T {}
 
 impl AnyLock {
-    /// The machine of one client. `spec` is one that `Strategy::check` has passed; `chance` is a stream of its own.
+    /// The machine of one client. `Strategy::check` must have accepted `spec`; `chance` is a random stream of this
+    /// client alone.
     pub fn new(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Self {
         Self(match strategy {
             Strategy::None => Machine::None(NoLock::default()),

@@ -1,7 +1,9 @@
-//! A small seeded generator that is handed in: tokens and pauses of a machine, keys and holds of a driver.
+//! A small seeded random generator that is passed in: for tokens and pauses of a machine, for keys and holds of a
+//! driver.
 //!
-//! Promises: the same seed gives the same draws on every machine; `streams` of one seed do not overlap within 2^64
-//! draws. Does not promise secrecy: who knows the seed knows the tokens, so a lock in production is seeded from the
+//! Promises: the same seed gives the same draws on every machine; the `streams` of one seed do not overlap within 2^64
+//! draws.
+//! Does not promise secrecy: anyone who knows the seed knows the tokens, so a lock in production is seeded from the
 //! operating system.
 
 use rand_core::{Rng, SeedableRng};
@@ -32,7 +34,7 @@ impl Chance {
         self.0.next_u64()
     }
 
-    /// Uniform in `0..n`, without bias. Panics when `n` is 0, for then there is nothing to choose from.
+    /// Uniform in `0..n`, without bias. Panics when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "a choice among nothing");
         // Lemire, "Fast Random Integer Generation in an Interval" (2019): the high word is the draw; the few low words

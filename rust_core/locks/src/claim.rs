@@ -1,15 +1,16 @@
-//! What a request wants to own on a server, and what it has of it.
+//! What a request tries to own on a server, and what it holds there.
 
 use crate::{Command, Key, Nanos, Script, ScriptForm, Token};
 
-/// The token is fresh for each attempt; in a queue it is also the place.
+/// A key, and the token under which an attempt tries to own it. Each attempt draws a fresh token; in a queue the token
+/// also names the place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) key: Key,
     pub(crate) token: Token,
 }
 
-/// What is held, and how long its holder may believe.
+/// What a client holds, and until when it may believe in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant<C = Claim> {
     pub(crate) claim: C,

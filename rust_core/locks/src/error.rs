@@ -1,4 +1,4 @@
-//! What can be wrong with the description of a lock. Each message says what was given and what would do.
+//! Errors in the description of a lock. Each message names the given value and the allowed ones.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum SpecError {
         argument: String,
         known: Vec<&'static str>,
     },
-    /// An argument of another type, or out of range.
+    /// The argument has the wrong type, or its value is out of range.
     BadArgument {
         strategy: &'static str,
         argument: &'static str,
@@ -25,23 +25,23 @@ pub enum SpecError {
         given: String,
         known: Vec<&'static str>,
     },
-    /// Not a length of time that a lease can have: zero, negative, or more than `Lease::LONGEST`.
+    /// A lease of zero, negative, or longer than `Lease::LONGEST`.
     LeaseOutOfRange {
         millis: i64,
     },
-    /// The drift allowance takes all of the lease, so that no grant could ever be believed.
+    /// The clock-skew margin is as long as the lease, so no grant could ever be believed.
     LeaseWithinDrift {
         strategy: &'static str,
         lease: Millis,
         allowance: Nanos,
     },
-    /// Not as many servers as the strategy was told of.
+    /// The number of servers differs from the strategy's.
     OtherServers {
         strategy: &'static str,
         nodes: u16,
         servers: u16,
     },
-    /// With no patience each call would be given up as it is sent.
+    /// With a reply timeout of 0 each call would be given up as it is sent.
     NoPatience,
     NoAttempts,
     FactorOutOfRange {

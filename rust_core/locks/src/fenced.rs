@@ -1,8 +1,8 @@
-//! `fenced`: a lock that numbers its grants. One script takes the key and counts up a counter that never expires; the
-//! number goes with the grant, for a resource that refuses whoever comes with an older one.
+//! `fenced`: a lock that numbers its grants. One script takes the key and increments a counter that never expires. The
+//! number comes with the grant, for a resource that refuses a client with an older number.
 //!
-//! Its states are those of `Leased`, and while it is held and renewed those of `Kept`. Promises what they do, and fences
-//! that grow with every grant of a key while the counter survives. Where the counter cannot be counted nothing is taken.
+//! `Leased` has its states, and `AutoRenewal` those of a renewed hold. Promises what they do, and fences that grow with
+//! every grant of a key while the counter survives. If the counter cannot be incremented, nothing is taken.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{Chance, Command, Fence, Nanos, Reply, Script, ScriptForm, Spec};
 #[derive(Debug)]
 pub(crate) struct Fenced;
 
-/// Renewed three times in each lease, or not at all.
+/// Renewed three times per lease, or not at all.
 pub(crate) fn fenced(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Leased<Fenced>> {
     Kept::new(Leased::new(spec, chance, Fenced), renews.then_some(3), Nanos::NEVER)
 }
@@ -34,7 +34,7 @@ impl Recipe for Fenced {
         match reply {
             Reply::Int(count) => match u64::try_from(count).ok().and_then(std::num::NonZeroU64::new) {
                 Some(fence) => Answer::Granted(Some(Fence(fence))),
-                // Somebody else has written the counter.
+                // Another program has written the counter.
                 None => Answer::Odd,
             },
             Reply::Nil => Answer::Busy,

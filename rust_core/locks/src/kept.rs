@@ -1,4 +1,4 @@
-//! A lock whose lease is set anew while it is held: one that is `Renewable`, and beside it the renewals.
+//! Auto-renewal: renews the lease of a lock while it is held. The lock inside is any that is `Renewable`.
 //!
 //! ```text
 //!           held                point has come              1, before the end
@@ -7,20 +7,20 @@
 //!     │             └── the end, or 0, or 1 too late ┴─┴─▶ Over
 //!     └── Release, Cancel: from anywhere
 //! ```
-//! Not drawn: a renewal that the server does not know as script is sent again as source. Once the longest hold has
-//! passed, `Due` asks nothing any more, and leads to `Over`.
+//! Not drawn: a renewal whose script the server does not know is sent again as source. After the longest hold, `Due`
+//! sends nothing more and leads to `Over`.
 //!
-//! Promises: belief is prolonged only by an answer that came before the belief before it ended; a lock that was lost is
-//! never taken anew; the lease never rises after a release was sent; clients that were granted together are not renewed
-//! in step. Does not promise to notice a loss before the next renewal is answered, or the lease ends.
+//! Promises: belief is prolonged only by a reply that came before the earlier belief ended; a lost lock is never taken
+//! again; the lease never grows after a release was sent; clients that were granted together are not renewed in step.
+//! Does not promise to notice a loss before the reply to the next renewal or the end of the lease.
 
 use crate::claim::Grant;
 use crate::{
     Actions, CallId, Chance, Command, ErrorKind, Event, Lasts, LockMachine, Nanos, Reply, Script, ScriptForm, Spec,
 };
 
-/// A lock of one key and one lease, under its token on one server, which hears of each answer to what is sent for it.
-/// A grant is settled by nothing but an answer, and ends with nothing but a `Release` or a `Cancel`.
+/// A lock of one key and one lease, under one token on one server, which receives every reply to what is sent for it.
+/// Only a reply grants it, and only a `Release` or a `Cancel` ends the grant.
 pub(crate) trait Renewable: LockMachine {
     fn spec(&self) -> &Spec;
 
@@ -28,21 +28,21 @@ pub(crate) trait Renewable: LockMachine {
 
     fn granted(&self) -> Option<Grant>;
 
-    /// What is held was renewed.
+    /// Records a renewal.
     fn prolong(&mut self, until: Nanos);
 
-    /// On the way of its own commands, so that a release which follows is carried out later.
+    /// Sends over the connection of the lock's own commands, so that the server carries out a later release after it.
     fn send(&mut self, command: Command, out: &mut Actions) -> CallId;
 }
 
 #[derive(Debug)]
 pub(crate) struct Kept<L> {
     lock: L,
-    /// From one renewal to the next; `None`: never.
+    /// The time between renewals; `None`: never renewed.
     every: Option<Nanos>,
     longest_hold: Nanos,
     renewal: Renewal,
-    /// No renewal is sent from here on.
+    /// No renewal is sent from this time on.
     last_call: Nanos,
 }
 
@@ -52,7 +52,7 @@ enum Renewal {
     Off,
     Due(Nanos),
     Asked(Asked),
-    /// Held, but not to be renewed, or no longer ours.
+    /// Held without renewals, or lost.
     Over,
 }
 
@@ -64,7 +64,7 @@ struct Asked {
 }
 
 impl<L: Renewable> Kept<L> {
-    /// Renewed `per_ttl` times in each lease, or never when that is `None`, and by no hold longer than `longest_hold`.
+    /// Renews `per_ttl` times per lease, or never when that is `None`; no hold is renewed beyond `longest_hold`.
     pub(crate) fn new(lock: L, per_ttl: Option<u32>, longest_hold: Nanos) -> Self {
         let ttl = Nanos::from(lock.spec().lease.ttl());
         Self {
@@ -76,25 +76,25 @@ impl<L: Renewable> Kept<L> {
         }
     }
 
-    /// Lets the lock itself hear it, and begins to renew what that made held.
+    /// Passes the event to the lock, and starts the renewals if that made it held.
     fn pass_on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         self.lock.on(now, event, out);
         match (self.renewal, self.lock.granted(), self.every) {
             (Renewal::Off, Some(grant), Some(every)) => {
                 self.last_call = now.after(self.longest_hold);
-                // Half a turn at least, for a lease that is fresh needs nothing; the rest is drawn, so that those who
-                // were granted together do not stay in step.
+                // At least half an interval, because a fresh lease needs no renewal; the rest is random, so that
+                // clients that were granted together do not stay in step.
                 let half = Nanos(every.0 / 2);
                 let drawn = Nanos(self.lock.chance().below(every.since(half).0 + 1));
                 self.plan(now.after(half).after(drawn), grant.until, out);
             }
             (Renewal::Off, Some(_), None) => self.renewal = Renewal::Over,
-            // Nothing is held yet, or its renewals go on.
+            // Nothing is held yet, or the renewals are running.
             (Renewal::Off, None, _) | (Renewal::Due(_) | Renewal::Asked(_) | Renewal::Over, _, _) => {}
         }
     }
 
-    /// The end of belief is awaited as well: nobody else says that it has come.
+    /// The machine wakes at the end of belief too: nothing else reports that.
     fn plan(&mut self, at: Nanos, until: Nanos, out: &mut Actions) {
         let at = if at < self.last_call { at } else { Nanos::NEVER };
         self.renewal = Renewal::Due(at);
@@ -114,7 +114,7 @@ impl<L: Renewable> Kept<L> {
                     out.wake_at(given_up.min(grant.until));
                 }
             }
-            // The point guarded what is settled since.
+            // The wake-up was for something that is settled.
             Renewal::Off | Renewal::Over => {}
         }
     }
@@ -129,7 +129,7 @@ impl<L: Renewable> Kept<L> {
 
     fn answered(&mut self, now: Nanos, asked: Asked, grant: Grant, reply: Reply, out: &mut Actions) {
         match reply {
-            // Whatever it says: belief has ended, and an answer that is late revives nothing.
+            // Whatever the reply says, belief has ended, and a late reply revives nothing.
             _ if now >= grant.until => self.lapse(out),
             Reply::Int(1) => {
                 let until = self.lock.spec().lease.until(asked.sent);
@@ -141,7 +141,7 @@ impl<L: Renewable> Kept<L> {
             Reply::Error(ErrorKind::NoScript) if asked.form == ScriptForm::Sha => {
                 self.ask(now, grant, ScriptForm::Source, out);
             }
-            // No renewal, but no loss either: the lease runs on, and there is time for another try.
+            // Neither a renewal nor a loss: the lease runs on, and there is time for another try.
             Reply::Error(_)
             | Reply::Ok
             | Reply::Nil
@@ -165,11 +165,11 @@ impl<L: Renewable> Kept<L> {
         out.lapsed();
     }
 
-    /// The renewal that this is the call of, with what it renews.
+    /// The renewal with this call, and the grant that it renews.
     fn asked(&self, call: CallId) -> Option<(Asked, Grant)> {
         match self.renewal {
             Renewal::Asked(asked) if asked.call == call => Some((asked, self.lock.granted()?)),
-            // A renewal that was given up, or a call of the lock itself.
+            // A renewal that was given up, or a call of the lock inside.
             Renewal::Asked(_) | Renewal::Off | Renewal::Due(_) | Renewal::Over => None,
         }
     }

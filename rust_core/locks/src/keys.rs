@@ -2,8 +2,8 @@
 
 use crate::Key;
 
-/// From one to `Keys::MOST` keys, in the order in which the client named them. `Copy`, so that it can travel in an event
-/// and a command.
+/// From one to `KeyList::MOST` keys, in the order in which the client named them. `Copy`, so that events and commands
+/// can carry it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
     count: u8,
@@ -20,7 +20,7 @@ impl Keys {
         }
     }
 
-    /// None when there are none, or more than `MOST`.
+    /// `None` when `keys` is empty or longer than `MOST`.
     pub fn new(keys: &[Key]) -> Option<Self> {
         let first = *keys.first()?;
         let mut all = [first; Self::MOST];
@@ -31,8 +31,8 @@ impl Keys {
         })
     }
 
-    /// The key of a lock that takes only one. Panics when there are several: the driver asked a lock for what it does
-    /// not do.
+    /// The key of a lock that takes only one. Panics when there are several, because the driver asked for something
+    /// this lock does not do.
     pub fn only(self) -> Key {
         assert!(self.count == 1, "{self:?} for a lock that takes one key");
         self.keys[0]
@@ -54,7 +54,7 @@ impl Keys {
                 distinct += 1;
             }
         }
-        // As `new` makes it, so that equal sets are equal.
+        // Filled as in `new`, so that equal lists compare equal.
         let first = self.keys[0];
         self.keys[distinct..].fill(first);
         self.count = distinct as u8;

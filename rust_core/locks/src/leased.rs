@@ -1,5 +1,5 @@
-//! What all locks with a lease on one server share: asking, trying again, giving back. What a lock asks for and what
-//! the answers mean is its `Recipe`.
+//! What all locks with a lease on one server share: taking, retrying, releasing. The `LeaseProtocol` of a lock says
+//! what it sends and what the replies mean.
 //!
 //! ```text
 //!          Acquire           granted in time       Release, Cancel
@@ -9,11 +9,11 @@
 //!                    ▼ │ Woke                                          │ policy allows another
 //!                   Pausing ◀──────────────────────────────────────────┘
 //! ```
-//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`), and what stays where it is (a script that
-//! the server does not know is sent again as source; a lock that has to be confirmed asks once more).
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`), and what keeps its state (a script that the
+//! server does not know is sent again as source; a lock that needs a confirmation sends a second command).
 //!
-//! Promises: never held by a reply to an earlier attempt, never past the lease; gives back no lock but its own; each
-//! request settles within the patience of its last call. Does not promise: safety when the server loses its data.
+//! Promises: never held by a reply to an earlier attempt, never past the lease; releases no lock but its own; each
+//! request settles within the reply timeout of its last call. Does not promise safety when the server loses its data.
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ pub(crate) struct Leased<R> {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The command that takes, or confirms, is not answered.
+    /// The command that takes, or confirms, has no reply yet.
     Asking(Unanswered, Step),
-    /// As `Asking`, but nobody wants the lock any more.
+    /// As `Asking`, but the request was cancelled.
     Withdrawing(Unanswered, Step),
-    /// Until the next attempt.
+    /// Waits until the next attempt.
     Pausing(Claim, Nanos),
     Held(Grant),
-    /// The command that gives back is not answered.
+    /// The command that releases has no reply yet.
     GivingBack(Unanswered, ScriptForm, Why),
 }
 
@@ -57,11 +57,11 @@ pub(crate) type Grant = claim::Grant<Claim>;
 struct Unanswered {
     claim: Claim,
     call: CallId,
-    /// Of a confirmation too: when the command that takes was sent, for the lease counts from there.
+    /// When the command that takes was sent, also for a confirmation: the lease counts from there.
     sent: Nanos,
 }
 
-/// What an attempt has come to.
+/// The step that an attempt has reached.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Take(ScriptForm),
@@ -70,11 +70,11 @@ enum Step {
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
-    /// The grant came when its lease was as good as over, or was not confirmed.
+    /// The grant came when its lease had practically ended, or was not confirmed.
     TooLate,
 }
 
@@ -118,12 +118,12 @@ impl<R: Recipe> Leased<R> {
         match self.state {
             State::Idle => self.settle(Outcome::Released, out),
             State::Pausing(claim, _) => self.give_up(claim, Outcome::Released, out),
-            // The answer says whether there is anything to give back; the wake point asked for at the send still
+            // The reply says whether there is anything to release. The wake-up that was asked for at the send still
             // bounds the wait for it.
             State::Asking(asking, step) => self.state = State::Withdrawing(asking, step),
             State::Held(_) => self.release(now, out),
             State::GivingBack(back, form, Why::TooLate) => self.state = State::GivingBack(back, form, Why::Cancel),
-            // On its way already, or cancelled already; the one settlement to come answers both requests.
+            // Already released or cancelled; its one settlement answers both requests.
             State::GivingBack(_, _, Why::Release | Why::Cancel) | State::Withdrawing(..) => {}
         }
     }
@@ -137,8 +137,8 @@ impl<R: Recipe> Leased<R> {
             State::GivingBack(back, form, why) if back.call == call => {
                 self.given_back(now, back, form, why, reply, out);
             }
-            // An answer to a call that was given up. It says how things stood then, not whether we hold anything now,
-            // and whatever it may have taken has been asked back.
+            // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
+            // have taken has been released.
             State::Idle
             | State::Asking(..)
             | State::Withdrawing(..)
@@ -154,8 +154,8 @@ impl<R: Recipe> Leased<R> {
                 self.abandon(asking.claim, Outcome::Unknown, out);
             }
             State::GivingBack(back, ..) if back.call == call => self.settle(Outcome::Unknown, out),
-            // The connection of a call that was given up: what it may have taken frees itself within one lease. A lock
-            // that is held is not tied to a connection.
+            // The lost call was given up, and its lease frees what it may have taken. A held lock does not depend on a
+            // connection.
             State::Idle
             | State::Asking(..)
             | State::Withdrawing(..)
@@ -182,7 +182,7 @@ impl<R: Recipe> Leased<R> {
                 self.attempt(now, Claim { token, ..claim }, out);
             }
             State::Pausing(_, until) => out.wake_at(until),
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
@@ -200,7 +200,7 @@ impl<R: Recipe> Leased<R> {
         self.state = State::Asking(asking, step);
     }
 
-    /// A confirmation may take as long again as the answer before it.
+    /// The confirmation gets a reply timeout of its own, after that of the first reply.
     fn deadline(&self, asking: Unanswered, step: Step) -> Nanos {
         let answered = asking.sent.after(self.spec.patience);
         match step {
@@ -264,7 +264,7 @@ impl<R: Recipe> Leased<R> {
 
     fn withdrawn(&mut self, now: Nanos, claim: Claim, step: Step, reply: Reply, out: &mut Actions) {
         let effect = match (step, reply) {
-            // It was taken, whether confirmed or not.
+            // The lock was taken, whether confirmed or not.
             (Step::Confirm, _) => Effect::Unknown,
             (Step::Take(_), Reply::Error(kind)) => Effect::of(kind),
             (Step::Take(_), reply) => match self.recipe.taken(reply) {
@@ -306,11 +306,11 @@ impl<R: Recipe> Leased<R> {
                 }
                 (kind, ..) if self.recipe.is_given_back_again(kind) => {
                     self.backoff.conflict();
-                    // What bounds the wait for the first answer bounds all of it.
+                    // The deadline of the first reply bounds all repetitions.
                     let call = self.send(self.recipe.give_back(claim), out);
                     self.state = State::GivingBack(Unanswered { call, ..back }, form, why);
                 }
-                // The lock, if it is still there, frees itself within one lease.
+                // If the lock still exists, its lease frees it.
                 (kind, ScriptForm::Sha | ScriptForm::Source, _) => self.settle(Outcome::Failed(kind), out),
             };
         }
@@ -337,7 +337,7 @@ impl<R: Recipe> Leased<R> {
         }
     }
 
-    /// Settles when nothing is taken, and takes away what told of the wish.
+    /// Settles when nothing is taken, and cleans up after the attempts.
     fn give_up(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
         if let Some(command) = self.recipe.forget(claim) {
             self.last_word(command, out);
@@ -345,14 +345,14 @@ impl<R: Recipe> Leased<R> {
         self.settle(outcome, out);
     }
 
-    /// Settles now, in case that the command that takes is, or will be, carried out.
+    /// Settles now, and releases in case the command that takes was, or will be, carried out.
     pub(crate) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
         self.last_word(self.recipe.give_back(claim), out);
         self.settle(outcome, out);
     }
 
-    /// Travels behind the commands before it on the same connection where that still stands. As source: nobody waits
-    /// for the answer, so nobody could meet a NOSCRIPT with another try.
+    /// Sends a command whose reply nobody awaits. If the connection still stands, it follows the earlier commands on
+    /// it. Sent as source, because nobody could resend it after a NOSCRIPT.
     fn last_word(&mut self, command: Command, out: &mut Actions) {
         self.send(command.as_source().unwrap_or(command), out);
     }
@@ -363,7 +363,7 @@ impl<R: Recipe> Leased<R> {
     }
 }
 
-/// What machines that do more with it ask of it.
+/// What machines that wrap a `Leased` need from it.
 mod around;
 
 impl<R: Recipe> LockMachine for Leased<R> {
@@ -374,7 +374,7 @@ impl<R: Recipe> LockMachine for Leased<R> {
             }
             Event::Acquire { keys, mode } => self.acquire(now, keys.only(), mode, out),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It subscribes to nothing, and hears of its calls by `Lost`.
+            // This lock subscribes to nothing, and `Lost` reports its calls.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

@@ -1,13 +1,13 @@
 //! Every lock of pybench, each a pure state machine.
 //!
-//! A machine is one client's attempt to take, keep and give back one lock. It is told one thing that happened at a
-//! time (`Event`), and appends what it wants done to a list (`Actions`); whoever drives it carries the list out and
-//! reports back. The measuring driver, the simulator and a Python handle drive the same machines.
+//! A machine takes, keeps and releases one lock for one client. It receives one event at a time (`Event`) and appends
+//! its actions to a list (`Actions`); its driver carries the actions out and reports back. The benchmark and the
+//! simulator drive the same machines.
 //!
-//! Promises: nothing here opens a socket, reads a clock or draws from a generator that was not handed in; the same
+//! Promises: nothing here opens a socket, reads a clock or draws from a generator that was not passed in; the same
 //! events at the same times with the same seed give the same actions. An early or repeated `Woke` is harmless, and a
 //! reply to a call that the machine no longer waits for changes nothing.
-//! Does not promise: delivery, order between servers, or time. Those are the driver's.
+//! Does not promise: delivery, order between servers, or time. Those are the driver's responsibility.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod actions;

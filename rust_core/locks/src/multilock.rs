@@ -1,12 +1,12 @@
-//! `multilock`: several keys as one lock, on one server or on several: on each server all keys or none, in one script, and
-//! a quorum of servers. The way of redlock4j. The states are drawn in `quorum`.
+//! `multilock`: several keys as one lock, on one server or on several: one script takes all keys of a server or none,
+//! and a quorum of servers decides. As redlock4j does it. `quorum` has the diagram of the states.
 //!
-//! The keys are sorted, and each is taken once, so that all clients name them alike. Where one key is somebody else's,
-//! the script gives back what it has taken before it answers. One validity for the whole set, as in `redlock`; the
-//! give-back deletes of all keys on all servers what still holds the token.
+//! The keys are sorted, and each is taken once, so that all clients name them alike. If another client holds one key,
+//! the script releases what it has taken before it replies. The whole set has one validity time, as in `redlock`; a
+//! release deletes on all servers those keys that still hold the token.
 //!
 //! Promises exclusion over each key of the set, as `redlock` does, and no deadlock: nobody waits while holding a part.
-//! Does not promise: anything that `redlock` does not; with `nodes: 1` it depends on that one server.
+//! Does not promise anything that `redlock` does not; with `nodes: 1` it depends on that one server.
 
 use crate::quorum::{Quorum, Stake, Taken};
 use crate::{Command, Keys, Reply, Script, ScriptForm, Token};
@@ -23,7 +23,7 @@ impl Stake for Keys {
     }
 
     fn give_back(self, token: Token, form: ScriptForm) -> Command {
-        // The script does not ask for a lease.
+        // The script takes no lease.
         run_all(Script::GiveBackAll, self, token, 0, form)
     }
 

@@ -1,12 +1,12 @@
-//! `mutex`: `SET key token NX PX ttl`, and compare-and-delete to give it back.
+//! `mutex`: takes with `SET key token NX PX ttl`, releases with a compare-and-delete.
 //!
-//! Its states are those of `Leased`, and so are its promises: exclusion while nobody outlives the lease and the server
-//! keeps its data; a dead holder's lock is free again after one lease.
+//! `Leased` has its states and its promises: exclusion while no work outlives the lease and the server keeps its data;
+//! a dead holder's lock is free again after one lease.
 
 use crate::recipe::{Answer, Claim, Recipe};
 use crate::{Command, Reply};
 
-/// Of no size: a client of a mutex stays as small as it can be.
+/// Zero-sized, so that a client of a mutex stays as small as possible.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex;
 

@@ -1,4 +1,5 @@
-//! `naive`: `SETNX key 1`, then `EXPIRE key s`; `DEL key` to give it back. What many programs do, faithfully.
+//! `naive`: takes with `SETNX key 1` and `EXPIRE key s`, releases with `DEL key`. What many programs do, reproduced
+//! exactly.
 //!
 //! ```text
 //!          Acquire           1           1, 0 in time        Release, Cancel
@@ -10,9 +11,10 @@
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
 //!
-//! Promises exclusion only while nobody crashes, no answer is lost and no work outlives the lease: a key whose `EXPIRE`
-//! was never sent stays for ever, and `DEL` does not ask whose the lock is. These are its flaws, kept on purpose, but
-//! shown by holders only: a grant that nobody held is not deleted once its lease may be over, for nobody would see it.
+//! Promises exclusion only while nobody crashes, no reply is lost and no work outlives the lease: a key whose `EXPIRE`
+//! was never sent stays for ever, and `DEL` does not check who owns the lock. These flaws are kept on purpose, but only
+//! for holders: a grant that no client held is not deleted once its lease may have ended, because no client would see
+//! the effect.
 
 use std::sync::Arc;
 
@@ -34,15 +36,15 @@ pub(crate) struct Naive {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The `SETNX` is not answered.
+    /// The `SETNX` has no reply yet.
     Asking(Unanswered),
-    /// As `Asking`, but nobody wants the lock any more.
+    /// As `Asking`, but the request was cancelled.
     Withdrawing(Unanswered),
-    /// The `EXPIRE` is not answered; the key is ours, as far as anybody asks.
+    /// The `EXPIRE` has no reply yet; other clients already see the key as taken.
     Leasing(Unanswered),
     Pausing(Pausing),
     Held(Key),
-    /// The `DEL` is not answered.
+    /// The `DEL` has no reply yet.
     GivingBack(Unanswered, Why),
 }
 
@@ -61,7 +63,7 @@ struct Pausing {
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
@@ -108,16 +110,16 @@ impl Naive {
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
-            // The answer says whether there is anything to give back; the wake point asked for at the send still
+            // The reply says whether there is anything to release. The wake-up that was asked for at the send still
             // bounds the wait for it.
             State::Asking(asking) => self.state = State::Withdrawing(asking),
-            // Taken for certain, and on one connection the DEL arrives behind the EXPIRE: no need to wait.
+            // The lock is certainly taken, and on one connection the DEL arrives behind the EXPIRE: no need to wait.
             State::Leasing(leasing) if now < self.until(leasing) => {
                 self.give_back(now, leasing.key, Why::Cancel, out);
             }
             State::Leasing(_) => self.settle(Outcome::Unknown, out),
             State::Held(key) => self.give_back(now, key, Why::Release, out),
-            // On its way already; the one settlement to come answers both requests.
+            // The release was already sent; its one settlement answers both requests.
             State::GivingBack(..) | State::Withdrawing(_) => {}
         }
     }
@@ -128,7 +130,7 @@ impl Naive {
             State::Withdrawing(asking) if asking.call == call => self.withdrawn(now, asking, reply, out),
             State::Leasing(leasing) if leasing.call == call => self.leased(now, leasing, reply, out),
             State::GivingBack(back, why) if back.call == call => self.given_back(why, reply, out),
-            // An answer to a call that was given up: it says nothing about the present one.
+            // A reply to a call that was given up says nothing about the current one.
             State::Idle
             | State::Asking(_)
             | State::Withdrawing(_)
@@ -147,7 +149,7 @@ impl Naive {
                 self.settle(Outcome::Unknown, out);
             }
             State::Leasing(leasing) if leasing.call == call => self.abandon(now, leasing, Outcome::Unknown, out),
-            // The connection of a call that was given up. A lock that is held is not tied to a connection.
+            // The lost call was given up. A held lock does not depend on a connection.
             State::Idle
             | State::Asking(_)
             | State::Withdrawing(_)
@@ -160,8 +162,8 @@ impl Naive {
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            // Without an owner in the key there is no way to take back only what is ours: a SETNX that was carried out
-            // unseen leaves its key for ever.
+            // The key names no owner, so the machine cannot release only what is its own: a SETNX whose reply was lost
+            // leaves its key for ever.
             State::Asking(waiting) | State::Withdrawing(waiting) | State::GivingBack(waiting, _) => {
                 match wait(now, waiting.sent.after(self.spec.patience), out) {
                     Wait::GoesOn => {}
@@ -174,7 +176,7 @@ impl Naive {
             },
             State::Pausing(pausing) if now >= pausing.until => self.attempt(now, pausing.key, out),
             State::Pausing(pausing) => out.wake_at(pausing.until),
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
@@ -230,8 +232,8 @@ impl Naive {
 
     fn leased(&mut self, now: Nanos, leasing: Unanswered, reply: Reply, out: &mut Actions) {
         match reply {
-            // 0 says that the key is gone: somebody's unchecked DEL took it. Naive code does not look at this answer,
-            // and neither does this machine: it believes, and the checker sees what comes of it.
+            // 0 means that the key is gone: another client's unchecked DEL removed it. Naive code ignores this reply,
+            // and so does this machine: it believes in the lock, and the checker sees the consequences.
             Reply::Int(0 | 1) => {
                 let until = self.until(leasing);
                 if until > now {
@@ -258,7 +260,7 @@ impl Naive {
         }
     }
 
-    /// The end of belief of the lease that is being set.
+    /// The end of belief in the lease that is being set.
     fn until(&self, leasing: Unanswered) -> Nanos {
         self.spec.lease.in_whole_seconds().until(leasing.sent)
     }
@@ -303,8 +305,8 @@ impl Naive {
         Unanswered { key, call, sent: now }
     }
 
-    /// Settles now, with a `DEL` behind that nobody waits for: the `SETNX` was granted, so the key is ours until the
-    /// lease that the `EXPIRE` may have set is over.
+    /// Settles now, and sends a `DEL` whose reply nobody awaits: the `SETNX` was granted, so this client owns the key
+    /// until the lease that the `EXPIRE` may have set ends.
     fn abandon(&mut self, now: Nanos, leasing: Unanswered, outcome: Outcome, out: &mut Actions) {
         if now < self.until(leasing) {
             out.send(self.calls.fresh(), SERVER, Command::Del { key: leasing.key });
@@ -327,7 +329,7 @@ impl LockMachine for Naive {
             } => self.acquire(now, keys.only(), out),
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It has no connection of its own.
+            // This lock has no connection of its own.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

@@ -1,4 +1,4 @@
-//! `notify`: a loser subscribes to the lock's channel, and tries again when a release is published there.
+//! `notify`: a refused client subscribes to the lock's channel, and tries again when a release is published there.
 //!
 //! ```text
 //!          Acquire           taken in time        Release, Cancel
@@ -12,29 +12,32 @@
 //!                Listening ◀── stood when asked
 //!                     └── told, but not first ──▶ Yielding ── Woke, or told as first ──▶ Asking
 //! ```
-//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening, yielding
-//! or pausing).
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening,
+//! yielding or pausing).
 //!
-//! No wake-up is lost: what is waited for is a message after an attempt that was *sent* when the subscription stood, and
-//! a message that overtakes the answer to that attempt is remembered. An attempt is a plain
-//! `SET NX PX`, but for the one before a wait, which is a script that says how long the holder's lease still lasts; who is
-//! refused after a message need not ask, for whoever was quicker has nearly all of the lease before him. A holder that dies publishes nothing: each waiter
-//! also tries when the holder's lease ends, a random part of the policy's `base` later, so that they do not come at once.
-//! Where that lease was renewed meanwhile it is told the new end, and waits for that: while a holder renews, a waiter asks
-//! once in each two thirds of a lease at most, and after the last renewal of one that died at the end.
-//! The subscription stays when the lock is taken, and is given up only when another lock has to be waited for: a client
-//! that comes back to the same lock spends one command less on each wait, and a message that nobody waits for is no
-//! command. Where no subscription can be had, the policy's pauses are used instead.
+//! No wake-up is lost: the machine waits for a message only after an attempt that was *sent* while the subscription
+//! stood, and it remembers a message that overtakes the reply to that attempt.
 //!
-//! A message that several hear over one subscription, in one process, wakes all of them; but whoever is not the first to
-//! be told tries a tenth of the policy's `base` later. The first one has its answer by then: it would otherwise come only
-//! after those to all the others, who try in vain.
+//! An attempt is a plain `SET NX PX`. The attempt before a wait is a script instead, which returns the rest of the
+//! holder's lease. A client that is refused after a message does not need that script, because the new holder has
+//! nearly all of its lease left. A dead holder publishes nothing, so each waiter also tries when the holder's lease
+//! ends, plus a random part of the policy's `base`, so that the waiters do not come at once. If the lease was renewed
+//! meanwhile, the waiter learns the new end and waits for that: while a holder renews, a waiter sends at most one
+//! attempt per two thirds of a lease. If the holder dies, the waiter tries when its last renewed lease ends.
 //!
-//! What is held is kept by `Kept`, where that is asked for.
+//! The subscription outlives the request, and is given up only for a wait on another lock: a client that returns to the
+//! same lock saves one command per wait, and a message that nobody waits for costs no command. If no subscription can
+//! be had, the policy's pauses are used instead.
+//!
+//! A message wakes all waiters that share a subscription, in one process; but all except the first one try a tenth of
+//! the policy's `base` later. By then the first one has its reply, which would otherwise come after the replies to the
+//! vain attempts of all others.
+//!
+//! `AutoRenewal` renews a held lock, if the strategy asks for it.
 //!
 //! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own. Of the
-//! policy, `max_wait` bounds the wait and kind `none` fails fast. Does not promise order: a release wakes all waiters,
-//! and whoever comes first has it. The rest of the herd is seen in the attempts.
+//! policy, `max_wait` bounds the wait, and kind `none` fails fast. Does not promise order: a release wakes all waiters,
+//! and the first to arrive gets the lock. The attempts show the cost of waking all of them.
 
 use std::sync::Arc;
 
@@ -54,11 +57,11 @@ pub(crate) struct Notify {
     state: State,
 }
 
-/// Outlives the requests: see above.
+/// The subscription outlives requests: see the file's comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subscription {
     None,
-    /// Not confirmed yet.
+    /// The subscription is not confirmed yet.
     Asked {
         key: Key,
         call: CallId,
@@ -71,18 +74,18 @@ enum Subscription {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The script that takes it is not answered.
+    /// The attempt has no reply yet.
     Asking(Asking),
-    /// The subscription is not confirmed.
+    /// The subscription is not confirmed yet.
     Subscribing(Subscribing),
-    /// For a message, or for the end of the holder's lease.
+    /// Waits for a message, or for the end of the holder's lease.
     Listening(Listening),
-    /// Told of a release, but somebody else was told first.
+    /// A message of a release came, but another client received it first.
     Yielding(Pausing),
-    /// Without a subscription.
+    /// Waits for the next attempt without a subscription.
     Pausing(Pausing),
     Held(Grant),
-    /// The script that gives it back is not answered.
+    /// The script that releases has no reply yet.
     GivingBack(GivingBack),
 }
 
@@ -92,20 +95,20 @@ struct Asking {
     call: CallId,
     sent: Nanos,
     how: How,
-    /// The subscription stood when this was sent: no release after it goes unheard.
+    /// The subscription stood when this was sent: a later release is not missed.
     heard: bool,
-    /// A message came since it was sent.
+    /// A message came since this was sent.
     told: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// The first of a request, by plain `SET NX PX`, which costs the server less than the script.
+    /// The first attempt of a request, by plain `SET NX PX`, which costs the server less than the script.
     First,
-    /// After a message, in the same way. Whoever was quicker has it since that message, so that nearly all of the lease is
-    /// left.
+    /// After a message, by plain `SET NX PX`. A refusal means that another client has taken the lock since that
+    /// message, so nearly all of its lease is left.
     Told,
-    /// Before a wait, by script, which says for how long the holder's lease still lasts.
+    /// Before a wait, by the script, which returns the rest of the holder's lease.
     Looking(ScriptForm),
 }
 
@@ -119,7 +122,7 @@ struct Subscribing {
 #[derive(Clone, Copy, Debug)]
 struct Listening {
     key: Key,
-    /// When to try without a message; never later than `end`.
+    /// When to try without a message; not later than `end`.
     until: Nanos,
     /// The end of the longest wait.
     end: Nanos,
@@ -142,17 +145,17 @@ struct GivingBack {
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
-    /// The grant came when its lease was as good as over.
+    /// The grant came when its lease had practically ended.
     TooLate,
 }
 
 const LOOKING: How = How::Looking(ScriptForm::Sha);
 
-/// Renewed three times in each lease, or not at all.
+/// Renewed three times per lease, or not at all.
 pub(crate) fn notify(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Notify> {
     Kept::new(Notify::new(spec, chance), renews.then_some(3), Nanos::NEVER)
 }
@@ -200,11 +203,11 @@ impl Notify {
 
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            // Nothing is taken. A subscription that is on its way is welcome later.
+            // Nothing is taken. A subscription that is under way can be used later.
             State::Idle | State::Subscribing(_) | State::Listening(_) | State::Yielding(_) | State::Pausing(_) => {
                 self.settle(Outcome::Released, out);
             }
-            // At once: it travels behind the attempt on the same connection, and undoes what that has done.
+            // Sent at once: the release follows the attempt on the same connection and undoes it.
             State::Asking(asking) => self.give_back(now, asking.claim, ScriptForm::Sha, Why::Cancel, out),
             State::Held(grant) => self.give_back(now, grant.claim, ScriptForm::Sha, Why::Release, out),
             State::GivingBack(back) => match back.why {
@@ -212,7 +215,7 @@ impl Notify {
                     let why = Why::Cancel;
                     self.state = State::GivingBack(GivingBack { why, ..back });
                 }
-                // On its way already; the one settlement to come answers both requests.
+                // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
             },
         }
@@ -239,8 +242,8 @@ impl Notify {
                 self.subscribed(now, subscribing.key, reply, out);
             }
             State::GivingBack(back) if back.call == call => self.given_back(now, back, reply, out),
-            // An answer to a call that was given up. It says how things stood then, not whether we hold anything now,
-            // and whatever it may have taken has been asked back.
+            // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
+            // have taken has been released.
             State::Idle
             | State::Asking(_)
             | State::Subscribing(_)
@@ -260,8 +263,8 @@ impl Notify {
             State::Asking(asking) if asking.call == call => self.abandon(asking.claim, Outcome::Unknown, out),
             State::Subscribing(subscribing) if subscribing.call == call => self.pause(now, subscribing.key, out),
             State::GivingBack(back) if back.call == call => self.settle(Outcome::Unknown, out),
-            // The connection of a call that was given up: what it may have taken frees itself within one lease. A lock
-            // that is held is not tied to a connection.
+            // The lost call was given up, and its lease frees what it may have taken. A held lock does not depend on a
+            // connection.
             State::Idle
             | State::Asking(_)
             | State::Subscribing(_)
@@ -286,7 +289,8 @@ impl Notify {
                 }
             }
             &mut State::Yielding(Pausing { key, .. }) if first => self.attempt(now, key, How::Told, out),
-            // Nobody waits; or the next attempt comes anyway, soon, at the confirmation or after the pause.
+            // This client does not wait for a message, or its next attempt comes soon anyway: at the confirmation or
+            // after the pause.
             State::Subscribing(_)
             | State::Yielding(_)
             | State::Pausing(_)
@@ -300,8 +304,8 @@ impl Notify {
         self.subscription = Subscription::None;
         match self.state {
             State::Listening(listening) => self.subscribe(now, listening.key, out),
-            // Nobody listens; the answer to the question, or to the one that is about to come, finds that nothing stands,
-            // and subscribes; for a subscription that was on its way comes a `Lost`.
+            // This client does not listen. The reply to its current or next attempt finds no subscription, and
+            // subscribes again. A subscription that was under way is reported by `Lost`.
             State::Asking(_)
             | State::Yielding(_)
             | State::Subscribing(_)
@@ -321,7 +325,7 @@ impl Notify {
             State::Subscribing(subscribing) => match wait(now, subscribing.sent.after(self.spec.patience), out) {
                 Wait::GoesOn => {}
                 Wait::Over => {
-                    // What else waits on that connection would not be answered either.
+                    // Later commands on that connection would get no reply either.
                     self.subscription = Subscription::None;
                     out.hang_up();
                     self.pause(now, subscribing.key, out);
@@ -344,7 +348,7 @@ impl Notify {
                 Wait::GoesOn => {}
                 Wait::Over => self.settle(Outcome::Unknown, out),
             },
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }

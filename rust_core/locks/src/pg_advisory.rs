@@ -1,5 +1,5 @@
-//! `pg-advisory`: an advisory lock of the database, of the session or of a transaction, waited for in the server's queue
-//! or tried again and again.
+//! `pg-advisory`: an advisory lock of the database, of a session or of a transaction. A client waits in the server's
+//! queue, or retries.
 //!
 //! ```text
 //!    scope      Idle ──▶ Asking ──────────────────────▶ Held ──▶ GivingBack ──▶ Idle
@@ -8,8 +8,9 @@
 //!    transaction        BEGIN; pg_[try_]advisory_xact_lock      COMMIT
 //!                        └── false, an error ──▶ Undoing: ROLLBACK, before any pause
 //! ```
-//! The states are those of `BySession`, which tells the rest. Promises what it does. In a session that others use, too,
-//! it promises nothing: the database counts what one session takes twice as one holder, so it excludes nobody.
+//! `SessionLock` has the states and the rest of the algorithm. Promises what it does. In a session that other clients
+//! use too, it promises nothing: the database counts two locks of one session as one holder, so such a lock excludes
+//! nobody.
 
 use crate::postgres::{Scope, Session, Wait};
 use crate::recipe::{Answer, Was};
@@ -115,7 +116,7 @@ const fn unlock(mode: Mode) -> Statement {
 }
 
 impl Was {
-    /// Of an unlock: false when it was not held.
+    /// The reply to an unlock; false means that the lock was not held.
     const fn of_unlock(reply: Reply) -> Option<Self> {
         match reply {
             Reply::Int(1) => Some(Self::Ours),
@@ -131,8 +132,8 @@ impl Was {
         }
     }
 
-    /// Of a `COMMIT`. One that was answered with `ROLLBACK` ends a transaction that had failed before, and with that its
-    /// locks.
+    /// The reply to a `COMMIT`. The answer `ROLLBACK` means that the transaction had failed earlier, and its locks
+    /// ended then.
     pub(crate) const fn of_commit(reply: Reply) -> Option<Self> {
         match reply {
             Reply::Ok => Some(Self::Ours),

@@ -1,5 +1,5 @@
-//! `pg-lease`: a row with an owner and an end, taken and given back by one statement each, in no transaction that stays
-//! open: so it lives behind a pooler, and needs no session of its own.
+//! `pg-lease`: a row with an owner and an expiry, taken and released by one statement each. No transaction stays open,
+//! so it works behind a pooler and needs no session of its own.
 //!
 //! ```text
 //!          Acquire           a fence, in time      Release, Cancel
@@ -9,10 +9,9 @@
 //!                    ▼ │ Woke
 //!                   Pausing
 //! ```
-//! The states are those of `Leased`, which tells the rest. Promises what it does, on the clock of the database: exclusion
-//! while nobody outlives the lease, and fences that grow with every grant. A release that meets another transaction is sent
-//! again until the reply timeout has passed. A row is never deleted, so its fence never goes
-//! back.
+//! `Leased` has the states and the rest of the algorithm. Promises what it does, on the clock of the database:
+//! exclusion while no work outlives the lease, and fences that grow with every grant. A release that meets another
+//! transaction is sent again until the reply timeout has passed. A row is never deleted, so its fence never decreases.
 
 use std::num::NonZeroU64;
 
@@ -32,7 +31,7 @@ impl Recipe for PgLease {
         match reply {
             Reply::Int(count) => match fence(count) {
                 Some(fence) => Answer::Granted(Some(fence)),
-                // Somebody else has written the column.
+                // Another program has written the column.
                 None => Answer::Odd,
             },
             Reply::Nil => Answer::Busy,
@@ -42,14 +41,14 @@ impl Recipe for PgLease {
         }
     }
 
-    /// The statement waits for others that write the row at this moment. Where the server lets it wait no longer, or, at
-    /// a level of isolation that is not the usual one, not win, one of them has the row.
+    /// The statement waits for transactions that write the row at this moment. If the server ends that wait, or, at a
+    /// stricter isolation level, ends the statement, one of those transactions has the row.
     fn refuses_by(&self, kind: ErrorKind) -> bool {
         is_conflict(kind)
     }
 
-    /// Whoever tries to take the row reads it, which is enough to fail at the stricter levels of isolation. Left as it is,
-    /// the row would stay taken until its lease ends.
+    /// A client that tries to take the row reads it, which is enough to make this statement fail at the stricter
+    /// isolation levels. Without a retry the row would stay taken until its lease ends.
     fn is_given_back_again(&self, kind: ErrorKind) -> bool {
         is_conflict(kind)
     }
@@ -67,7 +66,7 @@ impl Recipe for PgLease {
     }
 }
 
-/// Of a column that counts up from 0: what it holds after the first grant is 1.
+/// The fence in a column that counts up from 0: after the first grant it is 1.
 pub(crate) fn fence(count: i64) -> Option<Fence> {
     u64::try_from(count).ok().and_then(NonZeroU64::new).map(Fence)
 }

@@ -5,11 +5,12 @@
 //!             BEGIN; SELECT .. FOR UPDATE | SHARE ..           COMMIT
 //!             └── one of the rows not had ──▶ Undoing: ROLLBACK, before any pause
 //! ```
-//! The states are those of `BySession`, which tells the rest. All rows are asked for in one write, in the order in which
-//! the client named them: two clients that name them crosswise can wait for each other, and the server ends one of both.
+//! `SessionLock` has the states and the rest of the algorithm. All rows are requested in one write to the socket, in
+//! the order in which the client named them: two clients that name them in opposite order can wait for each other, and
+//! the server then ends one of the two transactions.
 //!
-//! Promises what `BySession` does; that a row that does not exist is an error, for it locks nothing. Where locked rows are
-//! skipped, the two cannot be told apart.
+//! Promises what `SessionLock` does; and that a row that does not exist is an error, because it locks nothing. With
+//! `SKIP LOCKED` a missing row looks the same as a locked one.
 
 use crate::postgres::Wait;
 use crate::recipe::{Answer, Was};
@@ -52,7 +53,7 @@ impl InSession for PgRow {
 
     fn taken(&self, reply: Reply) -> Answer {
         match (self.wait, reply) {
-            // The id of the row, whatever it is.
+            // The id of the row; its value does not matter.
             (_, Reply::Int(_)) => Answer::Granted(None),
             (Wait::SkipLocked, Reply::Nil) => Answer::Busy,
             (

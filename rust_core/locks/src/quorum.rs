@@ -1,5 +1,5 @@
-//! A lock over several servers, held by whoever was granted by more than half of them: what `redlock` and `multilock`
-//! have in common. They differ in what is taken on each server, which is their `Stake`.
+//! A lock over several servers, held by the client that more than half of them granted: what `redlock` and `multilock`
+//! have in common. They differ in what they take on each server, which is their `Resource`.
 //!
 //! ```text
 //!          Acquire            a quorum in time     Release, Cancel
@@ -9,10 +9,10 @@
 //!                    │   └── Pausing ◀──────────────────────────────────│─┘ policy allows another
 //!                    └── no quorum any more, or too late; Cancel ───────┘
 //! ```
-//! Not drawn: errors of so many servers that no other try could win end in `Idle` at once.
+//! Not drawn: errors of so many servers that no further attempt could succeed end in `Idle` at once.
 //!
-//! Each server has a `Seat`, which outlives the attempt: a give-back travels behind its own `SET` on the same connection,
-//! and one that meets `NOSCRIPT` is sent again as source, whatever the client does by then.
+//! The `ServerState` of each server outlives the attempt: a release follows its own `SET` on the same connection, and a
+//! release that meets `NOSCRIPT` is sent again as source, whatever the client is doing by then.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) struct Quorum<S> {
     seats: Seats<Claim<S>>,
     state: State<S>,
     split_votes: u32,
-    /// The last attempt is among `split_votes`.
+    /// The current attempt is already counted in `no_quorum_attempts`.
     split: bool,
 }
 
@@ -56,7 +56,7 @@ enum State<S> {
     GivingBack(GivingBack<S>),
 }
 
-/// What an attempt wants to own. The token is fresh for each attempt, and the same on all servers.
+/// What an attempt tries to own on every server: the resource, under one fresh token.
 #[derive(Clone, Copy, Debug)]
 struct Claim<S> {
     stake: S,
@@ -66,7 +66,7 @@ struct Claim<S> {
 #[derive(Clone, Copy, Debug)]
 struct Asking<S> {
     claim: Claim<S>,
-    /// Before the first send: the lease counts from here on all servers.
+    /// The time before the first send: the lease counts from here on all servers.
     began: Nanos,
     deadline: Nanos,
 }
@@ -80,13 +80,13 @@ struct GivingBack<S> {
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
     /// Too few servers granted.
     NoQuorum,
-    /// Enough did, when the lease was as good as over.
+    /// Enough servers granted, but the lease had practically ended.
     TooLate,
 }
 
@@ -131,7 +131,7 @@ impl<S: Stake> Quorum<S> {
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Idle | State::Pausing { .. } => self.settle(Outcome::Released, out),
-            // No need to wait for answers: each give-back arrives behind the command that it takes back.
+            // No need to wait for replies: each release arrives behind the command that it undoes.
             State::Asking(asking) => self.give_back(now, asking.claim, Why::Cancel, out),
             State::Held(claim) => self.give_back(now, claim, Why::Release, out),
             State::GivingBack(back) => match back.why {
@@ -139,7 +139,7 @@ impl<S: Stake> Quorum<S> {
                     let why = Why::Cancel;
                     self.state = State::GivingBack(GivingBack { why, ..back });
                 }
-                // On its way already; the one settlement to come answers both requests.
+                // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
             },
         }
@@ -151,8 +151,8 @@ impl<S: Stake> Quorum<S> {
         } else if let Some(server) = self.seats.given_back_by(call) {
             self.given_back(server, call, reply, out);
         } else {
-            // An answer to an earlier attempt. It says how things stood then, and what it may have taken has been asked
-            // back behind it.
+            // A reply to an earlier attempt. It describes an earlier state of the server, and a release of what it may
+            // have taken was sent after it.
             return;
         }
         self.go_on(now, out);
@@ -181,7 +181,7 @@ impl<S: Stake> Quorum<S> {
             },
             State::Pausing { stake, until } if now >= until => self.attempt(now, stake, out),
             State::Pausing { until, .. } => out.wake_at(until),
-            // The point guarded calls that have been answered since.
+            // The wake-up was for calls that have been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
@@ -242,7 +242,7 @@ impl<S: Stake> Quorum<S> {
         };
     }
 
-    /// After something that a seat was told.
+    /// Goes on after the state of a server has changed.
     fn go_on(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Asking(asking) => self.judge(now, asking, out),
@@ -254,8 +254,8 @@ impl<S: Stake> Quorum<S> {
             }
             // A grant that came after the attempt was given up.
             State::Pausing { .. } => self.count_split_vote(),
-            // More grants make what is held no safer, and what is given back no more so: the seats know what they need
-            // for the release.
+            // A held lock already has its quorum, so a late grant changes nothing for the client; the `ServerState`
+            // records it for the release. In `Idle` the release has already been sent.
             State::Idle | State::Held(_) => {}
         }
     }
@@ -300,8 +300,9 @@ impl<S: Stake> Quorum<S> {
         }
     }
 
-    /// An attempt that got some of the servers, and was kept from a quorum by what others held of the rest, not by
-    /// silence or errors. Asked again as answers come in, for the one grant may be the last of them.
+    /// Counts an attempt that took some of the servers and found so many of the others taken that no quorum was left;
+    /// an attempt that failed by timeouts or errors does not count. Checked again at each reply, because the one grant
+    /// may be the last of the replies.
     fn count_split_vote(&mut self) {
         if !self.split && self.seats.granted() > 0 && self.seats.others_prevail() {
             self.split = true;
@@ -324,7 +325,7 @@ impl<S: Stake> LockMachine for Quorum<S> {
             } => self.acquire(now, S::of(keys), out),
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It has no connection of its own.
+            // This lock has no connection of its own.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

@@ -1,18 +1,18 @@
-//! `read-write`: many readers, or one writer. The writer's token is the lock's key; the readers are a sorted set, each
-//! with the end of its own lease by the server's clock.
+//! `read-write`: many readers, or one writer. The writer's token is the value of the lock's key; the readers are a
+//! sorted set, each with the end of its own lease by the server's clock.
 //!
-//! With `prefer: writers` a writer that is refused leaves a claim, and new readers wait while one stands. It is made anew
-//! by each attempt, taken away by the grant or by giving up, and ends by itself: a dead writer holds readers up no longer
-//! than the longest pause of the retry policy and the patience, plus 1 ms.
+//! With `prefer: writers` a refused writer leaves a reservation, and new readers wait while one exists. Each attempt
+//! renews the reservation; the grant or giving up removes it; and it expires by itself: a dead writer delays readers
+//! for at most the longest pause of the retry policy plus the reply timeout plus 1 ms.
 //!
-//! Its states are those of `Leased`. Promises exclusion between a writer and everybody else while nobody outlives the
-//! lease, the server keeps its data and its clock does not jump; a dead holder frees its own share only, after one
-//! lease. Does not promise order among writers, nor, with `prefer: readers`, that a writer is ever served.
+//! `Leased` has its states. Promises exclusion between a writer and all others while no work outlives the lease, the
+//! server keeps its data and its clock does not jump; a dead holder frees only its own share, after one lease. Does not
+//! promise order among writers, nor, with `prefer: readers`, that a writer is ever served.
 
 use crate::recipe::{Answer, Claim, Recipe};
 use crate::{Command, Mode, Nanos, Reply, Script, ScriptForm, Spec};
 
-/// Who goes first when both wait.
+/// Which clients go first when readers and writers wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
     Readers,
@@ -21,16 +21,16 @@ pub enum Prefer {
 
 #[derive(Debug)]
 pub(crate) struct ReadWrite {
-    /// How long a waiting writer's claim lasts; 0: it makes none.
+    /// How long a waiting writer's reservation lasts; 0: writers make none.
     claim_ms: u64,
 }
 
 impl ReadWrite {
     pub(crate) fn new(prefer: Prefer, spec: &Spec) -> Self {
         let claim_ms = match (prefer, spec.retry.longest_pause()) {
-            // Who does not try again claims nothing.
+            // A client that does not try again reserves nothing.
             (Prefer::Readers, _) | (Prefer::Writers, None) => 0,
-            // It has to last from one attempt to the next: the answer, the pause, and the way.
+            // The reservation has to last from one attempt to the next: the reply timeout and the pause.
             (Prefer::Writers, Some(pause)) => to_millis(pause.after(spec.patience)),
         };
         Self { claim_ms }
@@ -47,14 +47,14 @@ impl ReadWrite {
     }
 }
 
-/// Rounded up, and no longer than a lease: what a server takes.
+/// Rounded up, and at most the longest lease that a server accepts.
 fn to_millis(length: Nanos) -> u64 {
     length.0.div_ceil(1_000_000).min(crate::Lease::LONGEST.0)
 }
 
 impl Recipe for ReadWrite {
     const SHARES: bool = true;
-    /// A waiting writer's claim stands under its token.
+    /// The server stores a waiting writer's reservation under its token.
     const ONE_TOKEN: bool = true;
 
     fn take(&self, claim: Claim, lease_ms: u64) -> Command {

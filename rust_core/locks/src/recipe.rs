@@ -1,40 +1,42 @@
-//! What one lock with a lease asks of its server, and what the answers mean. `Leased` does the rest.
+//! The lease protocol: what one lock with a lease sends to its server, and what the replies mean. `Leased` does the
+//! rest.
 
 use crate::{Command, ErrorKind, Fence, Key, Lane, Mode, Reply, ScriptForm, Token};
 
-/// Scripts are named by their SHA-1 here; after `NOSCRIPT` the machine sends them as source by itself.
+/// Commands name scripts by SHA-1; after `NOSCRIPT` `Leased` sends them as source.
 pub(crate) trait Recipe {
-    /// The way of all its commands.
+    /// The connection of all commands.
     const LANE: Lane = Lane::Shared;
-    /// Whether it understands `Mode::Shared`.
+    /// Whether the lock supports `Mode::Shared`.
     const SHARES: bool = false;
-    /// Whether all attempts of one acquire bring the same token, since the server knows a waiter by it. No attempt
-    /// follows one whose answer is open, so no late command of an earlier one can be taken for it.
+    /// Whether all attempts of one acquire use the same token, because the server identifies a waiter by it. No attempt
+    /// follows one whose reply is missing, so a late command of an earlier attempt cannot be mistaken for a current
+    /// one.
     const ONE_TOKEN: bool = false;
 
     fn take(&self, claim: Claim, lease_ms: u64) -> Command;
 
-    /// Of anything but an error.
+    /// The meaning of a reply to `take` that is not an error.
     fn taken(&self, reply: Reply) -> Answer;
 
-    /// Whether this error, which shows that nothing was taken, says no more than that another was in the way.
+    /// Whether this error, which shows that nothing was taken, only means that another client holds the lock.
     fn refuses_by(&self, _kind: ErrorKind) -> bool {
         false
     }
 
-    /// What has to be answered too before the lock counts as granted; nothing for most.
+    /// A second command whose reply decides whether the lock is granted; most locks have none.
     fn confirm(&self) -> Option<Command> {
         None
     }
 
-    /// As `taken`; `Busy` when what was taken has to be given back.
+    /// The meaning of a reply to `confirm` that is not an error. `Busy` when what was taken has to be released.
     fn confirmed(&self, _reply: Reply) -> Answer {
         Answer::Odd
     }
 
     fn give_back(&self, claim: Claim) -> Command;
 
-    /// Of anything but an error; `None` for an answer that this command never gives.
+    /// The meaning of a reply to `release` that is not an error; `None` for a reply that this command never gets.
     fn given_back(&self, reply: Reply) -> Option<Was> {
         match reply {
             Reply::Int(1) => Some(Was::Ours),
@@ -50,19 +52,20 @@ pub(crate) trait Recipe {
         }
     }
 
-    /// Whether this error, which shows that nothing was given back, says no more than that another was in the way: then
-    /// the command is sent again, as long as its answer is waited for.
+    /// Whether this error, which shows that nothing was released, only means that another transaction was in the way.
+    /// Then the command is sent again until the reply timeout has passed.
     fn is_given_back_again(&self, _kind: ErrorKind) -> bool {
         false
     }
 
-    /// What takes away the trace that a refused attempt left, once no other follows; most leave none.
+    /// The command that removes what refused attempts left on the server, once no further attempt follows; most locks
+    /// leave nothing.
     fn forget(&self, _claim: Claim) -> Option<Command> {
         None
     }
 }
 
-/// What an attempt wants to own. The token is fresh for each attempt, but for `Recipe::ONE_TOKEN`.
+/// What an attempt tries to own. Each attempt has a fresh token, except with `LeaseProtocol::ONE_TOKEN`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) key: Key,
@@ -71,7 +74,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// `SET key token NX PX lease_ms`: how most locks are taken.
+    /// `SET key token NX PX lease_ms`: the command that takes most locks.
     pub(crate) const fn set_if_absent(self, lease_ms: u64) -> Command {
         Command::SetNxPx {
             key: self.key,
@@ -80,7 +83,7 @@ impl Claim {
         }
     }
 
-    /// How those are given back.
+    /// The command that releases those locks.
     pub(crate) const fn compare_and_delete(self) -> Command {
         Command::CompareAndDelete {
             key: self.key,
@@ -90,17 +93,17 @@ impl Claim {
     }
 }
 
-/// What the answer of a command that takes a lock means.
+/// The meaning of a reply to a command that takes a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Granted(Option<Fence>),
     Busy,
-    /// An answer that this command never gives.
+    /// A reply that this command never gets.
     Odd,
 }
 
 impl Answer {
-    /// Of a `SET NX`.
+    /// The reply to a `SET NX`.
     pub(crate) const fn of_set(reply: Reply) -> Self {
         match reply {
             Reply::Ok => Self::Granted(None),
@@ -111,7 +114,7 @@ impl Answer {
         }
     }
 
-    /// Of a script that answers 1 or nil.
+    /// The reply to a script that returns 1 or nil.
     pub(crate) const fn of_script(reply: Reply) -> Self {
         match reply {
             Reply::Int(1) => Self::Granted(None),
@@ -127,7 +130,7 @@ impl Answer {
     }
 }
 
-/// What a command that gives a lock back has found.
+/// What the reply to a release says about the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Was {
     Ours,

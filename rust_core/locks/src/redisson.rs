@@ -1,5 +1,5 @@
 //! Child locks taken one after another, as `RedissonMultiLock` of Redisson (3.x) does, and `RedissonRedLock`, which
-//! inherits from it and allows a minority to fail.
+//! inherits from it and lets a minority fail.
 //!
 //! ```text
 //!          Acquire         the last child taken            renewed        Release, Cancel
@@ -9,11 +9,12 @@
 //!                     │ ▼                                                                         │ policy allows another
 //!                   Pausing         Asking, from the first child ◀────────────────────────────────┘
 //! ```
-//! Not drawn: each child taken or failed leads to the next one, still `Asking`.
+//! Not drawn: each child that is taken or has failed leads to the next one, still `Asking`.
 //!
-//! Faithful in the order of commands and in what is looked at, but for three things: a child that is busy is asked again by
-//! the retry policy, where Redisson waits for a message; a child is no hash with a count, since nothing nests here; and a
-//! server that errs or is silent ends the request once too many have failed, where Redisson asks again without a pause.
+//! The order of commands, and which replies are checked, are Redisson's, with three exceptions: a busy child is asked
+//! again by the retry policy, where Redisson waits for a message; a child is not a hash with a count, because nothing
+//! nests here; and a server with errors or without replies ends the request once too many children have failed, where
+//! Redisson asks again without a pause.
 
 use std::sync::Arc;
 
@@ -40,15 +41,15 @@ pub(crate) struct Redisson {
     /// Counts the passes over the children.
     backoff: Backoff,
     began: Nanos,
-    /// When the wait budget is used up; `NEVER` when nothing waits.
+    /// When the wait budget ends; `NEVER` when the request does not wait.
     budget_end: Nanos,
     child: Child,
-    /// The renewals, or the give-backs, that are under way.
+    /// The renewals, or the releases, that are under way.
     round: Round,
     state: State,
 }
 
-/// The child that is being asked.
+/// The child that is currently asked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Child {
     polls: Backoff,
@@ -59,24 +60,24 @@ struct Child {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The `SET` of a child is not answered.
+    /// The `SET` of a child has no reply yet.
     Asking {
         pass: Pass,
         call: CallId,
         sent: Nanos,
     },
-    /// The child is busy.
+    /// The child is busy; waits until the next attempt.
     Pausing {
         pass: Pass,
         until: Nanos,
     },
-    /// The renewals are not all answered.
+    /// Some renewals have no reply yet.
     Renewing {
         pass: Pass,
         sent: Nanos,
     },
     Held(Pass),
-    /// The give-backs are not all answered.
+    /// Some releases have no reply yet.
     GivingBack {
         pass: Pass,
         sent: Nanos,
@@ -84,28 +85,28 @@ enum State {
     },
 }
 
-/// One attempt: a pass over the children, with a token of its own.
+/// One attempt: a pass over the children, with its own token.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     keys: Keys,
     token: Token,
     at: u16,
     failed: u16,
-    /// A bit for each child.
+    /// One bit per child.
     taken: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
-    /// Too many children were busy, or the wait budget was used up.
+    /// Too many children were busy, or the wait budget ended.
     Again,
-    /// All were taken, but not all were still ours, or the lease was as good as over.
+    /// All children were taken, but some were lost meanwhile, or the lease had practically ended.
     TooLate,
-    /// Too many children failed, the last one so.
+    /// Too many children failed; this is the outcome of the last failure.
     End(Outcome),
 }
 
@@ -153,7 +154,7 @@ impl Redisson {
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Idle => self.settle(Outcome::Released, out),
-            // No need to wait for the answer: the give-back arrives behind the SET that it takes back.
+            // No need to wait for the reply: the release arrives behind the SET that it undoes.
             State::Asking { pass, .. } => {
                 let taken = pass.taken | 1 << pass.at;
                 self.give_back(now, Pass { taken, ..pass }, Why::Cancel, out);
@@ -165,7 +166,7 @@ impl Redisson {
                     let why = Why::Cancel;
                     self.state = State::GivingBack { pass, sent, why };
                 }
-                // On its way already; the one settlement to come answers both requests.
+                // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
             },
         }
@@ -175,7 +176,7 @@ impl Redisson {
         match self.state {
             State::Asking { pass, call: asked, .. } if asked == call => self.asked(now, pass, reply, out),
             State::Renewing { pass, .. } | State::GivingBack { pass, .. } => match self.round.answered(call, reply) {
-                None => {} // An answer to a call that was given up.
+                None => {} // A reply to a call that was given up.
                 Some(child) if self.round.wants_source(child) => {
                     let command = self.command(pass, child, ScriptForm::Source);
                     let again = self.calls.fresh();
@@ -184,7 +185,7 @@ impl Redisson {
                 }
                 Some(_) => self.go_on(now, out),
             },
-            // An answer to a call that was given up: it says nothing about the present one.
+            // A reply to a call that was given up says nothing about the current one.
             State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
         }
     }
@@ -197,7 +198,7 @@ impl Redisson {
                     self.go_on(now, out);
                 }
             }
-            // The connection of a call that was given up. A lock that is held is not tied to a connection.
+            // The lost call was given up. A held lock does not depend on a connection.
             State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
         }
     }
@@ -222,7 +223,7 @@ impl Redisson {
                     }
                 }
             }
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
@@ -243,7 +244,7 @@ impl Redisson {
         self.go_on(now, out);
     }
 
-    /// The renewals, or the give-backs, of these children: in order, and none waits for another.
+    /// Sends the renewals, or the releases, of these children, in order and without waiting in between.
     fn send_round(&mut self, now: Nanos, pass: Pass, children: u32, out: &mut Actions) {
         self.round.begin();
         for child in (0..32).filter(|child| children & 1 << child != 0) {
@@ -276,7 +277,7 @@ impl Redisson {
         }
     }
 
-    /// After something that the round was told.
+    /// Goes on after the round received a reply or a loss.
     fn go_on(&mut self, now: Nanos, out: &mut Actions) {
         if self.round.is_under_way() {
             return;
@@ -316,7 +317,7 @@ impl Redisson {
                 self.settle(outcome, out);
             }
             (Why::End(outcome), _) => self.settle(outcome, out),
-            // The keys, if they are there, free themselves.
+            // If the keys still exist, their leases free them.
             (Why::Cancel | Why::Again | Why::TooLate, false) => self.settle(Outcome::Unknown, out),
             (Why::Cancel, true) => self.settle(Outcome::Released, out),
             (Why::Again, true) => self.start_again(now, pass.keys, Refusal::Busy, Refusal::TimedOut, out),
@@ -324,7 +325,7 @@ impl Redisson {
         }
     }
 
-    /// At once, as Redisson does: the wait for the children is pause enough.
+    /// Starts the next pass at once, as Redisson does: the wait for the children was pause enough.
     fn start_again(&mut self, now: Nanos, keys: Keys, used_up: Refusal, too_long: Refusal, out: &mut Actions) {
         let retry = &self.spec.retry;
         let most = retry.max_attempts.unwrap_or(u32::MAX);
@@ -360,7 +361,7 @@ impl LockMachine for Redisson {
             } => self.acquire(now, keys, out),
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It has no connection of its own.
+            // This lock has no connection of its own.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

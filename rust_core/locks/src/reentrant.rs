@@ -1,6 +1,6 @@
-//! `reentrant`: a lock whose holder may enter it again, and which is given back with the last entry. The entries are
-//! counted on the server, in a list with the owner's token for each entry whose lease is set anew by each, or by the
-//! client, on top of a `mutex`: the difference shows in commands per grant.
+//! `reentrant`: a lock whose holder may enter it again; it is released with the last entry. The entries are counted on
+//! the server, in a list that has the owner's token once per entry and whose lease each entry renews; or by the client,
+//! on top of a `mutex`. The two differ in commands per grant.
 //!
 //! ```text
 //!               Enter            Entering            counted by the client: all at once
@@ -10,13 +10,13 @@
 //!            │  Release          Leaving       not the last entry
 //!            └── Release of the last entry, Cancel ──▶ GivingBack, as in `Leased`
 //! ```
-//! What leads to `Held` and away from it is `Leased`. An entry that fails leaves those before it as they were; a release
-//! that is not settled as held ends all of them.
+//! `Leased` leads to `Held` and away from it. An entry that fails leaves the earlier ones as they were; a release that
+//! does not settle as `Held` ends all of them.
 //!
-//! Promises: exclusion between owners while nobody outlives the lease and the server keeps its data; one token for all
-//! entries of a grant, so a release by another owner is refused; an entry never takes a lock that was lost; a dead
-//! holder's lock is free again one lease after its last entry; entries are left and the lock is given back also where
-//! the server has no memory for anything new.
+//! Promises: exclusion between owners while no work outlives the lease and the server keeps its data; one token for all
+//! entries of a grant, so another owner's release is refused; an entry never takes a lock that was lost; a dead
+//! holder's lock is free again one lease after its last entry. Leaving an entry and releasing the lock work even on a
+//! server that has no memory for anything new.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::{
     ScriptForm, Spec,
 };
 
-/// Who counts the entries.
+/// Where the entries are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     Server,
@@ -39,14 +39,14 @@ pub enum Count {
 #[derive(Debug)]
 pub(crate) struct Reentrant {
     lock: Leased<Counted>,
-    /// Those that were settled as held.
+    /// The entries that were settled as held.
     entries: u64,
     step: Step,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// What is under way, if anything, is between `Leased` and the server.
+    /// Any call under way belongs to `Leased`.
     Resting,
     Entering(Unanswered),
     Leaving(Unanswered),
@@ -59,11 +59,11 @@ struct Unanswered {
     form: ScriptForm,
 }
 
-/// The first entry, and the end of all.
+/// The lease protocol of the first entry, and of the release of all entries.
 #[derive(Debug)]
 struct Counted {
     count: Count,
-    /// As many as the server may have counted: an entry whose answer was lost is among them.
+    /// The largest number that the server may have counted, which includes an entry whose reply was lost.
     at_most: u64,
 }
 
@@ -153,7 +153,7 @@ impl Reentrant {
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         let grant = self.rest("Release");
         match self.lock.recipe.count {
-            // With the lease all entries are over.
+            // All entries end with the lease.
             _ if self.entries == 1 || now >= grant.until => self.lock.on(now, Event::Release, out),
             Count::Local => {
                 self.entries -= 1;
@@ -166,7 +166,7 @@ impl Reentrant {
         }
     }
 
-    /// What is held. Panics when there is nothing, or a request is under way.
+    /// The current grant. Panics when nothing is held, or a request is under way.
     fn rest(&self, request: &str) -> Grant {
         match (self.step, self.lock.held()) {
             (Step::Resting, Some(grant)) => grant,
@@ -186,12 +186,12 @@ impl Reentrant {
     }
 }
 
-/// What comes of an entry, and of leaving one that is not the last.
+/// The replies to an entry, and to leaving one that is not the last.
 impl Reentrant {
     fn entered(&mut self, now: Nanos, asked: Unanswered, grant: Grant, reply: Reply, out: &mut Actions) {
         self.step = Step::Resting;
         match reply {
-            // An answer that is late revives nothing; the entry goes with the others.
+            // A late reply revives nothing; this entry is released with the others.
             Reply::Int(2..) if now >= grant.until => out.settle(Outcome::Refused(Refusal::TooLate)),
             Reply::Int(2..) => {
                 let until = self.lock.spec.lease.until(asked.sent);
@@ -200,12 +200,13 @@ impl Reentrant {
                 out.settle(held(Grant { until, ..grant }));
             }
             Reply::Nil => {
-                // Nothing is believed from here on, so nothing is entered either.
+                // Belief ends here, so nothing is entered either.
                 self.lock.prolong(now);
                 out.lapsed();
                 out.settle(Outcome::Refused(Refusal::TooLate));
             }
-            // Nothing was entered. Sent again, it would set the lease anew of a lock that nobody believes to hold.
+            // Nothing was entered. Sent again, the script would renew the lease of a lock in which the client no longer
+            // believes.
             Reply::Error(ErrorKind::NoScript) if now >= grant.until => {
                 self.lock.recipe.at_most -= 1;
                 out.settle(Outcome::Refused(Refusal::TooLate));
@@ -217,7 +218,7 @@ impl Reentrant {
             Reply::Error(kind) => {
                 match Effect::of(kind) {
                     Effect::Nothing => self.lock.recipe.at_most -= 1,
-                    // It may be counted, and stays among what is given back at the end.
+                    // The server may have counted the entry, so the last release includes it.
                     Effect::Unknown => {}
                 }
                 out.settle(Outcome::Failed(kind));
@@ -237,7 +238,7 @@ impl Reentrant {
                 if now < grant.until {
                     out.settle(held(grant));
                 } else {
-                    // With the lease all entries are over, and nobody waits to hear what became of the others.
+                    // All entries ended with the lease; the rest are released without waiting for the reply.
                     self.give_up(grant, Outcome::Expired, out);
                 }
             }
@@ -247,14 +248,14 @@ impl Reentrant {
                 self.step = Step::Leaving(self.send(now, command, ScriptForm::Source, out));
             }
             Reply::Error(kind) => self.give_up(grant, Outcome::Failed(kind), out),
-            // 0 as well: others are left, unless somebody has touched the count.
+            // Also 0: entries must be left, unless another program has changed the count.
             Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
                 self.give_up(grant, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
     }
 
-    /// No answer to what is under way will come.
+    /// The call under way will get no reply.
     fn unanswered(&mut self, out: &mut Actions) {
         match (self.step, self.lock.held()) {
             (Step::Entering(_), _) => {
@@ -263,12 +264,12 @@ impl Reentrant {
             }
             (Step::Leaving(_), Some(grant)) => self.give_up(grant, Outcome::Unknown, out),
             (Step::Leaving(_), None) => unreachable!("an entry is left, but nothing is held"),
-            // Nothing of ours was awaited.
+            // No call of this file was awaited.
             (Step::Resting, _) => {}
         }
     }
 
-    /// Ends all entries, since nobody knows how many there are.
+    /// Ends all entries, because their number is unknown.
     fn give_up(&mut self, grant: Grant, outcome: Outcome, out: &mut Actions) {
         self.step = Step::Resting;
         self.lock.abandon(grant.claim, outcome, out);
@@ -278,7 +279,7 @@ impl Reentrant {
         match (self.step, self.lock.held()) {
             (Step::Entering(asked), Some(grant)) if asked.call == call => self.entered(now, asked, grant, reply, out),
             (Step::Leaving(asked), Some(grant)) if asked.call == call => self.left(now, asked, grant, reply, out),
-            // A call of the lock itself, or one that was given up.
+            // A call of `Leased`, or one that was given up.
             (Step::Entering(_) | Step::Leaving(_) | Step::Resting, _) => {
                 self.lock.on(now, Event::Replied { call, reply }, out);
             }
@@ -303,7 +304,7 @@ impl LockMachine for Reentrant {
             }
             Event::Enter => self.enter(now, out),
             Event::Release => self.release(now, out),
-            // Whatever is under way: all that the server may have counted is given back.
+            // Whatever is under way, all entries that the server may have counted are released.
             Event::Cancel => {
                 self.step = Step::Resting;
                 self.lock.on(now, event, out);
@@ -311,7 +312,7 @@ impl LockMachine for Reentrant {
             Event::Replied { call, reply } => self.replied(now, call, reply, out),
             Event::Lost { call } => match self.step {
                 Step::Entering(asked) | Step::Leaving(asked) if asked.call == call => self.unanswered(out),
-                // A call of the lock itself, or one that was given up.
+                // A call of `Leased`, or one that was given up.
                 Step::Entering(_) | Step::Leaving(_) | Step::Resting => self.lock.on(now, event, out),
             },
             Event::Woke => match self.step {

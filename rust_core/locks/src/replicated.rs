@@ -1,11 +1,12 @@
 //! `replicated`: a `mutex` that counts as granted only once enough replicas have it: `SET key token NX PX ttl`, then
-//! `WAIT replicas timeout`. Where too few answered in time it is given back, and tried again as the policy says.
+//! `WAIT replicas timeout`. If too few replicas confirmed in time, the lock is released and tried again as the policy
+//! says.
 //!
-//! Its states are those of `Leased`; between `Asking` and `Held` it is asked twice. All goes over the client's own
-//! connection, since `WAIT` blocks it, and speaks of what was written over it.
+//! `Leased` has its states; two commands lie between `Asking` and `Held`. All commands use the client's own connection,
+//! because `WAIT` blocks it and counts only what was written over it.
 //!
-//! Promises what `mutex` does. A server that fails over loses fewer locks, not none: a replica without the key may still
-//! be the one that is promoted, and a replica that has it may not have it on disk.
+//! Promises what `mutex` does. A server that fails over loses fewer locks, but may lose some: a replica without the key
+//! may be promoted, and a replica with the key may not have it on disk.
 
 use crate::recipe::{Answer, Claim, Recipe};
 use crate::{Command, Lane, Reply};

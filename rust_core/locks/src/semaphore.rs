@@ -1,8 +1,8 @@
-//! `semaphore`: at most so many holders at once. A sorted set holds their tokens, each with the end of its own lease by
-//! the server's clock; whoever asks removes those that are over, then counts.
+//! `semaphore`: at most `permits` holders at once. A sorted set holds their tokens, each with the end of its own lease
+//! by the server's clock; the script that takes removes expired tokens, then counts.
 //!
-//! Its states are those of `Leased`. Promises at most that many holders while nobody outlives the lease, the server
-//! keeps its data and its clock does not jump; a dead holder's permit is free again after one lease, and only its own.
+//! `Leased` has its states. Promises at most that many holders while no work outlives the lease, the server keeps its
+//! data and its clock does not jump; a dead holder's permit is free again after one lease, and only its own.
 
 use crate::recipe::{Answer, Claim, Recipe};
 use crate::{Command, Reply, Script, ScriptForm};

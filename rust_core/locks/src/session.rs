@@ -1,5 +1,5 @@
-//! What the locks that live by a session of a database share: asking, trying again, undoing, giving back, and saying
-//! that the session is gone. What a lock asks for and what the answers mean is its `InSession`.
+//! What the session locks of a database share: taking, retrying, undoing, releasing, and reporting that the session has
+//! ended. The `SessionStatements` of a lock say what it sends and what the replies mean.
 //!
 //! ```text
 //!          Acquire           all granted           Release, Cancel
@@ -11,14 +11,15 @@
 //!                    │ │Woke │ undone, and the policy allows another
 //!                   Pausing ◀┘
 //! ```
-//! Not drawn: what ends in `Idle` at once (a refusal that leaves nothing; a lost answer; an answer that does not come in
-//! time, and a Cancel of what blocks, both with a `HangUp`, for what the server may do yet ends with the session).
+//! Not drawn: what ends in `Idle` at once (a refusal that leaves nothing; a lost reply; a reply that does not come in
+//! time and a Cancel of a blocking statement, both with a `HangUp`, because what the server may still do ends with the
+//! session).
 //!
-//! Promises: never held by a reply to an earlier attempt, and never by one to a call that was hung up on; an attempt holds
-//! all of its keys or none; nothing of an attempt that was refused is left in the session, neither a lock nor an open
-//! transaction, while it pauses or after it has settled. Each request settles: within the patience of its last call, or,
-//! while it waits in the server's queue, within its longest wait and the patience.
-//! Does not promise that the server knows of a session's end as soon as the holder does, or the holder as soon as it.
+//! Promises: never held by a reply to an earlier attempt, nor by one to a call whose connection was closed; an attempt
+//! holds all of its keys or none; a refused attempt leaves neither a lock nor an open transaction in the session, while
+//! it pauses or after it has settled. Each request settles within the reply timeout of its last call; while it waits in
+//! the server's queue, within its longest wait and the reply timeout.
+//! Does not promise that server and holder learn of a session's end at the same time, in either order.
 
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ use crate::{
     Actions, CallId, Chance, Event, Key, Keys, Lane, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement,
 };
 
-/// What one lock that lives by a session asks of its server, and what the answers mean.
+/// What one session lock sends to its server, and what the replies mean.
 pub(crate) trait InSession {
     const MANY_KEYS: bool = false;
 
@@ -37,30 +38,30 @@ pub(crate) trait InSession {
         Lane::Own
     }
 
-    /// Whether its statements wait in the server's queue.
+    /// Whether the statements wait in the server's queue.
     fn blocks(&self) -> bool;
 
-    /// What takes the first of the keys.
+    /// Takes the first of the keys.
     fn take(&self, mode: Mode) -> Statement;
 
-    /// What takes a further key.
+    /// Takes a further key.
     fn take_also(&self, mode: Mode) -> Statement;
 
-    /// Of anything but an error.
+    /// The meaning of a reply to a statement that takes, unless it is an error.
     fn taken(&self, reply: Reply) -> Answer;
 
-    /// What has to be undone when the server said that another has it, if anything has to be.
+    /// The statement that cleans up after a refusal, if anything has to be.
     fn undo_refusal(&self) -> Option<Statement>;
 
-    /// What leaves nothing of an attempt, whatever it has come to.
+    /// The statement that removes everything of an attempt, in whatever state it is.
     fn undo(&self, mode: Mode) -> Statement;
 
-    /// Whether that is its answer.
+    /// Whether `reply` confirms the `undo`.
     fn undone(&self, reply: Reply) -> bool;
 
     fn give_back(&self, mode: Mode) -> Statement;
 
-    /// `None`: the lock may be held still.
+    /// The meaning of a reply to `release`; `None`: the lock may still be held.
     fn given_back(&self, reply: Reply) -> Option<Was>;
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct BySession<L> {
     calls: Calls,
     backoff: Backoff,
     conflicts: u32,
-    /// Of the present, or the last, `Acquire`.
+    /// The keys of the current or last `Acquire`.
     keys: Keys,
     mode: Mode,
     state: State,
@@ -82,28 +83,28 @@ pub(crate) struct BySession<L> {
 enum State {
     Idle,
     Asking(Asking),
-    /// What undoes an attempt is not answered.
+    /// The statement that undoes an attempt has no reply yet.
     Undoing(Unanswered, Then),
-    /// Until the next attempt.
+    /// Waits until the next attempt.
     Pausing(Nanos),
     Held,
-    /// Held once, but the session is gone.
+    /// The lock was held, but the session has ended.
     Lapsed,
-    /// What gives back is not answered.
+    /// The statement that releases has no reply yet.
     GivingBack(Unanswered),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Asking {
-    /// Of the first key; the others follow in the order of the keys.
+    /// The call of the first key; the calls of the other keys follow in the order of the keys.
     first: CallId,
-    /// The calls that are not answered: a bit for each key.
+    /// The calls without a reply: one bit per key.
     open: u8,
     deadline: Nanos,
 }
 
 impl Asking {
-    /// The bit of the key that this is the call of.
+    /// The bit of the key of this call.
     fn bit(self, call: CallId) -> Option<u8> {
         let at = call.0.checked_sub(self.first.0).filter(|&at| at < Keys::MOST as u64)?;
         Some(1 << at).filter(|bit| self.open & bit != 0)
@@ -119,7 +120,7 @@ struct Unanswered {
 /// What follows when an attempt is undone.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// Another, if the policy allows it.
+    /// Another attempt, if the policy allows one.
     Again,
     Settle(Outcome),
 }
@@ -159,7 +160,7 @@ impl<L: InSession> BySession<L> {
         self.conflicts = 0;
         match self.state {
             State::Held => self.give_back(now, out),
-            // It ended with the session, and what is said to the next one concerns nobody.
+            // The lock ended with the session, and the new session holds nothing to release.
             State::Lapsed => self.settle(Outcome::Expired, out),
             State::Idle | State::Asking(_) | State::Undoing(..) | State::Pausing(_) | State::GivingBack(_) => {
                 panic!("Release, but nothing is held")
@@ -170,13 +171,13 @@ impl<L: InSession> BySession<L> {
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
-            // It may stand in the queue for long, and be granted yet.
+            // The statement may stand in the queue for long, and may still be granted.
             State::Asking(_) if self.lock.blocks() => self.part(Outcome::Unknown, out),
-            // At once: it travels behind the calls on the same connection, and undoes what they have done.
+            // Sent at once: the undo follows the calls on the same connection and undoes them.
             State::Asking(_) => self.undo(now, self.lock.undo(self.mode), Then::Settle(Outcome::Released), out),
             State::Undoing(undoing, _) => self.state = State::Undoing(undoing, Then::Settle(Outcome::Released)),
             State::Held | State::Lapsed => self.release(now, out),
-            // On its way already; the one settlement to come answers both requests.
+            // The release was already sent; its one settlement answers both requests.
             State::GivingBack(_) => {}
         }
     }
@@ -190,8 +191,7 @@ impl<L: InSession> BySession<L> {
             }
             State::Undoing(undoing, then) if undoing.call == call => self.undone(now, then, reply, out),
             State::GivingBack(back) if back.call == call => self.given_back(reply, out),
-            // An answer to a call that was given up, or undone. It says how things stood then, not whether we hold
-            // anything now.
+            // A reply to a call that was given up, or undone. It describes an earlier state of the server.
             State::Undoing(..)
             | State::GivingBack(_)
             | State::Idle
@@ -205,7 +205,7 @@ impl<L: InSession> BySession<L> {
         let lost = match self.state {
             State::Asking(asking) => asking.bit(call).is_some(),
             State::Undoing(waiting, _) | State::GivingBack(waiting) => waiting.call == call,
-            // A call of a connection that was given up.
+            // The lost call belongs to a connection that was given up.
             State::Idle | State::Pausing(_) | State::Held | State::Lapsed => false,
         };
         if lost {
@@ -219,8 +219,8 @@ impl<L: InSession> BySession<L> {
                 self.state = State::Lapsed;
                 out.lapsed();
             }
-            // The loss of a call is told by itself; and this may be the end of a connection that was hung up on, or not
-            // that of the session in which it is held.
+            // `Lost` reports each lost call. This may be the end of a connection that this client closed itself, or of
+            // another session than the holder's.
             State::Held
             | State::Idle
             | State::Asking(_)
@@ -236,7 +236,7 @@ impl<L: InSession> BySession<L> {
             State::Asking(asking) => asking.deadline,
             State::Undoing(waiting, _) | State::GivingBack(waiting) => waiting.deadline,
             State::Pausing(until) => until,
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held | State::Lapsed => return,
         };
         match (wait(now, deadline, out), self.state) {
@@ -258,7 +258,7 @@ impl<L: InSession> LockMachine for BySession<L> {
                 self.acquire(now, keys, mode, out);
             }
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It subscribes to nothing.
+            // This lock subscribes to nothing.
             Event::Published { .. } => {}
             Event::Disconnected => self.disconnected(out),
             Event::Release => self.release(now, out),

@@ -1,4 +1,4 @@
-//! What `fair` does about an answer, and what it sends.
+//! What `fair` does with a reply, and what it sends.
 
 use super::{Asking, BLOCK, Claim, Fair, GivingBack, LENGTH, Pausing, Reading, State, Unanswered, Why};
 use crate::backoff::Next;
@@ -13,7 +13,7 @@ impl Fair {
 
     pub(super) fn opened(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
-            // What an error without a known code means, the next command meets.
+            // An error without a known code will also be the reply to the next command.
             Reply::Ok | Reply::Error(ErrorKind::BusyGroup | ErrorKind::Other) => {
                 self.open = Some(key);
                 self.add(now, key, out);
@@ -41,7 +41,7 @@ impl Fair {
     pub(super) fn added(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
             Reply::Entry(own) => {
-                // Also of one added anew: the ticket before it is gone from the queue, and its place with it.
+                // Also for a replacement ticket: the earlier ticket, and its place, are gone.
                 out.queued();
                 self.start_reading(now, key, own, out);
             }
@@ -52,11 +52,11 @@ impl Fair {
         }
     }
 
-    /// Cancelled while the ticket was being added.
+    /// The request was cancelled while the ticket was being added.
     pub(super) fn withdrawn(&mut self, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
             Reply::Entry(own) => self.drop_ticket(key, own, out),
-            // There is no ticket; and no lock was asked for.
+            // There is no ticket, and no lock was asked for.
             Reply::Error(_)
             | Reply::Ok
             | Reply::Nil
@@ -70,7 +70,7 @@ impl Fair {
 
     fn start_reading(&mut self, now: Nanos, key: Key, own: EntryId, out: &mut Actions) {
         let left = self.backoff.left(now, &self.spec.retry).min(BLOCK);
-        // A block of 0 would have no end.
+        // `BLOCK 0` would block for ever.
         let timeout_ms = (left.0 / 1_000_000).max(1);
         let call = self.calls.fresh();
         let token = self.reader;
@@ -84,7 +84,7 @@ impl Fair {
         let Reading { key, own, .. } = reading;
         match reply {
             Reply::Entry(ticket) => self.attempt(now, key, ticket, out),
-            // Our own ticket must have gone to somebody who did not have to read.
+            // This client's ticket must have been handed to another reader.
             Reply::Nil => {
                 if self.backoff.left(now, &self.spec.retry) > Nanos::ZERO {
                     self.add(now, key, out);
@@ -179,7 +179,7 @@ impl Fair {
                 };
                 out.send(self.calls.fresh(), SERVER, trim);
             }
-            Why::TooLate => {} // It is needed for the next attempt.
+            Why::TooLate => {} // The next attempt needs the ticket.
         }
     }
 
@@ -222,12 +222,12 @@ impl Fair {
                 _,
             ) => ErrorKind::Unexpected,
         };
-        // The key, if it is there, frees itself within one lease.
+        // If the key still exists, its lease frees it.
         self.hand_in_if_kept(back, out);
         self.settle(Outcome::Failed(failed), out);
     }
 
-    /// No answer to the present call will come.
+    /// The current call will get no reply.
     pub(super) fn unanswered(&mut self, out: &mut Actions) {
         let outcome = Outcome::Unknown;
         match self.state {
@@ -240,7 +240,7 @@ impl Fair {
                 self.hand_in_if_kept(back, out);
                 self.settle(outcome, out);
             }
-            // At worst a ticket is left that nobody knows the name of; some reader takes it, or it is trimmed.
+            // At worst a ticket remains whose id nobody knows; some reader takes it, or it is trimmed.
             State::Opening(_) | State::Adding(_) | State::Withdrawing(_) => self.settle(outcome, out),
             State::Idle | State::Pausing(_) | State::Held(_) => unreachable!("no call of these is waited for"),
         }
@@ -249,12 +249,12 @@ impl Fair {
     fn hand_in_if_kept(&mut self, back: GivingBack, out: &mut Actions) {
         match back.why {
             Why::TooLate => self.hand_in(back.claim.key, back.claim.ticket, out),
-            Why::Release | Why::Cancel => {} // Sent with the compare-and-delete.
+            Why::Release | Why::Cancel => {} // The ticket was handed in with the compare-and-delete.
         }
     }
 
-    /// The ticket that was read is used up. Nobody waits for the answers: what fails leaves a ticket pending, which
-    /// nobody needs.
+    /// Acknowledges and deletes the ticket that was read. Nobody waits for the replies: a failure leaves a pending
+    /// ticket, which harms nobody.
     pub(super) fn hand_in(&mut self, key: Key, ticket: EntryId, out: &mut Actions) {
         let entry = ticket;
         out.send(self.calls.fresh(), SERVER, Command::AckTicket { key, entry });
@@ -265,10 +265,10 @@ impl Fair {
         out.send(self.calls.fresh(), SERVER, Command::DropTicket { key, entry });
     }
 
-    /// Settles now, with a last word to the server in case the `SET` is, or will be, carried out. It travels behind
-    /// the `SET` on the same connection where that still stands.
+    /// Settles now, and sends a release in case the `SET` was, or will be, carried out. If the connection still stands,
+    /// the release follows the `SET` on it.
     fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
-        // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
+        // Sent as source: nobody waits for the reply, so nobody could resend after a NOSCRIPT.
         out.send(self.calls.fresh(), SERVER, claim.delete(ScriptForm::Source));
         self.hand_in(claim.key, claim.ticket, out);
         self.settle(outcome, out);

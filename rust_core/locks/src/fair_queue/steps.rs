@@ -1,4 +1,4 @@
-//! What `fair-queue` does about an answer, and what it sends.
+//! What `fair-queue` does with a reply, and what it sends.
 
 use super::{ALIVE, Asking, Bell, Confirming, FairQueue, Held, Leaving, Pausing, State, Waiting, Way, Why};
 use crate::backoff::Next;
@@ -39,8 +39,9 @@ impl FairQueue {
         self.beat.0 * ALIVE
     }
 
-    /// For how long a lock is handed over. If its waiter died, it is free again no later than any holder's, and when its
-    /// place would have been; and all clients of a lock have the same lease and beat, so that the waiter can know.
+    /// The lease of a handed-over lock. If its waiter has died, the lock is free again no later than any holder's, and
+    /// no later than its place would have ended. All clients of a lock have the same lease and beat, so the waiter
+    /// knows this length.
     fn handed_over_for(&self) -> Lease {
         let alive = Lease::new(self.alive_ms().cast_signed()).expect("a beat is short");
         self.spec.lease.min(alive)
@@ -60,7 +61,7 @@ impl FairQueue {
             Reply::Int(2) => {
                 out.queued();
                 if asking.placed {
-                    // The place before lapsed on the server, or the lock that was handed to us did.
+                    // The earlier place lapsed on the server, or the lock that was handed over did.
                     self.backoff.attempt();
                     self.stale_ring = true;
                 }
@@ -107,7 +108,8 @@ impl FairQueue {
         });
     }
 
-    /// The bell rang: the lock became ours after our last beat was carried out, and so no earlier than that was sent.
+    /// The wake-up came: the server handed the lock over after it had carried out the last beat, so not before that
+    /// beat was sent.
     pub(super) fn handed_over(&mut self, now: Nanos, waiting: Waiting, out: &mut Actions) {
         let Waiting { claim, beat_sent, .. } = waiting;
         let until = self.handed_over_for().until(beat_sent);
@@ -118,7 +120,7 @@ impl FairQueue {
         self.hold(now, claim, until, Some(confirming), out);
     }
 
-    /// Sets the whole lease, and asks for an heir.
+    /// Sets the whole lease, and asks for the successor.
     fn confirm(&mut self, now: Nanos, claim: Claim, form: ScriptForm, out: &mut Actions) -> Confirming {
         let call = self.calls.fresh();
         let numbers = [self.spec.lease.ttl().0, u64::from(self.wants_heir)];
@@ -144,14 +146,14 @@ impl FairQueue {
                     out.renewed(Lasts::Until(until));
                 }
             }
-            // Answered after the end of what was promised, it revives nothing.
+            // A reply after the end of the lease revives nothing.
             Reply::Int(0) | Reply::Token(_) => {}
-            // It was ours for less long than we thought.
+            // The hand-over ended earlier than this client believed.
             Reply::Int(-1) => out.lapsed(),
             Reply::Error(ErrorKind::NoScript) if confirming.form == ScriptForm::Sha => {
                 held.confirming = Some(self.confirm(now, held.claim, ScriptForm::Source, out));
             }
-            // The whole lease is not set: what was promised with the ring lasts all the same.
+            // The whole lease is not set; the hand-over lasts for its own time all the same.
             Reply::Ok
             | Reply::Nil
             | Reply::Int(_)
@@ -163,14 +165,14 @@ impl FairQueue {
         self.state = State::Held(held);
     }
 
-    /// A question that the server did not understand was asked again: a ring before that counts on.
+    /// The script was sent again as source: a wake-up since the first send still counts.
     const fn keep_ring(&mut self, rung: bool) {
         if let State::Asking(asking) = &mut self.state {
             asking.rung = rung;
         }
     }
 
-    /// The server has us in its queue.
+    /// The server has put this client into its queue.
     fn queued(&mut self, now: Nanos, asking: Asking, out: &mut Actions) {
         let claim = asking.claim;
         let end = match self.backoff.wait_to_be_told(now, &self.spec.retry) {
@@ -193,7 +195,7 @@ impl FairQueue {
         out.wake_at(beat_at.min(end));
     }
 
-    /// A beat, or up to a quarter more: waiters that came together do not stay in step.
+    /// A beat, or up to a quarter more, so that waiters that came together do not stay in step.
     fn until_the_next_beat(&mut self) -> Nanos {
         let beat = Nanos::from(self.beat);
         beat.after(Nanos(self.chance.below(beat.0 / 4 + 1)))
@@ -201,7 +203,7 @@ impl FairQueue {
 
     pub(super) fn listen(&mut self, claim: Claim, out: &mut Actions) {
         if self.bell.is_some() {
-            // A pop of an earlier request, whose own ring has not come: ours would wait behind it.
+            // A pop of an earlier request still blocks the connection: the new one would wait behind it.
             out.hang_up();
         }
         let call = self.calls.fresh();
@@ -219,11 +221,11 @@ impl FairQueue {
         match (held.told, held.confirming) {
             (Some((told, _)), _) => {
                 let takes = told.since(held.since);
-                // With a little to spare: so much the answers vary.
+                // With a quarter to spare, because reply times vary.
                 self.wants_heir = now.since(held.since) >= Nanos(takes.0 + takes.0 / 4);
             }
             (None, Some(_)) => self.wants_heir = false,
-            // It was taken by asking.
+            // The lock was taken by `queue_take` and not handed over.
             (None, None) => {}
         }
         match held.told {
@@ -232,7 +234,7 @@ impl FairQueue {
         }
     }
 
-    /// The heir's from the ring on: he stands first in the queue until he has heard it.
+    /// Wakes the successor. It owns the lock from then on, and keeps the first place until it has received the wake-up.
     fn hand_over(&mut self, now: Nanos, claim: Claim, heir: Token, out: &mut Actions) {
         let Claim { key, token } = claim;
         let call = self.calls.fresh();
@@ -282,11 +284,11 @@ impl FairQueue {
     pub(super) fn left(&mut self, now: Nanos, leaving: Leaving, reply: Reply, out: &mut Actions) {
         match (reply, leaving.why) {
             (Reply::Ok, _) if leaving.way == Way::ByName => self.settle(Outcome::Released, out),
-            // The heir has gone, or the lease is over: the script tells which.
+            // The successor has gone, or the lease has ended: the script tells which.
             (Reply::Error(_), why) if leaving.way == Way::ByName => self.leave(now, leaving.claim, why, out),
             (Reply::Int(0), Why::Release) => self.settle(Outcome::Expired, out),
             (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => self.settle(Outcome::Released, out),
-            // 1: the lock had been handed to us meanwhile, and has been handed on.
+            // 1: the lock had been handed to this client meanwhile, and the script handed it on.
             (Reply::Int(0 | 1), Why::Refused(refusal)) => self.settle(Outcome::Refused(refusal), out),
             (Reply::Int(0 | 1), Why::TooLate) => {
                 match self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance) {
@@ -301,8 +303,8 @@ impl FairQueue {
             (Reply::Error(ErrorKind::NoScript), why) if leaving.way == Way::Script(ScriptForm::Sha) => {
                 self.send_leave(now, leaving.claim, ScriptForm::Source, leaving.listens, why, out);
             }
-            // After an error: the lock, if it is there, frees itself within one lease, and the place `ALIVE` beats after
-            // the last one.
+            // After an error the lock, if it exists, is freed by its lease, and the place ends `ALIVE` beats after the
+            // last beat.
             (Reply::Int(0 | 1), Why::Failed(kind)) | (Reply::Error(kind), _) => self.settle(Outcome::Failed(kind), out),
             (
                 Reply::Ok
@@ -319,10 +321,10 @@ impl FairQueue {
         }
     }
 
-    /// Settles now, with a last word to the server in case the question is, or will be, carried out. It travels behind
-    /// the question on the same connection where that still stands.
+    /// Settles now, and leaves the queue in case `queue_take` was, or will be, carried out. If the connection still
+    /// stands, the release follows that script on it.
     pub(super) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
-        // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
+        // Sent as source: nobody waits for the reply, so nobody could resend after a NOSCRIPT.
         let last_word = self.leaving(claim, ScriptForm::Source, self.listens(claim));
         out.send(self.calls.fresh(), SERVER, last_word);
         self.settle(outcome, out);

@@ -1,4 +1,4 @@
-//! What a machine that holds more than a lease, or keeps it, asks of the lock within it.
+//! What a machine that wraps a `Leased` needs from it.
 
 use crate::calls::SERVER;
 use crate::claim;
@@ -9,7 +9,7 @@ use crate::{Actions, CallId, Chance, Command, Nanos, Spec};
 use super::{Grant, Leased, State, Why};
 
 impl<R: Recipe> Leased<R> {
-    /// What is held.
+    /// The current grant.
     pub(crate) const fn held(&self) -> Option<Grant> {
         match self.state {
             State::Held(grant) => Some(grant),
@@ -19,8 +19,8 @@ impl<R: Recipe> Leased<R> {
         }
     }
 
-    /// Gives back what is held and that nobody was told of: its lease was as good as over when it could be used. Then
-    /// goes on as after any grant that came too late.
+    /// Releases a grant that was never reported to the client, because its lease had practically ended when the lock
+    /// could be used. Goes on as after any grant that came too late.
     pub(crate) fn reject(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Held(grant) => self.give_back(now, grant.claim, Why::TooLate, out),
@@ -30,7 +30,7 @@ impl<R: Recipe> Leased<R> {
         }
     }
 
-    /// For a command that it knows nothing of: the calls of one client have one numbering.
+    /// A call id for a command of the wrapping machine: all calls of a client share one numbering.
     pub(crate) const fn fresh_call(&mut self) -> CallId {
         self.calls.fresh()
     }

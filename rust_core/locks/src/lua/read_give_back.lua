@@ -1,4 +1,4 @@
--- Leaves the readers of KEYS[1], which are KEYS[2], for ARGV[1], my token. 1: I was one; 0: my lease was over.
+-- Leaves KEYS[2], the readers of KEYS[1], for ARGV[1], my token. 1: I was a reader; 0: my lease had ended.
 local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not ends then
     return 0

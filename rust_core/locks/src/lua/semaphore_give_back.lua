@@ -1,4 +1,4 @@
--- Gives back the permit of ARGV[1], my token. 1: it was mine; 0: its lease was over.
+-- Releases the permit of ARGV[1], my token. 1: I held it; 0: its lease had ended.
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not ends then
     return 0

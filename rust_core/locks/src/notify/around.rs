@@ -1,4 +1,4 @@
-//! What the renewals beside `notify` ask of it.
+//! What the renewals need from `notify`.
 
 use super::{Notify, State};
 use crate::calls::SERVER;

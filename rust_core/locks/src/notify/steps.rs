@@ -1,4 +1,4 @@
-//! What `notify` does about an answer, and what it sends.
+//! What `notify` does with a reply, and what it sends.
 
 use super::{Asking, GivingBack, How, LOOKING, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
 use crate::backoff::Next;
@@ -74,7 +74,7 @@ impl Notify {
         }
     }
 
-    /// Another has it, for `left` ms yet, or for as long as a lease can last.
+    /// Another client holds the lock, for `left` ms, or for at most one whole lease.
     fn refused(&mut self, now: Nanos, asking: Asking, left: Option<u64>, out: &mut Actions) {
         match self.backoff.wait_to_be_told(now, &self.spec.retry) {
             Next::TryAt(end) => self.wait(now, asking, left, end, out),
@@ -88,7 +88,7 @@ impl Notify {
         match self.subscription {
             Subscription::Stands { key: known } if known == key => {
                 match asking.how {
-                    // It may have been given back since.
+                    // The lock may have been released since.
                     _ if asking.told => self.attempt(now, key, How::Told, out),
                     How::Told | How::Looking(_) if asking.heard => {
                         let until = now.after(self.rest(left)).min(end);
@@ -98,7 +98,7 @@ impl Notify {
                     How::First | How::Told | How::Looking(_) => self.attempt(now, key, LOOKING, out),
                 }
             }
-            // Left on its way by an earlier request.
+            // An earlier request started this subscription.
             Subscription::Asked { key: known, call } if known == key => self.expect_subscription(now, key, call, out),
             Subscription::None | Subscription::Asked { .. } | Subscription::Stands { .. } => {
                 self.subscribe(now, key, out);
@@ -106,16 +106,16 @@ impl Notify {
         }
     }
 
-    /// How long to wait for a message: until the lease of the holder has ended, and a random part of the policy's base.
-    /// A holder that was quicker after a message has a whole lease. What has no end is no lock of ours, and nobody will
-    /// publish its release: it is looked at after one lease, too.
+    /// How long to wait for a message: the rest of the holder's lease and a random part of the policy's base. A holder
+    /// that took the lock after a message has a whole lease. A key without an expiry is not a lock of ours, and nobody
+    /// will publish its release: the machine checks it after one lease, too.
     fn rest(&mut self, left: Option<u64>) -> Nanos {
         let left = left.unwrap_or(self.spec.lease.ttl().0);
         let spread = self.chance.below(self.spec.retry.base.0.saturating_add(1));
         Nanos::from_millis(left).after(Nanos(spread))
     }
 
-    /// How much later than the first to be told.
+    /// How much later than the first receiver of a message the others try.
     pub(super) fn courtesy(&self) -> Nanos {
         Nanos(self.spec.retry.base.0 / 10)
     }
@@ -123,7 +123,7 @@ impl Notify {
     pub(super) fn subscribe(&mut self, now: Nanos, key: Key, out: &mut Actions) {
         match self.subscription {
             Subscription::Asked { key: old, .. } | Subscription::Stands { key: old } => {
-                // A message does not say of which lock it is. Nothing hangs on the answer.
+                // A message does not name its lock. The reply to this does not matter.
                 let call = self.calls.fresh();
                 out.send_over(Lane::Subscribing, call, SERVER, Command::Unsubscribe { key: old });
             }
@@ -153,7 +153,7 @@ impl Notify {
         }
     }
 
-    /// There is no subscription: as long as the policy has it.
+    /// Waits without a subscription, as long as the policy says.
     pub(super) fn pause(&mut self, now: Nanos, key: Key, out: &mut Actions) {
         let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
         self.go_on(key, next, out);
@@ -185,7 +185,7 @@ impl Notify {
             {
                 self.give_back(now, back.claim, ScriptForm::Source, why, out);
             }
-            // The key, if it is there, frees itself within one lease.
+            // If the key still exists, its lease frees it.
             (Reply::Error(kind), Why::Release | Why::Cancel | Why::TooLate) => {
                 self.settle(Outcome::Failed(kind), out);
             }
@@ -212,10 +212,10 @@ impl Notify {
         }
     }
 
-    /// Settles now, with a last word to the server in case the attempt is, or will be, carried out. It travels behind
-    /// the attempt on the same connection where that still stands.
+    /// Settles now, and sends a release in case the attempt was, or will be, carried out. If the connection still
+    /// stands, the release follows the attempt on it.
     pub(super) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
-        // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
+        // Sent as source: nobody waits for the reply, so nobody could resend after a NOSCRIPT.
         let last_word = claim.run(Script::NotifyRelease, ScriptForm::Source, [0, 0]);
         out.send(self.calls.fresh(), SERVER, last_word);
         self.settle(outcome, out);

@@ -1,4 +1,4 @@
-//! What one attempt asks, and what follows from each answer.
+//! What one attempt sends, and what follows from each reply.
 
 use crate::backoff::Next;
 use crate::calls::{SERVER, is_conflict};
@@ -23,7 +23,7 @@ impl<E: Effect> Optimistic<E> {
                         fence: None,
                     });
                 }
-                // Somebody else has written the column.
+                // Another program has written the column.
                 Err(_) => ErrorKind::Unexpected,
             },
             Reply::Error(ErrorKind::SessionEnded) => return self.part(ErrorKind::SessionEnded, out),
@@ -31,7 +31,7 @@ impl<E: Effect> Optimistic<E> {
                 self.conflicts = self.conflicts.saturating_add(1);
                 return self.undo(now, Then::Again, out);
             }
-            // Without a row, too: the key has none.
+            // Also the reply without a row: the key has no row.
             Reply::Ok
             | Reply::Nil
             | Reply::Entry(_)
@@ -45,7 +45,7 @@ impl<E: Effect> Optimistic<E> {
 
     pub(super) fn has_written(&mut self, now: Nanos, reply: Reply, out: &mut Actions) {
         match reply {
-            // The id of the row, whatever it is.
+            // The id of the row; its value does not matter.
             Reply::Int(_) => self.settle(Outcome::Released, out),
             Reply::Nil if E::GUARDED => self.conflicted(now, out),
             Reply::Error(ErrorKind::SessionEnded) => self.part(ErrorKind::SessionEnded, out),
@@ -67,7 +67,7 @@ impl<E: Effect> Optimistic<E> {
         self.undo(now, Then::Conflict, out);
     }
 
-    /// Goes on behind the end of the transaction, where there is one.
+    /// Goes on after the end of the transaction, if one is open.
     pub(super) fn undo(&mut self, now: Nanos, then: Then, out: &mut Actions) {
         match E::UNDO {
             Some(undo) => self.state = State::Undoing(self.say(now, undo, [0, 0], out), then),
@@ -77,7 +77,7 @@ impl<E: Effect> Optimistic<E> {
 
     pub(super) fn undone(&mut self, now: Nanos, then: Then, reply: Reply, out: &mut Actions) {
         if reply != Reply::Ok {
-            // It ends with the session then.
+            // The transaction then ends with the session.
             Self::hang_up(out);
         }
         self.then(now, then, out);
@@ -116,7 +116,7 @@ impl<E: Effect> Optimistic<E> {
         self.settle(Outcome::Failed(kind), out);
     }
 
-    /// A session whose answers fail to come is not used again; one of others goes on.
+    /// A session whose replies fail to come is closed; a session that other clients use stays open.
     pub(super) fn hang_up(out: &mut Actions) {
         match E::LANE {
             Lane::Own => out.hang_up(),

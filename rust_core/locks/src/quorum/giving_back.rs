@@ -1,4 +1,4 @@
-//! The second half of the machine: what an attempt or a hold leaves behind is taken off all servers.
+//! The release half of the machine: removes from all servers what an attempt or a hold left there.
 
 use super::{Claim, GivingBack, Quorum, State, Why};
 use crate::backoff::Next;
@@ -11,7 +11,7 @@ impl<S: Stake> Quorum<S> {
         self.send_give_backs(claim, out);
         let patience = match why {
             Why::Release => self.spec.patience,
-            // A dead server must not hold up the next attempt.
+            // A dead server must not delay the next attempt.
             Why::Cancel | Why::NoQuorum | Why::TooLate => self.rules.node_timeout(&self.spec),
         };
         let deadline = now.after(patience);
@@ -26,9 +26,9 @@ impl<S: Stake> Quorum<S> {
         for server in 0..self.seats.count() {
             let seat = self.seats.of(server);
             let form = match seat.ask {
-                // Nothing was sent, so nothing can be there.
+                // Nothing was sent, so nothing can have been taken.
                 Ask::Unasked => continue,
-                // As source, since a NOSCRIPT may come when a later give-back has taken the place of this one.
+                // Sent as source: a NOSCRIPT may come after a later release has replaced the record of this one.
                 Ask::Waiting { .. } | Ask::Silent { .. } | Ask::Lost => ScriptForm::Source,
                 Ask::Granted | Ask::Refused | Ask::Failed(_) | Ask::Unclear(_) => ScriptForm::Sha,
             };
@@ -46,11 +46,11 @@ impl<S: Stake> Quorum<S> {
             return;
         }
         let Some(left) = self.seats.left() else {
-            return; // Somebody still has to say that nothing of ours is left.
+            return; // A server that may hold something of this client still owes a reply.
         };
         let (retry, chance) = (&self.spec.retry, &mut self.chance);
         let next = match back.why {
-            // What is left of ours may be a quorum.
+            // The servers that may still hold something of this client could be a quorum.
             Why::Cancel | Why::NoQuorum | Why::TooLate if left >= self.seats.quorum() => {
                 return self.settle(Outcome::Unknown, out);
             }
@@ -66,7 +66,7 @@ impl<S: Stake> Quorum<S> {
             }
             Next::GiveUp(refusal) => {
                 let outcome = match back.why {
-                    // Nobody else had it: answers that were lost, or an error here and there, kept us from it.
+                    // No other client had the lock: lost replies or errors prevented the quorum.
                     Why::NoQuorum if !self.seats.others_prevail() => Outcome::Unknown,
                     Why::NoQuorum | Why::TooLate | Why::Cancel | Why::Release => Outcome::Refused(refusal),
                 };
@@ -99,7 +99,7 @@ impl<S: Stake> Quorum<S> {
                 | Reply::Other,
             ) => Back::Failed(ErrorKind::Unexpected),
         };
-        // Not so when it was an earlier attempt's.
+        // The reply may belong to a release of an earlier attempt; only the reply to the current release is recorded.
         let seat = self.seats.of(server);
         if seat.back == Back::Waiting(call) {
             seat.back = back;

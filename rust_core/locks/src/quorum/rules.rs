@@ -3,10 +3,10 @@
 use crate::args::Args;
 use crate::{Drift, Millis, Nanos, Spec, SpecError};
 
-/// How the servers are asked.
+/// In which order the servers are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fanout {
-    /// All at once: each is sent its command before any has answered, and a quorum of grants is enough.
+    /// All at once: each server gets its command before any has replied, and a quorum of grants is enough.
     Multiplexed,
     /// One after another, to the last one.
     Sequential,
@@ -19,7 +19,7 @@ pub struct QuorumRules {
     pub nodes: u16,
     pub fanout: Fanout,
     pub drift: Drift,
-    /// How long one server may take to answer; `None`: a tenth of the lease, from 1 to 50 ms.
+    /// How long one server may take to reply; `None`: a tenth of the lease, from 1 to 50 ms.
     pub node_timeout: Option<Millis>,
 }
 
@@ -31,8 +31,8 @@ impl QuorumRules {
         node_timeout: None,
     };
 
-    /// Far below the lease, so that a dead server does not use up what the others granted; and capped, for a server that
-    /// has not answered in 50 ms will not do so just because the lease is long.
+    /// The reply timeout of one server. Far below the lease, so that a dead server does not use up the lease that the
+    /// others granted; and at most 50 ms, because a longer lease does not make a silent server reply.
     pub(crate) fn node_timeout(&self, spec: &Spec) -> Nanos {
         let millis = self
             .node_timeout
@@ -40,7 +40,7 @@ impl QuorumRules {
         Nanos::from(millis).min(spec.patience)
     }
 
-    /// The same with the arguments that the strategy was given.
+    /// These rules with the arguments that the strategy was given.
     pub(crate) fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         let words = [("multiplexed", Fanout::Multiplexed), ("sequential", Fanout::Sequential)];
         let share = args.number("drift_factor", 0.01, 0.0, 0.1)?;

@@ -1,9 +1,9 @@
-//! What is known of each server: how it answered the present attempt, and how the give-back. Here is counted; what the
-//! counts mean for the client is said in `quorum`.
+//! The state of each server: its reply to the current attempt, and its reply to the release. This file counts; `quorum`
+//! decides what the counts mean for the client.
 
 use crate::{CallId, ErrorKind, Outcome, ScriptForm};
 
-/// One seat for each server. `C`: what an attempt claims.
+/// One state for each server. `A`: what an attempt tries to own.
 #[derive(Debug)]
 pub(crate) struct Seats<C>(Box<[Seat<C>]>);
 
@@ -11,8 +11,9 @@ pub(crate) struct Seats<C>(Box<[Seat<C>]>);
 pub(crate) struct Seat<C> {
     pub(crate) ask: Ask,
     pub(crate) back: Back,
-    /// A give-back that went out by its SHA-1 and is not answered, perhaps of an earlier attempt. There is one at most:
-    /// it goes out by its SHA-1 only to a server that has just answered, and so has answered all that went before.
+    /// A release that was sent by SHA-1 and has no reply yet, perhaps of an earlier attempt. There is at most one: a
+    /// release is sent by SHA-1 only to a server that has just replied, and has therefore replied to all earlier
+    /// commands.
     pub(crate) owed: Option<Owed<C>>,
 }
 
@@ -22,16 +23,16 @@ pub(crate) struct Owed<C> {
     pub(crate) claim: C,
 }
 
-/// How the server answered the attempt.
+/// How the server replied to the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     Unasked,
     Waiting {
         call: CallId,
-        /// It is a script that went out by its SHA-1.
+        /// The command is a script that was sent by SHA-1.
         may_be_unknown: bool,
     },
-    /// Not within the node timeout; it may still.
+    /// The server did not reply within the node timeout, but still may.
     Silent {
         call: CallId,
         may_be_unknown: bool,
@@ -40,21 +41,21 @@ pub(crate) enum Ask {
     Refused,
     /// An error that shows that nothing was taken.
     Failed(ErrorKind),
-    /// An answer that does not show what was taken.
+    /// A reply that does not show whether anything was taken.
     Unclear(ErrorKind),
     Lost,
 }
 
-/// How the server answered the give-back.
+/// How the server replied to the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
     Unsent,
     Waiting(CallId),
     Deleted,
-    /// Nothing of ours was there.
+    /// The server held nothing of this client.
     Absent,
     Failed(ErrorKind),
-    /// Lost, or not within the time that it has.
+    /// The reply was lost, or did not come in time.
     Unanswered,
 }
 
@@ -85,7 +86,7 @@ impl<C> Seat<C> {
         self.back = Back::Waiting(call);
         match form {
             ScriptForm::Sha => self.owed = Some(Owed { call, claim }),
-            // It cannot meet a NOSCRIPT.
+            // A script sent as source never gets NOSCRIPT.
             ScriptForm::Source => {}
         }
     }
@@ -98,12 +99,12 @@ impl<C> Seat<C> {
         matches!(self.back, Back::Waiting(_))
     }
 
-    /// It granted, as far as anybody can tell by now.
+    /// Whether the server granted, as far as its replies show.
     const fn has_granted(&self) -> bool {
         matches!(self.ask, Ask::Granted) || matches!(self.back, Back::Deleted)
     }
 
-    /// Something of ours may be there.
+    /// Whether the server may still hold something of this client.
     const fn may_hold(&self) -> bool {
         let may_have_taken = match self.ask {
             Ask::Unasked | Ask::Refused | Ask::Failed(_) => false,
@@ -111,7 +112,8 @@ impl<C> Seat<C> {
         };
         let is_cleared = match self.back {
             Back::Deleted => true,
-            // After a loss the give-back went over another connection than the command, which may still arrive.
+            // After a loss the release went over another connection than the command that takes, which may still
+            // arrive.
             Back::Absent => !matches!(self.ask, Ask::Lost),
             Back::Unsent | Back::Waiting(_) | Back::Failed(_) | Back::Unanswered => false,
         };
@@ -133,7 +135,7 @@ impl<C: Copy> Seats<C> {
         self.0.len() as u16
     }
 
-    /// More than half.
+    /// More than half of the servers.
     pub(crate) const fn quorum(&self) -> u16 {
         self.count() / 2 + 1
     }
@@ -142,7 +144,7 @@ impl<C: Copy> Seats<C> {
         &mut self.0[usize::from(server)]
     }
 
-    /// For a new attempt. What is owed stays so.
+    /// Resets the states for a new attempt. An unconfirmed release stays recorded.
     pub(crate) fn begin(&mut self) {
         for seat in &mut self.0 {
             (seat.ask, seat.back) = (Ask::Unasked, Back::Unsent);
@@ -172,7 +174,7 @@ impl<C: Copy> Seats<C> {
         }
     }
 
-    /// Those that have not answered the attempt have had their time.
+    /// The servers that have not replied to the attempt have used up their time.
     pub(crate) fn give_up_asking(&mut self) {
         for seat in &mut self.0 {
             if let Ask::Waiting { call, may_be_unknown } = seat.ask {
@@ -181,7 +183,7 @@ impl<C: Copy> Seats<C> {
         }
     }
 
-    /// Those that have not answered the give-back have had their time.
+    /// The servers that have not replied to the release have used up their time.
     pub(crate) fn give_up_giving_back(&mut self) {
         for seat in &mut self.0 {
             if seat.is_being_given_back() {
@@ -194,7 +196,7 @@ impl<C: Copy> Seats<C> {
         self.count_of(|seat| seat.ask == Ask::Granted)
     }
 
-    /// Others hold so many that the rest are no quorum.
+    /// Whether other clients hold so many servers that the rest are no quorum.
     pub(crate) fn others_prevail(&self) -> bool {
         self.count_of(|seat| seat.ask == Ask::Refused) > self.count() - self.quorum()
     }
@@ -207,14 +209,15 @@ impl<C: Copy> Seats<C> {
         self.count_of(|seat| seat.ask == Ask::Unasked)
     }
 
-    /// The first of so many errors that the servers without one are no quorum.
+    /// The first error, if so many servers had errors that the rest are no quorum.
     pub(crate) fn common_error(&self) -> Option<ErrorKind> {
         let errors = self.count_of(|seat| seat.ask.error().is_some());
         let first = self.0.iter().find_map(|seat| seat.ask.error());
         first.filter(|_| errors > self.count() - self.quorum())
     }
 
-    /// How a release ended: as most of those that had granted say. `None` while answers can still decide it.
+    /// The outcome of a release: what most of the servers that had granted replied. `None` while missing replies can
+    /// still decide it.
     pub(crate) fn released(&self) -> Option<Outcome> {
         let granted = self.count_of(Seat::has_granted);
         let most = granted / 2 + 1;
@@ -232,13 +235,13 @@ impl<C: Copy> Seats<C> {
         if self.count_of(|seat| seat.has_granted() && seat.is_being_given_back()) > 0 {
             return None;
         }
-        // Neither is certain: an error says more of it than silence.
+        // Neither outcome is certain: an error is more informative than a missing reply.
         let error = self.0.iter().find_map(failed);
         Some(error.map_or(Outcome::Unknown, Outcome::Failed))
     }
 
-    /// On how many servers something of ours may be left. `None` while one that has granted is still to say that there
-    /// is nothing, or while they may be a quorum and one of them is still to answer.
+    /// The number of servers that may still hold something of this client. `None` while a server that granted still
+    /// owes the reply to its release, or while those servers could be a quorum and one of them still owes a reply.
     pub(crate) fn left(&self) -> Option<u16> {
         let owes = |seat: &Seat<C>| seat.may_hold() && seat.is_being_given_back();
         let granted = |seat: &Seat<C>| matches!(seat.ask, Ask::Granted | Ask::Unclear(_));

@@ -1,21 +1,21 @@
-//! What a lock over several servers takes on each of them.
+//! What a quorum lock takes on each server.
 
 use std::fmt::Debug;
 
 use crate::{Command, Keys, Reply, ScriptForm, Token};
 
-/// What a client takes on each of the servers.
+/// What a client takes on each server.
 pub(crate) trait Stake: Copy + Debug {
     fn of(keys: Keys) -> Self;
     fn take(self, token: Token, lease_ms: u64, form: ScriptForm) -> Command;
-    /// Deletes what holds the token, and answers 1 when all of it still did, else 0.
+    /// Deletes what holds the token. Replies 1 if all of it still did, else 0.
     fn give_back(self, token: Token, form: ScriptForm) -> Command;
-    /// What the answer to `take` says; `None` for one that it never gives.
+    /// What the reply to `take` means; `None` for a reply that `take` never gets.
     fn taken(reply: Reply) -> Option<Taken>;
 }
 
 pub(crate) enum Taken {
     Mine,
-    /// Somebody else's.
+    /// Another client holds it.
     Theirs,
 }

@@ -1,4 +1,4 @@
-//! The first half of the machine: one child after another is asked, and asked again while it is busy.
+//! The acquire half of the machine: one child after another is asked, and asked again while it is busy.
 
 use super::{Child, Pass, Redisson, State, Why};
 use crate::backoff::{Backoff, Next};
@@ -25,7 +25,7 @@ impl Redisson {
         self.begin_child(now, pass, out);
     }
 
-    /// `None` when nothing waits.
+    /// `None` when the request does not wait.
     fn wait_budget(&self, keys: Keys) -> Option<Millis> {
         let children = u64::from(self.rules.count(keys, self.spec.servers));
         (self.spec.retry.kind != RetryKind::None).then_some(Millis(self.rules.wait_budget_ms * children))
@@ -47,7 +47,7 @@ impl Redisson {
 
     pub(super) fn ask(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
         self.child.polls.attempt();
-        // While it collects, Redisson lets a child live for twice the time that it may take.
+        // While it collects children, Redisson gives each a lease of twice the wait budget.
         let lease = self
             .wait_budget(pass.keys)
             .map_or(self.spec.lease.ttl().0, |budget| 2 * budget.0);
@@ -89,7 +89,7 @@ impl Redisson {
         self.child_failed(now, pass, Why::End(Outcome::Unknown), out);
     }
 
-    /// To a child whose `SET` may have been, or may yet be, carried out.
+    /// Sends a release to a child whose `SET` was, or may yet be, carried out. Nobody awaits the reply.
     fn last_word(&mut self, pass: Pass, out: &mut Actions) {
         let command = Command::CompareAndDelete {
             key: self.key_of(pass, pass.at),
@@ -110,7 +110,7 @@ impl Redisson {
         };
         let until = match self.child.polls.after_refusal(now, &retry, &mut self.chance) {
             Next::TryAt(at) => at,
-            // Not failed before its time, or a pass over the others would follow at once.
+            // The child does not fail before its deadline; otherwise a pass over the others would follow at once.
             Next::GiveUp(_) => self.child.deadline,
         };
         self.state = State::Pausing { pass, until };

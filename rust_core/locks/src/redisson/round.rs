@@ -1,4 +1,4 @@
-//! A script sent to several children at once, and how each answered.
+//! One script, sent to several children at once, and the reply of each.
 
 use crate::{CallId, ErrorKind, Outcome, Reply, ScriptForm};
 
@@ -12,11 +12,11 @@ enum Said {
         call: CallId,
         form: ScriptForm,
     },
-    /// `NOSCRIPT`, to its SHA-1.
+    /// `NOSCRIPT` was the reply to its SHA-1.
     WantsSource,
-    /// 1: it was ours.
+    /// 1: this client held the child.
     Yes,
-    /// 0: it was not.
+    /// 0: this client did not hold the child.
     No,
     Failed(ErrorKind),
     Nothing,
@@ -41,7 +41,7 @@ impl Round {
         self.0[usize::from(child)] = Said::Waiting { call, form };
     }
 
-    /// The child whose answer this is.
+    /// The child whose reply this is.
     pub(crate) fn answered(&mut self, call: CallId, reply: Reply) -> Option<u16> {
         let child = self.child_of(call)?;
         let said = &mut self.0[child];
@@ -73,7 +73,7 @@ impl Round {
         self.0[usize::from(child)] == Said::WantsSource
     }
 
-    /// Whether it was a call of this round.
+    /// Whether the call belongs to this round.
     pub(crate) fn lost(&mut self, call: CallId) -> bool {
         let child = self.child_of(call);
         if let Some(child) = child {
@@ -82,7 +82,7 @@ impl Round {
         child.is_some()
     }
 
-    /// Those that have not answered have had their time.
+    /// The children that have not replied have used up their time.
     pub(crate) fn give_up(&mut self) {
         for said in &mut self.0 {
             if let Said::Waiting { .. } = said {
@@ -95,14 +95,14 @@ impl Round {
         self.0.iter().any(|said| matches!(said, Said::Waiting { .. }))
     }
 
-    /// All that were asked have answered.
+    /// Whether all children that were asked have replied.
     pub(crate) fn is_certain(&self) -> bool {
         let certain = |said: &Said| matches!(said, Said::NotAsked | Said::Yes | Said::No);
         self.0.iter().all(certain)
     }
 
-    /// As a release would end: `Released` when `needed` were ours. A child that was never taken says that it is not, and
-    /// counts for nothing.
+    /// The outcome of the round, in terms of a release: `Released` when `needed` children were held. A child that was
+    /// never taken replies that it was not held, and does not count.
     pub(crate) fn outcome(&self, needed: u16) -> Outcome {
         let count = |is: fn(&Said) -> bool| self.0.iter().filter(|said| is(said)).count() as u16;
         let ours = count(|said| *said == Said::Yes);

@@ -1,30 +1,30 @@
-//! What tells the two locks of Redisson apart, and their arguments.
+//! What differs between the two locks of Redisson, and their arguments.
 
 use crate::args::Args;
 use crate::quorum::MOST_NODES;
 use crate::{Key, Keys, Nanos, ServerId, SpecError};
 
-/// The arguments of a lock made of children.
+/// The arguments of a lock that consists of child locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedissonRules {
     pub children: Children,
     /// Servers: from 1 to 32.
     pub nodes: u16,
-    /// How long the children together may be waited for: this much for each.
+    /// The wait budget per child: all children together may be waited for this long, times their number.
     pub wait_budget_ms: u64,
 }
 
-/// What there is a child lock for.
+/// Which things get a child lock each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Children {
-    /// For each server, all with the same key; a minority may fail.
+    /// One child per server, all with the same key; a minority may fail.
     Servers,
-    /// For each key; none may fail.
+    /// One child per key; none may fail.
     Keys,
 }
 
 impl RedissonRules {
-    /// The same with the arguments that the strategy was given.
+    /// These rules with the arguments that the strategy was given.
     pub(crate) fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         Ok(Self {
             children: self.children,
@@ -49,7 +49,7 @@ impl RedissonRules {
 }
 
 impl Children {
-    /// In the order given, each once: a child of Redisson may be taken again by its holder, one of these may not.
+    /// In the given order, each key once: Redisson's holder may take a child again, a holder here may not.
     pub(crate) fn keys(self, given: Keys) -> Keys {
         match self {
             Self::Servers => Keys::one(given.only()),
@@ -72,7 +72,7 @@ impl Children {
         }
     }
 
-    /// By the key, and not by its place in the list: all clients must look for it on the same server.
+    /// Chosen by the key and not by its position in the list: all clients must look for a key on the same server.
     pub(crate) fn server_of(self, keys: Keys, child: u16, servers: u16) -> ServerId {
         match self {
             Self::Servers => ServerId(child),
@@ -88,7 +88,7 @@ impl Children {
         }
     }
 
-    /// How long one child is waited for (`calcLockWaitTime`).
+    /// How long the client waits for one child (`calcLockWaitTime`).
     pub(crate) fn part_of(self, budget: Nanos, children: u16) -> Nanos {
         match self {
             Self::Servers => Nanos(budget.0 / u64::from(children)).max(Nanos::from_millis(1)),
@@ -96,7 +96,7 @@ impl Children {
         }
     }
 
-    /// Of how many that were taken a release must hear that they were still ours.
+    /// How many of the taken children a release must confirm as still held.
     pub(crate) const fn needed(self, taken: u16) -> u16 {
         match self {
             Self::Servers => taken / 2 + 1,

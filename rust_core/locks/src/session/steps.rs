@@ -1,4 +1,4 @@
-//! What one attempt asks, and what follows from each answer.
+//! What one attempt sends, and what follows from each reply.
 
 use crate::backoff::Next;
 use crate::calls::SERVER;
@@ -32,7 +32,7 @@ impl<L: InSession> BySession<L> {
         self.state = State::Asking(asking);
     }
 
-    /// Until when the calls that take may stay unanswered. The server ends a wait in its queue, and says so.
+    /// The deadline of the calls that take. The server itself ends a wait in its queue, and reports that.
     fn patience(&self, now: Nanos) -> Nanos {
         let queued = if self.lock.blocks() {
             now.max(self.backoff.ends(&self.spec.retry))
@@ -72,12 +72,12 @@ impl<L: InSession> BySession<L> {
         }
     }
 
-    /// A session that was given up as it waited, or was sent an error, may hold what it waited for all the same: the
-    /// point at which it was to give up and the grant can fall together.
+    /// Handles an error reply to a call that takes. The session may hold the lock all the same: the server's limit and
+    /// the grant can coincide.
     fn failed(&mut self, now: Nanos, kind: ErrorKind, out: &mut Actions) {
         match kind {
-            // Cancelled: by an administrator, by a limit of the server, or by our own limit where it passed just as the
-            // lock came, of which Postgres tells no more than that. All that takes time here is the wait.
+            // Cancelled by an administrator, by a limit of the server, or by this client's own limit just as the lock
+            // came; Postgres does not tell which. In such a statement only the wait takes long.
             ErrorKind::LockNotAvailable | ErrorKind::Canceled if self.lock.blocks() => {
                 self.undo_and_settle(now, Outcome::Refused(Refusal::TimedOut), out);
             }
@@ -151,7 +151,7 @@ impl<L: InSession> BySession<L> {
         }
     }
 
-    /// A statement about all keys, or the only one.
+    /// Sends a statement about all keys, or about the only one.
     fn say(&mut self, now: Nanos, statement: Statement, out: &mut Actions) -> Unanswered {
         let call = self.send(statement, self.keys.as_slice()[0], out);
         let deadline = now.after(self.spec.patience);
@@ -165,8 +165,8 @@ impl<L: InSession> BySession<L> {
         call
     }
 
-    /// Settles, and ends the session: what it holds, or may be granted yet, ends with it. A session of others goes on; of
-    /// that nothing better can be said than that the attempt, if there is one, is not wanted.
+    /// Settles, and closes the session: what it holds, or may still be granted, ends with it. A session that other
+    /// clients use stays open; there the machine sends the undo of the current attempt, if there is one.
     pub(super) fn part(&mut self, outcome: Outcome, out: &mut Actions) {
         match (self.lock.lane(), self.state) {
             (Lane::Own, _) => out.hang_up(),
@@ -193,7 +193,7 @@ impl<L: InSession> BySession<L> {
     }
 }
 
-/// Of an answer that says nothing of what was asked.
+/// The error kind of a reply that does not answer the command.
 pub(crate) const fn kind_of(reply: Reply) -> ErrorKind {
     match reply {
         Reply::Error(kind) => kind,

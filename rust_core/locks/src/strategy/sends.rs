@@ -1,4 +1,4 @@
-//! What each strategy sends, for a driver that loads or prepares it beforehand.
+//! What each strategy sends, for a driver that loads or prepares it in advance.
 
 use crate::reentrant::Count;
 use crate::{Script, Statement, postgres};
@@ -6,7 +6,7 @@ use crate::{Script, Statement, postgres};
 use super::Strategy;
 
 impl Strategy {
-    /// The scripts it sends, for a driver that loads them beforehand.
+    /// The scripts that the strategy sends, for a driver that loads them in advance.
     pub const fn scripts(self) -> &'static [Script] {
         match self {
             Self::None
@@ -44,7 +44,7 @@ impl Strategy {
         }
     }
 
-    /// The statements that it sends, for a driver that prepares them beforehand.
+    /// The statements that the strategy sends, for a driver that prepares them in advance.
     pub const fn statements(self) -> &'static [Statement] {
         match self {
             Self::PgAdvisory { scope, wait, .. } => postgres::advisory_statements(scope, wait),
