@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         lock: locks::Spec {
             servers: 1,
             lease: Lease::new(10_000)?,
-            patience: Nanos::from_secs(1),
+            reply_timeout: Nanos::from_secs(1),
             retry: Retry {
                 kind: RetryKind::FullJitter,
                 base: Nanos::from_millis(1),

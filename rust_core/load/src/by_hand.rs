@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use check::Report;
-use locks::{Event, Key, Keys, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
+use locks::{Event, Key, KeyList, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
 
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
@@ -32,7 +32,7 @@ fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         lock: Spec {
             servers: 1,
             lease: Lease::new(10_000).expect("it is a lease"),
-            patience: Nanos::from_secs(1),
+            reply_timeout: Nanos::from_secs(1),
             retry: Retry {
                 kind: RetryKind::Fixed,
                 base: Nanos::from_millis(1),
@@ -190,7 +190,7 @@ impl Rig {
         (record.due, record.sent) = (self.now, self.now);
         record.hold = Nanos(ms * MS);
         record.release_sent = Nanos::NEVER;
-        let (keys, mode) = (Keys::one(Key(0)), Mode::Exclusive);
+        let (keys, mode) = (KeyList::one(Key(0)), Mode::Exclusive);
         self.thread
             .judge_each(client, self.now, |client, key| check::Event::Waiting {
                 client,

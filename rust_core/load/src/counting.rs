@@ -11,7 +11,7 @@ impl Thread {
     pub(crate) fn count_attempts(&mut self, index: u32) -> u64 {
         let lock = &self.clients[index as usize].lock;
         let attempts = u64::from(lock.attempts());
-        self.counters.split_votes += u64::from(lock.split_votes());
+        self.counters.split_votes += u64::from(lock.no_quorum_attempts());
         self.counters.conflicts += u64::from(lock.conflicts());
         self.counters.attempts += attempts;
         self.figures[index as usize].attempts += attempts;

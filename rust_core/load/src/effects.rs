@@ -9,7 +9,7 @@
 //! ```
 //! A try is no grant, so nobody tells the checker of it, and its hold counts only if its write was accepted.
 
-use locks::{Event, Keys, LockMachine, Nanos, Outcome};
+use locks::{Event, KeyList, LockMachine, Nanos, Outcome};
 
 use crate::client::{Counted, Doing};
 use crate::starts::ERROR_PAUSE;
@@ -137,7 +137,7 @@ impl Thread {
         client.entries = 0;
         client.release_sent = Nanos::NEVER;
         // None of these locks takes several.
-        let (mode, keys) = (client.mode, Keys::one(client.key));
+        let (mode, keys) = (client.mode, KeyList::one(client.key));
         self.tell(index, now, Event::Acquire { keys, mode });
     }
 }

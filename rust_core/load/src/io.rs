@@ -1,7 +1,7 @@
 //! Bytes in and out: what a lock wants sent, what came back, and what is done about connections that break.
 
 use check::Event as Judged;
-use locks::{Action, CallId, Command, Event, Lane, LockMachine, Nanos, Reply, ServerId};
+use locks::{Action, CallId, Command, ConnectionKind, Event, LockMachine, Nanos, Reply, ServerId};
 use wire::{Frame, Parsed, error_code, error_text, parse, parse_frame};
 
 use crate::LoadError;
@@ -57,12 +57,12 @@ impl Thread {
         }
     }
 
-    fn send(&mut self, client: u32, call: CallId, to: ServerId, over: Lane, command: &Command) {
+    fn send(&mut self, client: u32, call: CallId, to: ServerId, over: ConnectionKind, command: &Command) {
         let who = Caller { client, call };
         match over {
-            Lane::Shared => self.send_over(self.shared_connection(client, to.0), who, command),
-            Lane::Own => self.send_over(self.own_connection(client), who, command),
-            Lane::Subscribing => self.subscribe(who, command),
+            ConnectionKind::SharedByClients => self.send_over(self.shared_connection(client, to.0), who, command),
+            ConnectionKind::Own => self.send_over(self.own_connection(client), who, command),
+            ConnectionKind::Subscribing => self.subscribe(who, command),
         }
     }
 

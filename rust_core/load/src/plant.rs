@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use check::{Event as Judged, LostUpdates, Report, UpdateVerdict};
-use locks::{Fence, Key, Keys, Lasts, Mode, Nanos, Outcome, Strategy};
+use locks::{Fence, Key, KeyList, Lasts, Mode, Nanos, Outcome, Strategy};
 
 use crate::TrialError;
 use crate::client::Doing;
@@ -286,7 +286,7 @@ impl Scene {
         record.hold = LONG;
         record.release_sent = Nanos::NEVER;
         if let Some(set) = thread.key_sets.get_mut(index as usize) {
-            *set = Keys::new(keys).expect("as many as an acquire names");
+            *set = KeyList::new(keys).expect("as many as an acquire names");
         }
         thread.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });
     }

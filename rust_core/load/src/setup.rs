@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos, Strategy};
+use locks::{Actions, AnyLock, Chance, Key, KeyList, Nanos, Strategy};
 use rustix::thread::CpuSet;
 use wire::KeyNames;
 use wire::postgres::Hashes;
@@ -76,7 +76,7 @@ fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
         0 => false,
         1 => true,
         several => {
-            several as usize <= Keys::MOST
+            several as usize <= KeyList::MOST
                 && several <= spec.keys
                 && spec.key_choice != KeyChoice::Single
                 && spec.strategy.takes_many_keys()
@@ -181,9 +181,9 @@ const fn connections_beside(strategy: Strategy, clients: u32, shared: u32) -> u3
 }
 
 /// Room for the keys of each client, where an acquire names several.
-fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<Keys> {
+fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<KeyList> {
     let room = if keys_per_grant == 1 { 0 } else { clients };
-    vec![Keys::one(Key(0)); room as usize]
+    vec![KeyList::one(Key(0)); room as usize]
 }
 
 fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialError> {

@@ -1,16 +1,16 @@
 //! What all threads of a trial read and none changes: what clients do with their locks, and for how long.
 
-use locks::{Key, Keys as Names, Mode, Nanos, Strategy};
+use locks::{Key, KeyList, Mode, Nanos, Strategy};
 use rand_distr::{Distribution as Draw, StandardUniform};
 
 use crate::TrialError;
 use crate::spec::{AfterLease, Connections, KeyOrder, Pace, Poll, TrialSpec};
-use crate::workload::{Keys, Length, Stream};
+use crate::workload::{KeyDraw, Length, Stream};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) strategy: Strategy,
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeyDraw,
     keys_per_grant: u32,
     key_order: KeyOrder,
     read_share: f64,
@@ -39,7 +39,7 @@ impl Shared {
         };
         Ok(Self {
             strategy: spec.strategy,
-            keys: Keys::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
+            keys: KeyDraw::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
             keys_per_grant: spec.keys_per_grant,
             key_order: spec.key_order,
             read_share: spec.read_share,
@@ -77,11 +77,11 @@ impl Shared {
 
     /// The locks that a client takes next, all different.
     #[inline]
-    pub(crate) fn draw_keys(&self, stream: &mut Stream) -> Names {
+    pub(crate) fn draw_keys(&self, stream: &mut Stream) -> KeyList {
         if self.keys_per_grant == 1 {
-            return Names::one(self.keys.draw(stream));
+            return KeyList::one(self.keys.draw(stream));
         }
-        let mut drawn = [Key(0); Names::MOST];
+        let mut drawn = [Key(0); KeyList::MOST];
         let drawn = &mut drawn[..self.keys_per_grant as usize];
         let mut count = 0;
         while count < drawn.len() {
@@ -91,7 +91,7 @@ impl Shared {
                 count += 1;
             }
         }
-        let names = Names::new(drawn).expect("the trial's description was checked");
+        let names = KeyList::new(drawn).expect("the trial's description was checked");
         match self.key_order {
             KeyOrder::Random => names,
             KeyOrder::Sorted => names.sorted(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use check::ClientId;
-use locks::{Actions, Keys, Nanos};
+use locks::{Actions, KeyList, Nanos};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::LoadError;
@@ -53,7 +53,7 @@ pub(crate) struct Thread {
     pub(crate) clients: Vec<Client>,
     pub(crate) figures: Vec<ClientFigures>,
     /// The keys that each client names; empty where they name only one.
-    pub(crate) key_sets: Vec<Keys>,
+    pub(crate) key_sets: Vec<KeyList>,
     /// Those to server 0, then those to server 1, and so on; behind them each client's own, or those that subscribe,
     /// where there are any.
     pub(crate) connections: Vec<Connection>,

@@ -1,7 +1,7 @@
 //! The points in time at which a thread must do something for a client, earliest first.
 //!
 //! A client has one point. Asking for a later one than is already set costs nothing: the set one fires early, and the
-//! client sets its real point then. So the patience of each call, renewed at every send, is hardly ever written.
+//! client sets its real point then. So the reply timeout of each call, renewed at every send, is hardly ever written.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

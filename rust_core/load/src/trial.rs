@@ -173,7 +173,7 @@ pub(crate) fn rules(spec: &TrialSpec) -> Rules {
             Order::Ignored
         },
         sessions: strategy.holds_by_session(),
-        session_end_seen_within: spec.lock.patience,
+        session_end_seen_within: spec.lock.reply_timeout,
         least_belief: spec.least_belief,
         release_seen_within: spec.lock.retry.cap,
         granted_within: granted_within(spec),
@@ -197,7 +197,7 @@ fn granted_within(spec: &TrialSpec) -> Nanos {
     };
     lease
         .after(spec.lock.retry.cap)
-        .after(spec.lock.patience)
+        .after(spec.lock.reply_timeout)
         .after(asks_again)
 }
 

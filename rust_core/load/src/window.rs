@@ -185,7 +185,7 @@ impl Thread {
             self.window.attempts_before[index] = attempts;
             self.window.before.attempts += u64::from(attempts);
             self.window.before.refused_attempts += u64::from(attempts.saturating_sub(1));
-            self.window.before.split_votes += u64::from(lock.split_votes());
+            self.window.before.split_votes += u64::from(lock.no_quorum_attempts());
             self.window.before.conflicts += u64::from(lock.conflicts());
         }
     }

@@ -112,13 +112,13 @@ impl Quantiles {
 
 /// Which lock a client takes next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Keys {
+pub(crate) enum KeyDraw {
     Uniform { count: u32 },
     Zipf(Zipf<f64>),
     Single,
 }
 
-impl Keys {
+impl KeyDraw {
     /// None where `s` is no exponent of a Zipf distribution.
     pub(crate) fn new(choice: KeyChoice, count: u32) -> Option<Self> {
         Some(match choice {
@@ -322,7 +322,7 @@ mod tests {
     fn keys_stay_in_range_and_zipf_prefers_the_first() {
         let mut stream = stream();
         for choice in [KeyChoice::Uniform, KeyChoice::Zipf { s: 1.1 }, KeyChoice::Single] {
-            let keys = Keys::new(choice, 10).expect("the choice is sound");
+            let keys = KeyDraw::new(choice, 10).expect("the choice is sound");
             let mut counts = [0_u32; 10];
             for _ in 0..10_000 {
                 counts[keys.draw(&mut stream).0 as usize] += 1;

@@ -24,7 +24,7 @@ use crate::redlock::Redlock;
 use crate::reentrant::Reentrant;
 use crate::replicated::Replicated;
 use crate::semaphore::Semaphore;
-use crate::session::BySession;
+use crate::session_lock::SessionLock;
 use crate::watchdog::watchdog;
 use crate::{Actions, Chance, Event, LockMachine, Nanos, Spec, Strategy};
 
@@ -79,8 +79,8 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
         }
         Strategy::Reentrant { count } => Box::new(Reentrant::new(spec, chance, count)),
         Strategy::ReadWrite { prefer } => {
-            let recipe = ReadWrite::new(prefer, &spec);
-            Box::new(Leased::new(spec, chance, recipe))
+            let protocol = ReadWrite::new(prefer, &spec);
+            Box::new(Leased::new(spec, chance, protocol))
         }
         Strategy::Fair => Box::new(Fair::new(spec, chance)),
         Strategy::FairQueue { beat } => Box::new(FairQueue::new(spec, beat, chance)),
@@ -97,9 +97,9 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
         }
         Strategy::PgAdvisory { scope, wait, session } => {
             let lock = PgAdvisory { scope, wait, session };
-            Box::new(BySession::new(spec, chance, lock))
+            Box::new(SessionLock::new(spec, chance, lock))
         }
-        Strategy::PgRow { wait } => Box::new(BySession::new(spec, chance, PgRow { wait })),
+        Strategy::PgRow { wait } => Box::new(SessionLock::new(spec, chance, PgRow { wait })),
         Strategy::PgLease => Box::new(Leased::new(spec, chance, PgLease)),
         Strategy::PgOptimistic => Box::new(Optimistic::<PgOptimistic>::new(spec, chance)),
         Strategy::PgSerializable => Box::new(Optimistic::<PgSerializable>::new(spec, chance)),
@@ -122,8 +122,8 @@ impl LockMachine for AnyLock {
         self.machine().attempts()
     }
 
-    fn split_votes(&self) -> u32 {
-        self.machine().split_votes()
+    fn no_quorum_attempts(&self) -> u32 {
+        self.machine().no_quorum_attempts()
     }
 
     fn conflicts(&self) -> u32 {

@@ -183,7 +183,7 @@ impl Backoff {
 
     /// Decides what follows an attempt that ended `now` without the lock, for a lock that is woken by a message:
     /// `TryAt` is the end of the longest wait for that message.
-    pub fn wait_to_be_told(&self, now: Nanos, retry: &Retry) -> Next {
+    pub fn wait_for_message(&self, now: Nanos, retry: &Retry) -> Next {
         if retry.kind == RetryKind::None || retry.max_attempts.is_some_and(|most| self.attempts >= most) {
             return Next::GiveUp(Refusal::Busy);
         }

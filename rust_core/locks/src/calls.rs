@@ -1,7 +1,7 @@
 //! What all machines share about a command that has been sent: its id, the deadline of its reply, and what an error
 //! reply says about its effect.
 
-use crate::{Actions, CallId, ErrorKind, Nanos, ServerId};
+use crate::{Actions, CallId, ErrorKind, Key, Nanos, ServerId};
 
 /// The server of all strategies that use one server.
 pub(crate) const SERVER: ServerId = ServerId(0);
@@ -18,27 +18,42 @@ impl Calls {
     }
 }
 
-pub(crate) enum Wait {
-    GoesOn,
-    Over,
+/// A command that has no reply yet, and when it is given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PendingCall {
+    pub(crate) call: CallId,
+    pub(crate) deadline: Nanos,
+}
+
+/// A command about a key that has no reply yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PendingKeyCall {
+    pub(crate) key: Key,
+    pub(crate) call: CallId,
+    pub(crate) sent: Nanos,
+}
+
+pub(crate) enum Deadline {
+    Ahead,
+    Passed,
 }
 
 /// Whether `deadline` has passed. If not, asks to be woken then: this wake-up came early.
-pub(crate) fn wait(now: Nanos, deadline: Nanos, out: &mut Actions) -> Wait {
+pub(crate) fn check_deadline(now: Nanos, deadline: Nanos, out: &mut Actions) -> Deadline {
     if now >= deadline {
-        return Wait::Over;
+        return Deadline::Passed;
     }
     out.wake_at(deadline);
-    Wait::GoesOn
+    Deadline::Ahead
 }
 
 /// The effect of a command that takes a lock, as far as an error reply tells.
-pub(crate) enum Effect {
+pub(crate) enum TakeEffect {
     Nothing,
     Unknown,
 }
 
-impl Effect {
+impl TakeEffect {
     pub(crate) const fn of(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::ReadOnly

@@ -1,6 +1,6 @@
 //! The commands that a lock can send to a server.
 
-use crate::{EntryId, Key, Keys, Script, Statement, Token};
+use crate::{EntryId, Key, KeyList, Script, Statement, Token};
 
 /// A command about the keys of a lock. Besides the key of its name, a lock may have companion keys, whose names begin
 /// with that name: see `Companion`.
@@ -29,7 +29,7 @@ pub enum Command {
     RunAll {
         script: Script,
         form: ScriptForm,
-        keys: Keys,
+        keys: KeyList,
         token: Token,
         lease_ms: u64,
     },
@@ -37,10 +37,10 @@ pub enum Command {
     Wait { replicas: u64, timeout_ms: u64 },
     /// `BLPOP list timeout` on the wake-up list of `token`, called `<name>:bell:<token>`, which only that waiter reads.
     /// The timeout is never 0, because 0 means no timeout. Blocks.
-    AwaitBell { key: Key, token: Token, timeout_ms: u64 },
+    AwaitWakeup { key: Key, token: Token, timeout_ms: u64 },
     /// `RENAME next list`: the list that was prepared for the holder's `token`, called `<name>:next:<token>`, becomes
     /// the wake-up list of `successor` and wakes it.
-    HandOver { key: Key, token: Token, heir: Token },
+    HandOver { key: Key, token: Token, successor: Token },
     /// `SUBSCRIBE channel`, the channel of the key
     Subscribe { key: Key },
     /// `UNSUBSCRIBE channel`
@@ -81,7 +81,7 @@ impl Command {
             | Self::CompareAndDelete { token, .. }
             | Self::Run { token, .. }
             | Self::RunAll { token, .. }
-            | Self::AwaitBell { token, .. }
+            | Self::AwaitWakeup { token, .. }
             | Self::HandOver { token, .. }
             | Self::AddTicket { token, .. }
             | Self::ReadTicket { token, .. } => Some(token),

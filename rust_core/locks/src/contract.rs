@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU64;
 
-use crate::{Actions, Command, Keys, Nanos};
+use crate::{Actions, Command, KeyList, Nanos};
 
 /// A lock name, as an index into the driver's table of names. A machine never reads the name itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,9 +48,9 @@ pub enum Mode {
 
 /// Which connection a command goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum ConnectionKind {
     /// Any connection to the server. Other clients send over it too.
-    Shared,
+    SharedByClients,
     /// This client's own connection, for commands that block on the server; only where `Strategy::owns_connection`.
     Own,
     /// A connection to the first server for subscriptions; only where `Strategy::subscribes`. Other clients may
@@ -68,7 +68,7 @@ pub trait LockMachine {
 
     /// Attempts of the current (or last) `Acquire` that took some of the servers and found so many of the others taken
     /// that no quorum was left. This client cannot see whether another client had a quorum.
-    fn split_votes(&self) -> u32 {
+    fn no_quorum_attempts(&self) -> u32 {
         0
     }
 
@@ -88,7 +88,7 @@ pub trait LockMachine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Take the lock named `keys`. More than one key only where `Strategy::takes_many_keys`. Only when idle.
-    Acquire { keys: Keys, mode: Mode },
+    Acquire { keys: KeyList, mode: Mode },
     /// The holder enters once more; only where `Strategy::nests`, and only while the lock is held. Settles like an
     /// acquire. If the outcome is not `Held`, the earlier entries stand and must still be released.
     Enter,
@@ -120,7 +120,7 @@ pub enum Action {
     Send {
         call: CallId,
         to: ServerId,
-        over: Lane,
+        over: ConnectionKind,
         command: Command,
     },
     /// Send `Woke` at this time. It replaces the time asked for before.

@@ -30,10 +30,10 @@ pub enum SpecError {
         millis: i64,
     },
     /// The clock-skew margin is as long as the lease, so no grant could ever be believed.
-    LeaseWithinDrift {
+    LeaseWithinSkewMargin {
         strategy: &'static str,
         lease: Millis,
-        allowance: Nanos,
+        margin: Nanos,
     },
     /// The number of servers differs from the strategy's.
     OtherServers {
@@ -42,7 +42,7 @@ pub enum SpecError {
         servers: u16,
     },
     /// With a reply timeout of 0 each call would be given up as it is sent.
-    NoPatience,
+    ZeroReplyTimeout,
     NoAttempts,
     FactorOutOfRange {
         factor: f64,
@@ -91,14 +91,14 @@ impl fmt::Display for SpecError {
                     "a lease of {millis} ms: it must be from 1 ms to 2^53 ms (9007199254740992 ms)"
                 )
             }
-            Self::LeaseWithinDrift {
+            Self::LeaseWithinSkewMargin {
                 strategy,
                 lease,
-                allowance,
+                margin,
             } => write!(
                 f,
-                "`{strategy}` could never be held with a lease of {} ms: the drift allowance (a share, and 2 ms) is \
-                 {allowance:?}; take at least 3 ms",
+                "`{strategy}` could never be held with a lease of {} ms: the clock-skew margin (a share of the lease, plus 2 ms) is \
+                 {margin:?}; take at least 3 ms",
                 lease.0
             ),
             Self::OtherServers {
@@ -109,7 +109,7 @@ impl fmt::Display for SpecError {
                 f,
                 "`{strategy}` is to work over {nodes} servers, and was given {servers}"
             ),
-            Self::NoPatience => f.write_str("a patience of 0 would give up each call as it is sent"),
+            Self::ZeroReplyTimeout => f.write_str("a reply timeout of 0 would give up each call as it is sent"),
             Self::NoAttempts => f.write_str("`max_attempts` must be at least 1; leave it out for no limit"),
             Self::FactorOutOfRange { factor } => {
                 write!(

@@ -7,7 +7,7 @@
 //!    Idle ──────▶ Opening ──▶ Adding ──▶ Reading ──▶ Asking ── OK in time ──▶ Held
 //!                   ▲ └ group known: straight on ▲ ▲     ▲ │ └ OK too late ─▶ │ │ Release, Cancel
 //!                   │                  no ticket │ │ Woke│ │ Nil              ▼ ▼
-//!                   └────────────────────────────┘ │    Pausing ◀──────── GivingBack ──▶ Idle
+//!                   └────────────────────────────┘ │    Pausing ◀──────── Releasing ───▶ Idle
 //!                      (the group is gone: once)   └ Adding again
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`, a `Cancel` that drops the ticket).
@@ -31,7 +31,7 @@
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
+use crate::calls::{Calls, Deadline, PendingKeyCall, check_deadline};
 use crate::{
     Actions, CallId, Chance, Command, EntryId, Event, Key, LockMachine, Mode, Nanos, Outcome, Reply, ScriptForm, Spec,
     Token,
@@ -63,24 +63,17 @@ pub(crate) struct Fair {
 enum State {
     Idle,
     /// The command that creates the group has no reply yet.
-    Opening(Unanswered),
-    Adding(Unanswered),
+    Opening(PendingKeyCall),
+    Adding(PendingKeyCall),
     /// As `Adding`, but the request was cancelled.
-    Withdrawing(Unanswered),
+    Withdrawing(PendingKeyCall),
     Reading(Reading),
     /// The `SET` has no reply yet.
     Asking(Asking),
     Pausing(Pausing),
-    Held(Claim),
+    Held(TicketAttempt),
     /// The compare-and-delete has no reply yet.
-    GivingBack(GivingBack),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Unanswered {
-    key: Key,
-    call: CallId,
-    sent: Nanos,
+    Releasing(Releasing),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,13 +88,13 @@ struct Reading {
 
 /// The key that an attempt tries to own, its fresh token, and the ticket that entitles it to try.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct TicketAttempt {
     key: Key,
     token: Token,
     ticket: EntryId,
 }
 
-impl Claim {
+impl TicketAttempt {
     fn delete(self, form: ScriptForm) -> Command {
         Command::CompareAndDelete {
             key: self.key,
@@ -113,7 +106,7 @@ impl Claim {
 
 #[derive(Clone, Copy, Debug)]
 struct Asking {
-    claim: Claim,
+    attempt: TicketAttempt,
     call: CallId,
     sent: Nanos,
 }
@@ -126,8 +119,8 @@ struct Pausing {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct GivingBack {
-    claim: Claim,
+struct Releasing {
+    attempt: TicketAttempt,
     call: CallId,
     sent: Nanos,
     form: ScriptForm,
@@ -177,13 +170,13 @@ impl Fair {
             | State::Reading(_)
             | State::Asking(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Acquire, but the last request is not settled"),
+            | State::Releasing(_) => panic!("Acquire, but the last request is not settled"),
         }
     }
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(claim) => self.give_back(now, claim, Why::Release, out),
+            State::Held(attempt) => self.send_release(now, attempt, Why::Release, out),
             State::Idle
             | State::Opening(_)
             | State::Adding(_)
@@ -191,7 +184,7 @@ impl Fair {
             | State::Reading(_)
             | State::Asking(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Release, but nothing is held"),
+            | State::Releasing(_) => panic!("Release, but nothing is held"),
         }
     }
 
@@ -207,17 +200,17 @@ impl Fair {
                 self.settle(Outcome::Released, out);
             }
             // Sent at once: the delete follows the `SET` on the same connection and undoes it.
-            State::Asking(asking) => self.give_back(now, asking.claim, Why::Cancel, out),
+            State::Asking(asking) => self.send_release(now, asking.attempt, Why::Cancel, out),
             State::Pausing(pausing) => {
                 self.hand_in(pausing.key, pausing.ticket, out);
                 self.settle(Outcome::Released, out);
             }
-            State::Held(claim) => self.give_back(now, claim, Why::Release, out),
-            State::GivingBack(back) => match back.why {
+            State::Held(attempt) => self.send_release(now, attempt, Why::Release, out),
+            State::Releasing(releasing) => match releasing.why {
                 Why::TooLate => {
-                    self.hand_in(back.claim.key, back.claim.ticket, out);
+                    self.hand_in(releasing.attempt.key, releasing.attempt.ticket, out);
                     let why = Why::Cancel;
-                    self.state = State::GivingBack(GivingBack { why, ..back });
+                    self.state = State::Releasing(Releasing { why, ..releasing });
                 }
                 // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
@@ -234,7 +227,7 @@ impl Fair {
             State::Withdrawing(adding) if adding.call == call => self.withdrawn(adding.key, reply, out),
             State::Reading(reading) if reading.call == call => self.read(now, reading, reply, out),
             State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
-            State::GivingBack(back) if back.call == call => self.given_back(now, back, reply, out),
+            State::Releasing(releasing) if releasing.call == call => self.release_answered(now, releasing, reply, out),
             // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
             // have taken has been released.
             State::Idle
@@ -245,7 +238,7 @@ impl Fair {
             | State::Asking(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
@@ -254,36 +247,36 @@ impl Fair {
             State::Opening(waiting) | State::Adding(waiting) | State::Withdrawing(waiting) => Some(waiting.call),
             State::Reading(reading) => Some(reading.call),
             State::Asking(asking) => Some(asking.call),
-            State::GivingBack(back) => Some(back.call),
+            State::Releasing(releasing) => Some(releasing.call),
             State::Idle | State::Pausing(_) | State::Held(_) => None,
         };
         // Otherwise the lost call was given up earlier. A held lock does not depend on a connection.
         if lost == Some(call) {
-            self.unanswered(out);
+            self.no_reply(out);
         }
     }
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         let deadline = match self.state {
             State::Opening(waiting) | State::Adding(waiting) | State::Withdrawing(waiting) => {
-                waiting.sent.after(self.spec.patience)
+                waiting.sent.after(self.spec.reply_timeout)
             }
             State::Reading(reading) => reading.until,
-            State::Asking(asking) => asking.sent.after(self.spec.patience),
+            State::Asking(asking) => asking.sent.after(self.spec.reply_timeout),
             State::Pausing(pausing) => pausing.until,
-            State::GivingBack(back) => back.sent.after(self.spec.patience),
+            State::Releasing(releasing) => releasing.sent.after(self.spec.reply_timeout),
             // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => return,
         };
-        match (wait(now, deadline, out), self.state) {
-            (Wait::GoesOn, _) => {}
-            (Wait::Over, State::Pausing(pausing)) => self.attempt(now, pausing.key, pausing.ticket, out),
-            (Wait::Over, State::Reading(_)) => {
+        match (check_deadline(now, deadline, out), self.state) {
+            (Deadline::Ahead, _) => {}
+            (Deadline::Passed, State::Pausing(pausing)) => self.attempt(now, pausing.key, pausing.ticket, out),
+            (Deadline::Passed, State::Reading(_)) => {
                 // Later commands on that connection would get no reply either.
                 out.hang_up();
-                self.unanswered(out);
+                self.no_reply(out);
             }
-            (Wait::Over, _) => self.unanswered(out),
+            (Deadline::Passed, _) => self.no_reply(out),
         }
     }
 }

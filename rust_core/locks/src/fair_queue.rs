@@ -4,9 +4,9 @@
 //!          Acquire           taken in time        Release, Cancel
 //!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Leaving ──▶ Idle
 //!                   ▲ ▲ │ └── taken too late, Cancel ───────────────▶ ▲ ▲ │
-//!         rung, or  │ │ │ queued                                      │ │ │ was too late, and the
+//!         woken, or │ │ │ queued                                      │ │ │ was too late, and the
 //!         time to   │ │ ▼                    Cancel, the longest wait │ │ │ policy allows another
-//!         beat      └─│─ Waiting ─────────────────────────────────────┘ │ ▼       (Waiting ── rung ──▶ Held)
+//!         beat      └─│─ Waiting ─────────────────────────────────────┘ │ ▼       (Waiting ── woken ──▶ Held)
 //!                     └──────────────────────── Woke ───────────────── Pausing
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
@@ -43,8 +43,8 @@
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
-use crate::claim::Claim;
+use crate::calls::{Calls, Deadline, check_deadline};
+use crate::grant::Attempt;
 use crate::{
     Actions, CallId, Chance, ErrorKind, Event, Key, LockMachine, Millis, Mode, Nanos, Outcome, Refusal, Reply,
     ScriptForm, Spec, Token,
@@ -61,20 +61,20 @@ pub(crate) struct FairQueue {
     calls: Calls,
     backoff: Backoff,
     /// The blocking pop, possibly one of an earlier request.
-    bell: Option<Bell>,
+    pop: Option<WakeupPop>,
     /// The pop's connection was lost since the last beat, and one more pop was tried. Then no other is tried before the
     /// next beat: if no connection can be had, each would be lost at once.
     was_cut: bool,
     /// An earlier place lapsed, possibly together with a lock that had been handed over. The wake-up for that lock may
     /// still arrive, and must not be taken for one for the current place.
-    stale_ring: bool,
+    stale_wakeup: bool,
     /// The last hold was long enough for asking for a successor to pay off.
-    wants_heir: bool,
+    wants_successor: bool,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bell {
+struct WakeupPop {
     call: CallId,
     token: Token,
 }
@@ -94,19 +94,19 @@ enum State {
 
 #[derive(Clone, Copy, Debug)]
 struct Asking {
-    claim: Claim,
+    attempt: Attempt,
     call: CallId,
     sent: Nanos,
     form: ScriptForm,
     /// The server has acknowledged a place.
     placed: bool,
     /// The wake-up came since this was sent: a reply that says "wait" is older than the wake-up.
-    rung: bool,
+    woken: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    claim: Claim,
+    attempt: Attempt,
     /// When the last answered beat was sent.
     beat_sent: Nanos,
     beat_at: Nanos,
@@ -116,13 +116,13 @@ struct Waiting {
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    claim: Claim,
+    attempt: Attempt,
     until: Nanos,
     /// The confirmation of a handed-over lock, until it is answered.
     confirming: Option<Confirming>,
     since: Nanos,
     /// When the lock was confirmed, and the successor at that time.
-    told: Option<(Nanos, Option<Token>)>,
+    confirmed: Option<(Nanos, Option<Token>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,22 +140,22 @@ struct Pausing {
 
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
-    claim: Claim,
+    attempt: Attempt,
     call: CallId,
     sent: Nanos,
-    way: Way,
+    by: LeaveBy,
     /// Whether this client may still be blocked in its pop.
-    listens: bool,
+    may_block: bool,
     why: Why,
 }
 
 /// How the client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum LeaveBy {
     /// By the script, which finds the next waiter.
     Script(ScriptForm),
     /// By waking the successor.
-    ByName,
+    HandOver,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -180,10 +180,10 @@ impl FairQueue {
             chance,
             calls: Calls::default(),
             backoff: Backoff::default(),
-            bell: None,
+            pop: None,
             was_cut: false,
-            stale_ring: false,
-            wants_heir: true,
+            stale_wakeup: false,
+            wants_successor: true,
             state: State::Idle,
         }
     }
@@ -203,7 +203,7 @@ impl FairQueue {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(held) => self.give_back(now, held, out),
+            State::Held(held) => self.send_release(now, held, out),
             State::Idle | State::Asking(_) | State::Waiting(_) | State::Pausing(_) | State::Leaving(_) => {
                 panic!("Release, but nothing is held")
             }
@@ -214,10 +214,10 @@ impl FairQueue {
         match self.state {
             State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
             // Sent at once: the script follows `queue_take` on the same connection and undoes it.
-            State::Asking(Asking { claim, .. }) | State::Waiting(Waiting { claim, .. }) => {
-                self.leave(now, claim, Why::Cancel, out);
+            State::Asking(Asking { attempt, .. }) | State::Waiting(Waiting { attempt, .. }) => {
+                self.leave(now, attempt, Why::Cancel, out);
             }
-            State::Held(held) => self.give_back(now, held, out),
+            State::Held(held) => self.send_release(now, held, out),
             State::Leaving(leaving) => match leaving.why {
                 Why::TooLate | Why::Refused(_) | Why::Failed(_) => {
                     let why = Why::Cancel;
@@ -230,8 +230,8 @@ impl FairQueue {
     }
 
     fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        if let Some(bell) = self.bell.take_if(|bell| bell.call == call) {
-            return self.answered_at_the_bell(now, bell.token, reply, out);
+        if let Some(pop) = self.pop.take_if(|pop| pop.call == call) {
+            return self.pop_answered(now, pop.token, reply, out);
         }
         match self.state {
             State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
@@ -248,27 +248,27 @@ impl FairQueue {
         }
     }
 
-    fn answered_at_the_bell(&mut self, now: Nanos, token: Token, reply: Reply, out: &mut Actions) {
+    fn pop_answered(&mut self, now: Nanos, token: Token, reply: Reply, out: &mut Actions) {
         // Only one stale wake-up can arrive. A pop that ended empty may have ended before it came: then the next pop
         // finds it.
-        let may_be_stale = self.stale_ring;
-        self.stale_ring &= reply == Reply::Nil;
+        let may_be_stale = self.stale_wakeup;
+        self.stale_wakeup &= reply == Reply::Nil;
         match &mut self.state {
-            &mut State::Waiting(waiting) if waiting.claim.token == token => {
-                let claim = waiting.claim;
+            &mut State::Waiting(waiting) if waiting.attempt.token == token => {
+                let attempt = waiting.attempt;
                 match reply {
                     Reply::Int(1..) if !may_be_stale => self.handed_over(now, waiting, out),
-                    Reply::Int(0..) | Reply::Items => self.ask(now, claim, ScriptForm::Sha, true, out),
-                    Reply::Nil => self.listen(claim, out),
-                    Reply::Error(kind) => self.leave(now, claim, Why::Failed(kind), out),
+                    Reply::Int(0..) | Reply::Items => self.ask(now, attempt, ScriptForm::Sha, true, out),
+                    Reply::Nil => self.start_pop(attempt, out),
+                    Reply::Error(kind) => self.leave(now, attempt, Why::Failed(kind), out),
                     Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Other => {
-                        self.leave(now, claim, Why::Failed(ErrorKind::Unexpected), out);
+                        self.leave(now, attempt, Why::Failed(ErrorKind::Unexpected), out);
                     }
                 }
             }
             // An error is met again when the reply has come and the pop is repeated.
-            State::Asking(asking) if asking.claim.token == token => {
-                asking.rung |= matches!(reply, Reply::Int(0..) | Reply::Items);
+            State::Asking(asking) if asking.attempt.token == token => {
+                asking.woken |= matches!(reply, Reply::Int(0..) | Reply::Items);
             }
             // The wake-up list of an earlier request, or of this one after its end.
             State::Asking(_)
@@ -281,11 +281,11 @@ impl FairQueue {
     }
 
     fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
-        if let Some(bell) = self.bell.take_if(|bell| bell.call == call) {
-            return self.lost_at_the_bell(now, bell.token, out);
+        if let Some(pop) = self.pop.take_if(|pop| pop.call == call) {
+            return self.pop_lost(now, pop.token, out);
         }
         match self.state {
-            State::Asking(asking) if asking.call == call => self.abandon(asking.claim, Outcome::Unknown, out),
+            State::Asking(asking) if asking.call == call => self.abandon(asking.attempt, Outcome::Unknown, out),
             State::Leaving(leaving) if leaving.call == call => self.settle(Outcome::Unknown, out),
             // The lost call was given up, or it was the confirmation of a hand-over, whose lease lasts all the same. A
             // lock or a place does not depend on a connection.
@@ -299,19 +299,19 @@ impl FairQueue {
     }
 
     /// The wake-up may have been lost with the connection: ask the server.
-    fn lost_at_the_bell(&mut self, now: Nanos, token: Token, out: &mut Actions) {
+    fn pop_lost(&mut self, now: Nanos, token: Token, out: &mut Actions) {
         if self.was_cut {
             return; // The next beat asks the server.
         }
         match &mut self.state {
-            State::Waiting(waiting) if waiting.claim.token == token => {
-                let claim = waiting.claim;
+            State::Waiting(waiting) if waiting.attempt.token == token => {
+                let attempt = waiting.attempt;
                 self.was_cut = true;
-                self.ask(now, claim, ScriptForm::Sha, true, out);
+                self.ask(now, attempt, ScriptForm::Sha, true, out);
             }
-            State::Asking(asking) if asking.claim.token == token => {
+            State::Asking(asking) if asking.attempt.token == token => {
                 self.was_cut = true;
-                asking.rung = true;
+                asking.woken = true;
             }
             // The wake-up list of an earlier request, or of this one after its end.
             State::Asking(_)
@@ -325,27 +325,27 @@ impl FairQueue {
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Asking(asking) => match wait(now, asking.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.abandon(asking.claim, Outcome::Unknown, out),
+            State::Asking(asking) => match check_deadline(now, asking.sent.after(self.spec.reply_timeout), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.abandon(asking.attempt, Outcome::Unknown, out),
             },
-            State::Waiting(waiting) => match wait(now, waiting.beat_at.min(waiting.end), out) {
-                Wait::GoesOn => {}
-                Wait::Over if now >= waiting.end => {
-                    self.leave(now, waiting.claim, Why::Refused(Refusal::TimedOut), out);
+            State::Waiting(waiting) => match check_deadline(now, waiting.beat_at.min(waiting.end), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed if now >= waiting.end => {
+                    self.leave(now, waiting.attempt, Why::Refused(Refusal::TimedOut), out);
                 }
-                Wait::Over => {
+                Deadline::Passed => {
                     self.was_cut = false;
-                    self.ask(now, waiting.claim, ScriptForm::Sha, true, out);
+                    self.ask(now, waiting.attempt, ScriptForm::Sha, true, out);
                 }
             },
-            State::Pausing(pausing) => match wait(now, pausing.until, out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.attempt(now, pausing.key, out),
+            State::Pausing(pausing) => match check_deadline(now, pausing.until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.attempt(now, pausing.key, out),
             },
-            State::Leaving(leaving) => match wait(now, leaving.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.settle(Outcome::Unknown, out),
+            State::Leaving(leaving) => match check_deadline(now, leaving.sent.after(self.spec.reply_timeout), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.settle(Outcome::Unknown, out),
             },
             // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}

@@ -6,45 +6,45 @@
 
 use std::sync::Arc;
 
-use crate::kept::Kept;
+use crate::auto_renewal::AutoRenewal;
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
 use crate::leased::Leased;
-use crate::recipe::{Answer, Claim, Recipe};
 use crate::{Chance, Command, Fence, Nanos, Reply, Script, ScriptForm, Spec};
 
 #[derive(Debug)]
 pub(crate) struct Fenced;
 
 /// Renewed three times per lease, or not at all.
-pub(crate) fn fenced(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Leased<Fenced>> {
-    Kept::new(Leased::new(spec, chance, Fenced), renews.then_some(3), Nanos::NEVER)
+pub(crate) fn fenced(spec: Arc<Spec>, chance: Chance, renews: bool) -> AutoRenewal<Leased<Fenced>> {
+    AutoRenewal::new(Leased::new(spec, chance, Fenced), renews.then_some(3), Nanos::NEVER)
 }
 
-impl Recipe for Fenced {
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
+impl LeaseProtocol for Fenced {
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
         Command::Run {
             script: Script::FencedTake,
             form: ScriptForm::Sha,
-            key: claim.key,
-            token: claim.token,
+            key: attempt.key,
+            token: attempt.token,
             numbers: [lease_ms, 0],
         }
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
+    fn take_reply(&self, reply: Reply) -> TakeReply {
         match reply {
             Reply::Int(count) => match u64::try_from(count).ok().and_then(std::num::NonZeroU64::new) {
-                Some(fence) => Answer::Granted(Some(Fence(fence))),
+                Some(fence) => TakeReply::Granted(Some(Fence(fence))),
                 // Another program has written the counter.
-                None => Answer::Odd,
+                None => TakeReply::Unexpected,
             },
-            Reply::Nil => Answer::Busy,
+            Reply::Nil => TakeReply::Busy,
             Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
-                Answer::Odd
+                TakeReply::Unexpected
             }
         }
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        claim.compare_and_delete()
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        attempt.compare_and_delete()
     }
 }

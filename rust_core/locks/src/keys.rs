@@ -5,12 +5,12 @@ use crate::Key;
 /// From one to `KeyList::MOST` keys, in the order in which the client named them. `Copy`, so that events and commands
 /// can carry it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Keys {
+pub struct KeyList {
     count: u8,
     keys: [Key; Self::MOST],
 }
 
-impl Keys {
+impl KeyList {
     pub const MOST: usize = 8;
 
     pub const fn one(key: Key) -> Self {
@@ -62,13 +62,13 @@ impl Keys {
     }
 }
 
-impl From<Key> for Keys {
+impl From<Key> for KeyList {
     fn from(key: Key) -> Self {
         Self::one(key)
     }
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for KeyList {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.as_slice()).finish()
     }
@@ -81,23 +81,23 @@ mod tests {
     #[test]
     fn keys_stay_in_the_order_given_until_they_are_sorted() {
         let given = [Key(5), Key(2), Key(5), Key(3)];
-        let keys = Keys::new(&given).expect("four are few");
+        let keys = KeyList::new(&given).expect("four are few");
         assert_eq!(keys.as_slice(), given);
         assert_eq!(keys.sorted().as_slice(), [Key(2), Key(3), Key(5)]);
-        assert_eq!(Some(keys.sorted()), Keys::new(&[Key(2), Key(3), Key(5)]));
-        assert_eq!(Keys::one(Key(4)).sorted(), Keys::one(Key(4)));
+        assert_eq!(Some(keys.sorted()), KeyList::new(&[Key(2), Key(3), Key(5)]));
+        assert_eq!(KeyList::one(Key(4)).sorted(), KeyList::one(Key(4)));
     }
 
     #[test]
     fn none_and_too_many_are_refused() {
-        assert_eq!(Keys::new(&[]), None);
-        assert_eq!(Keys::new(&[Key(1); Keys::MOST + 1]), None);
-        assert!(Keys::new(&[Key(1); Keys::MOST]).is_some());
+        assert_eq!(KeyList::new(&[]), None);
+        assert_eq!(KeyList::new(&[Key(1); KeyList::MOST + 1]), None);
+        assert!(KeyList::new(&[Key(1); KeyList::MOST]).is_some());
     }
 
     #[test]
     #[should_panic(expected = "for a lock that takes one key")]
     fn a_lock_of_one_key_is_given_one() {
-        Keys::new(&[Key(1), Key(2)]).expect("two are few").only();
+        KeyList::new(&[Key(1), Key(2)]).expect("two are few").only();
     }
 }

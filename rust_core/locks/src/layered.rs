@@ -7,7 +7,7 @@
 //!     ▲              (the mutex)  ▲    │ too late, Cancel                                        │ written, or not
 //!     │                           │    ▼                                                         ▼
 //!     │                           └─ Outside ◀── the policy allows another                    Leaving
-//!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is given back
+//!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is released
 //! ```
 //! `Outside` is all that the mutex does by itself: asking, pausing, releasing. Not drawn: an error, a lost call or a
 //! reply timeout of the database releases the mutex with a command whose reply nobody awaits, and ends in `Idle` at
@@ -19,7 +19,7 @@
 
 use std::sync::Arc;
 
-use crate::calls::{Wait, wait};
+use crate::calls::{Deadline, check_deadline};
 use crate::leased::Leased;
 use crate::mutex::Mutex;
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) struct Layered {
     spec: Arc<Spec>,
     mutex: Leased<Mutex>,
     /// The actions of the mutex, before they are passed on. Empty between events; kept for its memory.
-    wishes: Actions,
+    mutex_actions: Actions,
     key: Key,
     /// Conflicts of the current request.
     conflicts: u32,
@@ -46,7 +46,7 @@ enum State {
     Entering(Entering),
     Held(Fence, u64),
     /// The write has no reply yet.
-    Writing(Unanswered),
+    Writing(PendingWrite),
     /// The mutex is being released. Whatever its outcome, this lock settles with this one.
     Leaving(Outcome),
 }
@@ -67,7 +67,7 @@ impl Entering {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Unanswered {
+struct PendingWrite {
     call: CallId,
     deadline: Nanos,
     /// Fence and value, in case the write has to be sent again.
@@ -79,7 +79,7 @@ impl Layered {
         Self {
             mutex: Leased::new(Arc::clone(&spec), chance, Mutex),
             spec,
-            wishes: Actions::default(),
+            mutex_actions: Actions::default(),
             key: Key(0),
             conflicts: 0,
             state: State::Outside,
@@ -92,7 +92,7 @@ impl Layered {
             State::Outside => {
                 self.key = key;
                 self.conflicts = 0;
-                self.tell_mutex(now, event, out);
+                self.pass_to_mutex(now, event, out);
             }
             State::Held(..) => panic!("Acquire, but the last grant was not released"),
             State::Entering(_) | State::Writing(_) | State::Leaving(_) => {
@@ -108,7 +108,7 @@ impl Layered {
                 let numbers = [fence.0.get(), value];
                 let call = self.send(Statement::FencedWrite, numbers, out);
                 let deadline = self.guard(now, out);
-                self.state = State::Writing(Unanswered {
+                self.state = State::Writing(PendingWrite {
                     call,
                     deadline,
                     numbers,
@@ -122,7 +122,7 @@ impl Layered {
 
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Outside => self.tell_mutex(now, Event::Cancel, out),
+            State::Outside => self.pass_to_mutex(now, Event::Cancel, out),
             // An unused fence harms nobody.
             State::Entering(_) => self.leave(now, Outcome::Released, out),
             State::Held(..) => self.release(now, out),
@@ -137,7 +137,7 @@ impl Layered {
             State::Writing(writing) if writing.call == call => self.written(now, writing, reply, out),
             // A call of the mutex, or of an earlier attempt: the mutex recognises its own calls.
             State::Outside | State::Entering(_) | State::Held(..) | State::Writing(_) | State::Leaving(_) => {
-                self.tell_mutex(now, Event::Replied { call, reply }, out);
+                self.pass_to_mutex(now, Event::Replied { call, reply }, out);
             }
         }
     }
@@ -151,7 +151,7 @@ impl Layered {
         if lost {
             self.abandon(now, Outcome::Unknown, out);
         } else {
-            self.tell_mutex(now, Event::Lost { call }, out);
+            self.pass_to_mutex(now, Event::Lost { call }, out);
         }
     }
 
@@ -161,29 +161,29 @@ impl Layered {
             State::Writing(writing) => writing.deadline,
             // The wake-up was for a call that has been answered since.
             State::Held(..) => return,
-            State::Outside | State::Leaving(_) => return self.tell_mutex(now, Event::Woke, out),
+            State::Outside | State::Leaving(_) => return self.pass_to_mutex(now, Event::Woke, out),
         };
-        match wait(now, deadline, out) {
-            Wait::GoesOn => {}
-            Wait::Over => self.abandon(now, Outcome::Unknown, out),
+        match check_deadline(now, deadline, out) {
+            Deadline::Ahead => {}
+            Deadline::Passed => self.abandon(now, Outcome::Unknown, out),
         }
     }
 
-    fn tell_mutex(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        self.ask_mutex(now, out, |mutex, wishes| mutex.on(now, event, wishes));
+    fn pass_to_mutex(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        self.run_mutex(now, out, |mutex, actions| mutex.on(now, event, actions));
     }
 
     /// Runs the mutex and passes on its actions, except an outcome that is not the end of the request.
-    fn ask_mutex(&mut self, now: Nanos, out: &mut Actions, ask: impl FnOnce(&mut Leased<Mutex>, &mut Actions)) {
-        let mut wishes = std::mem::take(&mut self.wishes);
-        ask(&mut self.mutex, &mut wishes);
-        self.pass_on(now, &mut wishes, out);
-        self.wishes = wishes;
+    fn run_mutex(&mut self, now: Nanos, out: &mut Actions, ask: impl FnOnce(&mut Leased<Mutex>, &mut Actions)) {
+        let mut actions = std::mem::take(&mut self.mutex_actions);
+        ask(&mut self.mutex, &mut actions);
+        self.pass_on(now, &mut actions, out);
+        self.mutex_actions = actions;
     }
 
-    fn pass_on(&mut self, now: Nanos, wishes: &mut Actions, out: &mut Actions) {
-        for wish in wishes.drain() {
-            match wish {
+    fn pass_on(&mut self, now: Nanos, actions: &mut Actions, out: &mut Actions) {
+        for action in actions.drain() {
+            match action {
                 Action::Send {
                     call,
                     to,
@@ -193,7 +193,7 @@ impl Layered {
                 Action::WakeAt(at) => out.wake_at(at),
                 Action::Settle(outcome) => self.mutex_settled(now, outcome, out),
                 Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
-                    unreachable!("a mutex does not want {wish:?}")
+                    unreachable!("a mutex does not want {action:?}")
                 }
             }
         }

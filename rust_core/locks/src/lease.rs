@@ -40,12 +40,12 @@ impl Lease {
 
     /// The clock-skew margin, which is subtracted for clocks of different speed: 1 % of the lease and 2 ms, as in the
     /// Redlock algorithm (redis.io, "Distributed Locks with Redis").
-    pub const fn drift(self) -> Nanos {
-        self.drift_of(Drift::STANDARD)
+    pub const fn skew_margin(self) -> Nanos {
+        self.skew_margin_of(SkewMargin::STANDARD)
     }
 
-    pub const fn drift_of(self, drift: Drift) -> Nanos {
-        clamp(self.drift_wide(drift))
+    pub const fn skew_margin_of(self, skew: SkewMargin) -> Nanos {
+        clamp(self.skew_margin_wide(skew))
     }
 
     /// The end of belief for a lease whose command was passed to the connection at `sent`.
@@ -53,35 +53,35 @@ impl Lease {
     /// Counted from before the send, because the server starts counting later, when the command reaches it. A delayed
     /// reply, or a holder that was paused while it waited, must not lengthen the lease.
     pub const fn until(self, sent: Nanos) -> Nanos {
-        self.until_less(Drift::STANDARD, sent)
+        self.until_less(SkewMargin::STANDARD, sent)
     }
 
     /// As `until`, with another clock-skew margin.
-    pub const fn until_less(self, drift: Drift, sent: Nanos) -> Nanos {
+    pub const fn until_less(self, skew: SkewMargin, sent: Nanos) -> Nanos {
         // In u128: 2^53 ms in nanoseconds is 500 times the largest u64, and the margin alone is 5 times as large as
         // that. Sums that saturate in u64 would leave nothing of the longest leases.
         let end = sent.0 as u128 + self.ttl.0 as u128 * 1_000_000;
-        clamp(end.saturating_sub(self.drift_wide(drift)))
+        clamp(end.saturating_sub(self.skew_margin_wide(skew)))
     }
 
     /// Whether any time of the lease is left after the clock-skew margin.
-    pub const fn outlasts_drift(self) -> bool {
-        self.ttl.0 as u128 * 1_000_000 > self.drift_wide(Drift::STANDARD)
+    pub const fn outlasts_skew_margin(self) -> bool {
+        self.ttl.0 as u128 * 1_000_000 > self.skew_margin_wide(SkewMargin::STANDARD)
     }
 
-    const fn drift_wide(self, drift: Drift) -> u128 {
-        self.ttl.0 as u128 * drift.per_million as u128 + 2_000_000
+    const fn skew_margin_wide(self, skew: SkewMargin) -> u128 {
+        self.ttl.0 as u128 * skew.per_million as u128 + 2_000_000
     }
 }
 
 /// The share of a lease that is subtracted for clocks of different speed. In whole millionths, so that it is the same
 /// on every machine and can be compared, which a float cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drift {
+pub struct SkewMargin {
     per_million: u32,
 }
 
-impl Drift {
+impl SkewMargin {
     /// 1 %.
     pub const STANDARD: Self = Self { per_million: 10_000 };
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn belief_ends_one_percent_and_2_ms_before_the_lease() {
-        assert_eq!(lease(10_000).drift(), Nanos::from_millis(102));
+        assert_eq!(lease(10_000).skew_margin(), Nanos::from_millis(102));
         assert_eq!(
             lease(10_000).until(Nanos::from_millis(7)),
             Nanos::from_millis(7 + 9_898)
@@ -139,23 +139,26 @@ mod tests {
 
     #[test]
     fn another_share_may_be_taken_off() {
-        let until = |share| lease(10_000).until_less(Drift::of(share), Nanos::ZERO);
+        let until = |share| lease(10_000).until_less(SkewMargin::of(share), Nanos::ZERO);
         assert_eq!(until(0.0), Nanos::from_millis(9_998));
         assert_eq!(until(0.01), lease(10_000).until(Nanos::ZERO));
         assert_eq!(until(0.1), Nanos::from_millis(8_998));
         assert_eq!(
-            lease(3).until_less(Drift::of(0.1), Nanos::ZERO),
+            lease(3).until_less(SkewMargin::of(0.1), Nanos::ZERO),
             Nanos::from_micros(700)
         );
-        assert_eq!(lease(1 << 53).until_less(Drift::of(0.1), Nanos::ZERO), Nanos::NEVER);
+        assert_eq!(
+            lease(1 << 53).until_less(SkewMargin::of(0.1), Nanos::ZERO),
+            Nanos::NEVER
+        );
     }
 
     #[test]
     fn a_lease_within_its_drift_ends_before_it_was_sent() {
         assert!(lease(1).until(Nanos::from_secs(1)) < Nanos::from_secs(1));
         assert_eq!(lease(1).until(Nanos::ZERO), Nanos::ZERO);
-        assert!(!lease(2).outlasts_drift());
-        assert!(lease(3).outlasts_drift());
+        assert!(!lease(2).outlasts_skew_margin());
+        assert!(lease(3).outlasts_skew_margin());
     }
 
     #[test]

@@ -13,20 +13,21 @@
 mod actions;
 mod any;
 mod args;
+mod auto_renewal;
 mod backoff;
 mod calls;
 mod chance;
-mod claim;
 mod command;
 mod contract;
 mod error;
 mod fair;
 mod fair_queue;
 mod fenced;
-mod kept;
+mod grant;
 mod keys;
 mod layered;
 mod lease;
+mod lease_protocol;
 mod leased;
 mod multilock;
 mod mutex;
@@ -42,7 +43,6 @@ mod pg_serializable;
 mod postgres;
 mod quorum;
 mod read_write;
-mod recipe;
 mod redisson;
 mod redisson_multilock;
 mod redisson_redlock;
@@ -51,7 +51,7 @@ mod reentrant;
 mod replicated;
 mod script;
 mod semaphore;
-mod session;
+mod session_lock;
 mod spec;
 mod statement;
 mod strategy;
@@ -65,13 +65,13 @@ pub use backoff::{Backoff, Next, Retry, RetryKind};
 pub use chance::Chance;
 pub use command::{Command, ScriptForm};
 pub use contract::{
-    Action, CallId, EntryId, ErrorKind, Event, Fence, Key, Lane, Lasts, LockMachine, Mode, Outcome, Refusal, Reply,
-    ServerId, Token,
+    Action, CallId, ConnectionKind, EntryId, ErrorKind, Event, Fence, Key, Lasts, LockMachine, Mode, Outcome, Refusal,
+    Reply, ServerId, Token,
 };
 pub use error::SpecError;
-pub use keys::Keys;
-pub use lease::{Drift, Lease};
-pub use postgres::{Scope, Session, Wait};
+pub use keys::KeyList;
+pub use lease::{Lease, SkewMargin};
+pub use postgres::{Scope, SessionOwner, Wait};
 pub use quorum::{Fanout, QuorumRules};
 pub use read_write::Prefer;
 pub use redisson::{Children, RedissonRules};

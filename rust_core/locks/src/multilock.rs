@@ -8,13 +8,13 @@
 //! Promises exclusion over each key of the set, as `redlock` does, and no deadlock: nobody waits while holding a part.
 //! Does not promise anything that `redlock` does not; with `nodes: 1` it depends on that one server.
 
-use crate::quorum::{Quorum, Stake, Taken};
-use crate::{Command, Keys, Reply, Script, ScriptForm, Token};
+use crate::quorum::{Quorum, Resource, Taken};
+use crate::{Command, KeyList, Reply, Script, ScriptForm, Token};
 
-pub(crate) type Multilock = Quorum<Keys>;
+pub(crate) type Multilock = Quorum<KeyList>;
 
-impl Stake for Keys {
-    fn of(keys: Keys) -> Self {
+impl Resource for KeyList {
+    fn of(keys: KeyList) -> Self {
         keys.sorted()
     }
 
@@ -22,12 +22,12 @@ impl Stake for Keys {
         run_all(Script::TakeAll, self, token, lease_ms, form)
     }
 
-    fn give_back(self, token: Token, form: ScriptForm) -> Command {
+    fn release(self, token: Token, form: ScriptForm) -> Command {
         // The script takes no lease.
-        run_all(Script::GiveBackAll, self, token, 0, form)
+        run_all(Script::ReleaseAll, self, token, 0, form)
     }
 
-    fn taken(reply: Reply) -> Option<Taken> {
+    fn take_reply(reply: Reply) -> Option<Taken> {
         match reply {
             Reply::Int(1) => Some(Taken::Mine),
             Reply::Int(0) => Some(Taken::Theirs),
@@ -43,7 +43,7 @@ impl Stake for Keys {
     }
 }
 
-const fn run_all(script: Script, keys: Keys, token: Token, lease_ms: u64, form: ScriptForm) -> Command {
+const fn run_all(script: Script, keys: KeyList, token: Token, lease_ms: u64, form: ScriptForm) -> Command {
     Command::RunAll {
         script,
         form,

@@ -3,23 +3,23 @@
 //! `Leased` has its states and its promises: exclusion while no work outlives the lease and the server keeps its data;
 //! a dead holder's lock is free again after one lease.
 
-use crate::recipe::{Answer, Claim, Recipe};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
 use crate::{Command, Reply};
 
 /// Zero-sized, so that a client of a mutex stays as small as possible.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex;
 
-impl Recipe for Mutex {
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
-        claim.set_if_absent(lease_ms)
+impl LeaseProtocol for Mutex {
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
+        attempt.set_if_absent(lease_ms)
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
-        Answer::of_set(reply)
+    fn take_reply(&self, reply: Reply) -> TakeReply {
+        TakeReply::of_set(reply)
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        claim.compare_and_delete()
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        attempt.compare_and_delete()
     }
 }

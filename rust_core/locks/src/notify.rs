@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!          Acquire           taken in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Releasing ───▶ Idle
 //!                   ▲ ▲ ▲ │ └── taken too late, Cancel ─────────────▶ ▲ │
-//!              told │ │ │ │ another's                                   │ was too late, and the
-//!       or time out │ │ │ ├─────────▶ Subscribing ── fails ──▶ Pausing ◀┘ policy allows another
+//!           message │ │ │ │ busy                                        │ was too late, and the
+//!        or timeout │ │ │ ├─────────▶ Subscribing ── fails ──▶ Pausing ◀┘ policy allows another
 //!                   │ │ │ │              │    ▲                 │
-//!                   │ │ └─│── stands ────┘    │ disconnected    │ Woke
+//!                   │ │ └─│── confirmed ─┘    │ disconnected    │ Woke
 //!                   │ └───│───────────────────│─────────────────┘
-//!                Listening ◀── stood when asked
-//!                     └── told, but not first ──▶ Yielding ── Woke, or told as first ──▶ Asking
+//!                Listening ◀── subscribed before the attempt
+//!                     └── message, not as first ──▶ Yielding ── Woke, or message as first ──▶ Asking
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening,
 //! yielding or pausing).
@@ -41,10 +41,10 @@
 
 use std::sync::Arc;
 
+use crate::auto_renewal::AutoRenewal;
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
-use crate::claim::{Claim, Grant};
-use crate::kept::Kept;
+use crate::calls::{Calls, Deadline, check_deadline};
+use crate::grant::{Attempt, Grant};
 use crate::{Actions, CallId, Chance, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec};
 
 #[derive(Debug)]
@@ -86,30 +86,30 @@ enum State {
     Pausing(Pausing),
     Held(Grant),
     /// The script that releases has no reply yet.
-    GivingBack(GivingBack),
+    Releasing(Releasing),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Asking {
-    claim: Claim,
+    attempt: Attempt,
     call: CallId,
     sent: Nanos,
-    how: How,
+    kind: AttemptKind,
     /// The subscription stood when this was sent: a later release is not missed.
-    heard: bool,
+    subscribed_before: bool,
     /// A message came since this was sent.
-    told: bool,
+    message_came: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum AttemptKind {
     /// The first attempt of a request, by plain `SET NX PX`, which costs the server less than the script.
     First,
     /// After a message, by plain `SET NX PX`. A refusal means that another client has taken the lock since that
     /// message, so nearly all of its lease is left.
-    Told,
+    AfterMessage,
     /// Before a wait, by the script, which returns the rest of the holder's lease.
-    Looking(ScriptForm),
+    ByScript(ScriptForm),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,8 +135,8 @@ struct Pausing {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct GivingBack {
-    claim: Claim,
+struct Releasing {
+    attempt: Attempt,
     call: CallId,
     sent: Nanos,
     form: ScriptForm,
@@ -153,11 +153,11 @@ enum Why {
     TooLate,
 }
 
-const LOOKING: How = How::Looking(ScriptForm::Sha);
+const BY_SCRIPT: AttemptKind = AttemptKind::ByScript(ScriptForm::Sha);
 
 /// Renewed three times per lease, or not at all.
-pub(crate) fn notify(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Notify> {
-    Kept::new(Notify::new(spec, chance), renews.then_some(3), Nanos::NEVER)
+pub(crate) fn notify(spec: Arc<Spec>, chance: Chance, renews: bool) -> AutoRenewal<Notify> {
+    AutoRenewal::new(Notify::new(spec, chance), renews.then_some(3), Nanos::NEVER)
 }
 
 impl Notify {
@@ -176,7 +176,7 @@ impl Notify {
         match self.state {
             State::Idle => {
                 self.backoff = Backoff::begin(now);
-                self.attempt(now, key, How::First, out);
+                self.attempt(now, key, AttemptKind::First, out);
             }
             State::Held(_) => panic!("Acquire, but the last grant was not released"),
             State::Asking(_)
@@ -184,20 +184,20 @@ impl Notify {
             | State::Listening(_)
             | State::Yielding(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Acquire, but the last request is not settled"),
+            | State::Releasing(_) => panic!("Acquire, but the last request is not settled"),
         }
     }
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(grant) => self.give_back(now, grant.claim, ScriptForm::Sha, Why::Release, out),
+            State::Held(grant) => self.send_release(now, grant.attempt, ScriptForm::Sha, Why::Release, out),
             State::Idle
             | State::Asking(_)
             | State::Subscribing(_)
             | State::Listening(_)
             | State::Yielding(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Release, but nothing is held"),
+            | State::Releasing(_) => panic!("Release, but nothing is held"),
         }
     }
 
@@ -208,12 +208,12 @@ impl Notify {
                 self.settle(Outcome::Released, out);
             }
             // Sent at once: the release follows the attempt on the same connection and undoes it.
-            State::Asking(asking) => self.give_back(now, asking.claim, ScriptForm::Sha, Why::Cancel, out),
-            State::Held(grant) => self.give_back(now, grant.claim, ScriptForm::Sha, Why::Release, out),
-            State::GivingBack(back) => match back.why {
+            State::Asking(asking) => self.send_release(now, asking.attempt, ScriptForm::Sha, Why::Cancel, out),
+            State::Held(grant) => self.send_release(now, grant.attempt, ScriptForm::Sha, Why::Release, out),
+            State::Releasing(releasing) => match releasing.why {
                 Why::TooLate => {
                     let why = Why::Cancel;
-                    self.state = State::GivingBack(GivingBack { why, ..back });
+                    self.state = State::Releasing(Releasing { why, ..releasing });
                 }
                 // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
@@ -241,7 +241,7 @@ impl Notify {
             State::Subscribing(subscribing) if subscribing.call == call => {
                 self.subscribed(now, subscribing.key, reply, out);
             }
-            State::GivingBack(back) if back.call == call => self.given_back(now, back, reply, out),
+            State::Releasing(releasing) if releasing.call == call => self.release_answered(now, releasing, reply, out),
             // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
             // have taken has been released.
             State::Idle
@@ -251,7 +251,7 @@ impl Notify {
             | State::Yielding(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
@@ -260,9 +260,9 @@ impl Notify {
             self.subscription = Subscription::None;
         }
         match self.state {
-            State::Asking(asking) if asking.call == call => self.abandon(asking.claim, Outcome::Unknown, out),
+            State::Asking(asking) if asking.call == call => self.abandon(asking.attempt, Outcome::Unknown, out),
             State::Subscribing(subscribing) if subscribing.call == call => self.pause(now, subscribing.key, out),
-            State::GivingBack(back) if back.call == call => self.settle(Outcome::Unknown, out),
+            State::Releasing(releasing) if releasing.call == call => self.settle(Outcome::Unknown, out),
             // The lost call was given up, and its lease frees what it may have taken. A held lock does not depend on a
             // connection.
             State::Idle
@@ -272,23 +272,25 @@ impl Notify {
             | State::Yielding(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
     fn published(&mut self, now: Nanos, first: bool, out: &mut Actions) {
         match &mut self.state {
-            State::Asking(asking) => asking.told = true,
+            State::Asking(asking) => asking.message_came = true,
             &mut State::Listening(Listening { key, end, .. }) => {
                 if first {
-                    self.attempt(now, key, How::Told, out);
+                    self.attempt(now, key, AttemptKind::AfterMessage, out);
                 } else {
-                    let until = now.after(self.courtesy()).min(end);
+                    let until = now.after(self.yield_delay()).min(end);
                     self.state = State::Yielding(Pausing { key, until });
                     out.wake_at(until);
                 }
             }
-            &mut State::Yielding(Pausing { key, .. }) if first => self.attempt(now, key, How::Told, out),
+            &mut State::Yielding(Pausing { key, .. }) if first => {
+                self.attempt(now, key, AttemptKind::AfterMessage, out);
+            }
             // This client does not wait for a message, or its next attempt comes soon anyway: at the confirmation or
             // after the pause.
             State::Subscribing(_)
@@ -296,7 +298,7 @@ impl Notify {
             | State::Pausing(_)
             | State::Idle
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
@@ -312,49 +314,53 @@ impl Notify {
             | State::Idle
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Asking(asking) => match wait(now, asking.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.abandon(asking.claim, Outcome::Unknown, out),
+            State::Asking(asking) => match check_deadline(now, asking.sent.after(self.spec.reply_timeout), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.abandon(asking.attempt, Outcome::Unknown, out),
             },
-            State::Subscribing(subscribing) => match wait(now, subscribing.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => {
-                    // Later commands on that connection would get no reply either.
-                    self.subscription = Subscription::None;
-                    out.hang_up();
-                    self.pause(now, subscribing.key, out);
+            State::Subscribing(subscribing) => {
+                match check_deadline(now, subscribing.sent.after(self.spec.reply_timeout), out) {
+                    Deadline::Ahead => {}
+                    Deadline::Passed => {
+                        // Later commands on that connection would get no reply either.
+                        self.subscription = Subscription::None;
+                        out.hang_up();
+                        self.pause(now, subscribing.key, out);
+                    }
                 }
+            }
+            State::Listening(listening) => match check_deadline(now, listening.until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed if now >= listening.end => self.settle(Outcome::Refused(Refusal::TimedOut), out),
+                Deadline::Passed => self.attempt(now, listening.key, BY_SCRIPT, out),
             },
-            State::Listening(listening) => match wait(now, listening.until, out) {
-                Wait::GoesOn => {}
-                Wait::Over if now >= listening.end => self.settle(Outcome::Refused(Refusal::TimedOut), out),
-                Wait::Over => self.attempt(now, listening.key, LOOKING, out),
+            State::Yielding(yielding) => match check_deadline(now, yielding.until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.attempt(now, yielding.key, AttemptKind::AfterMessage, out),
             },
-            State::Yielding(yielding) => match wait(now, yielding.until, out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.attempt(now, yielding.key, How::Told, out),
+            State::Pausing(pausing) => match check_deadline(now, pausing.until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.attempt(now, pausing.key, AttemptKind::First, out),
             },
-            State::Pausing(pausing) => match wait(now, pausing.until, out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.attempt(now, pausing.key, How::First, out),
-            },
-            State::GivingBack(back) => match wait(now, back.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.settle(Outcome::Unknown, out),
-            },
+            State::Releasing(releasing) => {
+                match check_deadline(now, releasing.sent.after(self.spec.reply_timeout), out) {
+                    Deadline::Ahead => {}
+                    Deadline::Passed => self.settle(Outcome::Unknown, out),
+                }
+            }
             // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
 }
 
-mod around;
+mod renewable;
 mod steps;
 
 impl LockMachine for Notify {

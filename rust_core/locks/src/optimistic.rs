@@ -21,12 +21,14 @@
 use std::sync::Arc;
 
 use crate::backoff::{Backoff, Next};
-use crate::calls::{Calls, Wait, wait};
-use crate::{Actions, CallId, Chance, Event, Key, Lane, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement};
+use crate::calls::{Calls, Deadline, PendingCall, check_deadline};
+use crate::{
+    Actions, CallId, Chance, ConnectionKind, Event, Key, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement,
+};
 
 /// The statements that read before the work and write after it.
-pub(crate) trait Effect {
-    const LANE: Lane;
+pub(crate) trait OptimisticStatements {
+    const CONNECTION: ConnectionKind;
     /// Returns the value that was read, which is at least 0.
     const READ: Statement;
     /// Takes the value that was read; returns a row if it was written.
@@ -47,30 +49,24 @@ pub(crate) struct Optimistic<E> {
     /// The key of the current or last `Acquire`.
     key: Key,
     state: State,
-    effect: std::marker::PhantomData<E>,
+    statements: std::marker::PhantomData<E>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    Reading(Unanswered),
+    Reading(PendingCall),
     /// Waits until the next attempt.
     Pausing(Nanos),
     /// The work goes on, based on this value.
     Held(u64),
     /// The work goes on, but the session that was to write its effect has ended.
     Gone,
-    Writing(Unanswered),
+    Writing(PendingCall),
     /// The statement that ends a failed transaction has no reply yet.
-    Undoing(Unanswered, Then),
+    Undoing(PendingCall, Then),
     /// Idle, but an `Acquire` of the same key is the next attempt of the same work.
     Conflicted(Next),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Unanswered {
-    call: CallId,
-    deadline: Nanos,
 }
 
 /// What follows when no transaction is open any more.
@@ -83,7 +79,7 @@ enum Then {
     Settle(Outcome),
 }
 
-impl<E: Effect> Optimistic<E> {
+impl<E: OptimisticStatements> Optimistic<E> {
     pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
         Self {
             spec,
@@ -93,7 +89,7 @@ impl<E: Effect> Optimistic<E> {
             conflicts: 0,
             key: Key(0),
             state: State::Idle,
-            effect: std::marker::PhantomData,
+            statements: std::marker::PhantomData,
         }
     }
 
@@ -115,7 +111,7 @@ impl<E: Effect> Optimistic<E> {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(read) => self.state = State::Writing(self.say(now, E::WRITE, [read, 0], out)),
+            State::Held(read) => self.state = State::Writing(self.send_statement(now, E::WRITE, [read, 0], out)),
             // The session has ended, and its transaction with it: nothing is written and nothing must be undone.
             State::Gone => self.settle(Outcome::Expired, out),
             State::Idle
@@ -180,7 +176,7 @@ impl<E: Effect> Optimistic<E> {
     fn disconnected(&mut self) {
         match self.state {
             // There was no belief to end, but there is nothing left to commit.
-            State::Held(_) if E::LANE == Lane::Own => self.state = State::Gone,
+            State::Held(_) if E::CONNECTION == ConnectionKind::Own => self.state = State::Gone,
             // `Lost` reports each lost call, and this may be the end of a connection that this client closed itself.
             State::Held(_)
             | State::Idle
@@ -200,14 +196,14 @@ impl<E: Effect> Optimistic<E> {
             // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) | State::Gone | State::Conflicted(_) => return,
         };
-        match (wait(now, deadline, out), self.state) {
-            (Wait::GoesOn, _) => {}
-            (Wait::Over, State::Pausing(_)) => self.attempt(now, out),
-            (Wait::Over, State::Undoing(_, then)) => {
+        match (check_deadline(now, deadline, out), self.state) {
+            (Deadline::Ahead, _) => {}
+            (Deadline::Passed, State::Pausing(_)) => self.attempt(now, out),
+            (Deadline::Passed, State::Undoing(_, then)) => {
                 Self::hang_up(out);
                 self.then(now, then, out);
             }
-            (Wait::Over, _) => {
+            (Deadline::Passed, _) => {
                 Self::hang_up(out);
                 self.settle(Outcome::Unknown, out);
             }
@@ -217,7 +213,7 @@ impl<E: Effect> Optimistic<E> {
 
 mod steps;
 
-impl<E: Effect> LockMachine for Optimistic<E> {
+impl<E: OptimisticStatements> LockMachine for Optimistic<E> {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match event {
             Event::Acquire {

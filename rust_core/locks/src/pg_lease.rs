@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!          Acquire           a fence, in time      Release, Cancel
-//!    Idle ─────────▶ Asking ────────────────▶ Held ───────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ────────────────▶ Held ───────────────▶ Releasing ───▶ Idle
 //!                    │ ▲ │                                           ▲
 //!             no row │ │ └── a fence, too late ──────────────────────┘
 //!                    ▼ │ Woke
@@ -16,51 +16,51 @@
 use std::num::NonZeroU64;
 
 use crate::calls::is_conflict;
-use crate::recipe::{Answer, Claim, Recipe, Was};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, ReleaseReply, TakeReply};
 use crate::{Command, ErrorKind, Fence, Reply, Statement};
 
 #[derive(Debug)]
 pub(crate) struct PgLease;
 
-impl Recipe for PgLease {
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
-        Statement::LeaseTake.for_owner(claim.key, claim.token, [lease_ms, 0])
+impl LeaseProtocol for PgLease {
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
+        Statement::LeaseTake.for_owner(attempt.key, attempt.token, [lease_ms, 0])
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
+    fn take_reply(&self, reply: Reply) -> TakeReply {
         match reply {
             Reply::Int(count) => match fence(count) {
-                Some(fence) => Answer::Granted(Some(fence)),
+                Some(fence) => TakeReply::Granted(Some(fence)),
                 // Another program has written the column.
-                None => Answer::Odd,
+                None => TakeReply::Unexpected,
             },
-            Reply::Nil => Answer::Busy,
+            Reply::Nil => TakeReply::Busy,
             Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
-                Answer::Odd
+                TakeReply::Unexpected
             }
         }
     }
 
     /// The statement waits for transactions that write the row at this moment. If the server ends that wait, or, at a
     /// stricter isolation level, ends the statement, one of those transactions has the row.
-    fn refuses_by(&self, kind: ErrorKind) -> bool {
+    fn is_refusal(&self, kind: ErrorKind) -> bool {
         is_conflict(kind)
     }
 
     /// A client that tries to take the row reads it, which is enough to make this statement fail at the stricter
     /// isolation levels. Without a retry the row would stay taken until its lease ends.
-    fn is_given_back_again(&self, kind: ErrorKind) -> bool {
+    fn retries_release(&self, kind: ErrorKind) -> bool {
         is_conflict(kind)
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        Statement::LeaseGiveBack.for_owner(claim.key, claim.token, [0, 0])
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        Statement::LeaseRelease.for_owner(attempt.key, attempt.token, [0, 0])
     }
 
-    fn given_back(&self, reply: Reply) -> Option<Was> {
+    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
         match reply {
-            Reply::Int(_) => Some(Was::Ours),
-            Reply::Nil => Some(Was::NotOurs),
+            Reply::Int(_) => Some(ReleaseReply::WasHeld),
+            Reply::Nil => Some(ReleaseReply::WasLost),
             Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
         }
     }

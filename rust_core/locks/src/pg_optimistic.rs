@@ -8,14 +8,14 @@
 //! `Optimistic` has the states and the rest of the algorithm. Each statement is a transaction of its own, so this lock
 //! needs no session of its own and leaves no transaction open.
 
-use crate::optimistic::Effect;
-use crate::{Lane, Statement};
+use crate::optimistic::OptimisticStatements;
+use crate::{ConnectionKind, Statement};
 
 #[derive(Debug)]
 pub(crate) enum PgOptimistic {}
 
-impl Effect for PgOptimistic {
-    const LANE: Lane = Lane::Shared;
+impl OptimisticStatements for PgOptimistic {
+    const CONNECTION: ConnectionKind = ConnectionKind::SharedByClients;
     const READ: Statement = Statement::VersionRead;
     const WRITE: Statement = Statement::VersionWrite;
     const UNDO: Option<Statement> = None;

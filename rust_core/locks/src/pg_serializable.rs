@@ -9,14 +9,14 @@
 //! `Optimistic` has the states and the rest of the algorithm. The transaction is in a session of this client alone; if
 //! the session ends during the work, nothing is written.
 
-use crate::optimistic::Effect;
-use crate::{Lane, Statement};
+use crate::optimistic::OptimisticStatements;
+use crate::{ConnectionKind, Statement};
 
 #[derive(Debug)]
 pub(crate) enum PgSerializable {}
 
-impl Effect for PgSerializable {
-    const LANE: Lane = Lane::Own;
+impl OptimisticStatements for PgSerializable {
+    const CONNECTION: ConnectionKind = ConnectionKind::Own;
     const READ: Statement = Statement::SerializableRead;
     const WRITE: Statement = Statement::SerializableWrite;
     const UNDO: Option<Statement> = Some(Statement::Rollback);

@@ -24,12 +24,12 @@ pub enum Wait {
 
 /// Which clients use the session that takes the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Session {
+pub enum SessionOwner {
     /// This client alone.
-    Own,
+    ThisClient,
     /// All clients. The database counts two locks of one session as one holder, so this excludes nobody: a classic
     /// mistake, here to be demonstrated.
-    Shared,
+    AllClients,
 }
 
 pub(crate) const fn advisory_statements(scope: Scope, wait: Wait) -> &'static [Statement] {

@@ -9,7 +9,7 @@
 //! server keeps its data and its clock does not jump; a dead holder frees only its own share, after one lease. Does not
 //! promise order among writers, nor, with `prefer: readers`, that a writer is ever served.
 
-use crate::recipe::{Answer, Claim, Recipe};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
 use crate::{Command, Mode, Nanos, Reply, Script, ScriptForm, Spec};
 
 /// Which clients go first when readers and writers wait.
@@ -22,26 +22,26 @@ pub enum Prefer {
 #[derive(Debug)]
 pub(crate) struct ReadWrite {
     /// How long a waiting writer's reservation lasts; 0: writers make none.
-    claim_ms: u64,
+    reservation_ms: u64,
 }
 
 impl ReadWrite {
     pub(crate) fn new(prefer: Prefer, spec: &Spec) -> Self {
-        let claim_ms = match (prefer, spec.retry.longest_pause()) {
+        let reservation_ms = match (prefer, spec.retry.longest_pause()) {
             // A client that does not try again reserves nothing.
             (Prefer::Readers, _) | (Prefer::Writers, None) => 0,
             // The reservation has to last from one attempt to the next: the reply timeout and the pause.
-            (Prefer::Writers, Some(pause)) => to_millis(pause.after(spec.patience)),
+            (Prefer::Writers, Some(pause)) => to_millis(pause.after(spec.reply_timeout)),
         };
-        Self { claim_ms }
+        Self { reservation_ms }
     }
 
-    fn run(script: Script, claim: Claim, numbers: [u64; 2]) -> Command {
+    fn run(script: Script, attempt: LeaseAttempt, numbers: [u64; 2]) -> Command {
         Command::Run {
             script,
             form: ScriptForm::Sha,
-            key: claim.key,
-            token: claim.token,
+            key: attempt.key,
+            token: attempt.token,
             numbers,
         }
     }
@@ -52,32 +52,32 @@ fn to_millis(length: Nanos) -> u64 {
     length.0.div_ceil(1_000_000).min(crate::Lease::LONGEST.0)
 }
 
-impl Recipe for ReadWrite {
+impl LeaseProtocol for ReadWrite {
     const SHARES: bool = true;
     /// The server stores a waiting writer's reservation under its token.
     const ONE_TOKEN: bool = true;
 
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
-        match claim.mode {
-            Mode::Shared => Self::run(Script::ReadTake, claim, [lease_ms, 0]),
-            Mode::Exclusive => Self::run(Script::WriteTake, claim, [lease_ms, self.claim_ms]),
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
+        match attempt.mode {
+            Mode::Shared => Self::run(Script::ReadTake, attempt, [lease_ms, 0]),
+            Mode::Exclusive => Self::run(Script::WriteTake, attempt, [lease_ms, self.reservation_ms]),
         }
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
-        Answer::of_script(reply)
+    fn take_reply(&self, reply: Reply) -> TakeReply {
+        TakeReply::of_script(reply)
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        match claim.mode {
-            Mode::Shared => Self::run(Script::ReadGiveBack, claim, [0, 0]),
-            Mode::Exclusive => Self::run(Script::WriteGiveBack, claim, [0, 0]),
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        match attempt.mode {
+            Mode::Shared => Self::run(Script::ReadRelease, attempt, [0, 0]),
+            Mode::Exclusive => Self::run(Script::WriteRelease, attempt, [0, 0]),
         }
     }
 
-    fn forget(&self, claim: Claim) -> Option<Command> {
-        match claim.mode {
-            Mode::Exclusive if self.claim_ms > 0 => Some(self.give_back(claim)),
+    fn clean_up(&self, attempt: LeaseAttempt) -> Option<Command> {
+        match attempt.mode {
+            Mode::Exclusive if self.reservation_ms > 0 => Some(self.release(attempt)),
             Mode::Exclusive | Mode::Shared => None,
         }
     }

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!          Acquire         the last child taken            renewed        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────────▶ Renewing ─────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ───────────────────▶ Renewing ─────────▶ Held ─────────────────▶ Releasing ───▶ Idle
 //!                     ▲ │ └── too many failed, out of time; Cancel ──│──────────────────────▶ ▲ │
-//!                Woke │ │ busy                    └─ too late; Cancel ───────────────────────▶─┘ │ given back, and the
+//!                Woke │ │ busy                    └─ too late; Cancel ───────────────────────▶─┘ │ released, and the
 //!                     │ ▼                                                                         │ policy allows another
 //!                   Pausing         Asking, from the first child ◀────────────────────────────────┘
 //! ```
@@ -19,9 +19,9 @@
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
+use crate::calls::{Calls, Deadline, check_deadline};
 use crate::{
-    Actions, CallId, Chance, Command, Event, Key, Keys, Lasts, LockMachine, Mode, Nanos, Outcome, Refusal, Reply,
+    Actions, CallId, Chance, Command, Event, Key, KeyList, Lasts, LockMachine, Mode, Nanos, Outcome, Refusal, Reply,
     RetryKind, Script, ScriptForm, ServerId, Spec, Token,
 };
 
@@ -78,7 +78,7 @@ enum State {
     },
     Held(Pass),
     /// Some releases have no reply yet.
-    GivingBack {
+    Releasing {
         pass: Pass,
         sent: Nanos,
         why: Why,
@@ -88,7 +88,7 @@ enum State {
 /// One attempt: a pass over the children, with its own token.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
-    keys: Keys,
+    keys: KeyList,
     token: Token,
     at: u16,
     failed: u16,
@@ -126,7 +126,7 @@ impl Redisson {
         }
     }
 
-    fn acquire(&mut self, now: Nanos, keys: Keys, out: &mut Actions) {
+    fn acquire(&mut self, now: Nanos, keys: KeyList, out: &mut Actions) {
         match self.state {
             State::Idle => {
                 self.backoff = Backoff::begin(now);
@@ -134,7 +134,7 @@ impl Redisson {
                 self.attempt(now, self.rules.children.keys(keys), out);
             }
             State::Held(_) => panic!("Acquire, but the last grant was not released"),
-            State::Asking { .. } | State::Pausing { .. } | State::Renewing { .. } | State::GivingBack { .. } => {
+            State::Asking { .. } | State::Pausing { .. } | State::Renewing { .. } | State::Releasing { .. } => {
                 panic!("Acquire, but the last request is not settled")
             }
         }
@@ -142,12 +142,12 @@ impl Redisson {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(pass) => self.give_back(now, pass, Why::Release, out),
+            State::Held(pass) => self.send_release(now, pass, Why::Release, out),
             State::Idle
             | State::Asking { .. }
             | State::Pausing { .. }
             | State::Renewing { .. }
-            | State::GivingBack { .. } => panic!("Release, but nothing is held"),
+            | State::Releasing { .. } => panic!("Release, but nothing is held"),
         }
     }
 
@@ -157,14 +157,16 @@ impl Redisson {
             // No need to wait for the reply: the release arrives behind the SET that it undoes.
             State::Asking { pass, .. } => {
                 let taken = pass.taken | 1 << pass.at;
-                self.give_back(now, Pass { taken, ..pass }, Why::Cancel, out);
+                self.send_release(now, Pass { taken, ..pass }, Why::Cancel, out);
             }
-            State::Pausing { pass, .. } | State::Renewing { pass, .. } => self.give_back(now, pass, Why::Cancel, out),
-            State::Held(pass) => self.give_back(now, pass, Why::Release, out),
-            State::GivingBack { pass, sent, why } => match why {
+            State::Pausing { pass, .. } | State::Renewing { pass, .. } => {
+                self.send_release(now, pass, Why::Cancel, out);
+            }
+            State::Held(pass) => self.send_release(now, pass, Why::Release, out),
+            State::Releasing { pass, sent, why } => match why {
                 Why::Again | Why::TooLate | Why::End(_) => {
                     let why = Why::Cancel;
-                    self.state = State::GivingBack { pass, sent, why };
+                    self.state = State::Releasing { pass, sent, why };
                 }
                 // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
@@ -175,7 +177,7 @@ impl Redisson {
     fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
         match self.state {
             State::Asking { pass, call: asked, .. } if asked == call => self.asked(now, pass, reply, out),
-            State::Renewing { pass, .. } | State::GivingBack { pass, .. } => match self.round.answered(call, reply) {
+            State::Renewing { pass, .. } | State::Releasing { pass, .. } => match self.round.answered(call, reply) {
                 None => {} // A reply to a call that was given up.
                 Some(child) if self.round.wants_source(child) => {
                     let command = self.command(pass, child, ScriptForm::Source);
@@ -193,7 +195,7 @@ impl Redisson {
     fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
         match self.state {
             State::Asking { pass, call: asked, .. } if asked == call => self.silent(now, pass, out),
-            State::Renewing { .. } | State::GivingBack { .. } => {
+            State::Renewing { .. } | State::Releasing { .. } => {
                 if self.round.lost(call) {
                     self.go_on(now, out);
                 }
@@ -205,19 +207,19 @@ impl Redisson {
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Asking { pass, sent, .. } => match wait(now, sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.silent(now, pass, out),
+            State::Asking { pass, sent, .. } => match check_deadline(now, sent.after(self.spec.reply_timeout), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.silent(now, pass, out),
             },
-            State::Pausing { pass, until } => match wait(now, until, out) {
-                Wait::GoesOn => {}
-                Wait::Over if now >= self.child.deadline => self.child_failed(now, pass, Why::Again, out),
-                Wait::Over => self.ask(now, pass, out),
+            State::Pausing { pass, until } => match check_deadline(now, until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed if now >= self.child.deadline => self.child_failed(now, pass, Why::Again, out),
+                Deadline::Passed => self.ask(now, pass, out),
             },
-            State::Renewing { sent, .. } | State::GivingBack { sent, .. } => {
-                match wait(now, sent.after(self.spec.patience), out) {
-                    Wait::GoesOn => {}
-                    Wait::Over => {
+            State::Renewing { sent, .. } | State::Releasing { sent, .. } => {
+                match check_deadline(now, sent.after(self.spec.reply_timeout), out) {
+                    Deadline::Ahead => {}
+                    Deadline::Passed => {
                         self.round.give_up();
                         self.go_on(now, out);
                     }
@@ -233,8 +235,8 @@ impl Redisson {
         self.send_round(now, pass, pass.taken, out);
     }
 
-    fn give_back(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
-        self.state = State::GivingBack { pass, sent: now, why };
+    fn send_release(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
+        self.state = State::Releasing { pass, sent: now, why };
         let children = self.rules.count(pass.keys, self.spec.servers);
         let to = match why {
             Why::Release => u32::MAX >> (32 - u32::from(children)),
@@ -257,7 +259,7 @@ impl Redisson {
             self.round.sent(child, call);
         }
         if children != 0 {
-            out.wake_at(now.after(self.spec.patience));
+            out.wake_at(now.after(self.spec.reply_timeout));
         }
     }
 
@@ -271,7 +273,7 @@ impl Redisson {
                 token,
                 numbers: [self.spec.lease.ttl().0, 0],
             },
-            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) | State::GivingBack { .. } => {
+            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) | State::Releasing { .. } => {
                 Command::CompareAndDelete { key, token, form }
             }
         }
@@ -284,7 +286,7 @@ impl Redisson {
         }
         match self.state {
             State::Renewing { pass, sent } => self.renewed(now, pass, sent, out),
-            State::GivingBack { pass, why, .. } => self.given_back(now, pass, why, out),
+            State::Releasing { pass, why, .. } => self.release_answered(now, pass, why, out),
             State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {
                 unreachable!("no round is under way")
             }
@@ -293,11 +295,11 @@ impl Redisson {
 
     fn renewed(&mut self, now: Nanos, pass: Pass, sent: Nanos, out: &mut Actions) {
         let until = match self.rules.children {
-            Children::Servers => now.after(self.spec.lease.ttl().into()),
-            Children::Keys => match self.round.outcome(pass.taken.count_ones() as u16) {
+            Children::PerServer => now.after(self.spec.lease.ttl().into()),
+            Children::PerKey => match self.round.outcome(pass.taken.count_ones() as u16) {
                 Outcome::Released => self.spec.lease.until(sent),
-                Outcome::Expired => return self.give_back(now, pass, Why::TooLate, out),
-                other => return self.give_back(now, pass, Why::End(other), out),
+                Outcome::Expired => return self.send_release(now, pass, Why::TooLate, out),
+                other => return self.send_release(now, pass, Why::End(other), out),
             },
         };
         if until > now {
@@ -305,11 +307,11 @@ impl Redisson {
             let lasts = Lasts::Until(until);
             out.settle(Outcome::Held { lasts, fence: None });
         } else {
-            self.give_back(now, pass, Why::TooLate, out);
+            self.send_release(now, pass, Why::TooLate, out);
         }
     }
 
-    fn given_back(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
+    fn release_answered(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
         match (why, self.round.is_certain()) {
             (Why::Release, _) => {
                 let taken = pass.taken.count_ones() as u16;
@@ -326,7 +328,7 @@ impl Redisson {
     }
 
     /// Starts the next pass at once, as Redisson does: the wait for the children was pause enough.
-    fn start_again(&mut self, now: Nanos, keys: Keys, used_up: Refusal, too_long: Refusal, out: &mut Actions) {
+    fn start_again(&mut self, now: Nanos, keys: KeyList, used_up: Refusal, too_long: Refusal, out: &mut Actions) {
         let retry = &self.spec.retry;
         let most = retry.max_attempts.unwrap_or(u32::MAX);
         if retry.kind == RetryKind::None || self.backoff.attempts() >= most {

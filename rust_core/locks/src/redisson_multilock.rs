@@ -15,7 +15,7 @@
 use crate::redisson::{Children, RedissonRules};
 
 pub(crate) const RULES: RedissonRules = RedissonRules {
-    children: Children::Keys,
+    children: Children::PerKey,
     nodes: 1,
     wait_budget_ms: 1_500,
 };

@@ -14,7 +14,7 @@
 use crate::redisson::{Children, RedissonRules};
 
 pub(crate) const RULES: RedissonRules = RedissonRules {
-    children: Children::Servers,
+    children: Children::PerServer,
     nodes: 5,
     wait_budget_ms: 1_500,
 };

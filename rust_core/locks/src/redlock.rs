@@ -13,13 +13,13 @@
 //! server that was asked, on the same connection as the `SET` before it. Does not promise safety when a server that
 //! granted comes back without its data inside the lease, against clocks that jump, or for work past the lease.
 
-use crate::quorum::{Quorum, Stake, Taken};
-use crate::{Command, Key, Keys, Reply, ScriptForm, Token};
+use crate::quorum::{Quorum, Resource, Taken};
+use crate::{Command, Key, KeyList, Reply, ScriptForm, Token};
 
 pub(crate) type Redlock = Quorum<Key>;
 
-impl Stake for Key {
-    fn of(keys: Keys) -> Self {
+impl Resource for Key {
+    fn of(keys: KeyList) -> Self {
         keys.only()
     }
 
@@ -31,11 +31,11 @@ impl Stake for Key {
         }
     }
 
-    fn give_back(self, token: Token, form: ScriptForm) -> Command {
+    fn release(self, token: Token, form: ScriptForm) -> Command {
         Command::CompareAndDelete { key: self, token, form }
     }
 
-    fn taken(reply: Reply) -> Option<Taken> {
+    fn take_reply(reply: Reply) -> Option<Taken> {
         match reply {
             Reply::Ok => Some(Taken::Mine),
             Reply::Nil => Some(Taken::Theirs),

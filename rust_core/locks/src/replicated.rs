@@ -8,8 +8,8 @@
 //! Promises what `mutex` does. A server that fails over loses fewer locks, but may lose some: a replica without the key
 //! may be promoted, and a replica with the key may not have it on disk.
 
-use crate::recipe::{Answer, Claim, Recipe};
-use crate::{Command, Lane, Reply};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
+use crate::{Command, ConnectionKind, Reply};
 
 #[derive(Debug)]
 pub(crate) struct Replicated {
@@ -17,15 +17,15 @@ pub(crate) struct Replicated {
     pub(crate) timeout_ms: u32,
 }
 
-impl Recipe for Replicated {
-    const LANE: Lane = Lane::Own;
+impl LeaseProtocol for Replicated {
+    const CONNECTION: ConnectionKind = ConnectionKind::Own;
 
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
-        claim.set_if_absent(lease_ms)
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
+        attempt.set_if_absent(lease_ms)
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
-        Answer::of_set(reply)
+    fn take_reply(&self, reply: Reply) -> TakeReply {
+        TakeReply::of_set(reply)
     }
 
     fn confirm(&self) -> Option<Command> {
@@ -35,10 +35,10 @@ impl Recipe for Replicated {
         })
     }
 
-    fn confirmed(&self, reply: Reply) -> Answer {
+    fn confirm_reply(&self, reply: Reply) -> TakeReply {
         match reply {
-            Reply::Int(count) if count >= i64::from(self.replicas) => Answer::Granted(None),
-            Reply::Int(0..) => Answer::Busy,
+            Reply::Int(count) if count >= i64::from(self.replicas) => TakeReply::Granted(None),
+            Reply::Int(0..) => TakeReply::Busy,
             Reply::Int(_)
             | Reply::Ok
             | Reply::Nil
@@ -46,11 +46,11 @@ impl Recipe for Replicated {
             | Reply::Token(_)
             | Reply::Items
             | Reply::Error(_)
-            | Reply::Other => Answer::Odd,
+            | Reply::Other => TakeReply::Unexpected,
         }
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        claim.compare_and_delete()
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        attempt.compare_and_delete()
     }
 }

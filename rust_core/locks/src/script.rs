@@ -33,22 +33,22 @@ scripts! {
     /// Renews the lease of the key if it holds the token.
     CompareAndExpire = "compare_and_expire", [], 1;
     FencedTake = "fenced_take", [Fence], 1;
-    GiveBackAll = "give_back_all", [], 0;
+    ReleaseAll = "release_all", [], 0;
     NotifyAcquire = "notify_acquire", [], 1;
     NotifyRelease = "notify_release", [Channel], 0;
-    QueueConfirm = "queue_confirm", [Queue, Place, Bell, Next], 2;
-    QueueLeave = "queue_leave", [Queue, Place, Bell, Next], 2;
-    QueueTake = "queue_take", [Queue, Place, Bell, Next], 2;
-    ReadGiveBack = "read_give_back", [Readers], 0;
+    QueueConfirm = "queue_confirm", [Queue, Place, Wakeup, Prepared], 2;
+    QueueLeave = "queue_leave", [Queue, Place, Wakeup, Prepared], 2;
+    QueueTake = "queue_take", [Queue, Place, Wakeup, Prepared], 2;
+    ReadRelease = "read_release", [Readers], 0;
     ReadTake = "read_take", [Readers, Writers], 1;
     ReentrantEnter = "reentrant_enter", [], 1;
     ReentrantLeave = "reentrant_leave", [], 1;
     ReentrantTake = "reentrant_take", [], 1;
-    SemaphoreGiveBack = "semaphore_give_back", [], 0;
+    SemaphoreRelease = "semaphore_release", [], 0;
     SemaphoreTake = "semaphore_take", [], 2;
     /// Takes all of several keys, or none.
     TakeAll = "take_all", [], 0;
-    WriteGiveBack = "write_give_back", [Writers], 0;
+    WriteRelease = "write_release", [Writers], 0;
     WriteTake = "write_take", [Readers, Writers], 2;
 }
 
@@ -63,9 +63,9 @@ pub enum Companion {
     /// The prefix of places; a waiter's token follows.
     Place,
     /// The prefix of wake-up lists; a waiter's token follows.
-    Bell,
+    Wakeup,
     /// The prefix of prepared lists, which become a successor's wake-up list; the holder's token follows.
-    Next,
+    Prepared,
     /// The channel on which releases are published.
     Channel,
     /// The counter of fences; never expires.
@@ -82,8 +82,8 @@ impl Companion {
             Self::Queue => "queue",
             Self::Tickets => "tickets",
             Self::Place => "place",
-            Self::Bell => "bell",
-            Self::Next => "next",
+            Self::Wakeup => "bell",
+            Self::Prepared => "next",
             Self::Channel => "channel",
             Self::Fence => "fence",
             Self::Readers => "readers",

@@ -4,7 +4,7 @@
 //! `Leased` has its states. Promises at most that many holders while no work outlives the lease, the server keeps its
 //! data and its clock does not jump; a dead holder's permit is free again after one lease, and only its own.
 
-use crate::recipe::{Answer, Claim, Recipe};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
 use crate::{Command, Reply, Script, ScriptForm};
 
 #[derive(Debug)]
@@ -12,27 +12,27 @@ pub(crate) struct Semaphore {
     pub(crate) permits: u32,
 }
 
-impl Recipe for Semaphore {
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
+impl LeaseProtocol for Semaphore {
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
         Command::Run {
             script: Script::SemaphoreTake,
             form: ScriptForm::Sha,
-            key: claim.key,
-            token: claim.token,
+            key: attempt.key,
+            token: attempt.token,
             numbers: [u64::from(self.permits), lease_ms],
         }
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
-        Answer::of_script(reply)
+    fn take_reply(&self, reply: Reply) -> TakeReply {
+        TakeReply::of_script(reply)
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
+    fn release(&self, attempt: LeaseAttempt) -> Command {
         Command::Run {
-            script: Script::SemaphoreGiveBack,
+            script: Script::SemaphoreRelease,
             form: ScriptForm::Sha,
-            key: claim.key,
-            token: claim.token,
+            key: attempt.key,
+            token: attempt.token,
             numbers: [0, 0],
         }
     }

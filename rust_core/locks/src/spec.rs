@@ -10,14 +10,14 @@ pub struct Spec {
     pub lease: Lease,
     /// How long a reply may take before the call is given up. No default: a server that stalls must not hang its
     /// clients.
-    pub patience: Nanos,
+    pub reply_timeout: Nanos,
     pub retry: Retry,
 }
 
 impl Spec {
     pub fn check(&self) -> Result<(), SpecError> {
-        if self.patience == Nanos::ZERO {
-            return Err(SpecError::NoPatience);
+        if self.reply_timeout == Nanos::ZERO {
+            return Err(SpecError::ZeroReplyTimeout);
         }
         self.retry.check()
     }

@@ -41,7 +41,7 @@ macro_rules! statements {
 impl Statement {
     /// Whether the token is among the parameters.
     pub const fn takes_token(self) -> bool {
-        matches!(self, Self::LeaseTake | Self::LeaseGiveBack)
+        matches!(self, Self::LeaseTake | Self::LeaseRelease)
     }
 
     /// The command with this statement about this key, without an owner: the session is the owner.
@@ -107,7 +107,7 @@ impl Statement {
             | Self::VersionWrite
             | Self::SerializableRead
             | Self::SerializableWrite => OnConflict::NextAttempt,
-            Self::LeaseGiveBack | Self::FenceTake | Self::ValueRead | Self::FencedWrite => OnConflict::SentAgain,
+            Self::LeaseRelease | Self::FenceTake | Self::ValueRead | Self::FencedWrite => OnConflict::SentAgain,
             Self::Commit => OnConflict::EndsTheLock,
             Self::AdvisoryUnlock | Self::AdvisoryUnlockShared | Self::Rollback => OnConflict::NotExpected,
         }
@@ -176,7 +176,7 @@ statements! {
          expires_at = clock_timestamp() + $3 * interval '1 ms' \
          WHERE l.expires_at <= clock_timestamp() RETURNING fence", false;
     /// Keeps the row, so that its fence never decreases. Returns no row when this client no longer held the lease.
-    LeaseGiveBack = Nothing, [Row, Token],
+    LeaseRelease = Nothing, [Row, Token],
         "UPDATE {locks} SET owner = NULL, expires_at = '-infinity' WHERE id = $1 AND owner = $2 RETURNING id", false;
     VersionRead = Nothing, [Row], "SELECT version FROM {locks} WHERE id = $1", false;
     /// Takes the version that was read; the version also counts the writes. Returns no row when another client has

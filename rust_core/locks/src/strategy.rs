@@ -1,7 +1,7 @@
 //! The catalogue: each strategy with its name, its arguments, and what a driver has to know about it.
 
 use crate::args::{ArgValue, Args};
-use crate::postgres::{Scope, Session, Wait};
+use crate::postgres::{Scope, SessionOwner, Wait};
 use crate::read_write::Prefer;
 use crate::reentrant::Count;
 use crate::{Lease, Millis, Nanos, QuorumRules, RedissonRules, ServerId, Spec, SpecError};
@@ -50,7 +50,7 @@ pub enum Strategy {
     PgAdvisory {
         scope: Scope,
         wait: Wait,
-        session: Session,
+        session: SessionOwner,
     },
     PgRow {
         wait: Wait,
@@ -91,7 +91,7 @@ impl Strategy {
         Self::PgAdvisory {
             scope: Scope::Session,
             wait: Wait::Block,
-            session: Session::Own,
+            session: SessionOwner::ThisClient,
         },
         Self::PgRow { wait: Wait::Block },
         Self::PgLease,
@@ -130,7 +130,10 @@ impl Strategy {
                     &[("session", Scope::Session), ("transaction", Scope::Transaction)],
                 )?,
                 wait: args.choice("wait", &[("block", Wait::Block), ("try", Wait::Try)])?,
-                session: args.choice("session", &[("own", Session::Own), ("shared", Session::Shared)])?,
+                session: args.choice(
+                    "session",
+                    &[("own", SessionOwner::ThisClient), ("shared", SessionOwner::AllClients)],
+                )?,
             },
             Self::PgRow { .. } => Self::PgRow {
                 wait: args.choice(
@@ -233,7 +236,7 @@ impl Strategy {
                 | Self::PgRow { .. }
                 | Self::PgSerializable
                 | Self::PgAdvisory {
-                    session: Session::Own,
+                    session: SessionOwner::ThisClient,
                     ..
                 }
         )
@@ -328,16 +331,16 @@ impl Strategy {
         }
         if let Self::Replicated { timeout_ms, .. } = self {
             let timeout = Nanos::from_millis(timeout_ms.into());
-            if timeout >= spec.patience || timeout >= Nanos::from(spec.lease.ttl()) {
+            if timeout >= spec.reply_timeout || timeout >= Nanos::from(spec.lease.ttl()) {
                 return Err(SpecError::BadArgument {
                     strategy: self.name(),
                     argument: "timeout_ms",
-                    wanted: "shorter than the lease and than the patience for an answer".to_owned(),
+                    wanted: "shorter than the lease and than the reply timeout".to_owned(),
                 });
             }
         }
         if let Self::PgAdvisory {
-            session: Session::Shared,
+            session: SessionOwner::AllClients,
             scope,
             wait,
         } = self
@@ -353,12 +356,13 @@ impl Strategy {
         }
         // `naive` rounds up to a second, far more than its clock-skew margin; `redisson-redlock` believes in all of its
         // lease. A lease that exceeds the standard margin exceeds the largest margin that a strategy can be given.
-        let takes_drift_off = self.has_lease() && !matches!(self, Self::None | Self::Naive | Self::RedissonRedlock(_));
-        if takes_drift_off && !spec.lease.outlasts_drift() {
-            return Err(SpecError::LeaseWithinDrift {
+        let takes_skew_margin_off =
+            self.has_lease() && !matches!(self, Self::None | Self::Naive | Self::RedissonRedlock(_));
+        if takes_skew_margin_off && !spec.lease.outlasts_skew_margin() {
+            return Err(SpecError::LeaseWithinSkewMargin {
                 strategy: self.name(),
                 lease: spec.lease.ttl(),
-                allowance: spec.lease.drift(),
+                margin: spec.lease.skew_margin(),
             });
         }
         Ok(())

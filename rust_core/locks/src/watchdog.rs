@@ -8,11 +8,16 @@
 
 use std::sync::Arc;
 
-use crate::kept::Kept;
+use crate::auto_renewal::AutoRenewal;
 use crate::leased::Leased;
 use crate::mutex::Mutex;
 use crate::{Chance, Nanos, Spec};
 
-pub(crate) fn watchdog(spec: Arc<Spec>, chance: Chance, per_ttl: u32, longest_hold: Nanos) -> Kept<Leased<Mutex>> {
-    Kept::new(Leased::new(spec, chance, Mutex), Some(per_ttl), longest_hold)
+pub(crate) fn watchdog(
+    spec: Arc<Spec>,
+    chance: Chance,
+    per_ttl: u32,
+    longest_hold: Nanos,
+) -> AutoRenewal<Leased<Mutex>> {
+    AutoRenewal::new(Leased::new(spec, chance, Mutex), Some(per_ttl), longest_hold)
 }

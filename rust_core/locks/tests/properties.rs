@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, EntryId, Event, Key, Lane, Lasts, Lease, LockMachine, Mode,
-    Nanos, Outcome, Reply, Script, Spec, Strategy as Lock, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, EntryId, Event, Key, Lasts, Lease, LockMachine,
+    Mode, Nanos, Outcome, Reply, Script, Spec, Strategy as Lock, Token,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -64,7 +64,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![1, 3, 50, 10_000, 1 << 53]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: PATIENCE,
         retry,
     })
 }
@@ -171,11 +171,11 @@ impl Watcher {
         self.tell(Event::Replied { call, reply });
     }
 
-    fn may_send(&self, over: Lane) -> bool {
+    fn may_send(&self, over: ConnectionKind) -> bool {
         match over {
-            Lane::Shared => true,
-            Lane::Own => self.strategy.owns_connection(),
-            Lane::Subscribing => self.strategy.subscribes(),
+            ConnectionKind::SharedByClients => true,
+            ConnectionKind::Own => self.strategy.owns_connection(),
+            ConnectionKind::Subscribing => self.strategy.subscribes(),
         }
     }
 
@@ -250,7 +250,7 @@ impl Watcher {
                 assert!(!self.spent.contains(&token), "{token:?} is used again");
                 self.tokens.insert(token);
             }
-            Command::Run { token, .. } | Command::AwaitBell { token, .. } | Command::HandOver { token, .. } => {
+            Command::Run { token, .. } | Command::AwaitWakeup { token, .. } | Command::HandOver { token, .. } => {
                 assert!(self.tokens.contains(&token), "{token:?} is not mine");
             }
             // A reader has one name for all requests.
@@ -291,7 +291,7 @@ impl Watcher {
                 if is_rung {
                     let mut pops = present
                         .iter()
-                        .filter(|(_, command)| matches!(command, Command::AwaitBell { .. }));
+                        .filter(|(_, command)| matches!(command, Command::AwaitWakeup { .. }));
                     latest = pops.next_back();
                 }
                 let &(last, command) = latest.expect("a grant follows a call of its request");
@@ -359,7 +359,7 @@ fn good(command: Command) -> Option<Reply> {
         | Command::Expire { .. }
         | Command::Del { .. } => Some(Reply::Int(1)),
         Command::AddTicket { .. } | Command::ReadTicket { .. } => Some(Reply::Entry(ENTRY)),
-        Command::AwaitBell { .. } => Some(Reply::Items),
+        Command::AwaitWakeup { .. } => Some(Reply::Items),
         Command::Unsubscribe { .. }
         | Command::AckTicket { .. }
         | Command::DropTicket { .. }

@@ -69,11 +69,11 @@ impl Encoder {
             expire: template(&[Text("EXPIRE"), Key, Number]),
             del: template(&[Text("DEL"), Key]),
             scripts: Scripts::new(keys.first()),
-            await_bell: template(&[Text("BLPOP"), OfToken(Companion::Bell), Number]),
+            await_bell: template(&[Text("BLPOP"), OfToken(Companion::Wakeup), Number]),
             hand_over: Template::halves(
-                &[Text("RENAME"), OfToken(Companion::Next)],
+                &[Text("RENAME"), OfToken(Companion::Prepared)],
                 0,
-                &[OfToken(Companion::Bell)],
+                &[OfToken(Companion::Wakeup)],
                 keys.first(),
             ),
             subscribe: template(&[Text("SUBSCRIBE"), channel()]),
@@ -174,13 +174,13 @@ impl Encoder {
                 push_number(out, replicas);
                 push_number(out, timeout_ms);
             }
-            Command::AwaitBell { key, token, timeout_ms } => {
+            Command::AwaitWakeup { key, token, timeout_ms } => {
                 self.await_bell.push_token(out, index, key, token);
                 push_seconds(out, timeout_ms);
             }
-            Command::HandOver { key, token, heir } => {
+            Command::HandOver { key, token, successor } => {
                 self.hand_over[0].push_token(out, index, key, token);
-                self.hand_over[1].push_token(out, index, key, heir);
+                self.hand_over[1].push_token(out, index, key, successor);
             }
             Command::Subscribe { key } => self.subscribe.push(out, index, key),
             Command::Unsubscribe { key } => self.unsubscribe.push(out, index, key),

@@ -1,6 +1,6 @@
 //! The calls of all scripts that there are, laid out from what each says of itself.
 
-use locks::{Key, Keys, Script, ScriptForm, Token};
+use locks::{Key, KeyList, Script, ScriptForm, Token};
 
 use crate::names::Index;
 use crate::request::{push_bulk, push_head, push_number};
@@ -71,7 +71,7 @@ impl Scripts {
         out: &mut Vec<u8>,
         index: Index,
         (script, form): (Script, ScriptForm),
-        keys: &Keys,
+        keys: &KeyList,
         token: Token,
     ) {
         let keys = keys.as_slice();

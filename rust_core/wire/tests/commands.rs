@@ -1,6 +1,6 @@
 //! Commands on the wire, read back as the argument lists that a server sees.
 
-use locks::{Command, EntryId, Key, Keys, Script, ScriptForm, Token};
+use locks::{Command, EntryId, Key, KeyList, Script, ScriptForm, Token};
 use proptest::prelude::*;
 use wire::{CompareAndDelete, Encoder, Frame, KeyNames, parse_frame};
 
@@ -123,7 +123,7 @@ fn what_blocks_says_for_how_long() {
     assert_eq!(words(&of(wait)), ["WAIT", "2", "1500"]);
     // The one time limit in seconds.
     for (timeout_ms, seconds) in [(0, "0.000"), (1, "0.001"), (1_050, "1.050"), (30_000, "30.000")] {
-        let bell = Command::AwaitBell {
+        let bell = Command::AwaitWakeup {
             key: Key(7),
             token: TOKEN,
             timeout_ms,
@@ -139,7 +139,7 @@ fn a_bell_is_given_by_its_name_from_one_token_to_another() {
     let given = Command::HandOver {
         key: Key(7),
         token: TOKEN,
-        heir: Token { high: 1, low: 0xabc },
+        successor: Token { high: 1, low: 0xabc },
     };
     let (from, to) = (
         format!("p:{{07}}:next:{TOKEN_HEX}"),
@@ -238,12 +238,12 @@ fn a_script_about_several_locks_is_given_all_names_and_the_lease() {
     let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
     for script in Script::ALL.iter().copied() {
         for (form, opening) in openings(script) {
-            for count in 1..=Keys::MOST {
+            for count in 1..=KeyList::MOST {
                 let keys: Vec<_> = (0..count as u32).map(|index| Key(19 - 2 * index)).collect();
                 let run = Command::RunAll {
                     script,
                     form,
-                    keys: Keys::new(&keys).unwrap(),
+                    keys: KeyList::new(&keys).unwrap(),
                     token: TOKEN,
                     lease_ms: 30_000,
                 };
@@ -368,7 +368,7 @@ proptest! {
             vec![text("EVALSHA"), text(&sha(Script::CompareAndDelete)), text("1"), name.clone(), hex.clone()]
         );
         prop_assert_eq!(
-            arguments(&encoder, Command::AwaitBell { key, token, timeout_ms: number }),
+            arguments(&encoder, Command::AwaitWakeup { key, token, timeout_ms: number }),
             vec![
                 text("BLPOP"),
                 [&name[..], b":bell:", &hex].concat(),

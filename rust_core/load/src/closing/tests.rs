@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use check::ViolationCounts;
-use locks::{Nanos, Scope, Session, Strategy, Wait};
+use locks::{Nanos, Scope, SessionOwner, Strategy, Wait};
 
 use crate::by_hand::{A, B, Rig, rig_in_sessions};
 use crate::client::Doing;
@@ -33,7 +33,7 @@ fn a_session_whose_end_was_there_to_be_read_is_lost_before_what_was_granted_afte
     let lock = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     for last_words in [&[][..], ENDED] {
         let (mut rig, mut servers) = rig_in_sessions(lock, 2);

@@ -6,7 +6,7 @@ use locks::{Count, ErrorKind, Event, Reply, Strategy};
 use crate::by_hand::{A, B, MS, Rig, nested_rig};
 use crate::client::Doing;
 
-/// A lease of these clients is over by then; so is their patience with a call.
+/// A lease of these clients is over by then; so is their reply timeout with a call.
 const PAST_THE_LEASE_MS: u64 = 11_000;
 
 /// What becomes of one call.

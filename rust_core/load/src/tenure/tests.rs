@@ -1,7 +1,7 @@
 //! Locks that live with a session, by hand.
 
 use check::ViolationCounts;
-use locks::{Event, Reply, Scope, Session, Strategy, Wait};
+use locks::{Event, Reply, Scope, SessionOwner, Strategy, Wait};
 
 use crate::by_hand::{A, B, Rig, rig};
 
@@ -10,7 +10,7 @@ fn overlapping() -> Rig {
     let lock = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     let first = rig(lock, 2).begins_to_hold(A, 2).at_ms(1).answered(Reply::Int(1));
     first.begins_to_hold(B, 9).at_ms(2).answered(Reply::Int(1)).at_ms(3)
@@ -58,7 +58,7 @@ fn a_session_that_the_lock_itself_closed_is_not_lost() {
     let lock = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     let mut held = rig(lock, 2).begins_to_hold(A, 2).at_ms(1).answered(Reply::Int(1));
     held.thread.hung_up(A);

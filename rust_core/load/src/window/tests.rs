@@ -1,6 +1,6 @@
 //! What is counted where the window opens and closes, by hand: it lasts from 10 ms to 30 ms.
 
-use locks::{Nanos, Reply, Scope, Session, Strategy, Wait};
+use locks::{Nanos, Reply, Scope, SessionOwner, Strategy, Wait};
 
 use crate::by_hand::{A, B, MS, Rig, nested_rig, rig};
 use crate::client::Doing;
@@ -14,7 +14,7 @@ fn locks(clients: u32) -> Rig {
     let lock = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     rig(lock, clients).expecting_a_window(10, 30)
 }

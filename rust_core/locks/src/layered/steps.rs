@@ -1,10 +1,10 @@
 //! What the machine sends to the database, and what follows from each reply.
 
 use crate::pg_lease::fence;
-use crate::session::kind_of;
+use crate::session_lock::kind_of;
 use crate::{Actions, CallId, ErrorKind, Lasts, Nanos, Outcome, Reply, ServerId, Statement};
 
-use super::{Entering, Layered, State, Unanswered};
+use super::{Entering, Layered, PendingWrite, State};
 use crate::Event;
 
 /// Server 0 has the mutex.
@@ -91,16 +91,16 @@ impl Layered {
             });
         } else {
             self.state = State::Outside;
-            self.ask_mutex(now, out, |mutex, wishes| mutex.reject(now, wishes));
+            self.run_mutex(now, out, |mutex, actions| mutex.reject(now, actions));
         }
     }
 
-    pub(super) fn written(&mut self, now: Nanos, writing: Unanswered, reply: Reply, out: &mut Actions) {
+    pub(super) fn written(&mut self, now: Nanos, writing: PendingWrite, reply: Reply, out: &mut Actions) {
         let outcome = match reply {
             Reply::Error(kind) if kind.is_contention() => {
                 self.conflicts = self.conflicts.saturating_add(1);
                 let call = self.send(Statement::FencedWrite, writing.numbers, out);
-                self.state = State::Writing(Unanswered { call, ..writing });
+                self.state = State::Writing(PendingWrite { call, ..writing });
                 return;
             }
             // The id of the row; its value does not matter.
@@ -116,14 +116,18 @@ impl Layered {
     /// Releases the mutex, and then settles with `outcome`.
     pub(super) fn leave(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
         self.state = State::Leaving(outcome);
-        self.tell_mutex(now, Event::Release, out);
+        self.pass_to_mutex(now, Event::Release, out);
     }
 
     /// Settles now, and releases the mutex without waiting for the reply.
     pub(super) fn abandon(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
-        let claim = self.mutex.held().expect("it is held while the database is asked").claim;
+        let attempt = self
+            .mutex
+            .held()
+            .expect("it is held while the database is asked")
+            .attempt;
         self.state = State::Outside;
-        self.ask_mutex(now, out, |mutex, wishes| mutex.abandon(claim, outcome, wishes));
+        self.run_mutex(now, out, |mutex, actions| mutex.abandon(attempt, outcome, actions));
     }
 
     pub(super) fn send(&mut self, statement: Statement, numbers: [u64; 2], out: &mut Actions) -> CallId {
@@ -133,7 +137,7 @@ impl Layered {
     }
 
     pub(super) fn guard(&self, now: Nanos, out: &mut Actions) -> Nanos {
-        let deadline = now.after(self.spec.patience);
+        let deadline = now.after(self.spec.reply_timeout);
         out.wake_at(deadline);
         deadline
     }

@@ -1,7 +1,7 @@
 //! The arguments of a lock that needs a quorum.
 
 use crate::args::Args;
-use crate::{Drift, Millis, Nanos, Spec, SpecError};
+use crate::{Millis, Nanos, SkewMargin, Spec, SpecError};
 
 /// In which order the servers are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct QuorumRules {
     /// Servers: from 1 to 32.
     pub nodes: u16,
     pub fanout: Fanout,
-    pub drift: Drift,
+    pub skew: SkewMargin,
     /// How long one server may take to reply; `None`: a tenth of the lease, from 1 to 50 ms.
     pub node_timeout: Option<Millis>,
 }
@@ -27,7 +27,7 @@ impl QuorumRules {
     pub(crate) const DEFAULT: Self = Self {
         nodes: 5,
         fanout: Fanout::Multiplexed,
-        drift: Drift::STANDARD,
+        skew: SkewMargin::STANDARD,
         node_timeout: None,
     };
 
@@ -37,7 +37,7 @@ impl QuorumRules {
         let millis = self
             .node_timeout
             .unwrap_or(Millis((spec.lease.ttl().0 / 10).clamp(1, 50)));
-        Nanos::from(millis).min(spec.patience)
+        Nanos::from(millis).min(spec.reply_timeout)
     }
 
     /// These rules with the arguments that the strategy was given.
@@ -48,7 +48,7 @@ impl QuorumRules {
         Ok(Self {
             nodes: args.count("nodes", u64::from(self.nodes), 1, MOST_NODES)? as u16,
             fanout: args.choice("fanout", &words)?,
-            drift: Drift::of(share),
+            skew: SkewMargin::of(share),
             node_timeout: (node_timeout > 0).then_some(Millis(node_timeout)),
         })
     }

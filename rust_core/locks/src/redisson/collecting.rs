@@ -2,11 +2,11 @@
 
 use super::{Child, Pass, Redisson, State, Why};
 use crate::backoff::{Backoff, Next};
-use crate::calls::Effect;
-use crate::{Actions, Command, ErrorKind, Keys, Millis, Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm};
+use crate::calls::TakeEffect;
+use crate::{Actions, Command, ErrorKind, KeyList, Millis, Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm};
 
 impl Redisson {
-    pub(super) fn attempt(&mut self, now: Nanos, keys: Keys, out: &mut Actions) {
+    pub(super) fn attempt(&mut self, now: Nanos, keys: KeyList, out: &mut Actions) {
         self.backoff.attempt();
         if now >= self.budget_end {
             self.budget_end = match self.wait_budget(keys) {
@@ -26,7 +26,7 @@ impl Redisson {
     }
 
     /// `None` when the request does not wait.
-    fn wait_budget(&self, keys: Keys) -> Option<Millis> {
+    fn wait_budget(&self, keys: KeyList) -> Option<Millis> {
         let children = u64::from(self.rules.count(keys, self.spec.servers));
         (self.spec.retry.kind != RetryKind::None).then_some(Millis(self.rules.wait_budget_ms * children))
     }
@@ -58,7 +58,7 @@ impl Redisson {
             lease_ms: lease,
         };
         out.send(call, self.server_of(pass, pass.at), command);
-        out.wake_at(now.after(self.spec.patience));
+        out.wake_at(now.after(self.spec.reply_timeout));
         self.state = State::Asking { pass, call, sent: now };
     }
 
@@ -70,9 +70,9 @@ impl Redisson {
             }
             Reply::Nil => self.busy(now, pass, out),
             Reply::Error(kind) => {
-                match Effect::of(kind) {
-                    Effect::Nothing => {}
-                    Effect::Unknown => self.last_word(pass, out),
+                match TakeEffect::of(kind) {
+                    TakeEffect::Nothing => {}
+                    TakeEffect::Unknown => self.last_word(pass, out),
                 }
                 self.child_failed(now, pass, Why::End(Outcome::Failed(kind)), out);
             }
@@ -123,7 +123,7 @@ impl Redisson {
         if children - pass.taken.count_ones() as u16 == limit {
             self.renew(now, pass, out);
         } else if pass.failed == limit {
-            self.give_back(now, pass, why, out);
+            self.send_release(now, pass, why, out);
         } else {
             let failed = pass.failed + 1;
             self.next_child(now, Pass { failed, ..pass }, out);
@@ -133,7 +133,7 @@ impl Redisson {
     fn next_child(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
         let at = pass.at + 1;
         if now >= self.budget_end {
-            self.give_back(now, pass, Why::Again, out);
+            self.send_release(now, pass, Why::Again, out);
         } else if at == self.rules.count(pass.keys, self.spec.servers) {
             self.renew(now, pass, out);
         } else {

@@ -30,17 +30,17 @@ impl Strategy {
             }
             Self::ReadWrite { .. } => &[
                 Script::ReadTake,
-                Script::ReadGiveBack,
+                Script::ReadRelease,
                 Script::WriteTake,
-                Script::WriteGiveBack,
+                Script::WriteRelease,
             ],
             Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueConfirm, Script::QueueLeave],
             Self::Notify { renews: false } => &[Script::NotifyAcquire, Script::NotifyRelease],
             Self::Notify { renews: true } => &[Script::NotifyAcquire, Script::NotifyRelease, Script::CompareAndExpire],
-            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],
+            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreRelease],
             Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
             Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
-            Self::Multilock(_) => &[Script::TakeAll, Script::GiveBackAll],
+            Self::Multilock(_) => &[Script::TakeAll, Script::ReleaseAll],
         }
     }
 
@@ -49,7 +49,7 @@ impl Strategy {
         match self {
             Self::PgAdvisory { scope, wait, .. } => postgres::advisory_statements(scope, wait),
             Self::PgRow { wait } => postgres::row_statements(wait),
-            Self::PgLease => &[Statement::LeaseTake, Statement::LeaseGiveBack],
+            Self::PgLease => &[Statement::LeaseTake, Statement::LeaseRelease],
             Self::PgOptimistic => &[Statement::VersionRead, Statement::VersionWrite],
             Self::PgSerializable => &[
                 Statement::SerializableRead,

@@ -9,7 +9,7 @@ mod session;
 mod support;
 mod watcher;
 
-use locks::{ErrorKind, Lease, Nanos, Reply, Retry, Scope, Session, Spec, Strategy as Lock, Wait};
+use locks::{ErrorKind, Lease, Nanos, Reply, Retry, Scope, SessionOwner, Spec, Strategy as Lock, Wait};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use support::{ERRORS, PATIENCE, config, retries};
@@ -18,11 +18,11 @@ use watcher::{Step, Watcher};
 fn locks() -> Vec<Lock> {
     let advisory = |scope, wait, session| Lock::PgAdvisory { scope, wait, session };
     vec![
-        advisory(Scope::Session, Wait::Block, Session::Own),
-        advisory(Scope::Session, Wait::Try, Session::Own),
-        advisory(Scope::Transaction, Wait::Block, Session::Own),
-        advisory(Scope::Transaction, Wait::Try, Session::Own),
-        advisory(Scope::Session, Wait::Try, Session::Shared),
+        advisory(Scope::Session, Wait::Block, SessionOwner::ThisClient),
+        advisory(Scope::Session, Wait::Try, SessionOwner::ThisClient),
+        advisory(Scope::Transaction, Wait::Block, SessionOwner::ThisClient),
+        advisory(Scope::Transaction, Wait::Try, SessionOwner::ThisClient),
+        advisory(Scope::Session, Wait::Try, SessionOwner::AllClients),
         Lock::PgRow { wait: Wait::Block },
         Lock::PgRow { wait: Wait::Try },
         Lock::PgRow { wait: Wait::SkipLocked },
@@ -68,7 +68,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![3, 50, 10_000]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: PATIENCE,
         retry,
     })
 }
@@ -99,7 +99,7 @@ fn each_lock_is_held_and_released_and_lapses_where_it_can() {
     let spec = Spec {
         servers: 1,
         lease: Lease::new(100).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: PATIENCE,
         retry: Retry::NONE,
     };
     for strategy in locks() {

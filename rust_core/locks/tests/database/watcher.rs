@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Keys, Lane, Lasts, LockMachine, Mode, Nanos,
-    Outcome, Reply, ServerId, Spec, Statement, Strategy,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Key, KeyList, Lasts, LockMachine, Mode,
+    Nanos, Outcome, Reply, ServerId, Spec, Statement, Strategy,
 };
 use proptest::sample::Index;
 
@@ -52,7 +52,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Call {
     id: CallId,
-    over: Lane,
+    over: ConnectionKind,
     command: Command,
     /// The client's own connection that it went over.
     connection: u64,
@@ -125,7 +125,7 @@ impl Watcher {
                 }
             }
             Step::Lose(which) => match self.pick(*which).map(|at| self.calls[at]) {
-                Some(call) if call.over == Lane::Own && call.connection == self.connection => self.close(),
+                Some(call) if call.over == ConnectionKind::Own && call.connection == self.connection => self.close(),
                 Some(call) => self.lose(call.id),
                 None => {}
             },
@@ -148,7 +148,7 @@ impl Watcher {
                 } else {
                     Mode::Exclusive
                 };
-                let keys = Keys::new(&all).expect("few keys");
+                let keys = KeyList::new(&all).expect("few keys");
                 self.tell(Event::Acquire { keys, mode });
             }
             Phase::Held => {
@@ -195,7 +195,7 @@ impl Watcher {
     }
 
     fn lose_all(&mut self, closed: u64) {
-        let gone = |call: &&Call| call.over == Lane::Own && call.connection == closed && call.reply.is_none();
+        let gone = |call: &&Call| call.over == ConnectionKind::Own && call.connection == closed && call.reply.is_none();
         let gone: Vec<CallId> = self.calls.iter().filter(gone).map(|call| call.id).collect();
         for call in gone {
             self.lose(call);
@@ -261,7 +261,7 @@ impl Watcher {
         );
     }
 
-    fn sent(&mut self, id: CallId, to: ServerId, over: Lane, command: Command) {
+    fn sent(&mut self, id: CallId, to: ServerId, over: ConnectionKind, command: Command) {
         assert!(self.calls.iter().all(|call| call.id != id), "{id:?} is used again");
         if let Command::Sql { statement, .. } = command {
             assert!(
@@ -270,11 +270,11 @@ impl Watcher {
             );
             assert_eq!(Some(to), self.strategy.database());
             assert_eq!(
-                over == Lane::Own,
+                over == ConnectionKind::Own,
                 self.strategy.owns_connection(),
                 "{statement:?} over {over:?}"
             );
-            if over == Lane::Own {
+            if over == ConnectionKind::Own {
                 self.open.sent(statement);
             }
             assert!(
@@ -359,7 +359,7 @@ impl Watcher {
             if self.strategy == Strategy::Layered && was_sent_again(asked.command, asked.reply, later) {
                 continue;
             }
-            let stands = asked.over == Lane::Shared || asked.connection == self.connection;
+            let stands = asked.over == ConnectionKind::SharedByClients || asked.connection == self.connection;
             assert!(stands, "held by {asked:?}, of a connection that is gone");
             let granted = asked.reply.is_some_and(|reply| match asked.command {
                 Command::SetNxPx { .. } => reply == Reply::Ok,
@@ -384,7 +384,7 @@ impl Watcher {
                 return;
             }
             if lost {
-                let is_open = |call: &&Call| call.reply.is_none() && call.over == Lane::Shared;
+                let is_open = |call: &&Call| call.reply.is_none() && call.over == ConnectionKind::SharedByClients;
                 let open: Vec<CallId> = self.calls.iter().filter(is_open).map(|call| call.id).collect();
                 for call in open {
                     self.lose(call);

@@ -72,7 +72,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![3, 50, 50, 10_000, 1 << 53]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: PATIENCE,
         retry,
     })
 }
@@ -103,7 +103,7 @@ fn each_lock_is_held_renewed_entered_and_lapses_where_it_can() {
     let spec = Spec {
         servers: 1,
         lease: Lease::new(100).expect("a good lease"),
-        patience: Nanos::from_millis(20),
+        reply_timeout: Nanos::from_millis(20),
         retry: Retry::NONE,
     };
     let request = Step::Request { key: 1, shared: true };

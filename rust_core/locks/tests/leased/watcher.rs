@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lane, Lasts, LockMachine, Mode, Nanos, Outcome,
-    Reply, Script, ScriptForm, Spec, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Key, Lasts, LockMachine, Mode, Nanos,
+    Outcome, Reply, Script, ScriptForm, Spec, Strategy, Token,
 };
 use proptest::sample::Index;
 
@@ -203,13 +203,13 @@ impl Watcher {
         }
     }
 
-    fn sent(&mut self, id: CallId, over: Lane, command: Command) {
+    fn sent(&mut self, id: CallId, over: ConnectionKind, command: Command) {
         assert!(self.calls.iter().all(|call| call.id != id), "{id:?} is used again");
         let subscribes = matches!(command, Command::Subscribe { .. } | Command::Unsubscribe { .. });
         let way = match self.strategy {
-            _ if subscribes => Lane::Subscribing,
-            strategy if strategy.owns_connection() => Lane::Own,
-            _ => Lane::Shared,
+            _ if subscribes => ConnectionKind::Subscribing,
+            strategy if strategy.owns_connection() => ConnectionKind::Own,
+            _ => ConnectionKind::SharedByClients,
         };
         assert_eq!(over, way, "{command:?}");
         assert!(

@@ -1,6 +1,6 @@
 //! What the clients believe, and whether it can be true of all of them.
 
-use locks::{Fence, Keys, Lane, Lasts, Mode, Nanos, ServerId};
+use locks::{ConnectionKind, Fence, KeyList, Lasts, Mode, Nanos, ServerId};
 
 use crate::client::{Belief, Client, Phase};
 use crate::setting::Mistake;
@@ -16,7 +16,7 @@ impl Run {
         };
         let end = state.clock.shows(local);
         let mode = state.mode;
-        let connection = state.known_connection(ServerId(0), Lane::Own);
+        let connection = state.known_connection(ServerId(0), ConnectionKind::Own);
         let by_session = (lasts == Lasts::Session).then_some(connection);
         let mine = Belief {
             keys,
@@ -73,6 +73,6 @@ impl Run {
     }
 }
 
-fn meet(some: Keys, others: Keys) -> bool {
+fn meet(some: KeyList, others: KeyList) -> bool {
     some.as_slice().iter().any(|key| others.as_slice().contains(key))
 }

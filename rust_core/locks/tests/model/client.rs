@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use locks::{AnyLock, CallId, Chance, Keys, Lane, Mode, Nanos, ServerId};
+use locks::{AnyLock, CallId, Chance, ConnectionKind, KeyList, Mode, Nanos, ServerId};
 
 pub(crate) struct Client {
     pub(crate) lock: AnyLock,
@@ -54,13 +54,15 @@ impl Client {
     }
 
     /// The newest connection; none was needed yet where there is no link.
-    pub(crate) fn known_connection(&self, server: ServerId, lane: Lane) -> u64 {
-        let link = self.links.get(&(server, IsOwn(lane == Lane::Own)));
+    pub(crate) fn known_connection(&self, server: ServerId, lane: ConnectionKind) -> u64 {
+        let link = self.links.get(&(server, IsOwn(lane == ConnectionKind::Own)));
         link.map_or(0, |link| link.connection)
     }
 
-    pub(crate) fn link(&mut self, server: ServerId, lane: Lane) -> &mut Link {
-        self.links.entry((server, IsOwn(lane != Lane::Shared))).or_default()
+    pub(crate) fn link(&mut self, server: ServerId, lane: ConnectionKind) -> &mut Link {
+        self.links
+            .entry((server, IsOwn(lane != ConnectionKind::SharedByClients)))
+            .or_default()
     }
 }
 
@@ -86,14 +88,14 @@ pub(crate) enum Phase {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Belief {
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeyList,
     pub(crate) mode: Mode,
     pub(crate) end: Nanos,
     /// The connection whose session it is believed in; `None` for a lease.
     pub(crate) by_session: Option<u64>,
 }
 
-/// A clock that is fast or slow by less than the 1 % that the drift allowance covers.
+/// A clock that is fast or slow by less than the 1 % that the clock-skew margin covers.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     offset: u64,

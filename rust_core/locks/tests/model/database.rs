@@ -238,7 +238,7 @@ impl Database {
                 row.fence += i64::from(self.mistake != Mistake::FenceComesAgain || row.fence % 8 < 7);
                 Reply::Int(row.fence)
             }
-            Statement::LeaseGiveBack if row.owner == Some(token) || self.mistake == Mistake::DeleteWithoutCompare => {
+            Statement::LeaseRelease if row.owner == Some(token) || self.mistake == Mistake::DeleteWithoutCompare => {
                 (row.owner, row.expires) = (None, Nanos::ZERO);
                 Reply::Int(key.0.into())
             }
@@ -253,7 +253,7 @@ impl Database {
                 Reply::Int(row.fence)
             }
             Statement::FencedWrite if row.fence.cast_unsigned() == first || unguarded => written(row, second + 1),
-            Statement::LeaseTake | Statement::LeaseGiveBack | Statement::VersionWrite | Statement::FencedWrite => {
+            Statement::LeaseTake | Statement::LeaseRelease | Statement::VersionWrite | Statement::FencedWrite => {
                 Reply::Nil
             }
             Statement::SerializableRead => {

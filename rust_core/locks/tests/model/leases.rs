@@ -58,7 +58,7 @@ impl Redis {
                 let most = first + u64::from(self.mistake == Mistake::OneTooMany);
                 join(self.crowd.alive(now_ms, key), most, me, now_ms + second)
             }
-            Script::SemaphoreGiveBack | Script::ReadGiveBack => {
+            Script::SemaphoreRelease | Script::ReadRelease => {
                 let was = self.crowd.alive(now_ms, key).remove(&me);
                 Reply::Int(i64::from(was.is_some()))
             }
@@ -78,7 +78,7 @@ impl Redis {
                 }
                 Reply::Nil
             }
-            Script::WriteGiveBack => {
+            Script::WriteRelease => {
                 self.writers.alive(now_ms, key).remove(&me);
                 let mine = self.holds(key, me) || self.mistake == Mistake::DeleteWithoutCompare;
                 if mine { self.delete(key) } else { Reply::Int(0) }

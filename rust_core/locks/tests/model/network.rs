@@ -1,6 +1,6 @@
 //! How commands and answers travel: delays, connections that close, and clients that are stopped after a send.
 
-use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
+use locks::{CallId, Command, ConnectionKind, Event, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
 
 use crate::redis::{Effect, Redis};
 use crate::setting::{Mistake, Trouble};
@@ -11,14 +11,21 @@ use crate::world::{Happening, Run};
 pub(crate) struct Sender {
     pub(crate) client: usize,
     pub(crate) server: ServerId,
-    pub(crate) lane: Lane,
+    pub(crate) lane: ConnectionKind,
     pub(crate) connection: u64,
     /// The call, or, with `ReusedCallIds`, which one it is in its request.
     pub(crate) tag: u64,
 }
 
 impl Run {
-    pub(crate) fn send(&mut self, client: usize, server: ServerId, lane: Lane, call: CallId, command: Command) {
+    pub(crate) fn send(
+        &mut self,
+        client: usize,
+        server: ServerId,
+        lane: ConnectionKind,
+        call: CallId,
+        command: Command,
+    ) {
         if matches!(
             command,
             Command::CompareAndDelete {
@@ -98,7 +105,7 @@ impl Run {
             }
             self.reply(from, reply);
         } else {
-            let (Command::AwaitBell { token, timeout_ms, .. } | Command::ReadTicket { token, timeout_ms, .. }) =
+            let (Command::AwaitWakeup { token, timeout_ms, .. } | Command::ReadTicket { token, timeout_ms, .. }) =
                 command
             else {
                 panic!("{command:?} blocks")
@@ -140,7 +147,7 @@ impl Run {
             redis.keys.clear();
         }
         for client in 0..self.clients.len() {
-            self.close(client, server, Lane::Shared);
+            self.close(client, server, ConnectionKind::SharedByClients);
         }
     }
 
@@ -192,7 +199,7 @@ impl Run {
     }
 
     /// What was sent may still arrive; no answer comes back.
-    pub(crate) fn close(&mut self, client: usize, server: ServerId, lane: Lane) {
+    pub(crate) fn close(&mut self, client: usize, server: ServerId, lane: ConnectionKind) {
         let now = self.now;
         let link = self.clients[client].link(server, lane);
         let (connection, last_arrival) = (link.connection, link.up);
@@ -202,8 +209,8 @@ impl Run {
             let call = Some(call);
             self.later(now, Happening::Loses { client, call });
         }
-        if lane != Lane::Shared {
-            if lane == Lane::Own && self.is_database(server) {
+        if lane != ConnectionKind::SharedByClients {
+            if lane == ConnectionKind::Own && self.is_database(server) {
                 self.leave_backend(client, connection, last_arrival);
             }
             self.later(now, Happening::Loses { client, call: None });

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use locks::{Command, ErrorKind, Key, Keys, Nanos, Reply, Script, ScriptForm, Token};
+use locks::{Command, ErrorKind, Key, KeyList, Nanos, Reply, Script, ScriptForm, Token};
 
 use crate::leases::Crowd;
 use crate::network::Sender;
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
     /// `None`: the `1` of `SETNX`.
     pub(crate) token: Option<Token>,
     /// The first in the queue behind it.
-    pub(crate) heir: Option<Token>,
+    pub(crate) successor: Option<Token>,
     pub(crate) expires: Nanos,
 }
 
@@ -81,7 +81,7 @@ impl Redis {
         self.bells.retain(|_, (_, expires)| *expires > now);
         self.nexts.retain(|_, expires| *expires > now);
         match command {
-            Command::AwaitBell { token, .. } => self.await_bell(token, from),
+            Command::AwaitWakeup { token, .. } => self.await_bell(token, from),
             Command::ReadTicket { key, .. } => self.read_ticket(key, from),
             Command::Subscribe { key } => {
                 self.listeners.push((key, from));
@@ -110,7 +110,7 @@ impl Redis {
                     key,
                     Entry {
                         token,
-                        heir: None,
+                        successor: None,
                         expires,
                     },
                 );
@@ -151,7 +151,7 @@ impl Redis {
                 Reply::Int(self.run_over_keys(now, script, keys, token, lease_ms))
             }
             Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => self.naively(now, command),
-            Command::HandOver { token, heir, .. } => self.hand_over_by_name(token, heir),
+            Command::HandOver { token, successor, .. } => self.hand_over_by_name(token, successor),
             Command::Wait { replicas, .. } => self.wait(replicas),
             Command::CreateQueue { key } => self.create_queue(key),
             Command::AddTicket { key, .. } => self.add_ticket(key),
@@ -174,7 +174,7 @@ impl Redis {
                     key,
                     Entry {
                         token,
-                        heir: None,
+                        successor: None,
                         expires,
                     },
                 );
@@ -206,7 +206,14 @@ impl Redis {
         Reply::Int(i64::from(self.keys.remove(&key).is_some()))
     }
 
-    pub(crate) fn run_over_keys(&mut self, now: Nanos, script: Script, keys: Keys, token: Token, lease_ms: u64) -> i64 {
+    pub(crate) fn run_over_keys(
+        &mut self,
+        now: Nanos,
+        script: Script,
+        keys: KeyList,
+        token: Token,
+        lease_ms: u64,
+    ) -> i64 {
         let keys = keys.as_slice();
         match script {
             Script::TakeAll => {
@@ -218,7 +225,7 @@ impl Redis {
                 }
                 1
             }
-            Script::GiveBackAll => {
+            Script::ReleaseAll => {
                 let mut deleted = 0;
                 for &key in keys {
                     if self.holds(key, token) || self.mistake == Mistake::DeleteWithoutCompare {

@@ -1,6 +1,6 @@
 //! The way to a database: its sessions, how they end on both sides, and what was written.
 
-use locks::{Command, Key, Lane, Nanos, Outcome, ServerId};
+use locks::{Command, ConnectionKind, Key, Nanos, Outcome, ServerId};
 
 use crate::client::Belief;
 use crate::database::{Backend, Effect};
@@ -19,17 +19,17 @@ impl Run {
         self.strategy.database() == Some(server)
     }
 
-    pub(crate) fn backend(lane: Lane, client: usize, connection: u64) -> Backend {
+    pub(crate) fn backend(lane: ConnectionKind, client: usize, connection: u64) -> Backend {
         match lane {
-            Lane::Own => Backend::Own { client, connection },
-            Lane::Shared => Backend::Shared,
-            Lane::Subscribing => unreachable!("nobody subscribes to a database"),
+            ConnectionKind::Own => Backend::Own { client, connection },
+            ConnectionKind::SharedByClients => Backend::Shared,
+            ConnectionKind::Subscribing => unreachable!("nobody subscribes to a database"),
         }
     }
 
     pub(crate) fn arrives_at_database(&mut self, from: Sender, command: Command) {
         let backend = Self::backend(from.lane, from.client, from.connection);
-        if from.lane == Lane::Own && self.strikes(self.faults.terminate_percent) {
+        if from.lane == ConnectionKind::Own && self.strikes(self.faults.terminate_percent) {
             let at = self.now.after(self.up_to(self.faults.hold));
             self.later(at, Happening::Terminates { backend });
         }
@@ -47,7 +47,7 @@ impl Run {
         }
         self.count("terminated");
         self.end_backend(backend);
-        let (server, lane) = (ServerId(0), Lane::Own);
+        let (server, lane) = (ServerId(0), ConnectionKind::Own);
         let at = self.now.after(self.up_to(self.faults.delay));
         self.later(
             at,
@@ -97,7 +97,7 @@ impl Run {
         let Some(connection) = belief.by_session else {
             return false;
         };
-        let here = self.clients[client].known_connection(ServerId(0), Lane::Own);
+        let here = self.clients[client].known_connection(ServerId(0), ConnectionKind::Own);
         let backend = Backend::Own { client, connection };
         connection == here && self.database.has_ended(backend)
     }

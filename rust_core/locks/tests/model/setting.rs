@@ -11,7 +11,7 @@ pub(crate) enum Mistake {
     ReusedCallIds,
     /// The lock goes to the last in the queue.
     LastComesFirst,
-    /// Whoever was the first in the queue once stays the heir, though his place lapsed.
+    /// Whoever was the first in the queue once stays the successor, though his place lapsed.
     HeirForEver,
     /// The counter of grants forgets one now and then.
     FenceComesAgain,
@@ -65,7 +65,7 @@ impl Setting {
         let spec = Spec {
             servers: 1,
             lease: Lease::new(one_of(&[20, 100, 1_000]).cast_signed()).expect("a good lease"),
-            patience: Nanos::from_millis(one_of(&[2, 20, 200])),
+            reply_timeout: Nanos::from_millis(one_of(&[2, 20, 200])),
             retry: Retry {
                 kind: RetryKind::ALL[one_of(&[0, 1, 2, 3, 4, 5]) as usize],
                 base: Nanos::from_millis(1),
@@ -96,9 +96,9 @@ impl Setting {
         }
     }
 
-    /// Delays alone, and no end of patience.
+    /// Delays alone, and no end of reply timeout.
     pub(crate) fn without_faults(mut self) -> Self {
-        self.spec.patience = Nanos::from_secs(1);
+        self.spec.reply_timeout = Nanos::from_secs(1);
         self.spec.retry.max_wait = Nanos::from_secs(60);
         let Faults { delay, hold, end, .. } = self.faults;
         self.faults = Faults {

@@ -57,8 +57,8 @@ impl Redis {
             return 0;
         }
         let placed = self.has_place(now, key, me);
-        if let Some((holder, Some(heir), expires)) = self.holder_and_heir(key)
-            && heir == me
+        if let Some((holder, Some(successor), expires)) = self.holder_and_heir(key)
+            && successor == me
         {
             let waits = self.nexts.contains_key(&holder);
             if waits {
@@ -69,7 +69,7 @@ impl Redis {
                 self.set(now, key, me, lease);
                 return 0;
             } else if self.mistake != Mistake::HeirForEver {
-                self.keys.get_mut(&key).expect("it is held").heir = None;
+                self.keys.get_mut(&key).expect("it is held").successor = None;
             }
         }
         let is_held = self.keys.contains_key(&key);
@@ -107,7 +107,8 @@ impl Redis {
             self.set_end(now, key, lease);
         } else {
             let held = self.holder_and_heir(key);
-            let given = held.is_some_and(|(holder, heir, _)| heir == Some(me) && !self.nexts.contains_key(&holder));
+            let given =
+                held.is_some_and(|(holder, successor, _)| successor == Some(me) && !self.nexts.contains_key(&holder));
             let queue = self.queues.entry(key).or_default();
             let first = queue.first().is_some_and(|first| first.token == me);
             let free = held.is_none() && first && self.has_place(now, key, me);
@@ -121,11 +122,11 @@ impl Redis {
         let Some(first) = first.filter(|first| wants_heir && first.is_alive(now)) else {
             return Reply::Int(0);
         };
-        let (heir, place_ends) = (first.token, Nanos::from_millis(first.deadline_ms));
+        let (successor, place_ends) = (first.token, Nanos::from_millis(first.deadline_ms));
         let entry = self.keys.get_mut(&key).expect("it is held");
-        entry.heir = Some(heir);
+        entry.successor = Some(successor);
         self.nexts.insert(me, entry.expires.min(place_ends));
-        Reply::Token(heir)
+        Reply::Token(successor)
     }
 
     fn set_end(&mut self, now: Nanos, key: Key, lease: u64) {
@@ -144,15 +145,15 @@ impl Redis {
 
     fn holder_and_heir(&self, key: Key) -> Option<(Token, Option<Token>, Nanos)> {
         let entry = self.keys.get(&key)?;
-        Some((entry.token?, entry.heir, entry.expires))
+        Some((entry.token?, entry.successor, entry.expires))
     }
 
     /// `RENAME`
-    pub(crate) fn hand_over_by_name(&mut self, me: Token, heir: Token) -> Reply {
+    pub(crate) fn hand_over_by_name(&mut self, me: Token, successor: Token) -> Reply {
         match self.nexts.remove(&me) {
             Some(expires) => {
-                self.bells.remove(&heir);
-                self.ring(heir, 1, expires);
+                self.bells.remove(&successor);
+                self.ring(successor, 1, expires);
                 Reply::Ok
             }
             None => Reply::Error(ErrorKind::NoSuchKey),
@@ -168,7 +169,9 @@ impl Redis {
         if self.holds(key, me) {
             self.nexts.remove(&me);
         } else {
-            let heir_of = self.holder_and_heir(key).filter(|&(_, heir, _)| heir == Some(me));
+            let heir_of = self
+                .holder_and_heir(key)
+                .filter(|&(_, successor, _)| successor == Some(me));
             let given = heir_of.is_some_and(|(holder, ..)| self.nexts.remove(&holder).is_none());
             if !(given && placed) && self.mistake != Mistake::DeleteWithoutCompare {
                 return 0;
@@ -234,7 +237,14 @@ impl Redis {
     pub(crate) fn set(&mut self, now: Nanos, key: Key, token: Token, lease_ms: u64) {
         let expires = now.after(Nanos::from_millis(lease_ms));
         let token = Some(token);
-        let heir = None;
-        self.keys.insert(key, Entry { token, heir, expires });
+        let successor = None;
+        self.keys.insert(
+            key,
+            Entry {
+                token,
+                successor,
+                expires,
+            },
+        );
     }
 }

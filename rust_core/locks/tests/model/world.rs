@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use locks::ConnectionKind::Own;
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lease, LockMachine, Mode, Nanos,
-    Outcome, Refusal, Reply, ServerId, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Fence, Key, KeyList, Lease, LockMachine,
+    Mode, Nanos, Outcome, Refusal, Reply, ServerId, Strategy, Token,
 };
 
 use crate::client::{Client, Phase};
@@ -97,7 +98,7 @@ pub(crate) enum Happening {
     Closes {
         client: usize,
         server: ServerId,
-        lane: Lane,
+        lane: ConnectionKind,
         connection: u64,
     },
     /// The database notices the end of a session.
@@ -135,7 +136,7 @@ pub(crate) struct Run {
     pub(crate) lock_timeout: Nanos,
     pub(crate) writes: BTreeMap<Key, Writes>,
     pub(crate) clients: Vec<Client>,
-    pub(crate) wanted: Vec<Keys>,
+    pub(crate) wanted: Vec<KeyList>,
     pub(crate) keys: u64,
     pub(crate) strategy: Strategy,
     /// Of the newest grant of each key.
@@ -228,7 +229,7 @@ impl Run {
             Happening::Answers { from, reply } if from.connection == state.link(from.server, from.lane).connection => {
                 self.answer(from, reply);
             }
-            Happening::Publishes { connection, .. } if connection == state.link(FIRST, Lane::Own).connection => {
+            Happening::Publishes { connection: over, .. } if over == state.link(FIRST, Own).connection => {
                 self.published(client);
             }
             Happening::Closes {
@@ -294,10 +295,10 @@ impl Run {
         }
     }
 
-    fn some_keys(&mut self) -> Keys {
+    fn some_keys(&mut self) -> KeyList {
         let mut key = || Key(self.chance.below(self.keys) as u32);
         if self.strategy.takes_many_keys() {
-            Keys::new(&[key(), key()]).expect("two are few")
+            KeyList::new(&[key(), key()]).expect("two are few")
         } else {
             key().into()
         }
@@ -327,7 +328,7 @@ impl Run {
                 Action::Settle(outcome) => self.settle(client, outcome),
                 Action::HangUp => {
                     self.count("hung up");
-                    self.close(client, FIRST, Lane::Own);
+                    self.close(client, FIRST, Own);
                 }
                 Action::Queued => {
                     let before = self.clients[client].queued.replace(self.now);

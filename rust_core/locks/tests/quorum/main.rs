@@ -58,7 +58,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (1..=6_u16, select(vec![3, 50, 10_000, 1 << 53]), retry).prop_map(|(servers, lease, retry)| Spec {
         servers,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: PATIENCE,
         retry,
     })
 }

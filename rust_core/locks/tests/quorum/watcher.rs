@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Keys, Lane, Lasts, LockMachine, Mode, Nanos,
-    Outcome, Reply, Script, ScriptForm, ServerId, Spec, Strategy as Lock, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Key, KeyList, Lasts, LockMachine, Mode,
+    Nanos, Outcome, Reply, Script, ScriptForm, ServerId, Spec, Strategy as Lock, Token,
 };
 use proptest::sample::Index;
 
@@ -41,7 +41,7 @@ pub(crate) struct Watcher {
     lock: AnyLock,
     now: Nanos,
     phase: Phase,
-    keys: Keys,
+    keys: KeyList,
     calls: Vec<Call>,
     ids: BTreeSet<CallId>,
     /// Of the present attempt.
@@ -104,7 +104,7 @@ impl Watcher {
                 self.phase = Phase::Acquiring;
                 let keys: Vec<Key> = keys.iter().map(|&key| Key(key)).collect();
                 let many = self.strategy.takes_many_keys();
-                self.keys = Keys::new(if many { &keys } else { &keys[..1] }).expect("few keys");
+                self.keys = KeyList::new(if many { &keys } else { &keys[..1] }).expect("few keys");
                 let (keys, mode) = (self.keys, Mode::Exclusive);
                 self.tell(Event::Acquire { keys, mode });
             }
@@ -155,7 +155,7 @@ impl Watcher {
                 Action::Send {
                     call,
                     to,
-                    over: Lane::Shared,
+                    over: ConnectionKind::SharedByClients,
                     command,
                 } => {
                     let at_rest = matches!(before, Phase::Idle | Phase::Held);
@@ -283,7 +283,7 @@ fn gives_back(command: Command) -> Option<ScriptForm> {
     match command {
         Command::CompareAndDelete { form, .. }
         | Command::RunAll {
-            script: Script::GiveBackAll,
+            script: Script::ReleaseAll,
             form,
             ..
         } => Some(form),

@@ -1,7 +1,7 @@
 //! The catalogue: names, arguments, and what a driver asks of a strategy.
 
 use locks::{
-    ArgValue, Count, Millis, Nanos, Parameter, Prefer, Scope, Script, ServerId, Session, SpecError, Statement,
+    ArgValue, Count, Millis, Nanos, Parameter, Prefer, Scope, Script, ServerId, SessionOwner, SpecError, Statement,
     Strategy, Wait,
 };
 
@@ -141,10 +141,10 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
         assert_eq!(Strategy::Naive.check(&spec), Ok(()));
     }
     let spec = locks::Spec {
-        patience: Nanos::ZERO,
+        reply_timeout: Nanos::ZERO,
         ..one_attempt()
     };
-    assert_eq!(Strategy::None.check(&spec), Err(SpecError::NoPatience));
+    assert_eq!(Strategy::None.check(&spec), Err(SpecError::ZeroReplyTimeout));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn advisory(given: &[(&str, &str)]) -> Result<Strategy, SpecError> {
 #[test]
 fn the_words_of_the_locks_of_a_database_are_taken() {
     let given = [("scope", "transaction"), ("wait", "try")];
-    let (scope, wait, session) = (Scope::Transaction, Wait::Try, Session::Own);
+    let (scope, wait, session) = (Scope::Transaction, Wait::Try, SessionOwner::ThisClient);
     assert_eq!(advisory(&given), Ok(Strategy::PgAdvisory { scope, wait, session }));
     let refused = advisory(&[("wait", "skip-locked")]).expect_err("rows are skipped");
     assert_eq!(

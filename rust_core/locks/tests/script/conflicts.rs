@@ -210,7 +210,7 @@ fn a_conflict_is_counted_for_the_request_that_met_it() {
         assert_eq!(play.lock.conflicts(), 0, "{victim:?}: it is counted already");
     }
     for (strategy, victim) in [
-        (Strategy::PgLease, Statement::LeaseGiveBack),
+        (Strategy::PgLease, Statement::LeaseRelease),
         (Strategy::Layered, Statement::FencedWrite),
     ] {
         let mut play = Play::of(strategy, Some((victim, ErrorKind::Serialization)));

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, ErrorKind, Event, Key, Keys, LockMachine, Millis, Mode, Nanos, Outcome,
-    Reply, Scope, Session, Strategy, Wait,
+    Action, Actions, AnyLock, CallId, Chance, ErrorKind, Event, Key, KeyList, LockMachine, Millis, Mode, Nanos,
+    Outcome, Reply, Scope, SessionOwner, Strategy, Wait,
 };
 
 use crate::words::{KEY, PATIENCE_MS, every_10_ms, one_attempt, script};
@@ -36,7 +36,7 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
     let tries = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     Strategy::ALL
         .into_iter()
@@ -124,7 +124,7 @@ fn a_driver_that_breaks_the_contract_is_told_so() {
         mode: Mode::Shared,
     };
     let both = Event::Acquire {
-        keys: Keys::new(&[KEY, Key(8)]).expect("two are few"),
+        keys: KeyList::new(&[KEY, Key(8)]).expect("two are few"),
         mode: Mode::Exclusive,
     };
     for strategy in all_but_none() {

@@ -1,6 +1,8 @@
 //! `fair`: the ways of its tickets, and that it never hangs.
 
-use locks::{Command, EntryId, ErrorKind, Lane, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, Strategy};
+use locks::{
+    Command, ConnectionKind, EntryId, ErrorKind, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, Strategy,
+};
 
 use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
 
@@ -24,9 +26,9 @@ impl Script {
         script.expect_guard()
     }
 
-    /// A read that blocks for up to this long, and is waited for a patience more.
+    /// A read that blocks for up to this long, and is waited for a reply timeout more.
     fn expect_read(self, label: &'static str, blocks_ms: u64) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Own);
+        let (script, command) = self.expect_send_to(label, ServerId(0), ConnectionKind::Own);
         let Command::ReadTicket {
             key: KEY, timeout_ms, ..
         } = command

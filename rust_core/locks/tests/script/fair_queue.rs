@@ -35,7 +35,7 @@ impl Script {
 
     pub(crate) fn expect_bell(self, label: &'static str, of: &str) -> Self {
         let token = self.token(of);
-        let command = Command::AwaitBell {
+        let command = Command::AwaitWakeup {
             key: KEY,
             token,
             timeout_ms: ALIVE_MS,

@@ -9,13 +9,20 @@ use crate::words::{BELIEF_MS, KEY, LEASE_MS, Script};
 const HEIR: Token = Token { high: 7, low: 9 };
 
 impl Script {
-    fn expect_given(self, label: &'static str, of: &str, heir: Token) -> Self {
+    fn expect_given(self, label: &'static str, of: &str, successor: Token) -> Self {
         let token = self.token(of);
-        self.expect_command(label, Command::HandOver { key: KEY, token, heir })
+        self.expect_command(
+            label,
+            Command::HandOver {
+                key: KEY,
+                token,
+                successor,
+            },
+        )
     }
 }
 
-/// Told of its heir with the answer to the ring.
+/// Told of its successor with the answer to the ring.
 fn held() -> Script {
     waiting()
         .at(800)

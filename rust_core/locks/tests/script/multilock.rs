@@ -1,6 +1,6 @@
 //! `multilock`: all keys or none on each server, and a quorum of servers.
 
-use locks::{Command, ErrorKind, Key, Keys, Lane, Outcome, Refusal, Reply, ScriptForm, ServerId};
+use locks::{Command, ConnectionKind, ErrorKind, Key, KeyList, Outcome, Refusal, Reply, ScriptForm, ServerId};
 
 use crate::servers::{NODE_TIMEOUT_MS, on};
 use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
@@ -10,16 +10,17 @@ use locks::Script as Lua;
 
 const NOSCRIPT: Reply = Reply::Error(ErrorKind::NoScript);
 
-fn keys(keys: &[u32]) -> Keys {
+fn keys(keys: &[u32]) -> KeyList {
     let keys: Vec<Key> = keys.iter().map(|&key| Key(key)).collect();
-    Keys::new(&keys).expect("few keys")
+    KeyList::new(&keys).expect("few keys")
 }
 
 impl Script {
     /// On each server in order all of these keys, with one token.
-    fn expect_takes(mut self, sorted: Keys, labels: &[&'static str]) -> Self {
+    fn expect_takes(mut self, sorted: KeyList, labels: &[&'static str]) -> Self {
         for (server, label) in labels.iter().enumerate() {
-            let (script, command) = self.expect_send_to(label, ServerId(server as u16), Lane::Shared);
+            let (script, command) =
+                self.expect_send_to(label, ServerId(server as u16), ConnectionKind::SharedByClients);
             let token = script.token(labels[0]);
             let expected = Command::RunAll {
                 script: Lua::TakeAll,
@@ -34,10 +35,10 @@ impl Script {
         self.expect_wake_after(NODE_TIMEOUT_MS)
     }
 
-    fn expect_gives(mut self, sorted: Keys, of: &str, sent: &[(&'static str, ScriptForm)]) -> Self {
+    fn expect_gives(mut self, sorted: KeyList, of: &str, sent: &[(&'static str, ScriptForm)]) -> Self {
         for (server, &(label, form)) in sent.iter().enumerate() {
             let expected = Command::RunAll {
-                script: Lua::GiveBackAll,
+                script: Lua::ReleaseAll,
                 form,
                 keys: sorted,
                 token: self.token(of),

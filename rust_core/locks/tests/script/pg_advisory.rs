@@ -1,12 +1,12 @@
 //! `pg-advisory`: in a session and in a transaction, waiting and trying.
 
-use locks::{ErrorKind, Mode, Outcome, Refusal, Reply, Scope, Session, Spec, Statement, Strategy, Wait};
+use locks::{ErrorKind, Mode, Outcome, Refusal, Reply, Scope, SessionOwner, Spec, Statement, Strategy, Wait};
 
 use crate::postgres::{OTHER_ERRORS, WAITED_OUT, sql};
 use crate::words::{KEY, PATIENCE_MS, Script, every_10_ms, one_attempt};
 
 pub(crate) fn script(scope: Scope, wait: Wait, spec: Spec) -> Script {
-    let session = Session::Own;
+    let session = SessionOwner::ThisClient;
     crate::words::script(Strategy::PgAdvisory { scope, wait, session }, spec)
 }
 

@@ -47,7 +47,7 @@ impl Script {
     /// With the token of `of`, and nobody waits for it.
     fn expect_unguarded_row_back(self, label: &'static str, of: &str) -> Self {
         let token = self.token(of);
-        let (statement, key, numbers) = (Statement::LeaseGiveBack, KEY, [0, 0]);
+        let (statement, key, numbers) = (Statement::LeaseRelease, KEY, [0, 0]);
         self.expect_unguarded(
             label,
             Command::Sql {

@@ -1,6 +1,6 @@
 //! `pg-row`: one row and several, waited for, refused and skipped. What it shares with `pg-advisory` is tested there.
 
-use locks::{ErrorKind, Keys, Mode, Outcome, Refusal, Reply, Statement, Strategy, Wait};
+use locks::{ErrorKind, KeyList, Mode, Outcome, Refusal, Reply, Statement, Strategy, Wait};
 
 use crate::postgres::{ROW, WAITED_OUT, keys, sql};
 use crate::words::{KEY, PATIENCE_MS, Script, every_10_ms, script};
@@ -25,7 +25,7 @@ fn asking_for_three(wait: Wait, first: Statement, also: Statement) -> Script {
         .expect_wake_at_ms(PATIENCE_MS + if wait == Wait::Block { 5_000 } else { 0 })
 }
 
-fn three() -> Keys {
+fn three() -> KeyList {
     keys(&[9, 2, 5])
 }
 

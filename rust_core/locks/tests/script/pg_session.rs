@@ -1,6 +1,6 @@
 //! The locks of a session: when it ends while they are held, when they are cancelled, and when it is shared.
 
-use locks::{ErrorKind, Key, Keys, Outcome, Reply, Scope, Session, Statement, Strategy, Wait};
+use locks::{ErrorKind, Key, KeyList, Outcome, Reply, Scope, SessionOwner, Statement, Strategy, Wait};
 
 use crate::pg_advisory::{held, held_in_transaction, trying, trying_in_transaction, waiting};
 use crate::words::{Script, every_10_ms};
@@ -128,7 +128,7 @@ fn shared() -> Script {
     let strategy = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Shared,
+        session: SessionOwner::AllClients,
     };
     crate::words::script(strategy, every_10_ms())
         .acquire()
@@ -158,6 +158,6 @@ fn a_session_of_others_is_used_and_never_hung_up_on() {
 #[test]
 #[should_panic(expected = "for a lock that takes one key")]
 fn an_advisory_lock_takes_one_key() {
-    let both = Keys::new(&[Key(1), Key(2)]).expect("two are few");
+    let both = KeyList::new(&[Key(1), Key(2)]).expect("two are few");
     crate::pg_advisory::script(Scope::Session, Wait::Try, every_10_ms()).acquire_all(both);
 }

@@ -1,6 +1,6 @@
 //! Words for the locks of a database.
 
-use locks::{Command, ErrorKind, Key, Keys, Lane, Lasts, Outcome, Reply, ServerId, Statement, Token};
+use locks::{Command, ConnectionKind, ErrorKind, Key, KeyList, Lasts, Outcome, Reply, ServerId, Statement, Token};
 
 use crate::words::{KEY, Script};
 
@@ -34,25 +34,25 @@ pub(crate) const fn sql(statement: Statement, key: Key, numbers: [u64; 2]) -> Co
     }
 }
 
-pub(crate) fn keys(all: &[u32]) -> Keys {
+pub(crate) fn keys(all: &[u32]) -> KeyList {
     let all: Vec<Key> = all.iter().map(|&key| Key(key)).collect();
-    Keys::new(&all).expect("few keys")
+    KeyList::new(&all).expect("few keys")
 }
 
 impl Script {
-    /// A statement in the client's own session, guarded by the patience.
+    /// A statement in the client's own session, guarded by the reply timeout.
     pub(crate) fn expect_own_sql(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
         self.expect_own(label, sql(statement, KEY, numbers)).expect_guard()
     }
 
-    /// A statement in a session of others, guarded by the patience.
+    /// A statement in a session of others, guarded by the reply timeout.
     pub(crate) fn expect_sql(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
         self.expect_command(label, sql(statement, KEY, numbers))
     }
 
     /// A statement to the second server, guarded or not.
     pub(crate) fn expect_database(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(1), Lane::Shared);
+        let (script, command) = self.expect_send_to(label, ServerId(1), ConnectionKind::SharedByClients);
         assert_eq!(command, sql(statement, KEY, numbers), "{label}");
         script
     }

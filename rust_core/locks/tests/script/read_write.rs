@@ -5,7 +5,7 @@ use locks::{ErrorKind, Mode, Outcome, Prefer, Refusal, Reply, Retry, Script as L
 
 use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
 
-/// The longest pause, and the patience.
+/// The longest pause, and the reply timeout.
 const CLAIM_MS: u64 = 10 + PATIENCE_MS;
 
 fn script(prefer: Prefer, spec: Spec) -> Script {
@@ -40,7 +40,7 @@ fn a_reader_joins_and_leaves_the_readers() {
             .reply("take", Reply::Int(1))
             .expect_held_until(BELIEF_MS)
             .release()
-            .expect_run("back", Lua::ReadGiveBack, Some("take"), ScriptForm::Sha, [0, 0])
+            .expect_run("back", Lua::ReadRelease, Some("take"), ScriptForm::Sha, [0, 0])
             .reply("back", Reply::Int(1))
             .expect(Outcome::Released);
     }
@@ -54,7 +54,7 @@ fn a_writer_takes_and_gives_back_its_key() {
             .reply("take", Reply::Int(1))
             .expect_held_until(BELIEF_MS)
             .release()
-            .expect_run("back", Lua::WriteGiveBack, Some("take"), ScriptForm::Sha, [0, 0])
+            .expect_run("back", Lua::WriteRelease, Some("take"), ScriptForm::Sha, [0, 0])
     };
     held().reply("back", Reply::Int(1)).expect(Outcome::Released);
     held().reply("back", Reply::Int(0)).expect(Outcome::Expired);
@@ -94,7 +94,7 @@ fn a_writer_keeps_its_token_from_attempt_to_attempt_but_not_to_the_next_acquire(
 impl Script {
     /// Nobody waits for the answer, and the claim ends by itself should it not arrive.
     fn expect_forgotten(self, label: &'static str) -> Self {
-        self.expect_unguarded_run(label, Lua::WriteGiveBack, Some("take"), ScriptForm::Source, [0, 0])
+        self.expect_unguarded_run(label, Lua::WriteRelease, Some("take"), ScriptForm::Source, [0, 0])
     }
 }
 
@@ -177,11 +177,11 @@ fn scripts_that_the_server_does_not_know_are_sent_as_source() {
         .reply("source", Reply::Int(1))
         .expect_held_until(BELIEF_MS)
         .release()
-        .expect_run("back", Lua::ReadGiveBack, Some("take"), ScriptForm::Sha, [0, 0])
+        .expect_run("back", Lua::ReadRelease, Some("take"), ScriptForm::Sha, [0, 0])
         .reply("back", Reply::Error(ErrorKind::NoScript))
         .expect_run(
             "back as source",
-            Lua::ReadGiveBack,
+            Lua::ReadRelease,
             Some("take"),
             ScriptForm::Source,
             [0, 0],

@@ -1,6 +1,6 @@
 //! `redisson-multilock`: the keys in the order given, none may fail, and every lease set anew at the end.
 
-use locks::{ArgValue, Command, ErrorKind, Key, Keys, Outcome, Refusal, Reply, ScriptForm, Spec};
+use locks::{ArgValue, Command, ErrorKind, Key, KeyList, Outcome, Refusal, Reply, ScriptForm, Spec};
 
 use crate::servers::{over, strategy};
 use crate::words::{BELIEF_MS, LEASE_MS, Script, every_10_ms, lease, one_attempt};
@@ -17,7 +17,7 @@ const COLLECTING_MS: u64 = 120;
 /// Two keys on two servers, and 30 ms of waiting for each.
 fn acquiring(spec: Spec) -> Script {
     let strategy = strategy("redisson-multilock", &[("wait_budget_ms", ArgValue::Int(30))]);
-    let keys = Keys::new(&[FIRST, SECOND, FIRST]).expect("few keys");
+    let keys = KeyList::new(&[FIRST, SECOND, FIRST]).expect("few keys");
     crate::words::script(strategy, over(2, spec)).acquire_all(keys)
 }
 
@@ -95,7 +95,7 @@ fn a_key_is_looked_for_on_its_own_server_whoever_names_it_and_where() {
     for (keys, server) in [([FIRST, SECOND], 0), ([SECOND, FIRST], 1)] {
         let first = keys[0];
         crate::words::script(strategy, over(2, one_attempt()))
-            .acquire_all(Keys::new(&keys).expect("few keys"))
+            .acquire_all(KeyList::new(&keys).expect("few keys"))
             .expect_set_on("a0", server, first, None)
             .expect_guard()
             .reply("a0", Reply::Nil)

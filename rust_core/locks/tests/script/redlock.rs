@@ -290,7 +290,7 @@ fn the_node_timeout_is_far_below_the_lease_and_capped() {
             .expect_sets_within(&["a0", "a1", "a2"], timeout);
     }
     let given = |ms| strategy("redlock", &[("node_timeout_ms", ArgValue::Int(ms))]);
-    // Longer than the patience with any answer it never is.
+    // Longer than the reply timeout with any answer it never is.
     for (ms, timeout) in [(7, 7), (5_000, 1_000)] {
         crate::words::script(given(ms), over(3, one_attempt()))
             .acquire()

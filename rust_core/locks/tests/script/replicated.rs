@@ -1,7 +1,7 @@
 //! `replicated`: when a grant counts. What it shares with `mutex` is tested there.
 
 use locks::{
-    Command, ErrorKind, Lane, Nanos, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, SpecError, Strategy,
+    Command, ConnectionKind, ErrorKind, Nanos, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, SpecError, Strategy,
 };
 
 use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
@@ -13,7 +13,7 @@ const STRATEGY: Strategy = Strategy::Replicated {
 
 impl Script {
     fn expect_own_set(self, label: &'static str) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Own);
+        let (script, command) = self.expect_send_to(label, ServerId(0), ConnectionKind::Own);
         let Command::SetNxPx {
             key: KEY,
             lease_ms: LEASE_MS,
@@ -162,7 +162,7 @@ fn a_cancel_while_it_is_confirmed_gives_it_back_behind_the_answer() {
 fn a_confirmation_that_came_after_the_lease_is_too_late() {
     let short = Spec {
         lease: lease(LEASE_MS),
-        patience: Nanos::from_millis(PATIENCE_MS),
+        reply_timeout: Nanos::from_millis(PATIENCE_MS),
         ..one_attempt()
     };
     asking(short)

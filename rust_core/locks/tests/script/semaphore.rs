@@ -24,7 +24,7 @@ fn held() -> Script {
 
 impl Script {
     fn expect_permit_back(self, label: &'static str, form: ScriptForm) -> Self {
-        self.expect_run(label, Lua::SemaphoreGiveBack, Some("take"), form, [0, 0])
+        self.expect_run(label, Lua::SemaphoreRelease, Some("take"), form, [0, 0])
     }
 }
 
@@ -74,7 +74,7 @@ fn an_answer_that_never_comes_is_asked_back_as_source() {
     for lost in [false, true] {
         let script = if lost { asking().lose("take") } else { asking().sleep() };
         script
-            .expect_unguarded_run("back", Lua::SemaphoreGiveBack, Some("take"), ScriptForm::Source, [0, 0])
+            .expect_unguarded_run("back", Lua::SemaphoreRelease, Some("take"), ScriptForm::Source, [0, 0])
             .expect(Outcome::Unknown);
     }
 }
@@ -84,7 +84,7 @@ fn an_answer_that_it_never_gives_is_asked_back() {
     for reply in [Reply::Int(2), Reply::Int(0), Reply::Ok, Reply::Other] {
         asking()
             .reply("take", reply)
-            .expect_unguarded_run("back", Lua::SemaphoreGiveBack, Some("take"), ScriptForm::Source, [0, 0])
+            .expect_unguarded_run("back", Lua::SemaphoreRelease, Some("take"), ScriptForm::Source, [0, 0])
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }

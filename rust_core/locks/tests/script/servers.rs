@@ -1,6 +1,6 @@
 //! Words for locks over several servers. Where labels stand in a list, the first is of server 0, and so on.
 
-use locks::{Command, Key, Lane, Nanos, Reply, ScriptForm, ServerId, Spec, Strategy, Token};
+use locks::{Command, ConnectionKind, Key, Nanos, Reply, ScriptForm, ServerId, Spec, Strategy, Token};
 
 use crate::words::{KEY, Script, lease, script};
 
@@ -49,7 +49,7 @@ impl Script {
     /// A `SET` with this token, or with one that was never seen before.
     pub(crate) fn expect_set_on(self, label: &'static str, server: u16, key: Key, token: Option<Token>) -> Self {
         let seen: Vec<Token> = self.tokens();
-        let (script, command) = self.expect_send_to(label, ServerId(server), Lane::Shared);
+        let (script, command) = self.expect_send_to(label, ServerId(server), ConnectionKind::SharedByClients);
         let Command::SetNxPx {
             key: set, token: used, ..
         } = command
@@ -78,7 +78,7 @@ impl Script {
     }
 
     pub(crate) fn expect_on(self, label: &'static str, server: u16, expected: Command) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(server), Lane::Shared);
+        let (script, command) = self.expect_send_to(label, ServerId(server), ConnectionKind::SharedByClients);
         assert_eq!(command, expected, "{label}");
         script
     }

@@ -124,7 +124,7 @@ fn a_holder_that_wakes_after_the_end_asks_nothing() {
 }
 
 impl Script {
-    /// As `expect_renewal`, but the end comes before the patience is over.
+    /// As `expect_renewal`, but the end comes before the reply timeout is over.
     fn expect_last_renewal(self, label: &'static str) -> Self {
         let command = renewal(&self, ScriptForm::Sha);
         self.expect_unguarded(label, command)

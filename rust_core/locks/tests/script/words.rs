@@ -7,22 +7,22 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lasts, Lease, LockMachine, Mode,
-    Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Fence, Key, KeyList, Lasts, Lease,
+    LockMachine, Mode, Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
 };
 
 pub(crate) const KEY: Key = Key(7);
 pub(crate) const LEASE_MS: u64 = 10_000;
-/// What the drift allowance leaves of `LEASE_MS`: less 1 % and 2 ms.
+/// What the clock-skew margin leaves of `LEASE_MS`: less 1 % and 2 ms.
 pub(crate) const BELIEF_MS: u64 = 9_898;
 pub(crate) const PATIENCE_MS: u64 = 1_000;
 
-/// A lease of 10 s, a patience of 1 s, and one attempt.
+/// A lease of 10 s, a reply timeout of 1 s, and one attempt.
 pub(crate) fn one_attempt() -> Spec {
     Spec {
         servers: 1,
         lease: lease(LEASE_MS),
-        patience: Nanos::from_millis(PATIENCE_MS),
+        reply_timeout: Nanos::from_millis(PATIENCE_MS),
         retry: Retry::NONE,
     }
 }
@@ -90,11 +90,11 @@ impl Script {
         self.tell(Event::Acquire { keys, mode })
     }
 
-    pub(crate) fn acquire_all(self, keys: Keys) -> Self {
+    pub(crate) fn acquire_all(self, keys: KeyList) -> Self {
         self.acquire_all_as(keys, Mode::Exclusive)
     }
 
-    pub(crate) fn acquire_all_as(self, keys: Keys, mode: Mode) -> Self {
+    pub(crate) fn acquire_all_as(self, keys: KeyList, mode: Mode) -> Self {
         self.tell(Event::Acquire { keys, mode })
     }
 
@@ -166,7 +166,7 @@ impl Script {
 
 /// Expectations.
 impl Script {
-    /// A `SET` with a token never seen before, guarded by the patience.
+    /// A `SET` with a token never seen before, guarded by the reply timeout.
     pub(crate) fn expect_set(self, label: &'static str) -> Self {
         let (mut script, command) = self.expect_send(label);
         let Command::SetNxPx { key: KEY, token, .. } = command else {
@@ -183,7 +183,7 @@ impl Script {
         script
     }
 
-    /// A compare-and-delete with the token of the `SET` labelled `of`, guarded by the patience.
+    /// A compare-and-delete with the token of the `SET` labelled `of`, guarded by the reply timeout.
     pub(crate) fn expect_give_back(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
         self.expect_compare_and_delete(label, of, form).expect_guard()
     }
@@ -213,7 +213,7 @@ impl Script {
         command.token().unwrap_or_else(|| panic!("no token in {command:?}"))
     }
 
-    /// This command, guarded by the patience.
+    /// This command, guarded by the reply timeout.
     pub(crate) fn expect_command(self, label: &'static str, expected: Command) -> Self {
         self.expect_unguarded(label, expected).expect_guard()
     }
@@ -227,17 +227,26 @@ impl Script {
 
     /// Some command over a shared connection to the first server.
     pub(crate) fn expect_send(self, label: &'static str) -> (Self, Command) {
-        self.expect_send_to(label, ServerId(0), Lane::Shared)
+        self.expect_send_to(label, ServerId(0), ConnectionKind::SharedByClients)
     }
 
     /// Some command to the first server, over a connection of the client's own or a shared one.
     pub(crate) fn expect_send_over(self, label: &'static str, owned: bool) -> Self {
-        let lane = if owned { Lane::Own } else { Lane::Shared };
+        let lane = if owned {
+            ConnectionKind::Own
+        } else {
+            ConnectionKind::SharedByClients
+        };
         self.expect_send_to(label, ServerId(0), lane).0
     }
 
     /// Some command, guarded or not.
-    pub(crate) fn expect_send_to(mut self, label: &'static str, server: ServerId, lane: Lane) -> (Self, Command) {
+    pub(crate) fn expect_send_to(
+        mut self,
+        label: &'static str,
+        server: ServerId,
+        lane: ConnectionKind,
+    ) -> (Self, Command) {
         let wish = self.wishes.pop_front();
         let Some(Action::Send {
             call,
@@ -340,8 +349,8 @@ impl Script {
         self
     }
 
-    pub(crate) fn expect_split_votes(self, split_votes: u32) -> Self {
-        assert_eq!(self.lock.split_votes(), split_votes);
+    pub(crate) fn expect_split_votes(self, no_quorum_attempts: u32) -> Self {
+        assert_eq!(self.lock.no_quorum_attempts(), no_quorum_attempts);
         self
     }
 }

@@ -1,9 +1,9 @@
 //! Auto-renewal: renews the lease of a lock while it is held. The lock inside is any that is `Renewable`.
 //!
 //! ```text
-//!           held                point has come              1, before the end
+//!           held                time has come               1, before the end
 //!    Off ─────────▶ Due ─────────────────────────▶ Asked ──────────────────────▶ Due
-//!     ▲             │                                │ ├── error, lost, silence ─▶ Due
+//!     ▲             │                                │ ├── error, lost, timeout ─▶ Due
 //!     │             └── the end, or 0, or 1 too late ┴─┴─▶ Over
 //!     └── Release, Cancel: from anywhere
 //! ```
@@ -14,7 +14,7 @@
 //! again; the lease never grows after a release was sent; clients that were granted together are not renewed in step.
 //! Does not promise to notice a loss before the reply to the next renewal or the end of the lease.
 
-use crate::claim::Grant;
+use crate::grant::Grant;
 use crate::{
     Actions, CallId, Chance, Command, ErrorKind, Event, Lasts, LockMachine, Nanos, Reply, Script, ScriptForm, Spec,
 };
@@ -36,7 +36,7 @@ pub(crate) trait Renewable: LockMachine {
 }
 
 #[derive(Debug)]
-pub(crate) struct Kept<L> {
+pub(crate) struct AutoRenewal<L> {
     lock: L,
     /// The time between renewals; `None`: never renewed.
     every: Option<Nanos>,
@@ -63,7 +63,7 @@ struct Asked {
     form: ScriptForm,
 }
 
-impl<L: Renewable> Kept<L> {
+impl<L: Renewable> AutoRenewal<L> {
     /// Renews `per_ttl` times per lease, or never when that is `None`; no hold is renewed beyond `longest_hold`.
     pub(crate) fn new(lock: L, per_ttl: Option<u32>, longest_hold: Nanos) -> Self {
         let ttl = Nanos::from(lock.spec().lease.ttl());
@@ -107,7 +107,7 @@ impl<L: Renewable> Kept<L> {
             Renewal::Due(at) if now >= at => self.ask(now, grant, ScriptForm::Sha, out),
             Renewal::Due(at) => out.wake_at(at.min(grant.until)),
             Renewal::Asked(asked) => {
-                let given_up = asked.sent.after(self.lock.spec().patience);
+                let given_up = asked.sent.after(self.lock.spec().reply_timeout);
                 if now >= given_up {
                     self.try_later(now, asked, grant, out);
                 } else {
@@ -121,10 +121,10 @@ impl<L: Renewable> Kept<L> {
 
     fn ask(&mut self, now: Nanos, grant: Grant, form: ScriptForm, out: &mut Actions) {
         let lease_ms = self.lock.spec().lease.ttl().0;
-        let command = grant.claim.run(Script::CompareAndExpire, form, [lease_ms, 0]);
+        let command = grant.attempt.run(Script::CompareAndExpire, form, [lease_ms, 0]);
         let call = self.lock.send(command, out);
         self.renewal = Renewal::Asked(Asked { call, sent: now, form });
-        out.wake_at(now.after(self.lock.spec().patience).min(grant.until));
+        out.wake_at(now.after(self.lock.spec().reply_timeout).min(grant.until));
     }
 
     fn answered(&mut self, now: Nanos, asked: Asked, grant: Grant, reply: Reply, out: &mut Actions) {
@@ -175,7 +175,7 @@ impl<L: Renewable> Kept<L> {
     }
 }
 
-impl<L: Renewable> LockMachine for Kept<L> {
+impl<L: Renewable> LockMachine for AutoRenewal<L> {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match event {
             // From here on no renewal is sent, so none can follow the release.

@@ -5,19 +5,19 @@ use crate::{Command, Key, Nanos, Script, ScriptForm, Token};
 /// A key, and the token under which an attempt tries to own it. Each attempt draws a fresh token; in a queue the token
 /// also names the place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct Attempt {
     pub(crate) key: Key,
     pub(crate) token: Token,
 }
 
 /// What a client holds, and until when it may believe in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grant<C = Claim> {
-    pub(crate) claim: C,
+pub(crate) struct Grant<C = Attempt> {
+    pub(crate) attempt: C,
     pub(crate) until: Nanos,
 }
 
-impl Claim {
+impl Attempt {
     pub(crate) const fn run(self, script: Script, form: ScriptForm, numbers: [u64; 2]) -> Command {
         Command::Run {
             script,

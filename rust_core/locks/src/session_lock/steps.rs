@@ -1,20 +1,22 @@
 //! What one attempt sends, and what follows from each reply.
 
 use crate::backoff::Next;
-use crate::calls::SERVER;
-use crate::recipe::{Answer, Was};
-use crate::{Actions, CallId, ErrorKind, Key, Lane, Lasts, Nanos, OnConflict, Outcome, Refusal, Reply, Statement};
+use crate::calls::{PendingCall, SERVER};
+use crate::lease_protocol::{ReleaseReply, TakeReply};
+use crate::{
+    Actions, CallId, ConnectionKind, ErrorKind, Key, Lasts, Nanos, OnConflict, Outcome, Refusal, Reply, Statement,
+};
 
-use super::{Asking, BySession, InSession, State, Then, Unanswered};
+use super::{Asking, SessionLock, SessionStatements, State, Then};
 
-impl<L: InSession> BySession<L> {
+impl<L: SessionStatements> SessionLock<L> {
     pub(super) fn attempt(&mut self, now: Nanos, out: &mut Actions) {
         self.backoff.attempt();
         let keys = self.keys;
         let mut asking = Asking {
             first: CallId(0),
             open: 0,
-            deadline: self.patience(now),
+            deadline: self.take_deadline(now),
         };
         for (at, &key) in keys.as_slice().iter().enumerate() {
             let statement = if at == 0 {
@@ -33,13 +35,13 @@ impl<L: InSession> BySession<L> {
     }
 
     /// The deadline of the calls that take. The server itself ends a wait in its queue, and reports that.
-    fn patience(&self, now: Nanos) -> Nanos {
+    fn take_deadline(&self, now: Nanos) -> Nanos {
         let queued = if self.lock.blocks() {
             now.max(self.backoff.ends(&self.spec.retry))
         } else {
             now
         };
-        queued.after(self.spec.patience)
+        queued.after(self.spec.reply_timeout)
     }
 
     pub(super) fn asked(&mut self, now: Nanos, asking: Asking, bit: u8, reply: Reply, out: &mut Actions) {
@@ -51,10 +53,10 @@ impl<L: InSession> BySession<L> {
             | Reply::Entry(_)
             | Reply::Token(_)
             | Reply::Items
-            | Reply::Other => self.lock.taken(reply),
+            | Reply::Other => self.lock.take_reply(reply),
         };
         match answer {
-            Answer::Granted(fence) => {
+            TakeReply::Granted(fence) => {
                 let open = asking.open & !bit;
                 if open > 0 {
                     self.state = State::Asking(Asking { open, ..asking });
@@ -64,11 +66,11 @@ impl<L: InSession> BySession<L> {
                 let lasts = Lasts::Session;
                 out.settle(Outcome::Held { lasts, fence });
             }
-            Answer::Busy => match self.lock.undo_refusal() {
+            TakeReply::Busy => match self.lock.undo_refusal() {
                 Some(undo) => self.undo(now, undo, Then::Again, out),
                 None => self.go_on(now, out),
             },
-            Answer::Odd => self.undo_and_settle(now, Outcome::Failed(ErrorKind::Unexpected), out),
+            TakeReply::Unexpected => self.undo_and_settle(now, Outcome::Failed(ErrorKind::Unexpected), out),
         }
     }
 
@@ -86,7 +88,7 @@ impl<L: InSession> BySession<L> {
                 self.conflicts = self.conflicts.saturating_add(1);
                 self.undo(now, self.lock.undo(self.mode), Then::Again, out);
             }
-            ErrorKind::SessionEnded => self.part(Outcome::Failed(kind), out),
+            ErrorKind::SessionEnded => self.close_session(Outcome::Failed(kind), out),
             ErrorKind::NoScript
             | ErrorKind::ReadOnly
             | ErrorKind::Loading
@@ -109,12 +111,12 @@ impl<L: InSession> BySession<L> {
     }
 
     pub(super) fn undo(&mut self, now: Nanos, undo: Statement, then: Then, out: &mut Actions) {
-        self.state = State::Undoing(self.say(now, undo, out), then);
+        self.state = State::Undoing(self.send_statement(now, undo, out), then);
     }
 
     pub(super) fn undone(&mut self, now: Nanos, then: Then, reply: Reply, out: &mut Actions) {
         if !self.lock.undone(reply) {
-            return self.part(Outcome::Failed(kind_of(reply)), out);
+            return self.close_session(Outcome::Failed(kind_of(reply)), out);
         }
         match then {
             Then::Again => self.go_on(now, out),
@@ -132,56 +134,56 @@ impl<L: InSession> BySession<L> {
         }
     }
 
-    pub(super) fn give_back(&mut self, now: Nanos, out: &mut Actions) {
-        self.state = State::GivingBack(self.say(now, self.lock.give_back(self.mode), out));
+    pub(super) fn send_release(&mut self, now: Nanos, out: &mut Actions) {
+        self.state = State::Releasing(self.send_statement(now, self.lock.release(self.mode), out));
     }
 
-    pub(super) fn given_back(&mut self, reply: Reply, out: &mut Actions) {
+    pub(super) fn release_answered(&mut self, reply: Reply, out: &mut Actions) {
         if let Reply::Error(kind) = reply
             && kind.is_conflict()
-            && self.lock.give_back(self.mode).on_conflict() == OnConflict::EndsTheLock
+            && self.lock.release(self.mode).on_conflict() == OnConflict::EndsTheLock
         {
             self.conflicts = self.conflicts.saturating_add(1);
             return self.settle(Outcome::Released, out);
         }
-        match self.lock.given_back(reply) {
-            Some(Was::Ours) => self.settle(Outcome::Released, out),
-            Some(Was::NotOurs) => self.settle(Outcome::Expired, out),
-            None => self.part(Outcome::Failed(kind_of(reply)), out),
+        match self.lock.release_reply(reply) {
+            Some(ReleaseReply::WasHeld) => self.settle(Outcome::Released, out),
+            Some(ReleaseReply::WasLost) => self.settle(Outcome::Expired, out),
+            None => self.close_session(Outcome::Failed(kind_of(reply)), out),
         }
     }
 
     /// Sends a statement about all keys, or about the only one.
-    fn say(&mut self, now: Nanos, statement: Statement, out: &mut Actions) -> Unanswered {
+    fn send_statement(&mut self, now: Nanos, statement: Statement, out: &mut Actions) -> PendingCall {
         let call = self.send(statement, self.keys.as_slice()[0], out);
-        let deadline = now.after(self.spec.patience);
+        let deadline = now.after(self.spec.reply_timeout);
         out.wake_at(deadline);
-        Unanswered { call, deadline }
+        PendingCall { call, deadline }
     }
 
     fn send(&mut self, statement: Statement, key: Key, out: &mut Actions) -> CallId {
         let call = self.calls.fresh();
-        out.send_over(self.lock.lane(), call, SERVER, statement.about(key, [0, 0]));
+        out.send_over(self.lock.connection(), call, SERVER, statement.about(key, [0, 0]));
         call
     }
 
     /// Settles, and closes the session: what it holds, or may still be granted, ends with it. A session that other
     /// clients use stays open; there the machine sends the undo of the current attempt, if there is one.
-    pub(super) fn part(&mut self, outcome: Outcome, out: &mut Actions) {
-        match (self.lock.lane(), self.state) {
-            (Lane::Own, _) => out.hang_up(),
-            (Lane::Shared | Lane::Subscribing, State::Asking(_)) => {
+    pub(super) fn close_session(&mut self, outcome: Outcome, out: &mut Actions) {
+        match (self.lock.connection(), self.state) {
+            (ConnectionKind::Own, _) => out.hang_up(),
+            (ConnectionKind::SharedByClients | ConnectionKind::Subscribing, State::Asking(_)) => {
                 let (undo, key) = (self.lock.undo(self.mode), self.keys.as_slice()[0]);
                 self.send(undo, key, out);
             }
             (
-                Lane::Shared | Lane::Subscribing,
+                ConnectionKind::SharedByClients | ConnectionKind::Subscribing,
                 State::Idle
                 | State::Undoing(..)
                 | State::Pausing(_)
                 | State::Held
                 | State::Lapsed
-                | State::GivingBack(_),
+                | State::Releasing(_),
             ) => {}
         }
         self.settle(outcome, out);

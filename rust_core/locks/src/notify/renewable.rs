@@ -1,9 +1,9 @@
 //! What the renewals need from `notify`.
 
 use super::{Notify, State};
+use crate::auto_renewal::Renewable;
 use crate::calls::SERVER;
-use crate::claim::Grant;
-use crate::kept::Renewable;
+use crate::grant::Grant;
 use crate::{Actions, CallId, Chance, Command, Nanos, Spec};
 
 impl Renewable for Notify {
@@ -24,7 +24,7 @@ impl Renewable for Notify {
             | State::Listening(_)
             | State::Yielding(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => None,
+            | State::Releasing(_) => None,
         }
     }
 
@@ -37,7 +37,7 @@ impl Renewable for Notify {
             | State::Listening(_)
             | State::Yielding(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => unreachable!("prolonged, but nothing is held"),
+            | State::Releasing(_) => unreachable!("prolonged, but nothing is held"),
         }
     }
 

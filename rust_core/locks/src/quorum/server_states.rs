@@ -5,27 +5,27 @@ use crate::{CallId, ErrorKind, Outcome, ScriptForm};
 
 /// One state for each server. `A`: what an attempt tries to own.
 #[derive(Debug)]
-pub(crate) struct Seats<C>(Box<[Seat<C>]>);
+pub(crate) struct ServerStates<A>(Box<[ServerState<A>]>);
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat<C> {
-    pub(crate) ask: Ask,
-    pub(crate) back: Back,
+pub(crate) struct ServerState<A> {
+    pub(crate) take: TakeState,
+    pub(crate) release: ReleaseState,
     /// A release that was sent by SHA-1 and has no reply yet, perhaps of an earlier attempt. There is at most one: a
     /// release is sent by SHA-1 only to a server that has just replied, and has therefore replied to all earlier
     /// commands.
-    pub(crate) owed: Option<Owed<C>>,
+    pub(crate) unconfirmed: Option<UnconfirmedRelease<A>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Owed<C> {
+pub(crate) struct UnconfirmedRelease<A> {
     pub(crate) call: CallId,
-    pub(crate) claim: C,
+    pub(crate) attempt: A,
 }
 
 /// How the server replied to the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum TakeState {
     Unasked,
     Waiting {
         call: CallId,
@@ -48,7 +48,7 @@ pub(crate) enum Ask {
 
 /// How the server replied to the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Back {
+pub(crate) enum ReleaseState {
     Unsent,
     Waiting(CallId),
     Deleted,
@@ -56,10 +56,10 @@ pub(crate) enum Back {
     Absent,
     Failed(ErrorKind),
     /// The reply was lost, or did not come in time.
-    Unanswered,
+    NoReply,
 }
 
-impl Ask {
+impl TakeState {
     pub(crate) const fn may_be_unknown(self) -> bool {
         match self {
             Self::Waiting { may_be_unknown, .. } | Self::Silent { may_be_unknown, .. } => may_be_unknown,
@@ -81,54 +81,62 @@ impl Ask {
     }
 }
 
-impl<C> Seat<C> {
-    pub(crate) fn gives_back(&mut self, call: CallId, form: ScriptForm, claim: C) {
-        self.back = Back::Waiting(call);
+impl<A> ServerState<A> {
+    pub(crate) fn releases(&mut self, call: CallId, form: ScriptForm, attempt: A) {
+        self.release = ReleaseState::Waiting(call);
         match form {
-            ScriptForm::Sha => self.owed = Some(Owed { call, claim }),
+            ScriptForm::Sha => self.unconfirmed = Some(UnconfirmedRelease { call, attempt }),
             // A script sent as source never gets NOSCRIPT.
             ScriptForm::Source => {}
         }
     }
 
-    fn is_given_back_by(&self, call: CallId) -> bool {
-        self.back == Back::Waiting(call) || self.owed.as_ref().is_some_and(|owed| owed.call == call)
+    fn is_released_by(&self, call: CallId) -> bool {
+        self.release == ReleaseState::Waiting(call)
+            || self
+                .unconfirmed
+                .as_ref()
+                .is_some_and(|unconfirmed| unconfirmed.call == call)
     }
 
-    const fn is_being_given_back(&self) -> bool {
-        matches!(self.back, Back::Waiting(_))
+    const fn is_releasing(&self) -> bool {
+        matches!(self.release, ReleaseState::Waiting(_))
     }
 
     /// Whether the server granted, as far as its replies show.
     const fn has_granted(&self) -> bool {
-        matches!(self.ask, Ask::Granted) || matches!(self.back, Back::Deleted)
+        matches!(self.take, TakeState::Granted) || matches!(self.release, ReleaseState::Deleted)
     }
 
     /// Whether the server may still hold something of this client.
     const fn may_hold(&self) -> bool {
-        let may_have_taken = match self.ask {
-            Ask::Unasked | Ask::Refused | Ask::Failed(_) => false,
-            Ask::Granted | Ask::Unclear(_) | Ask::Waiting { .. } | Ask::Silent { .. } | Ask::Lost => true,
+        let may_have_taken = match self.take {
+            TakeState::Unasked | TakeState::Refused | TakeState::Failed(_) => false,
+            TakeState::Granted
+            | TakeState::Unclear(_)
+            | TakeState::Waiting { .. }
+            | TakeState::Silent { .. }
+            | TakeState::Lost => true,
         };
-        let is_cleared = match self.back {
-            Back::Deleted => true,
+        let is_cleared = match self.release {
+            ReleaseState::Deleted => true,
             // After a loss the release went over another connection than the command that takes, which may still
             // arrive.
-            Back::Absent => !matches!(self.ask, Ask::Lost),
-            Back::Unsent | Back::Waiting(_) | Back::Failed(_) | Back::Unanswered => false,
+            ReleaseState::Absent => !matches!(self.take, TakeState::Lost),
+            ReleaseState::Unsent | ReleaseState::Waiting(_) | ReleaseState::Failed(_) | ReleaseState::NoReply => false,
         };
         may_have_taken && !is_cleared
     }
 }
 
-impl<C: Copy> Seats<C> {
+impl<A: Copy> ServerStates<A> {
     pub(crate) fn new(servers: u16) -> Self {
-        let seat = Seat {
-            ask: Ask::Unasked,
-            back: Back::Unsent,
-            owed: None,
+        let server = ServerState {
+            take: TakeState::Unasked,
+            release: ReleaseState::Unsent,
+            unconfirmed: None,
         };
-        Self(vec![seat; usize::from(servers)].into())
+        Self(vec![server; usize::from(servers)].into())
     }
 
     pub(crate) const fn count(&self) -> u16 {
@@ -140,99 +148,107 @@ impl<C: Copy> Seats<C> {
         self.count() / 2 + 1
     }
 
-    pub(crate) fn of(&mut self, server: u16) -> &mut Seat<C> {
+    pub(crate) fn of(&mut self, server: u16) -> &mut ServerState<A> {
         &mut self.0[usize::from(server)]
     }
 
     /// Resets the states for a new attempt. An unconfirmed release stays recorded.
     pub(crate) fn begin(&mut self) {
-        for seat in &mut self.0 {
-            (seat.ask, seat.back) = (Ask::Unasked, Back::Unsent);
+        for server in &mut self.0 {
+            (server.take, server.release) = (TakeState::Unasked, ReleaseState::Unsent);
         }
     }
 
     pub(crate) fn asked_by(&self, call: CallId) -> Option<u16> {
-        self.0.iter().position(|seat| seat.ask.is_by(call)).map(|at| at as u16)
-    }
-
-    pub(crate) fn given_back_by(&self, call: CallId) -> Option<u16> {
         self.0
             .iter()
-            .position(|seat| seat.is_given_back_by(call))
+            .position(|server| server.take.is_by(call))
+            .map(|at| at as u16)
+    }
+
+    pub(crate) fn released_by(&self, call: CallId) -> Option<u16> {
+        self.0
+            .iter()
+            .position(|server| server.is_released_by(call))
             .map(|at| at as u16)
     }
 
     pub(crate) fn lost(&mut self, call: CallId) {
-        for seat in &mut self.0 {
-            if seat.ask.is_by(call) {
-                seat.ask = Ask::Lost;
+        for server in &mut self.0 {
+            if server.take.is_by(call) {
+                server.take = TakeState::Lost;
             }
-            if seat.back == Back::Waiting(call) {
-                seat.back = Back::Unanswered;
+            if server.release == ReleaseState::Waiting(call) {
+                server.release = ReleaseState::NoReply;
             }
-            seat.owed.take_if(|owed| owed.call == call);
+            server.unconfirmed.take_if(|unconfirmed| unconfirmed.call == call);
         }
     }
 
     /// The servers that have not replied to the attempt have used up their time.
     pub(crate) fn give_up_asking(&mut self) {
-        for seat in &mut self.0 {
-            if let Ask::Waiting { call, may_be_unknown } = seat.ask {
-                seat.ask = Ask::Silent { call, may_be_unknown };
+        for server in &mut self.0 {
+            if let TakeState::Waiting { call, may_be_unknown } = server.take {
+                server.take = TakeState::Silent { call, may_be_unknown };
             }
         }
     }
 
     /// The servers that have not replied to the release have used up their time.
-    pub(crate) fn give_up_giving_back(&mut self) {
-        for seat in &mut self.0 {
-            if seat.is_being_given_back() {
-                seat.back = Back::Unanswered;
+    pub(crate) fn give_up_releasing(&mut self) {
+        for server in &mut self.0 {
+            if server.is_releasing() {
+                server.release = ReleaseState::NoReply;
             }
         }
     }
 
     pub(crate) fn granted(&self) -> u16 {
-        self.count_of(|seat| seat.ask == Ask::Granted)
+        self.count_of(|server| server.take == TakeState::Granted)
     }
 
     /// Whether other clients hold so many servers that the rest are no quorum.
     pub(crate) fn others_prevail(&self) -> bool {
-        self.count_of(|seat| seat.ask == Ask::Refused) > self.count() - self.quorum()
+        self.count_of(|server| server.take == TakeState::Refused) > self.count() - self.quorum()
     }
 
     pub(crate) fn waiting(&self) -> u16 {
-        self.count_of(|seat| matches!(seat.ask, Ask::Waiting { .. }))
+        self.count_of(|server| matches!(server.take, TakeState::Waiting { .. }))
     }
 
     pub(crate) fn unasked(&self) -> u16 {
-        self.count_of(|seat| seat.ask == Ask::Unasked)
+        self.count_of(|server| server.take == TakeState::Unasked)
     }
 
     /// The first error, if so many servers had errors that the rest are no quorum.
     pub(crate) fn common_error(&self) -> Option<ErrorKind> {
-        let errors = self.count_of(|seat| seat.ask.error().is_some());
-        let first = self.0.iter().find_map(|seat| seat.ask.error());
+        let errors = self.count_of(|server| server.take.error().is_some());
+        let first = self.0.iter().find_map(|server| server.take.error());
         first.filter(|_| errors > self.count() - self.quorum())
     }
 
     /// The outcome of a release: what most of the servers that had granted replied. `None` while missing replies can
     /// still decide it.
     pub(crate) fn released(&self) -> Option<Outcome> {
-        let granted = self.count_of(Seat::has_granted);
+        let granted = self.count_of(ServerState::has_granted);
         let most = granted / 2 + 1;
-        let said = |back| self.count_of(|seat| seat.has_granted() && seat.back == back);
-        let failed = |seat: &Seat<C>| match seat.back {
-            Back::Failed(kind) if seat.has_granted() => Some(kind),
-            Back::Failed(_) | Back::Unsent | Back::Waiting(_) | Back::Deleted | Back::Absent | Back::Unanswered => None,
+        let said = |release| self.count_of(|server| server.has_granted() && server.release == release);
+        let failed = |server: &ServerState<A>| match server.release {
+            ReleaseState::Failed(kind) if server.has_granted() => Some(kind),
+            ReleaseState::Failed(_)
+            | ReleaseState::Unsent
+            | ReleaseState::Waiting(_)
+            | ReleaseState::Deleted
+            | ReleaseState::Absent
+            | ReleaseState::NoReply => None,
         };
-        if said(Back::Deleted) >= most {
+        if said(ReleaseState::Deleted) >= most {
             return Some(Outcome::Released);
         }
-        if said(Back::Absent) > granted - most {
+        if said(ReleaseState::Absent) > granted - most {
             return Some(Outcome::Expired);
         }
-        if self.count_of(|seat| seat.has_granted() && seat.is_being_given_back()) > 0 {
+        if self.count_of(|server| server.has_granted() && server.is_releasing()) > 0 {
             return None;
         }
         // Neither outcome is certain: an error is more informative than a missing reply.
@@ -243,14 +259,14 @@ impl<C: Copy> Seats<C> {
     /// The number of servers that may still hold something of this client. `None` while a server that granted still
     /// owes the reply to its release, or while those servers could be a quorum and one of them still owes a reply.
     pub(crate) fn left(&self) -> Option<u16> {
-        let owes = |seat: &Seat<C>| seat.may_hold() && seat.is_being_given_back();
-        let granted = |seat: &Seat<C>| matches!(seat.ask, Ask::Granted | Ask::Unclear(_));
-        let left = self.count_of(Seat::may_hold);
-        let waits = self.count_of(|seat| owes(seat) && (granted(seat) || left >= self.quorum()));
+        let owes = |server: &ServerState<A>| server.may_hold() && server.is_releasing();
+        let granted = |server: &ServerState<A>| matches!(server.take, TakeState::Granted | TakeState::Unclear(_));
+        let left = self.count_of(ServerState::may_hold);
+        let waits = self.count_of(|server| owes(server) && (granted(server) || left >= self.quorum()));
         (waits == 0).then_some(left)
     }
 
-    fn count_of(&self, is: impl Fn(&Seat<C>) -> bool) -> u16 {
-        self.0.iter().filter(|seat| is(seat)).count() as u16
+    fn count_of(&self, is: impl Fn(&ServerState<A>) -> bool) -> u16 {
+        self.0.iter().filter(|server| is(server)).count() as u16
     }
 }

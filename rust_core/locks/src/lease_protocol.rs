@@ -1,12 +1,12 @@
 //! The lease protocol: what one lock with a lease sends to its server, and what the replies mean. `Leased` does the
 //! rest.
 
-use crate::{Command, ErrorKind, Fence, Key, Lane, Mode, Reply, ScriptForm, Token};
+use crate::{Command, ConnectionKind, ErrorKind, Fence, Key, Mode, Reply, ScriptForm, Token};
 
 /// Commands name scripts by SHA-1; after `NOSCRIPT` `Leased` sends them as source.
-pub(crate) trait Recipe {
+pub(crate) trait LeaseProtocol {
     /// The connection of all commands.
-    const LANE: Lane = Lane::Shared;
+    const CONNECTION: ConnectionKind = ConnectionKind::SharedByClients;
     /// Whether the lock supports `Mode::Shared`.
     const SHARES: bool = false;
     /// Whether all attempts of one acquire use the same token, because the server identifies a waiter by it. No attempt
@@ -14,13 +14,13 @@ pub(crate) trait Recipe {
     /// one.
     const ONE_TOKEN: bool = false;
 
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command;
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command;
 
     /// The meaning of a reply to `take` that is not an error.
-    fn taken(&self, reply: Reply) -> Answer;
+    fn take_reply(&self, reply: Reply) -> TakeReply;
 
     /// Whether this error, which shows that nothing was taken, only means that another client holds the lock.
-    fn refuses_by(&self, _kind: ErrorKind) -> bool {
+    fn is_refusal(&self, _kind: ErrorKind) -> bool {
         false
     }
 
@@ -30,17 +30,17 @@ pub(crate) trait Recipe {
     }
 
     /// The meaning of a reply to `confirm` that is not an error. `Busy` when what was taken has to be released.
-    fn confirmed(&self, _reply: Reply) -> Answer {
-        Answer::Odd
+    fn confirm_reply(&self, _reply: Reply) -> TakeReply {
+        TakeReply::Unexpected
     }
 
-    fn give_back(&self, claim: Claim) -> Command;
+    fn release(&self, attempt: LeaseAttempt) -> Command;
 
     /// The meaning of a reply to `release` that is not an error; `None` for a reply that this command never gets.
-    fn given_back(&self, reply: Reply) -> Option<Was> {
+    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
         match reply {
-            Reply::Int(1) => Some(Was::Ours),
-            Reply::Int(0) => Some(Was::NotOurs),
+            Reply::Int(1) => Some(ReleaseReply::WasHeld),
+            Reply::Int(0) => Some(ReleaseReply::WasLost),
             Reply::Ok
             | Reply::Nil
             | Reply::Int(_)
@@ -54,26 +54,26 @@ pub(crate) trait Recipe {
 
     /// Whether this error, which shows that nothing was released, only means that another transaction was in the way.
     /// Then the command is sent again until the reply timeout has passed.
-    fn is_given_back_again(&self, _kind: ErrorKind) -> bool {
+    fn retries_release(&self, _kind: ErrorKind) -> bool {
         false
     }
 
     /// The command that removes what refused attempts left on the server, once no further attempt follows; most locks
     /// leave nothing.
-    fn forget(&self, _claim: Claim) -> Option<Command> {
+    fn clean_up(&self, _claim: LeaseAttempt) -> Option<Command> {
         None
     }
 }
 
 /// What an attempt tries to own. Each attempt has a fresh token, except with `LeaseProtocol::ONE_TOKEN`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct LeaseAttempt {
     pub(crate) key: Key,
     pub(crate) mode: Mode,
     pub(crate) token: Token,
 }
 
-impl Claim {
+impl LeaseAttempt {
     /// `SET key token NX PX lease_ms`: the command that takes most locks.
     pub(crate) const fn set_if_absent(self, lease_ms: u64) -> Command {
         Command::SetNxPx {
@@ -95,21 +95,21 @@ impl Claim {
 
 /// The meaning of a reply to a command that takes a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum TakeReply {
     Granted(Option<Fence>),
     Busy,
     /// A reply that this command never gets.
-    Odd,
+    Unexpected,
 }
 
-impl Answer {
+impl TakeReply {
     /// The reply to a `SET NX`.
     pub(crate) const fn of_set(reply: Reply) -> Self {
         match reply {
             Reply::Ok => Self::Granted(None),
             Reply::Nil => Self::Busy,
             Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
-                Self::Odd
+                Self::Unexpected
             }
         }
     }
@@ -125,14 +125,14 @@ impl Answer {
             | Reply::Token(_)
             | Reply::Items
             | Reply::Error(_)
-            | Reply::Other => Self::Odd,
+            | Reply::Other => Self::Unexpected,
         }
     }
 }
 
 /// What the reply to a release says about the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Was {
-    Ours,
-    NotOurs,
+pub(crate) enum ReleaseReply {
+    WasHeld,
+    WasLost,
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!          Acquire           all granted           Release, Cancel
-//!    Idle ─────────▶ Asking ────────────▶ Held ─────────────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ────────────▶ Held ─────────────────────▶ Releasing ───▶ Idle
 //!                    │ ▲ │                  │ Disconnected
 //!            refused │ │ │ failed, refused  └──▶ Lapsed ── Release, Cancel: nothing is sent ──▶ Idle
 //!      (nothing is   ▼ │ ▼ (something is left), Cancel
@@ -24,18 +24,19 @@
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
-use crate::recipe::{Answer, Was};
+use crate::calls::{Calls, Deadline, PendingCall, check_deadline};
+use crate::lease_protocol::{ReleaseReply, TakeReply};
 use crate::{
-    Actions, CallId, Chance, Event, Key, Keys, Lane, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement,
+    Actions, CallId, Chance, ConnectionKind, Event, Key, KeyList, LockMachine, Mode, Nanos, Outcome, Reply, Spec,
+    Statement,
 };
 
 /// What one session lock sends to its server, and what the replies mean.
-pub(crate) trait InSession {
+pub(crate) trait SessionStatements {
     const MANY_KEYS: bool = false;
 
-    fn lane(&self) -> Lane {
-        Lane::Own
+    fn connection(&self) -> ConnectionKind {
+        ConnectionKind::Own
     }
 
     /// Whether the statements wait in the server's queue.
@@ -48,7 +49,7 @@ pub(crate) trait InSession {
     fn take_also(&self, mode: Mode) -> Statement;
 
     /// The meaning of a reply to a statement that takes, unless it is an error.
-    fn taken(&self, reply: Reply) -> Answer;
+    fn take_reply(&self, reply: Reply) -> TakeReply;
 
     /// The statement that cleans up after a refusal, if anything has to be.
     fn undo_refusal(&self) -> Option<Statement>;
@@ -59,14 +60,14 @@ pub(crate) trait InSession {
     /// Whether `reply` confirms the `undo`.
     fn undone(&self, reply: Reply) -> bool;
 
-    fn give_back(&self, mode: Mode) -> Statement;
+    fn release(&self, mode: Mode) -> Statement;
 
     /// The meaning of a reply to `release`; `None`: the lock may still be held.
-    fn given_back(&self, reply: Reply) -> Option<Was>;
+    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply>;
 }
 
 #[derive(Debug)]
-pub(crate) struct BySession<L> {
+pub(crate) struct SessionLock<L> {
     spec: Arc<Spec>,
     chance: Chance,
     lock: L,
@@ -74,7 +75,7 @@ pub(crate) struct BySession<L> {
     backoff: Backoff,
     conflicts: u32,
     /// The keys of the current or last `Acquire`.
-    keys: Keys,
+    keys: KeyList,
     mode: Mode,
     state: State,
 }
@@ -84,14 +85,14 @@ enum State {
     Idle,
     Asking(Asking),
     /// The statement that undoes an attempt has no reply yet.
-    Undoing(Unanswered, Then),
+    Undoing(PendingCall, Then),
     /// Waits until the next attempt.
     Pausing(Nanos),
     Held,
     /// The lock was held, but the session has ended.
     Lapsed,
     /// The statement that releases has no reply yet.
-    GivingBack(Unanswered),
+    Releasing(PendingCall),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,15 +107,12 @@ struct Asking {
 impl Asking {
     /// The bit of the key of this call.
     fn bit(self, call: CallId) -> Option<u8> {
-        let at = call.0.checked_sub(self.first.0).filter(|&at| at < Keys::MOST as u64)?;
+        let at = call
+            .0
+            .checked_sub(self.first.0)
+            .filter(|&at| at < KeyList::MOST as u64)?;
         Some(1 << at).filter(|bit| self.open & bit != 0)
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Unanswered {
-    call: CallId,
-    deadline: Nanos,
 }
 
 /// What follows when an attempt is undone.
@@ -125,7 +123,7 @@ enum Then {
     Settle(Outcome),
 }
 
-impl<L: InSession> BySession<L> {
+impl<L: SessionStatements> SessionLock<L> {
     pub(crate) fn new(spec: Arc<Spec>, chance: Chance, lock: L) -> Self {
         Self {
             spec,
@@ -134,13 +132,13 @@ impl<L: InSession> BySession<L> {
             calls: Calls::default(),
             backoff: Backoff::default(),
             conflicts: 0,
-            keys: Keys::one(Key(0)),
+            keys: KeyList::one(Key(0)),
             mode: Mode::Exclusive,
             state: State::Idle,
         }
     }
 
-    fn acquire(&mut self, now: Nanos, keys: Keys, mode: Mode, out: &mut Actions) {
+    fn acquire(&mut self, now: Nanos, keys: KeyList, mode: Mode, out: &mut Actions) {
         match self.state {
             State::Idle => {
                 (self.keys, self.mode) = (keys, mode);
@@ -149,7 +147,7 @@ impl<L: InSession> BySession<L> {
                 self.attempt(now, out);
             }
             State::Held | State::Lapsed => panic!("Acquire, but the last grant was not released"),
-            State::Asking(_) | State::Undoing(..) | State::Pausing(_) | State::GivingBack(_) => {
+            State::Asking(_) | State::Undoing(..) | State::Pausing(_) | State::Releasing(_) => {
                 panic!("Acquire, but the last request is not settled")
             }
         }
@@ -159,10 +157,10 @@ impl<L: InSession> BySession<L> {
         // A release is a request of its own.
         self.conflicts = 0;
         match self.state {
-            State::Held => self.give_back(now, out),
+            State::Held => self.send_release(now, out),
             // The lock ended with the session, and the new session holds nothing to release.
             State::Lapsed => self.settle(Outcome::Expired, out),
-            State::Idle | State::Asking(_) | State::Undoing(..) | State::Pausing(_) | State::GivingBack(_) => {
+            State::Idle | State::Asking(_) | State::Undoing(..) | State::Pausing(_) | State::Releasing(_) => {
                 panic!("Release, but nothing is held")
             }
         }
@@ -172,13 +170,13 @@ impl<L: InSession> BySession<L> {
         match self.state {
             State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
             // The statement may stand in the queue for long, and may still be granted.
-            State::Asking(_) if self.lock.blocks() => self.part(Outcome::Unknown, out),
+            State::Asking(_) if self.lock.blocks() => self.close_session(Outcome::Unknown, out),
             // Sent at once: the undo follows the calls on the same connection and undoes them.
             State::Asking(_) => self.undo(now, self.lock.undo(self.mode), Then::Settle(Outcome::Released), out),
             State::Undoing(undoing, _) => self.state = State::Undoing(undoing, Then::Settle(Outcome::Released)),
             State::Held | State::Lapsed => self.release(now, out),
             // The release was already sent; its one settlement answers both requests.
-            State::GivingBack(_) => {}
+            State::Releasing(_) => {}
         }
     }
 
@@ -190,10 +188,10 @@ impl<L: InSession> BySession<L> {
                 }
             }
             State::Undoing(undoing, then) if undoing.call == call => self.undone(now, then, reply, out),
-            State::GivingBack(back) if back.call == call => self.given_back(reply, out),
+            State::Releasing(releasing) if releasing.call == call => self.release_answered(reply, out),
             // A reply to a call that was given up, or undone. It describes an earlier state of the server.
             State::Undoing(..)
-            | State::GivingBack(_)
+            | State::Releasing(_)
             | State::Idle
             | State::Pausing(_)
             | State::Held
@@ -204,7 +202,7 @@ impl<L: InSession> BySession<L> {
     fn lost(&mut self, call: CallId, out: &mut Actions) {
         let lost = match self.state {
             State::Asking(asking) => asking.bit(call).is_some(),
-            State::Undoing(waiting, _) | State::GivingBack(waiting) => waiting.call == call,
+            State::Undoing(waiting, _) | State::Releasing(waiting) => waiting.call == call,
             // The lost call belongs to a connection that was given up.
             State::Idle | State::Pausing(_) | State::Held | State::Lapsed => false,
         };
@@ -215,7 +213,7 @@ impl<L: InSession> BySession<L> {
 
     fn disconnected(&mut self, out: &mut Actions) {
         match self.state {
-            State::Held if self.lock.lane() == Lane::Own => {
+            State::Held if self.lock.connection() == ConnectionKind::Own => {
                 self.state = State::Lapsed;
                 out.lapsed();
             }
@@ -227,22 +225,22 @@ impl<L: InSession> BySession<L> {
             | State::Undoing(..)
             | State::Pausing(_)
             | State::Lapsed
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         let deadline = match self.state {
             State::Asking(asking) => asking.deadline,
-            State::Undoing(waiting, _) | State::GivingBack(waiting) => waiting.deadline,
+            State::Undoing(waiting, _) | State::Releasing(waiting) => waiting.deadline,
             State::Pausing(until) => until,
             // The wake-up was for a call that has been answered since.
             State::Idle | State::Held | State::Lapsed => return,
         };
-        match (wait(now, deadline, out), self.state) {
-            (Wait::GoesOn, _) => {}
-            (Wait::Over, State::Pausing(_)) => self.attempt(now, out),
-            (Wait::Over, _) => self.part(Outcome::Unknown, out),
+        match (check_deadline(now, deadline, out), self.state) {
+            (Deadline::Ahead, _) => {}
+            (Deadline::Passed, State::Pausing(_)) => self.attempt(now, out),
+            (Deadline::Passed, _) => self.close_session(Outcome::Unknown, out),
         }
     }
 }
@@ -250,7 +248,7 @@ impl<L: InSession> BySession<L> {
 mod steps;
 pub(crate) use steps::kind_of;
 
-impl<L: InSession> LockMachine for BySession<L> {
+impl<L: SessionStatements> LockMachine for SessionLock<L> {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match event {
             Event::Acquire { keys, mode } => {
