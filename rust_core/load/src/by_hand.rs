@@ -1,4 +1,4 @@
-//! For tests: a thread whose calls are answered by hand. Its connections are never opened, so that what the locks send
+//! For tests: a thread whose calls get their replies by hand. Its connections are never opened, so what the locks send
 //! stays in `unsendable`.
 
 use std::os::unix::net::UnixStream;
@@ -74,7 +74,7 @@ pub(crate) struct Rig {
     pub(crate) now: Nanos,
 }
 
-/// A trial for plants: it is never run.
+/// A trial for plants. It is never run.
 pub(crate) fn spec_for_plants(strategy: Strategy, threads: u32, keys_per_grant: u32) -> TrialSpec {
     let concurrency = threads * 2;
     TrialSpec {
@@ -84,12 +84,12 @@ pub(crate) fn spec_for_plants(strategy: Strategy, threads: u32, keys_per_grant: 
     }
 }
 
-/// Clients of one key within an open window, all at rest.
+/// Clients of one key, all at rest, in an open window.
 pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
     rig_of(&spec(strategy, clients))
 }
 
-/// Clients of a Redis that enter so often.
+/// Clients of a Redis lock, each of which enters `nesting` times.
 pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
     let speaks = Speaks::Redis(RedisServer {
         username: None,
@@ -108,7 +108,7 @@ pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
     })
 }
 
-/// Clients of a lock of a database, each with a session that leads to the other end of a pair of sockets.
+/// Clients of a database lock. The session of each is one end of a pair of sockets; the other ends are returned.
 pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig, Vec<UnixStream>) {
     let database = ServerSpec {
         address: Address::Unix("/nowhere".into()),
@@ -164,14 +164,14 @@ fn rig_of(spec: &TrialSpec) -> Rig {
 }
 
 impl Rig {
-    /// The window is yet to open, at `start_ms`.
+    /// The window has not opened yet; it opens at `start_ms`.
     pub(crate) fn expecting_a_window(mut self, start_ms: u64, end_ms: u64) -> Self {
         self.thread.counting = false;
         self.thread.expect_window(Nanos(start_ms * MS), Nanos(end_ms * MS));
         self
     }
 
-    /// As when the loop reads the clock.
+    /// Sets the clock, as when the loop reads it.
     pub(crate) fn at_ms(mut self, ms: u64) -> Self {
         self.now = Nanos(ms * MS);
         self.thread.has_read(self.now);
@@ -179,7 +179,7 @@ impl Rig {
         self
     }
 
-    /// It asks for the key, to hold it for 1 ms.
+    /// The client asks for the key, to hold it for 1 ms.
     pub(crate) fn begins(self, client: u32) -> Self {
         self.begins_to_hold(client, 1)
     }
@@ -201,14 +201,14 @@ impl Rig {
         self
     }
 
-    /// What was sent last is answered.
+    /// The last command gets this reply.
     pub(crate) fn answered(mut self, reply: Reply) -> Self {
         let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
         self.thread.tell(client, self.now, Event::Replied { call, reply });
         self
     }
 
-    /// The answer to what was sent last will not come.
+    /// The reply to the last command is lost.
     pub(crate) fn loses_its_answer(mut self) -> Self {
         let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
         self.thread.tell(client, self.now, Event::Lost { call });

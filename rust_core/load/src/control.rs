@@ -1,4 +1,4 @@
-//! What the threads of a trial share: the gates they pass together, the wish to stop, and where they stand.
+//! What the threads of a trial share: the gates that they pass together, the request to stop, and their progress.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use locks::Nanos;
 
 use crate::clock;
 
-/// Where a trial stands.
+/// The phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Connecting,
@@ -45,13 +45,13 @@ pub struct Progress {
     pub elapsed: Nanos,
     pub grants: u64,
     pub grants_per_s: f64,
-    /// The highest of the threads' p99 of the last step.
+    /// The highest p99 of the last step over all threads.
     pub p99: Nanos,
     pub errors: u64,
     pub reconnects: u64,
 }
 
-/// What one thread says of itself at every step of the time line.
+/// The progress of one thread, written at every step of the time line.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadProgress {
     pub(crate) grants: AtomicU64,
@@ -98,7 +98,7 @@ impl Control {
         }
     }
 
-    /// Ends the trial early; harmless when it has ended.
+    /// Ends the trial early; harmless after its end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.opened.notify_all();
@@ -109,7 +109,7 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits until all threads are here; all pass with the same point in time. None when the trial was stopped.
+    /// Waits until all threads have arrived; all get the same time. `None` when the trial was stopped.
     pub(crate) fn pass_gate(&self) -> Option<Nanos> {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let round = gate.passed;
@@ -121,7 +121,7 @@ impl Control {
             self.opened.notify_all();
         }
         while gate.passed == round && !self.stopped() {
-            // The bound only covers a stop that came between the check and the wait.
+            // The timeout is only for a stop between the check and the wait.
             let waited = self.opened.wait_timeout(gate, Duration::from_millis(20));
             gate = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -133,7 +133,7 @@ impl Control {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// All threads say the same points, before any event of the window.
+    /// Sets the window, before any event in it. All threads set the same times.
     pub(crate) fn set_window(&self, start: Nanos, end: Nanos) {
         self.window_end.store(end.0, Ordering::Release);
         self.window_start.store(start.0, Ordering::Release);

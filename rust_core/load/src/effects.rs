@@ -1,5 +1,5 @@
-//! Locks whose release carries the work's effect: what was written, and, where they exclude nobody, whether the work was
-//! granted at all.
+//! Locks whose release writes the work's effect: what was written, and, for optimistic locks, whether the work counts
+//! as a grant.
 //!
 //! ```text
 //!              Held              Release           Released: a grant, counted with the stamps of this try
@@ -7,7 +7,7 @@
 //!        ▲                                   │   │ Failed, Unknown, Expired: no grant
 //!        └────── Conflict: the same work ────┘   └──────────────────────────────────▶ pause
 //! ```
-//! A try is no grant, so nobody tells the checker of it, and its hold counts only if its write was accepted.
+//! A try is not a grant, so the checker is not told of it, and its hold counts only if its write was accepted.
 
 use locks::{Event, KeyList, LockMachine, Nanos, Outcome};
 
@@ -16,12 +16,12 @@ use crate::starts::ERROR_PAUSE;
 use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
-/// The writes to each key in the whole trial: a surplus of one row must hide no loss of another. Empty where a lock
-/// writes nothing.
+/// The writes to each key in the whole trial, counted per row because a surplus in one row must not hide a loss in
+/// another. Empty for a lock that writes nothing.
 #[derive(Debug, Default)]
 pub struct Writes {
     pub acknowledged: Vec<u64>,
-    /// Were sent, and their answers did not come or were errors.
+    /// Writes that were sent and whose replies were lost or were errors.
     pub unknown: Vec<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Writes {
         }
     }
 
-    /// Adds those of another thread.
+    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         for (ours, theirs) in [
             (&mut self.acknowledged, &other.acknowledged),
@@ -46,27 +46,28 @@ impl Writes {
 }
 
 impl Thread {
-    /// A release that writes was answered. Counted in the whole trial, for so is what it wrote.
+    /// Counts the reply to a release that writes. Counted in the whole trial, because the rows contain the writes of
+    /// the whole trial.
     pub(crate) fn wrote(&mut self, index: u32, outcome: Outcome) {
-        // None of these locks takes several.
+        // None of these locks takes several keys.
         let row = self.clients[index as usize].key.0 as usize;
         match outcome {
             Outcome::Released => {
                 self.counters.acknowledged_writes += 1;
                 self.writes.acknowledged[row] += 1;
             }
-            // Without a guard it is the session that had ended, and nothing was sent.
+            // An optimistic lock has no fence: there `Expired` means that the session had ended and nothing was sent.
             Outcome::Expired => self.counters.stale_writes += u64::from(!self.shared.strategy.is_optimistic()),
             Outcome::Failed(_) | Outcome::Unknown => {
                 self.counters.unknown_writes += 1;
                 self.writes.unknown[row] += 1;
             }
-            // Nothing was written, or nothing is written yet.
+            // Nothing was written, or nothing has been written yet.
             Outcome::Conflict | Outcome::Held { .. } | Outcome::Refused(_) => {}
         }
     }
 
-    /// The trial is over: what was sent, and is not answered, may have been written.
+    /// At the end of the trial: a write that was sent and has no reply may have been carried out.
     pub(crate) fn count_unanswered_writes(&mut self) {
         if self.shared.strategy.writes() {
             for client in self.clients.iter().filter(|client| client.doing == Doing::Releasing) {
@@ -76,7 +77,7 @@ impl Thread {
         }
     }
 
-    /// An optimistic lock has read what its work begins with.
+    /// Starts the work after an optimistic lock has read its value.
     pub(crate) fn begin_try(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         client.granted = now;
@@ -86,7 +87,7 @@ impl Thread {
         self.enter_or_hold(index, now);
     }
 
-    /// The write of a try was answered.
+    /// Handles the reply to the write of a try.
     pub(crate) fn tried(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         let ended = match outcome {
             Outcome::Released => Ended::Granted,
@@ -114,7 +115,7 @@ impl Thread {
         let (granted, release_sent) = (client.granted, client.release_sent);
         self.histograms.record(Phase::Release, ended, now.since(release_sent));
         if ended == Ended::Refused {
-            return; // The work goes on, and its attempts are counted when it ends.
+            return; // The work is repeated, and its attempts are counted when it ends.
         }
         let attempts = self.count_attempts(index);
         if ended != Ended::Granted {
@@ -125,10 +126,11 @@ impl Thread {
         self.count_grant(index, granted, attempts);
     }
 
-    /// Another has changed what the work had read: it is done once more, with the same keys, and was due when it was due.
+    /// Another client changed what the work had read. The work is repeated with the same keys, and its latency still
+    /// counts from the original due time.
     fn again(&mut self, index: u32, now: Nanos) {
         if !self.running {
-            // The lock would take the next acquire of this key for the same work.
+            // The lock would take the next acquire of this key for a repetition of this work.
             self.clients[index as usize].doing = Doing::Cancelling;
             return self.tell(index, now, Event::Cancel);
         }
@@ -136,7 +138,7 @@ impl Thread {
         client.doing = Doing::Acquiring;
         client.entries = 0;
         client.release_sent = Nanos::NEVER;
-        // None of these locks takes several.
+        // None of these locks takes several keys.
         let (mode, keys) = (client.mode, KeyList::one(client.key));
         self.tell(index, now, Event::Acquire { keys, mode });
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a trial that is not the server's answer to a lock.
+//! The errors of a trial, other than a server's replies to a lock.
 
 use std::io;
 
@@ -15,22 +15,22 @@ pub enum TrialError {
     Load(#[from] LoadError),
 }
 
-/// An error with which a server answered what a connection began with.
+/// A server's error reply to the handshake of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaidNo {
-    /// Its number among the servers of the trial.
+    /// The server's number in the trial.
     pub server: u16,
-    /// What it answered, such as `SCRIPT LOAD`.
+    /// The command that was refused, such as `SCRIPT LOAD`.
     pub call: String,
     /// The first word of a Redis error, or the SQLSTATE of a Postgres error.
     pub code: String,
     pub text: String,
 }
 
-/// The machine or a server kept a trial from running.
+/// The machine or a server prevented the trial from running.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Before the trial began; a connection that breaks later is opened again.
+    /// Connecting failed before the trial began. A connection that breaks later is reopened.
     #[error("{address}: {reason}")]
     Connect {
         address: String,

@@ -1,4 +1,4 @@
-//! Bytes in and out: what a lock wants sent, what came back, and what is done about connections that break.
+//! Input and output: sends what the locks ask for, reads the replies, and handles broken connections.
 
 use check::Event as Judged;
 use locks::{Action, CallId, Command, ConnectionKind, Event, LockMachine, Nanos, Reply, ServerId};
@@ -15,9 +15,10 @@ use crate::poller::Ready;
 use crate::thread::Thread;
 
 impl Thread {
-    /// Tells the lock of a client what happened, and carries out what it wants done.
+    /// Passes an event to the lock of a client, and carries out the resulting actions.
     pub(crate) fn tell(&mut self, index: u32, now: Nanos, event: Event) {
-        // Moved out so that it can be read while the thread is changed; a nested call finds an empty one in its place.
+        // Moved out so that the list can be read while the thread is changed; a nested call finds an empty list in its
+        // place.
         let mut actions = std::mem::take(&mut self.actions);
         self.clients[index as usize].lock.on(now, event, &mut actions);
         let (mut settled, mut hung_up) = (None, false);
@@ -35,7 +36,7 @@ impl Thread {
                 }
                 Action::HangUp => {
                     hung_up = true;
-                    // Where that is its release, it is one that leaves now.
+                    // If closing the connection is the release, the release leaves now.
                     self.stamp_release(index, now);
                     if self.shared.strategy.holds_by_session() {
                         self.judge_each(index, now, |client, _| Judged::HungUp { client });
@@ -96,7 +97,8 @@ impl Thread {
         }
     }
 
-    /// Calls that met a closed connection are lost; the locks learn it here, not in the midst of what they asked.
+    /// Reports calls that met a closed connection as lost. The locks learn that here and not while they are handling an
+    /// event.
     pub(crate) fn report_unsendable(&mut self) {
         let now = self.read_clock();
         self.report_confirmed(now);
@@ -135,7 +137,7 @@ impl Thread {
         self.deliver()
     }
 
-    /// Reads what has come, lets the clients act on it, and writes what they answered.
+    /// Reads what has arrived, lets the clients handle it, and writes what they send.
     fn receive(&mut self, index: u32) -> Result<(), Broken> {
         let mut buffer = std::mem::take(&mut self.scratch);
         let result = self.receive_into(index, &mut buffer);
@@ -158,7 +160,7 @@ impl Thread {
         let Some(count) = connection.read(&mut buffer[kept..])? else {
             return Ok(());
         };
-        // After the read: what the bytes grant was granted by now, and not a moment before.
+        // After the read: a grant in these bytes had been made by now, and must not be stamped earlier.
         let now = self.read_clock();
         if self.counting {
             self.counters.reads += 1;
@@ -172,7 +174,7 @@ impl Thread {
                 None => break,
             }
         }
-        // A hold that ended while other answers were handled must not wait for these, too.
+        // A hold that ended while other replies were handled must not wait for these as well.
         self.fire_timers(now);
         if self.connections[index as usize].is_ready() {
             used += if self.connections[index as usize].session.is_some() {
@@ -185,7 +187,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Hands each whole answer to the client that awaits it; how many bytes were used.
+    /// Passes each complete reply to the client that awaits it. Returns how many bytes were used.
     fn answers(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
         let mut used = 0;
         for count in 0.. {
@@ -218,7 +220,7 @@ impl Thread {
                 Parsed::NeedMore => break,
             }
         }
-        // Those who gave back start again at once, so that their next command goes out with this batch.
+        // Clients that released start again at once, so that their next command is sent with this batch.
         self.start_waiting(now);
         Ok(used)
     }
@@ -235,7 +237,7 @@ impl Thread {
             return Ok(None);
         };
         if matches!(frame, Frame::Push(_)) {
-            return Ok(Some(used)); // Said unasked: it answers no step.
+            return Ok(Some(used)); // A push answers no step.
         }
         let step = greeting.step(answered);
         if let Some(text) = error_text(&frame)
@@ -258,7 +260,8 @@ impl Thread {
         Ok(Some(used))
     }
 
-    /// One write for all that the round put into `out`. Releases are stamped first: belief ends before the bytes leave.
+    /// Writes everything that the round put into `out`, in one call. Releases are stamped first, because belief ends
+    /// before the bytes leave.
     pub(crate) fn flush(&mut self, index: u32) -> Result<(), Broken> {
         let mut releasing = std::mem::take(&mut self.connections[index as usize].releasing);
         if !releasing.is_empty() {
@@ -275,12 +278,12 @@ impl Thread {
         if connection.state == State::Ready || welcome.is_answered() {
             return Ok(());
         }
-        // Nothing to log in with: the connection stands as soon as it is connected.
+        // There is nothing to log in with: the connection is open as soon as it is connected.
         connection.greeted();
         Ok(())
     }
 
-    /// A connection ended: its calls are lost, and it is opened again after a pause.
+    /// Handles the end of a connection: its calls are lost, and it is reopened after a pause.
     pub(crate) fn broken(&mut self, index: u32, broken: &Broken) -> Result<(), LoadError> {
         let now = self.read_clock();
         let connection = &mut self.connections[index as usize];
@@ -310,7 +313,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Opens connections whose pause is over and gives up those whose log-in takes too long.
+    /// Opens connections whose pause has ended, and gives up those whose log-in takes too long.
     pub(crate) fn upkeep(&mut self, now: Nanos) -> Result<(), LoadError> {
         let mut room = self.room_for_sessions();
         for index in 0..self.connections.len() as u32 {

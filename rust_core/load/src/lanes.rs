@@ -1,5 +1,5 @@
-//! Which connection a client's commands go over: one that it shares with others, its own, or one to subscribe over; and
-//! what becomes of the calls on a connection that is closed.
+//! Which connection a command goes over: one that clients share, the client's own, or one for subscriptions; and what
+//! happens to the calls on a connection that is closed.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,13 @@ use crate::connection::{Awaited, Caller};
 use crate::thread::Thread;
 
 impl Thread {
-    /// The connection that a client shares with others to a server.
+    /// The connection to a server that a client shares with others.
     pub(crate) fn shared_connection(&self, client: u32, server: u16) -> u32 {
         u32::from(server) * self.per_server + client % self.per_server
     }
 
-    /// Where the clients' own connections begin, or those that subscribe.
+    /// The index of the first connection after the shared ones: the clients' own connections, or those for
+    /// subscriptions.
     fn first_own(&self) -> u32 {
         self.targets.len() as u32 * self.per_server
     }
@@ -28,14 +29,14 @@ impl Thread {
         self.first_own() + client
     }
 
-    /// The client that a connection belongs to.
+    /// The client that owns a connection.
     pub(crate) fn owner_of(&self, connection: u32) -> Option<u32> {
         let own = connection.checked_sub(self.first_own());
         own.filter(|_| self.shared.strategy.owns_connection())
     }
 
-    /// The connection over which a client listens to the channel of a lock: all that share connections listen to one
-    /// channel over the same one.
+    /// The connection over which a client subscribes to the channel of a key. All clients that share connections
+    /// subscribe to one channel over the same connection.
     pub(crate) fn subscribing_connection(&self, client: u32, key: Key) -> u32 {
         assert!(self.shared.strategy.subscribes(), "client {client} does not subscribe");
         let which = if self.shared.per_client { client } else { key.0 };
@@ -46,14 +47,14 @@ impl Thread {
         self.shared.strategy.subscribes() && connection >= self.first_own()
     }
 
-    /// Those who have something on this connection that ends with it, besides their calls, will hear that it closed.
+    /// Marks the clients that lose more than their calls with this connection; they will be told that it closed.
     pub(crate) fn cut_off(&mut self, connection: u32) {
         self.disconnected.extend(self.owner_of(connection));
         self.subscriptions
             .close(connection, &mut self.disconnected, &mut self.unsendable);
     }
 
-    /// Whether it makes sense for a client to start.
+    /// Whether a client can reach its servers, so that it makes sense to start.
     pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
         let owns_one = !self.shared.strategy.owns_connection()
             || self.connections[self.own_connection(client) as usize].is_ready();
@@ -63,8 +64,8 @@ impl Thread {
         owns_one && shares_one
     }
 
-    /// Closes a client's own connection, or the one over which it waits to subscribe, as its lock wishes, and opens it
-    /// again at once.
+    /// Closes, because the lock asks for it, a client's own connection, or the one over which it waits to subscribe.
+    /// The connection is reopened at once.
     pub(crate) fn hang_up(&mut self, client: u32, now: Nanos) {
         let index = if self.shared.strategy.subscribes() {
             self.subscribing_connection(client, self.clients[client as usize].key)
@@ -77,8 +78,8 @@ impl Thread {
         self.lose(awaited);
     }
 
-    /// All that clients sent is answered, but for what blocks: on a client's own connection to Redis it is cut off with
-    /// it, and in a session of its own a lock hangs up by itself.
+    /// Whether all commands have replies, except blocking ones: on a client's own connection to Redis they end with the
+    /// connection, and in its own session a lock closes the connection itself.
     pub(crate) fn has_nothing_to_say(&self) -> bool {
         let shared = &self.connections[..self.first_own() as usize];
         let own = self.connections[shared.len()..].iter();
@@ -88,7 +89,7 @@ impl Thread {
             && sessions.all(|connection| connection.awaited.is_empty())
     }
 
-    /// The clients of these calls hear that no answers will come.
+    /// Reports these calls as lost to their clients.
     pub(crate) fn lose(&mut self, calls: VecDeque<Awaited>) {
         self.outstanding -= calls.len();
         let lost = calls
@@ -97,8 +98,8 @@ impl Thread {
         self.unsendable.extend(lost);
     }
 
-    /// A command that takes a lock and whose connection was lost may leave a key that nobody can take back before its
-    /// lease ends: that long, at most, the key is an orphan.
+    /// Counts orphaned keys. A command that takes a lock and whose connection was lost may leave a key that nobody can
+    /// release before its lease ends: the key is an orphan for at most that long.
     pub(crate) fn count_orphans(&mut self, calls: &VecDeque<Awaited>) {
         let may_take = |awaited: &&Awaited| {
             let doing = self.clients[awaited.client as usize].doing;

@@ -1,12 +1,12 @@
 //! The measuring driver: many clients on few native threads, against real servers, in real time.
 //!
-//! Each client drives one lock of `locks`; every command that one round of events produced goes out in one write per
-//! connection; the checker hears of every grant while it happens.
+//! Each client drives one lock of `locks`. Every command that one round of events produced is sent in one write per
+//! connection. The checker receives every grant as it happens.
 //!
-//! Promises: no allocation and no lock in the loop once its buffers have grown; a grant is stamped after the read that
-//! brought it and a release before the write that takes it away; a lost connection makes its calls `Lost`, never an
-//! answer; a stop is heeded within 100 ms and keeps what was measured.
-//! Does not promise: that the clients are not the limit. The record says what CPU they took.
+//! Promises: no allocation and no mutex in the loop once its buffers have grown; a grant is stamped after the read that
+//! brought it, and a release before the write that sends it; a lost connection makes its calls `Lost` and never gives
+//! them a reply; a stop takes effect within 100 ms and keeps what was measured.
+//! Does not promise that the load generator is not the bottleneck. The record contains its CPU time.
 
 #[cfg(test)]
 mod by_hand;

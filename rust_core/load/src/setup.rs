@@ -1,4 +1,4 @@
-//! From the description of a trial to its threads, ready to run.
+//! Builds the threads of a trial from its description.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ use crate::window::Window;
 use crate::workload::{Arrivals, streams};
 use crate::{LoadError, TrialError};
 
-/// Read at once from a connection; a pipelined batch of 1,000 answers takes 5 kB.
+/// Bytes read at once from a connection; a pipelined batch of 1,000 replies takes 5 kB.
 const SCRATCH: usize = 256 * 1024;
 
-/// Where the connections lead that clients have for themselves, or subscribe over.
+/// The server of the clients' own connections, and of those for subscriptions.
 const FIRST_SERVER: u16 = 0;
 
-/// Refuses what no trial can be made of.
+/// An error if no trial can be made of the description.
 pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
     spec.strategy.check(&spec.lock)?;
     let sound = [
@@ -65,12 +65,12 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
-        // What is drawn from is made once for nothing, so that a bad distribution is refused before anything starts.
+        // Builds the distributions once for this check, so that a bad one is refused before anything starts.
         None => Shared::new(spec).and(arrivals(spec, 0)).map(|_| ()),
     }
 }
 
-/// A choice that can never give so many different keys would be drawn for ever.
+/// Too few distinct keys would make the drawing of a set endless.
 fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
     match spec.keys_per_grant {
         0 => false,
@@ -85,7 +85,7 @@ fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
     }
 }
 
-/// The part of a whole that thread `index` of `threads` takes: its first element and how many.
+/// The part of `whole` that thread `index` of `threads` takes: its first element and its length.
 fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
     let first = |index: u32| (u64::from(whole) * u64::from(index) / u64::from(threads)) as u32;
     (first(index), first(index + 1) - first(index))
@@ -160,7 +160,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
     Ok(threads)
 }
 
-/// Those of a thread with so many clients: the shared ones, server by server, then those beside them.
+/// The connections of a thread with this many clients: the shared ones, server by server, then the others.
 fn connections(spec: &TrialSpec, clients: u32, per_server: u32) -> Vec<Connection> {
     let beside = connections_beside(spec.strategy, clients, per_server);
     (0..spec.servers.len() as u16)
@@ -169,18 +169,18 @@ fn connections(spec: &TrialSpec, clients: u32, per_server: u32) -> Vec<Connectio
         .collect()
 }
 
-/// How many connections so many clients have to the first server besides those that they share.
+/// How many connections to the first server this many clients have besides the shared ones.
 const fn connections_beside(strategy: Strategy, clients: u32, shared: u32) -> u32 {
     if strategy.owns_connection() {
         clients
     } else if strategy.subscribes() {
-        shared // as many again, to subscribe over
+        shared // as many again for subscriptions
     } else {
         0
     }
 }
 
-/// Room for the keys of each client, where an acquire names several.
+/// Room for the keys of each client, if an acquire names several.
 fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<KeyList> {
     let room = if keys_per_grant == 1 { 0 } else { clients };
     vec![KeyList::one(Key(0)); room as usize]
@@ -193,7 +193,7 @@ fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialErro
     else {
         return Ok(None);
     };
-    // A stream of its own, apart from those of the clients.
+    // A separate random stream, apart from those of the clients.
     let stream = streams(spec.seed ^ 0x9216_d5d9_8979_fb1b, thread, 1).remove(0);
     let arrivals = Arrivals::new(arrivals, rate_per_s / f64::from(spec.threads), stream);
     arrivals.map(Some).ok_or(TrialError::Field("rate_per_s"))

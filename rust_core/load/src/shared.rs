@@ -1,4 +1,5 @@
-//! What all threads of a trial read and none changes: what clients do with their locks, and for how long.
+//! The parameters of a trial that all threads read and none changes: what clients do with their locks, and for how
+//! long.
 
 use locks::{Key, KeyList, Mode, Nanos, Strategy};
 use rand_distr::{Distribution as Draw, StandardUniform};
@@ -24,9 +25,9 @@ pub(crate) struct Shared {
     pub(crate) duration: Nanos,
     pub(crate) drain: Nanos,
     pub(crate) dies: bool,
-    /// How long a key may stay that nobody can take back: the lease in full, or not at all where there is none.
+    /// How long an orphaned key may stay: the whole lease, or zero for a lock without a lease.
     pub(crate) ttl: Nanos,
-    /// Each client shares its connections with nobody.
+    /// No client shares its connections.
     pub(crate) per_client: bool,
     poll: Poll,
 }
@@ -62,7 +63,7 @@ impl Shared {
         })
     }
 
-    /// Clients hold or think for a while: there are other timers than those of retries.
+    /// Whether clients hold or think for a while, so that there are other timers than those of retries.
     pub(crate) fn has_pauses(&self) -> bool {
         !(self.hold.is_zero() && self.think.is_zero())
     }
@@ -75,7 +76,7 @@ impl Shared {
         self.keys_per_grant
     }
 
-    /// The locks that a client takes next, all different.
+    /// The keys that a client takes next, all different.
     #[inline]
     pub(crate) fn draw_keys(&self, stream: &mut Stream) -> KeyList {
         if self.keys_per_grant == 1 {
@@ -98,11 +99,11 @@ impl Shared {
         }
     }
 
-    /// How a client wants them.
+    /// Whether the client shares them.
     #[inline]
     pub(crate) fn draw_mode(&self, stream: &mut Stream) -> Mode {
         if self.read_share == 0.0 {
-            return Mode::Exclusive; // Draws nothing, so that other choices stay what they are without readers.
+            return Mode::Exclusive; // Draws nothing, so that the other random choices do not change when there are no readers.
         }
         let drawn: f64 = StandardUniform.sample(stream);
         if drawn < self.read_share {

@@ -1,5 +1,5 @@
-//! When a client begins: at once in a closed loop, with an arrival in an open one, after a pause where it thinks or met
-//! an error.
+//! When a client starts: at once in a closed loop, with an arrival in an open one, or after a pause when it thinks or
+//! met an error.
 
 use check::Event as Judged;
 use locks::{Event, Nanos};
@@ -8,11 +8,11 @@ use crate::client::{Counted, Doing};
 use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
-/// A client that met an error, or found no server, waits this long: a dead server must not be asked in a tight loop.
+/// The pause of a client that met an error or found no server: a dead server must not be asked in a tight loop.
 pub(crate) const ERROR_PAUSE: Nanos = Nanos::from_millis(10);
 
 impl Thread {
-    /// The work begins: every client that rests starts, or waits for an arrival.
+    /// Starts the work: every client at rest starts, or waits for an arrival.
     pub(crate) fn begin(&mut self, now: Nanos) {
         self.idle.clear();
         self.queue.clear();
@@ -26,7 +26,7 @@ impl Thread {
         }
     }
 
-    /// A client has nothing to do: in a closed loop it starts in this round, in an open one with the next arrival.
+    /// The client has nothing to do: in a closed loop it starts in this round, in an open one with the next arrival.
     pub(crate) fn free(&mut self, client: u32) {
         self.clients[client as usize].doing = Doing::Idle;
         self.clients[client as usize].own_wake = Nanos::NEVER;
@@ -40,7 +40,7 @@ impl Thread {
         }
     }
 
-    /// Arrivals that have become due go to idle clients, or queue, or are dropped when too many are in flight.
+    /// Arrivals that are due go to idle clients, or queue, or are dropped when too many are in flight.
     pub(crate) fn take_arrivals(&mut self, now: Nanos) {
         let Some(mut arrivals) = self.arrivals.take() else {
             return;
@@ -51,7 +51,7 @@ impl Thread {
                 self.counters.arrivals += 1;
                 self.histograms.record(Phase::Lag, Ended::Granted, now.since(due));
             }
-            // A client in `starting` has its arrival in `queue`: they are one.
+            // A client in `starting` and its arrival in `queue` count as one.
             let busy = self.clients.len() - self.idle.len() - self.starting.len();
             if busy + self.queue.len() >= self.shared.max_in_flight as usize {
                 self.counters.drops += u64::from(counted);
@@ -65,8 +65,8 @@ impl Thread {
         self.arrivals = Some(arrivals);
     }
 
-    /// Starts the clients that are to start. Those that become free meanwhile start in the next round, so that a lock
-    /// that answers at once cannot keep the loop to itself.
+    /// Starts the clients in `starting`. Clients that become free meanwhile start in the next round, so that a lock
+    /// that answers at once cannot block the loop.
     pub(crate) fn start_waiting(&mut self, now: Nanos) {
         if self.starting.len() > 1 {
             self.touch_starting();

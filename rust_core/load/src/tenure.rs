@@ -1,4 +1,4 @@
-//! What happens to a lock between its grant and its release: nested entries, leases set anew, losses.
+//! What happens between grant and release: nested entries, renewals, losses.
 
 use check::{ClientId, Event as Judged};
 use locks::{Event, Key, Lasts, Nanos, Outcome};
@@ -15,7 +15,7 @@ pub(crate) const fn end_of(lasts: Lasts) -> Nanos {
 }
 
 impl Thread {
-    /// An entry was answered.
+    /// Handles the outcome of an entry.
     pub(crate) fn entered(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         match outcome {
             Outcome::Held { lasts, .. } => {
@@ -23,7 +23,7 @@ impl Thread {
                 self.lasts(index, now, lasts);
                 self.enter_or_hold(index, now);
             }
-            // The entries before it stand, but the work that asked for this one cannot go on.
+            // The earlier entries stand, but the work that asked for this one cannot go on.
             Outcome::Released
             | Outcome::Refused(_)
             | Outcome::Expired
@@ -43,7 +43,7 @@ impl Thread {
         self.tell(index, now, Event::Cancel);
     }
 
-    /// An entry was left, and others are not.
+    /// Handles the outcome of leaving an entry that is not the last.
     pub(crate) fn left(&mut self, index: u32, now: Nanos, lasts: Lasts) {
         let client = &mut self.clients[index as usize];
         assert!(
@@ -55,7 +55,7 @@ impl Thread {
         self.release(index, now);
     }
 
-    /// The end of a period: the holder gives all entries back.
+    /// At the end of a phase: the holder releases all entries.
     pub(crate) fn cut_short(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         if client.counted == Counted::Whole {
@@ -64,13 +64,13 @@ impl Thread {
         self.give_all_back(index, now);
     }
 
-    /// The lease of a holder was set anew.
+    /// Handles the renewal of a holder's lease.
     pub(crate) fn renewed(&mut self, index: u32, now: Nanos, lasts: Lasts) {
         self.counters.renewals += u64::from(self.counting);
         self.lasts(index, now, lasts);
     }
 
-    /// A holder was told that its lock is no longer its own.
+    /// Handles the loss of a holder's lock.
     pub(crate) fn lapsed(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         if client.counted != Counted::No {
@@ -83,22 +83,23 @@ impl Thread {
         }
     }
 
-    /// A release was not answered. If its session has ended, what was held may have ended before.
+    /// A release got no reply. If its session has ended, the lock may have been lost before the release.
     pub(crate) fn look_for_session(&mut self, index: u32, now: Nanos) {
         if self.shared.strategy.holds_by_session() && self.disconnected.contains(&index) {
             self.tell_of_loss(index, now);
         }
     }
 
-    /// Whoever lost a session may not be blamed for the grant that the server then made. A session that the lock itself
-    /// closed while it was held is not lost: the client goes on as the holder, and the lock answers for it.
+    /// Reports the loss of a session, so that the checker does not blame the grant that the server then made. A session
+    /// that the lock itself closed during the hold is not a loss: the client goes on as the holder, and the lock is
+    /// responsible.
     fn tell_of_loss(&mut self, index: u32, now: Nanos) {
         if !self.hung_up.contains(&index) {
             self.judge_each(index, now, |client, _| Judged::LeaseLost { client });
         }
     }
 
-    /// The lock of a client closed the client's own connection, and what it settled besides is settled.
+    /// The lock closed the client's own connection, and its outcome, if there was one, is handled.
     pub(crate) fn hung_up(&mut self, index: u32) {
         let client = &self.clients[index as usize];
         let is_held = match client.doing {
@@ -111,12 +112,12 @@ impl Thread {
         }
     }
 
-    /// What is held lasts until another point now.
+    /// Sets a new end of the hold.
     fn lasts(&mut self, index: u32, now: Nanos, lasts: Lasts) {
         let until = end_of(lasts);
         let client = &mut self.clients[index as usize];
         if until == client.until {
-            return; // An entry that is only counted.
+            return; // The entry was only counted, and its lease is unchanged.
         }
         let before = std::mem::replace(&mut client.until, until);
         self.judge_each(index, now, |client, _| Judged::Renewed { client, until });
@@ -125,7 +126,7 @@ impl Thread {
         }
     }
 
-    /// A holder that stops at the end of its lease is looked at again then.
+    /// Wakes a holder that stops at the end of its lease.
     fn wake_at_end_of_lease(&mut self, index: u32) {
         let client = &mut self.clients[index as usize];
         if client.doing == Doing::Holding && client.until < client.own_wake {
@@ -134,8 +135,8 @@ impl Thread {
         }
     }
 
-    /// Tells the checker of a step of a client, once for each key that it names. There each of them is a client of its
-    /// own: exclusion is a matter of one key, whatever else was taken with it.
+    /// Reports a step of a client to the checker, once for each of its keys. To the checker each key is a client of its
+    /// own, because exclusion concerns one key, whatever else was taken with it.
     #[inline]
     pub(crate) fn judge_each(&mut self, index: u32, at: Nanos, event: impl Fn(ClientId, Key) -> Judged) {
         let number = self.number(index);

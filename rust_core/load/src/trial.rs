@@ -1,4 +1,4 @@
-//! A whole trial: its threads, its checker, and what comes of them.
+//! A whole trial: its threads, its checker, and its result.
 
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -20,25 +20,25 @@ use crate::timeline::{Columns, Timeline};
 use crate::window::Longest;
 use crate::{LoadError, TrialError, clock, setup};
 
-/// What a database may take to see that a client has gone, and to give what its session held to the next.
+/// How long a database may take to notice that a client has gone and to grant its locks to the next one.
 const SESSION_GONE_WITHIN: Nanos = Nanos::from_secs(10);
-/// After this a client that waits to be told asks by itself, whether it was told or not.
+/// After this time a client that waits for a wake-up asks by itself.
 const ASKS_AGAIN_WITHIN: Nanos = Nanos::from_secs(3);
 
 /// What a trial measured.
 #[derive(Debug)]
 pub struct Measured {
     pub stopped: bool,
-    /// How long the window was; zero when the trial was stopped before it.
+    /// The length of the window; zero when the trial was stopped before it.
     pub window: Nanos,
-    /// When the trial began: the points of violations count from here.
+    /// When the trial began; the times of violations count from here.
     pub began: Nanos,
-    /// How long after that a connection that stood was first found closed; `None` where none was. A server that was
-    /// restarted answers nobody before.
+    /// How long after that an open connection was first found closed; `None` if none was. A restarted server answers
+    /// nobody before that.
     pub first_cut: Option<Nanos>,
-    /// The longest wait of any client or queued arrival, over or not.
+    /// The longest wait of any client or queued arrival, ended or not.
     pub longest_wait: Nanos,
-    /// How long the loop of any thread did not run in the window though it meant to.
+    /// The longest time in the window during which the loop of any thread did not run although it should have.
     pub longest_stall: Nanos,
     pub counters: Counters,
     pub histograms: Histograms,
@@ -49,11 +49,11 @@ pub struct Measured {
     pub report: Report,
     pub jain: Option<f64>,
     pub names: KeyNames,
-    /// The checker's clients that each client of the trial counts for: see `report`.
+    /// How many of the checker's clients belong to each client of the trial: see `report`.
     pub keys_per_grant: u32,
 }
 
-/// One element a client, in the window.
+/// One element per client, in the window.
 #[derive(Debug, Default)]
 pub struct ClientColumns {
     pub grants: Vec<u64>,
@@ -62,14 +62,14 @@ pub struct ClientColumns {
     pub wait_max_ns: Vec<u64>,
 }
 
-/// A trial that was described soundly, before and while it runs.
+/// A trial whose description was checked, before and while it runs.
 #[derive(Debug)]
 pub struct Trial {
     spec: TrialSpec,
     control: Arc<Control>,
 }
 
-/// A trial under way.
+/// A trial that runs.
 #[derive(Debug)]
 pub struct Running {
     done: mpsc::Receiver<()>,
@@ -83,24 +83,24 @@ impl Trial {
         Ok(Self { spec, control })
     }
 
-    /// Starts it on threads of its own.
+    /// Starts the trial on its own threads.
     pub fn start(&self) -> Running {
         let (tell, done) = mpsc::channel();
         let (spec, control) = (self.spec.clone(), Arc::clone(&self.control));
         let thread = std::thread::spawn(move || {
-            // Dropped at the end, also by a panic: whoever waits wakes up.
+            // Dropped at the end, also by a panic, so that a waiting caller wakes up.
             let _tell: mpsc::Sender<()> = tell;
             run(&spec, &control)
         });
         Running { done, thread }
     }
 
-    /// Ends it early; harmless before and after.
+    /// Ends the trial early; harmless before and after.
     pub fn stop(&self) {
         self.control.stop();
     }
 
-    /// Plants in a checker as this trial's what it must find: see `plant`.
+    /// Plants faults in a checker like this trial's: see `plant`.
     pub fn planted(&self) -> Result<Vec<Planted>, TrialError> {
         plant::all(&self.spec)
     }
@@ -116,7 +116,7 @@ impl Running {
         !matches!(self.done.recv_timeout(length), Err(mpsc::RecvTimeoutError::Timeout))
     }
 
-    /// What it measured, once it has ended. A panic of the trial goes on here.
+    /// The result, once the trial has ended. A panic of the trial continues here.
     pub fn finish(self) -> Result<Measured, TrialError> {
         self.thread
             .join()
@@ -131,13 +131,13 @@ fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError>
     Ok(gather(spec, control, began, &shares, judged))
 }
 
-/// Lets `work` have the threads of a trial, which tell a checker in the way that their number and the lock ask for.
+/// Runs `work` with the threads of a trial, connected to a checker in the way that their number and the lock need.
 pub(crate) fn judged<T>(
     spec: &TrialSpec,
     control: &Arc<Control>,
     work: impl FnOnce(Vec<Thread>) -> Result<(T, Vec<Judge>), TrialError>,
 ) -> Result<(T, Judged), TrialError> {
-    // Each key of a set is the checker's client: see `Thread::judge_each`.
+    // Each key of a set is a client of the checker: see `Thread::judge_each`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
     let bench = Bench::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
     if spec.strategy.is_optimistic() {
@@ -159,7 +159,7 @@ pub(crate) fn judged<T>(
     }
 }
 
-/// What the strategy's grants are held to.
+/// The rules for the strategy's grants.
 pub(crate) fn rules(spec: &TrialSpec) -> Rules {
     let strategy = spec.strategy;
     Rules {
@@ -180,15 +180,15 @@ pub(crate) fn rules(spec: &TrialSpec) -> Rules {
     }
 }
 
-/// How long a key that is wanted may go without a grant: the lease of whoever may still have it, and then those who wait
-/// ask again within their longest pause, and are answered.
+/// How long a key that clients wait for may go without a grant: the lease of the last holder, then the longest pause of
+/// the waiters, then their reply timeout.
 fn granted_within(spec: &TrialSpec) -> Nanos {
     let lease = if spec.strategy.has_lease() {
         Nanos::from_millis(spec.lock.lease.ttl().0)
     } else {
         SESSION_GONE_WITHIN
     };
-    // Who waits to be told asks by itself now and then: a message may be lost.
+    // A client that waits for a wake-up asks by itself now and then, because a message may be lost.
     let waits_to_be_told = spec.strategy.owns_connection() || spec.strategy.subscribes();
     let asks_again = if waits_to_be_told {
         ASKS_AGAIN_WITHIN
@@ -201,7 +201,7 @@ fn granted_within(spec: &TrialSpec) -> Nanos {
         .after(asks_again)
 }
 
-/// Runs each on a native thread of its own; the first error of any.
+/// Runs each on its own native thread; returns the first error of any.
 fn run_threads(threads: Vec<Thread>) -> Result<(Vec<Share>, Vec<Judge>), TrialError> {
     let handles: Vec<_> = threads
         .into_iter()
@@ -242,7 +242,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         }
     }
     if spec.strategy.is_optimistic() {
-        // Where nothing excludes, a guard is put to the test whenever another wrote in between: then it must refuse.
+        // An optimistic lock is tested whenever another client wrote in between: then its write must be refused.
         judged.report.figures.grants = counters.grants;
         judged.report.figures.contended_grants = counters.conflicted_grants;
     }

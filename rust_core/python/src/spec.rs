@@ -1,4 +1,4 @@
-//! A trial as Python describes it: dictionaries, checked field by field.
+//! The description of a trial from Python: dictionaries, checked field by field.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
-/// The field `name` of `dict`, or a `ValueError` that says which field is missing or of what type it was.
+/// The field `name` of `dict`, or a `ValueError` that says which field is missing or of which wrong type it is.
 fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = dict
         .get_item(name)?
@@ -33,7 +33,7 @@ fn dict<'py>(parent: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyD
         .map_err(|_| PyValueError::new_err(format!("`{name}` must be a dictionary")))
 }
 
-/// The one of `choices` that the field names.
+/// The value of `choices` that the field names.
 fn choice<T: Copy>(dict: &Bound<'_, PyDict>, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
     let given: String = field(dict, name)?;
     let found = choices
@@ -104,7 +104,7 @@ fn arguments(args: &Bound<'_, PyDict>) -> PyResult<Vec<(String, ArgValue)>> {
     let mut arguments = Vec::new();
     for (name, value) in args {
         let name: String = name.extract()?;
-        // Python's bool is an int too, so it is asked first.
+        // Python's bool is also an int, so bool is tried first.
         let value = if let Ok(value) = value.extract::<bool>() {
             ArgValue::Bool(value)
         } else if let Ok(value) = value.extract::<i64>() {

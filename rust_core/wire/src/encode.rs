@@ -1,6 +1,6 @@
-//! `locks::Command` to bytes. Every command is a template, made once for the cell's names, which have one length:
-//! encoding copies it and patches in the index of the key and the token. A number (lease, seconds) mostly comes last and
-//! is appended.
+//! Encodes a `locks::Command`. Every command is a template, made once for the cell's key names, which have one length:
+//! encoding copies the template and patches in the index of the key and the token. A number (lease, seconds) mostly
+//! comes last and is appended.
 
 use locks::{Command, Companion, Script, ScriptForm};
 
@@ -10,7 +10,7 @@ use crate::request::{push_bulk, push_entry, push_head, push_number, push_seconds
 use crate::scripts::Scripts;
 use crate::template::{Part, Template};
 
-/// How a key is deleted only when it holds my token.
+/// How a key is deleted only if it holds my token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompareAndDelete {
     /// The Lua script: any server.
@@ -21,7 +21,7 @@ pub enum CompareAndDelete {
     DelEx,
 }
 
-/// Writes commands about the keys of one set of names, for one dialect of compare-and-delete.
+/// Encodes commands about the keys of one set of names, for one dialect of compare-and-delete.
 #[derive(Debug)]
 pub struct Encoder {
     index: Index,
@@ -38,14 +38,14 @@ pub struct Encoder {
     unsubscribe: Template,
     create_queue: Template,
     add_ticket: Template,
-    /// Up to how long it blocks, and what follows.
+    /// The parts before and after the blocking time.
     read_ticket: [Template; 2],
     ack_ticket: Template,
     drop_ticket: Template,
     trim_queue: Template,
 }
 
-/// The one consumer group of a lock's queue; each waiter is a consumer named by its token.
+/// The consumer group of a lock's queue; each waiter is a consumer named by its token.
 const GROUP: &str = "waiters";
 
 impl Encoder {
@@ -100,7 +100,7 @@ impl Encoder {
         }
     }
 
-    /// The lock that a channel belongs to.
+    /// The key that a channel belongs to.
     pub fn key_of(&self, channel: &[u8]) -> Option<locks::Key> {
         self.index.read(channel)
     }
@@ -130,11 +130,11 @@ impl Encoder {
             } => {
                 self.delete_by_source.push_token(out, self.index, key, token);
             }
-            _ => self.encode_other(command, out), // those two are nearly all that is ever sent
+            _ => self.encode_other(command, out), // nearly all commands are of the two kinds above
         }
     }
 
-    /// Every command that `encode` does not write itself. Apart from it, so that `encode` stays small where it is inlined.
+    /// Encodes the commands that `encode` does not. Separate, so that `encode` stays small where it is inlined.
     #[inline(never)]
     fn encode_other(&self, command: &Command, out: &mut Vec<u8>) {
         let index = self.index;

@@ -1,13 +1,13 @@
-//! One reply as it came, borrowed from the buffer it came in: every type of RESP2 and RESP3.
+//! One reply, borrowed from the buffer it was read into: every type of RESP2 and RESP3.
 
 use std::iter::FusedIterator;
 
 use crate::scan::{Scan, Stop};
 
-/// A reply, or an element of one. Attributes (`|`) are notes about the frame that follows them and are left out.
+/// A reply, or an element of one. Attributes (`|`) describe the frame that follows them and are left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// `+`, without its end.
+    /// `+`, without its line end.
     Simple(&'a [u8]),
     /// `-`
     Error(&'a [u8]),
@@ -21,7 +21,7 @@ pub enum Frame<'a> {
     Double(f64),
     /// `#`
     Boolean(bool),
-    /// `(`: the digits with their sign, as they came.
+    /// `(`: the digits with their sign, unchanged.
     BigNumber(&'a [u8]),
     /// `!`
     BulkError(&'a [u8]),
@@ -33,15 +33,15 @@ pub enum Frame<'a> {
     },
     /// `*`
     Array(Children<'a>),
-    /// `%`: its children are keys and values in turn.
+    /// `%`: its elements are keys and values in turn.
     Map(Children<'a>),
     /// `~`
     Set(Children<'a>),
-    /// `>`: not an answer to a command.
+    /// `>`: not a reply to a command.
     Push(Children<'a>),
 }
 
-/// The elements of an aggregate, read again from the buffer as they are walked.
+/// The elements of an aggregate, parsed again from the buffer as they are iterated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Children<'a> {
     count: usize,
@@ -54,7 +54,7 @@ impl<'a> Children<'a> {
         Self { count, body }
     }
 
-    /// How many frames there are; a map has two for each entry.
+    /// The number of frames; a map has two per entry.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -89,7 +89,7 @@ impl<'a> IntoIterator for &Children<'a> {
     }
 }
 
-/// Walks the elements of an aggregate in order.
+/// Iterates over the elements of an aggregate in order.
 #[derive(Clone, Debug)]
 pub struct ChildIter<'a> {
     left: usize,

@@ -1,13 +1,14 @@
-//! Postgres: statements to bytes, and bytes to replies, without a socket.
+//! Postgres: encodes statements and parses replies, without a socket.
 //!
-//! Outwards: [`LogInPlan`] has what a new session says and [`LogIn`] follows the answers; [`Encoder`] writes a block, from
-//! its first message to its `Sync`. Inwards: [`Answers`] reduces all that answers a block to one reply.
+//! Outgoing: [`LogInPlan`] has the messages of a new session and [`LogIn`] handles the replies; [`Encoder`] writes a
+//! block, from its first message to its `Sync`. Incoming: [`ReplyReader`] reduces all messages that answer a block to
+//! one reply.
 //!
-//! Messages are laid out by the crate `postgres-protocol`. The nonce of a log-in by SCRAM is random, so whoever drives
-//! this makes it and hands it in.
+//! The crate `postgres-protocol` lays out the messages. The nonce of a log-in by SCRAM is random, so the caller creates
+//! it and passes it in.
 //!
-//! Promises what the rest of `wire` does: no bytes make it panic, loop, or allocate by a length that they merely announce.
-//! Does not speak TLS, GSS or COPY.
+//! Promises what the rest of `wire` does: no bytes cause a panic, an endless loop, or an allocation of a length that
+//! they merely announce. Does not support TLS, GSS or COPY.
 
 mod answers;
 mod block;

@@ -1,6 +1,7 @@
-//! All that answers one block, reduced to one reply.
+//! Reduces all messages that answer one block to one reply.
 //!
-//! What of a block has been answered is kept, so that a message is looked at once, however the bytes of the block come.
+//! The reader remembers what of a block has been answered, so that each message is read once, however the bytes of the
+//! block arrive.
 
 use locks::{ErrorKind, Reply, Statement};
 use postgres_protocol::message::backend as tags;
@@ -11,10 +12,10 @@ use super::refusal::Fields;
 use super::{Malformed, Refusal};
 use crate::Excerpt;
 
-/// What of a block its answer does not tell by itself.
+/// What the reader must know about a block, because the messages that answer it do not show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// It ends with `COMMIT`, and a `ROLLBACK` for an answer is none that was asked for.
+    /// The block ends with `COMMIT`, and `ROLLBACK` as the answer means that the transaction had failed.
     Commits,
     Other,
 }
@@ -30,7 +31,7 @@ impl Block {
     }
 }
 
-/// The session is over.
+/// Why the session has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Broken {
     #[error("{0}")]
@@ -39,22 +40,23 @@ pub enum Broken {
     Ended(Refusal),
 }
 
-/// The answer that is under way in one session.
+/// The reply under way in one session.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
-    /// What the statement has answered so far.
+    /// The result of the statement so far.
     result: Option<Reply>,
     error: Option<ErrorKind>,
-    /// The error in words, until somebody takes it; none of a conflict, for those are many.
+    /// The error with its text, until it is taken; not stored for a conflict, because conflicts are many.
     refusal: Option<Box<Refusal>>,
 }
 
 impl Answers {
-    /// Reads from the front of `buf` up to the end of the answer to `block`, the oldest that has none yet: how many
-    /// bytes were used, and the reply, or `None` when more bytes must come. `block` is `None` when nothing was asked.
+    /// Reads from the front of `buf` up to the end of the answer to `block`, the oldest block without a reply. Returns
+    /// how many bytes were used, and the reply, or `None` when more bytes must come. `block` is `None` when nothing was
+    /// asked.
     ///
     /// # Errors
-    /// When the server ended the session, or no further bytes can make an answer.
+    /// When the server ended the session, or no further bytes can make a reply.
     #[inline]
     pub fn parse(&mut self, buf: &[u8], block: Option<Block>) -> Result<(usize, Option<Reply>), Broken> {
         let mut used = 0;
@@ -71,7 +73,7 @@ impl Answers {
         Ok((used, None))
     }
 
-    /// The words of the error that the last reply was.
+    /// The error with its text, if the last reply was one.
     #[inline]
     pub fn take_refusal(&mut self) -> Option<Box<Refusal>> {
         self.refusal.take()
@@ -107,7 +109,7 @@ impl Answers {
         Ok(None)
     }
 
-    /// The first error of a block is the reply; what follows comes of it.
+    /// The first error of a block is the reply; later ones follow from it.
     #[cold]
     fn refused(&mut self, fields: &Fields<'_>) {
         if self.error.is_none() {
@@ -145,7 +147,7 @@ impl Answers {
     }
 }
 
-/// What a row holds: one column, in binary. `None` when it is no row.
+/// The content of a row: one column, in binary. `None` when it is not a row.
 #[inline]
 fn row(body: &[u8]) -> Option<Reply> {
     let (columns, values) = body.split_first_chunk()?;
@@ -160,7 +162,7 @@ fn row(body: &[u8]) -> Option<Reply> {
     if usize::try_from(length) != Ok(value.len()) {
         return None;
     }
-    // `void` has no bytes; other types of the same length would be read as numbers, too, but no lock asks for any.
+    // `void` has no bytes; other types of the same length would be read as numbers too, but no lock asks for any.
     Some(match value.len() {
         0 => Reply::Ok,
         1 | 4 | 8 => Reply::Int(big_endian(value)),
@@ -168,7 +170,7 @@ fn row(body: &[u8]) -> Option<Reply> {
     })
 }
 
-/// A number of at most 8 bytes; one of a single byte is a boolean.
+/// A number of at most 8 bytes; a single byte is a boolean.
 #[inline]
 fn big_endian(bytes: &[u8]) -> i64 {
     let fill = if bytes[0] & 0x80 == 0 { 0 } else { u8::MAX };
@@ -180,7 +182,7 @@ fn big_endian(bytes: &[u8]) -> i64 {
 #[cold]
 fn unasked(message: Message<'_>, here: &[u8]) -> Broken {
     if message.tag == tags::ERROR_RESPONSE_TAG {
-        // Such as that it shuts down, which it says to idle sessions too.
+        // For example that the server shuts down, which it reports to idle sessions too.
         Broken::Ended(Fields::of(message.body).in_words())
     } else {
         out_of_place(here).into()

@@ -1,11 +1,11 @@
-//! What came instead of a message of Postgres.
+//! The errors for bytes that are not a message of Postgres.
 
 use thiserror::Error;
 
 use super::MAX_MESSAGE;
 use crate::Excerpt;
 
-/// Bytes that are no message, or none that has a place here. Nothing after them on the connection can be understood.
+/// Bytes that are not a message, or a message out of place. Nothing after them on the connection can be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     #[error("not a message of Postgres: received {found}{}", found.speaker())]

@@ -12,7 +12,7 @@ use crate::errors::printable;
 pub struct Refusal {
     /// At most 200 characters, none of them a control character.
     pub text: String,
-    /// SQLSTATE; `?????` where the server gave none.
+    /// SQLSTATE; `?????` if the server gave none.
     pub code: [u8; 5],
 }
 
@@ -33,18 +33,18 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The fields of an `ErrorResponse` that matter here, where they lie.
+/// The relevant fields of an `ErrorResponse`, borrowed from the message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a> {
     pub(crate) code: [u8; 5],
-    /// The server ends the session, too.
+    /// Whether the server also ends the session.
     pub(crate) is_fatal: bool,
     text: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the body of a message: fields of a type and a text up to a zero, and a zero behind them. What it lacks is
-    /// unknown, which is no reason to understand nothing.
+    /// Reads the body of a message: fields of a type and a text up to a zero, and a zero after them. A missing field is
+    /// unknown, and the rest is still used.
     pub(crate) fn of(mut body: &'a [u8]) -> Self {
         let mut fields = Self {
             code: *b"?????",
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
             let value = &rest[..end];
             match kind {
                 b'C' => fields.code = value.try_into().unwrap_or(fields.code),
-                // `V` is `S` in English whatever the server speaks; poolers may leave it out.
+                // `V` is `S` in English, whatever the server's language; poolers may omit it.
                 b'S' | b'V' => fields.is_fatal |= matches!(value, b"FATAL" | b"PANIC"),
                 b'M' => fields.text = value,
                 _ => {}
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What a SQLSTATE stands for.
+/// The meaning of a SQLSTATE.
 fn kind_of(code: [u8; 5]) -> ErrorKind {
     match &code {
         b"40001" => ErrorKind::Serialization,
@@ -88,8 +88,8 @@ fn kind_of(code: [u8; 5]) -> ErrorKind {
         b"57014" => ErrorKind::Canceled,
         b"25P02" => ErrorKind::InFailedTransaction,
         b"53300" => ErrorKind::TooManyConnections,
-        // Shut down, crashed, starting up, database dropped, idle for too long without a transaction and within one;
-        // and whatever befell the connection.
+        // Shut down, crashed, starting up, database dropped, idle for too long outside or inside a transaction; and any
+        // failure of the connection.
         b"57P01" | b"57P02" | b"57P03" | b"57P04" | b"57P05" | b"25P03" | [b'0', b'8', ..] => ErrorKind::SessionEnded,
         b"25006" => ErrorKind::ReadOnly,
         b"53200" => ErrorKind::OutOfMemory,
