@@ -13,7 +13,7 @@ use crate::findings::Findings;
 use crate::report::{Figures, Report, ViolationKind};
 use crate::sessions::Sessions;
 use crate::stalls::lease_was_over;
-use crate::table::{Client, KeyRecord, NOBODY, Session, State};
+use crate::table::{Client, KeyRecord, NOBODY, SessionState, State};
 use crate::turns::{self, OUTSIDE};
 use crate::violations::ViolationLog;
 use crate::{ClientId, Event, Order, Rules};
@@ -41,7 +41,7 @@ pub struct Checker {
     pub(crate) least_belief: Nanos,
     pub(crate) granted_within: Nanos,
     /// When a driver last ran again after a standstill: the time before that does not count towards a stall of a key.
-    pub(crate) stood_until: Nanos,
+    pub(crate) driver_stalled_until: Nanos,
     pub(crate) session_end_seen_within: Nanos,
     pub(crate) release_seen_within: Nanos,
     pub(crate) findings: Findings,
@@ -51,11 +51,11 @@ pub struct Checker {
 
 impl Checker {
     pub fn new(clients: u32, keys: u32, rules: Rules) -> Self {
-        assert!(clients < NOBODY, "one client number is kept for nobody");
+        assert!(clients < NOBODY, "the largest client number is reserved for `NOBODY`");
         assert!(rules.permits > 0, "a lock without permits can be granted to nobody");
         assert!(
             rules.permits == 1 || !rules.sessions,
-            "a lock that lives with a session has one permit"
+            "a lock that depends on a session has one permit"
         );
         let mut checker = Self {
             clients: vec![Client::IDLE; clients as usize].into_boxed_slice(),
@@ -72,7 +72,7 @@ impl Checker {
             now: Nanos::ZERO,
             least_belief: rules.least_belief,
             granted_within: rules.granted_within,
-            stood_until: Nanos::ZERO,
+            driver_stalled_until: Nanos::ZERO,
             session_end_seen_within: rules.session_end_seen_within,
             release_seen_within: rules.release_seen_within,
             findings: Findings::default(),
@@ -147,7 +147,7 @@ impl Checker {
             Event::Stopped { client } => self.stopped(at, client),
             Event::Released { client } => self.released(at, client),
             Event::DeniedRelease { client } => self.denied(at, client),
-            Event::Stood { .. } => self.stood_until = at,
+            Event::DriverStalled { .. } => self.driver_stalled_until = at,
         }
         None
     }
@@ -284,7 +284,7 @@ impl Checker {
     /// The second half of `granted`, for locks with more to judge or count than a plain lock.
     #[inline(never)]
     fn granted_beyond_plain(&mut self, at: Nanos, id: ClientId, hold: Nanos, fence: Option<Fence>, sent: Nanos) {
-        self.clients[id as usize].session = Session::Fine;
+        self.clients[id as usize].session = SessionState::Fine;
         if let Some(fences) = &mut self.fences {
             fences.came_with(id, fence);
             if fence.is_none() {

@@ -4,7 +4,7 @@ use crate::ClientId;
 use crate::checker::Checker;
 use crate::contention;
 use crate::stalls::lease_left;
-use crate::table::{Last, NO_LEASE_LEFT, Session, State};
+use crate::table::{Last, NO_LEASE_LEFT, SessionState, State};
 use locks::{Mode, Nanos};
 
 impl Checker {
@@ -30,7 +30,7 @@ impl Checker {
         let client = &mut self.clients[id as usize];
         match client.state {
             // The lock itself closed the session: its holder's claim stands.
-            State::Holding if client.session == Session::HungUp => {}
+            State::Holding if client.session == SessionState::ClosedByLock => {}
             State::Holding => {
                 let believed = at < client.believes_until;
                 client.believes_until = client.believes_until.min(at);

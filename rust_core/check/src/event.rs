@@ -59,7 +59,7 @@ pub enum Event {
     DeniedRelease { client: ClientId },
     /// The driver of this client, and maybe of others, did not run for a while before: nobody could be granted anything
     /// through it. The client's state does not change.
-    Stood { client: ClientId },
+    DriverStalled { client: ClientId },
 }
 
 impl Event {
@@ -76,7 +76,7 @@ impl Event {
             | Self::Stopped { client }
             | Self::Released { client }
             | Self::DeniedRelease { client }
-            | Self::Stood { client } => client,
+            | Self::DriverStalled { client } => client,
         }
     }
 
@@ -92,7 +92,7 @@ impl Event {
             | Self::Renewed { .. }
             | Self::HungUp { .. }
             | Self::DeniedRelease { .. }
-            | Self::Stood { .. } => false,
+            | Self::DriverStalled { .. } => false,
         }
     }
 }

@@ -22,7 +22,7 @@ impl Checker {
         let key = self.clients[second as usize].key;
         let (first, kind) = match self.believer_in_the_way(at, second) {
             // Also after an overrun: the end of a session unlocks nothing of another session.
-            Some(first) if self.sessions.is_some() => return self.put_off(at, first, second),
+            Some(first) if self.sessions.is_some() => return self.postpone(at, first, second),
             Some(first) if self.keys[key as usize].released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
             Some(first) => (first, ViolationKind::DoubleGrant),
             None => (self.worker_in_the_way(second), ViolationKind::LeaseOverrun),

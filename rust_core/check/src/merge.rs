@@ -73,7 +73,7 @@ impl Merge {
             let (at, event) = self.sources[source]
                 .queue
                 .pop_front()
-                .expect("next_source looked at its front");
+                .expect("`next_source` found an event at its front");
             deliver(at, event);
         }
     }

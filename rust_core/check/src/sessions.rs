@@ -12,7 +12,7 @@
 use crate::ClientId;
 use crate::checker::Checker;
 use crate::report::ViolationKind;
-use crate::table::{NO_LEASE_LEFT, Session, State};
+use crate::table::{NO_LEASE_LEFT, SessionState, State};
 use locks::Nanos;
 
 /// The grants that are not judged yet. Empty as long as no grant was made during another holder's belief.
@@ -41,18 +41,18 @@ impl Sessions {
 impl Checker {
     /// Postpones the verdict on `second`, which was granted during the beliefs of others, of whom `first` was granted
     /// latest.
-    pub(crate) fn put_off(&mut self, at: Nanos, first: ClientId, second: ClientId) {
+    pub(crate) fn postpone(&mut self, at: Nanos, first: ClientId, second: ClientId) {
         // A double grant, unless it turns out to be something else.
         let recorded = self.record(ViolationKind::DoubleGrant, at, self.span(first), second);
         let earlier = self.believers_in_the_way(at, second);
         if earlier
             .iter()
-            .any(|&id| self.clients[id as usize].session == Session::HungUp)
+            .any(|&id| self.clients[id as usize].session == SessionState::ClosedByLock)
         {
             return self.log.count(ViolationKind::DoubleGrant);
         }
         for &id in &earlier {
-            self.clients[id as usize].session = Session::InQuestion;
+            self.clients[id as usize].session = SessionState::InQuestion;
         }
         if let Some(sessions) = &mut self.sessions {
             sessions.overlaps.push(Overlap { at, recorded, earlier });
@@ -110,7 +110,7 @@ impl Checker {
         match self.clients[id as usize].state {
             State::Holding => {
                 self.kept_session(id);
-                self.clients[id as usize].session = Session::HungUp;
+                self.clients[id as usize].session = SessionState::ClosedByLock;
             }
             // Its release got no reply in time.
             State::Unconfirmed => self.lost_session(at, id, Nanos::NEVER),
@@ -121,16 +121,16 @@ impl Checker {
 
     fn no_longer_in_question(&mut self, id: ClientId) -> bool {
         let client = &mut self.clients[id as usize];
-        let asked = client.session == Session::InQuestion;
+        let asked = client.session == SessionState::InQuestion;
         if asked {
-            client.session = Session::Fine;
+            client.session = SessionState::Fine;
         }
         asked
     }
 
     /// The state of a client after its release was sent.
     pub(crate) fn state_after_release(&self, id: ClientId) -> State {
-        if self.clients[id as usize].session == Session::InQuestion {
+        if self.clients[id as usize].session == SessionState::InQuestion {
             State::Unconfirmed
         } else {
             State::Idle

@@ -53,7 +53,7 @@ impl Checker {
         let since = record
             .freed
             .max(self.clients[first as usize].since)
-            .max(self.stood_until);
+            .max(self.driver_stalled_until);
         let lasted = at.since(since);
         if lasted > self.granted_within {
             // A later wait is another stall.

@@ -21,12 +21,12 @@ pub(crate) enum State {
 
 /// What is known of the session of a hold: see `sessions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Session {
+pub(crate) enum SessionState {
     Fine,
     /// A grant was made during its belief, and is judged by how this hold ends.
     InQuestion,
     /// The lock itself closed the session.
-    HungUp,
+    ClosedByLock,
 }
 
 /// What of a key's last grant remains to be counted: see `contention`.
@@ -54,7 +54,7 @@ pub(crate) struct Client {
     pub(crate) mode: Mode,
     /// Its grant is part of a recorded violation that waits for the grant's end.
     pub(crate) in_violation: bool,
-    pub(crate) session: Session,
+    pub(crate) session: SessionState,
     /// When the first attempt was sent; after the grant, when that was.
     pub(crate) since: Nanos,
     pub(crate) until: Nanos,
@@ -74,7 +74,7 @@ impl Client {
         state: State::Idle,
         mode: Mode::Exclusive,
         in_violation: false,
-        session: Session::Fine,
+        session: SessionState::Fine,
         since: Nanos::ZERO,
         until: Nanos::ZERO,
         believes_until: Nanos::ZERO,

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
         },
         servers: vec![server],
-        connections: Connections::Shared(connections.parse()?),
+        connections: Connections::SharedByClients(connections.parse()?),
         client_name: "drive".to_owned(),
         key_prefix: format!("drive:{}:", std::process::id()).into_bytes(),
         keys: keys.parse()?,

@@ -13,7 +13,7 @@ use wire::{CompareAndDelete, Protocol};
 use crate::client::Doing;
 use crate::connection::{Caller, Connection};
 use crate::control::Control;
-use crate::judge::{Bench, Judge};
+use crate::judge::{Judge, WindowedChecker};
 use crate::setup;
 use crate::spec::{
     Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer, RedisServer,
@@ -43,7 +43,7 @@ fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
             },
         },
         servers: Vec::new(),
-        connections: Connections::Shared(1),
+        connections: Connections::SharedByClients(1),
         client_name: String::new(),
         key_prefix: Vec::new(),
         keys: 1,
@@ -145,11 +145,11 @@ fn rig_of(spec: &TrialSpec) -> Rig {
     let (strategy, clients) = (spec.strategy, spec.concurrency);
     let control = Arc::new(Control::new(1));
     let judge = if strategy.is_optimistic() {
-        Judge::Deaf
+        Judge::NotJudged
     } else {
         let rules = trial::rules(spec);
-        let bench = Bench::new(clients, 1, rules, Arc::clone(&control));
-        Judge::Inline(Box::new(bench))
+        let checker = WindowedChecker::new(clients, 1, rules, Arc::clone(&control));
+        Judge::Inline(Box::new(checker))
     };
     let mut threads = setup::threads(spec, &control, vec![judge]).expect("the trial is sound");
     let mut thread = threads.remove(0);
@@ -197,21 +197,21 @@ impl Rig {
                 key,
                 mode,
             });
-        self.thread.tell(client, self.now, Event::Acquire { keys, mode });
+        self.thread.dispatch(client, self.now, Event::Acquire { keys, mode });
         self
     }
 
     /// The last command gets this reply.
     pub(crate) fn answered(mut self, reply: Reply) -> Self {
         let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
-        self.thread.tell(client, self.now, Event::Replied { call, reply });
+        self.thread.dispatch(client, self.now, Event::Replied { call, reply });
         self
     }
 
     /// The reply to the last command is lost.
-    pub(crate) fn loses_its_answer(mut self) -> Self {
+    pub(crate) fn loses_its_reply(mut self) -> Self {
         let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
-        self.thread.tell(client, self.now, Event::Lost { call });
+        self.thread.dispatch(client, self.now, Event::Lost { call });
         self
     }
 

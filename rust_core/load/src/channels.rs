@@ -60,12 +60,12 @@ impl Thread {
 
     /// Handles the reply to the oldest call of a connection. If the call was about a channel, it also answers other
     /// clients that waited for it.
-    pub(crate) fn answer_joined(&mut self, connection: u32, now: Nanos, reply: Reply) {
+    pub(crate) fn confirm_joined(&mut self, connection: u32, now: Nanos, reply: Reply) {
         let Some(key) = self.subscriptions.answered(connection, reply == Reply::Ok) else {
             return;
         };
         while let Some(Caller { client, call }) = self.subscriptions.joined(connection, key) {
-            self.tell(client, now, Event::Replied { call, reply });
+            self.dispatch(client, now, Event::Replied { call, reply });
         }
     }
 
@@ -80,7 +80,7 @@ impl Thread {
             } else {
                 Event::Lost { call }
             };
-            self.tell(client, now, event);
+            self.dispatch(client, now, event);
         }
     }
 
@@ -95,7 +95,7 @@ impl Thread {
     /// may arrive first. The client that has just released the lock would then always start before all that wait for
     /// the message.
     pub(crate) fn messages_first(&self, ready: &mut [Ready]) {
-        if self.shared.strategy.subscribes() {
+        if self.params.strategy.subscribes() {
             ready.sort_unstable_by_key(|event| !self.subscribes_over(event.connection));
         }
     }
@@ -113,7 +113,7 @@ impl Thread {
                 };
                 let before = self.counters.all_commands;
                 self.counters.wake_ups += u64::from(self.clients[client as usize].doing == Doing::Acquiring);
-                self.tell(client, now, Event::Published { first });
+                self.dispatch(client, now, Event::Published { first });
                 if first && self.counters.all_commands > before {
                     self.flush_all(now)?;
                     now = self.read_clock();

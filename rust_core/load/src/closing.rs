@@ -12,7 +12,7 @@ impl Thread {
     /// it grants that session's lock to another client. If both events are ready to be read, the loss is older than the
     /// grant, so it must be reported and stamped first. Otherwise a lock that was granted twice could pass for one
     /// whose holder had not yet noticed its loss.
-    pub(crate) fn closed_first(&mut self, ready: &mut Vec<Ready>) -> Result<(), LoadError> {
+    pub(crate) fn handle_closed_first(&mut self, ready: &mut Vec<Ready>) -> Result<(), LoadError> {
         if !ready.iter().any(|event| event.closed) {
             return Ok(());
         }

@@ -15,11 +15,11 @@ use std::os::fd::OwnedFd;
 use locks::{CallId, Nanos};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use wire::Malformed;
-use wire::postgres::{self, Block, LogInError};
+use wire::postgres::{self, BlockKind, LogInError};
 
 use crate::client::Doing;
-use crate::dialect::{Session, Target};
-use crate::error::SaidNo;
+use crate::dialect::{DatabaseSession, Target};
+use crate::error::ServerRefusal;
 use crate::poller::{Interest, Poller};
 use crate::spec::Address;
 
@@ -44,7 +44,7 @@ pub(crate) struct Awaited {
     pub(crate) client: u32,
     /// What the client was doing when it sent the command.
     pub(crate) doing: Doing,
-    pub(crate) block: Block,
+    pub(crate) block: BlockKind,
     pub(crate) call: CallId,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum Broken {
     Io(#[from] io::Error),
     #[error("the server closed the connection")]
     Closed,
-    #[error("no answer to the log-in within {} s", OPEN_WITHIN.0 / 1_000_000_000)]
+    #[error("no reply to the log-in within {} s", OPEN_WITHIN.0 / 1_000_000_000)]
     Silent,
     #[error("{0}")]
     Malformed(#[from] Malformed),
@@ -77,22 +77,22 @@ pub(crate) enum Broken {
     LogIn(#[from] LogInError),
     #[error("{0}")]
     Session(#[from] postgres::Broken),
-    #[error("an answer came that nothing had asked for")]
+    #[error("a reply came that belongs to no command")]
     Unasked,
 }
 
 impl Broken {
     /// The server's error, if an error of `server` kept the connection from opening.
-    pub(crate) fn said_no(&self, server: u16) -> Option<SaidNo> {
+    pub(crate) fn refusal(&self, server: u16) -> Option<ServerRefusal> {
         let (call, code, text) = match self {
             Self::Refused { command, code, text } => ((*command).to_owned(), code.clone(), text),
-            Self::LogIn(LogInError::Refused(refusal)) => ("the log-in".to_owned(), refusal.sqlstate(), &refusal.text),
-            Self::LogIn(LogInError::NotPrepared { sql, refusal }) => {
-                (format!("to prepare `{sql}`"), refusal.sqlstate(), &refusal.text)
+            Self::LogIn(LogInError::Refused(error)) => ("the log-in".to_owned(), error.sqlstate(), &error.text),
+            Self::LogIn(LogInError::NotPrepared { sql, error }) => {
+                (format!("to prepare `{sql}`"), error.sqlstate(), &error.text)
             }
             _ => return None,
         };
-        Some(SaidNo {
+        Some(ServerRefusal {
             server,
             call,
             code,
@@ -106,7 +106,7 @@ pub(crate) struct Connection {
     pub(crate) server: u16,
     pub(crate) state: State,
     /// The session of a connection to a database, once the socket is connected.
-    pub(crate) session: Option<Box<Session>>,
+    pub(crate) session: Option<Box<DatabaseSession>>,
     socket: Option<OwnedFd>,
     /// The beginning of a reply whose end has not arrived.
     pub(crate) partial: Vec<u8>,
@@ -145,7 +145,7 @@ impl Connection {
     }
 
     /// Registers a call whose command is in `out`; true when it is the first since the last flush.
-    pub(crate) fn await_answer(&mut self, awaited: Awaited) -> bool {
+    pub(crate) fn await_reply(&mut self, awaited: Awaited) -> bool {
         self.awaited.push_back(awaited);
         self.unflushed += 1;
         self.unflushed == 1
@@ -156,7 +156,7 @@ impl Connection {
     }
 
     /// Whether the server owes replies to commands that were written.
-    pub(crate) fn awaits_answers(&self) -> bool {
+    pub(crate) fn awaits_replies(&self) -> bool {
         self.awaited.len() > self.unflushed
     }
 
@@ -228,8 +228,8 @@ impl Connection {
         sockopt::socket_error(socket)
             .map_err(io::Error::from)?
             .map_err(io::Error::from)?;
-        self.out.extend_from_slice(target.welcome.bytes());
-        self.session = target.welcome.is_database().then(Box::default);
+        self.out.extend_from_slice(target.handshake.bytes());
+        self.session = target.handshake.is_database().then(Box::default);
         self.state = State::Greeting {
             answered: 0,
             until: now.after(OPEN_WITHIN),

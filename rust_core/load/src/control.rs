@@ -10,7 +10,7 @@ use crate::clock;
 
 /// The phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum TrialPhase {
     Connecting,
     Warmup,
     Measuring,
@@ -18,7 +18,7 @@ pub enum Stage {
     Done,
 }
 
-impl Stage {
+impl TrialPhase {
     const ALL: [Self; 5] = [
         Self::Connecting,
         Self::Warmup,
@@ -41,7 +41,7 @@ impl Stage {
 /// A snapshot of a running trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    pub stage: Stage,
+    pub phase: TrialPhase,
     pub elapsed: Nanos,
     pub grants: u64,
     pub grants_per_s: f64,
@@ -64,8 +64,8 @@ pub(crate) struct ThreadProgress {
 #[derive(Debug)]
 pub(crate) struct Control {
     stop: AtomicBool,
-    stage: AtomicU8,
-    stage_began: AtomicU64,
+    phase: AtomicU8,
+    phase_began: AtomicU64,
     window_start: AtomicU64,
     window_end: AtomicU64,
     pub(crate) threads: Vec<ThreadProgress>,
@@ -84,8 +84,8 @@ impl Control {
     pub(crate) fn new(threads: u32) -> Self {
         Self {
             stop: AtomicBool::new(false),
-            stage: AtomicU8::new(0),
-            stage_began: AtomicU64::new(clock::now().0),
+            phase: AtomicU8::new(0),
+            phase_began: AtomicU64::new(clock::now().0),
             window_start: AtomicU64::new(u64::MAX),
             window_end: AtomicU64::new(u64::MAX),
             threads: (0..threads).map(|_| ThreadProgress::default()).collect(),
@@ -128,9 +128,9 @@ impl Control {
         (gate.passed > round && !self.stopped()).then_some(gate.opened_at)
     }
 
-    pub(crate) fn enter(&self, stage: Stage, at: Nanos) {
-        self.stage_began.store(at.0, Ordering::Relaxed);
-        self.stage.store(stage as u8, Ordering::Relaxed);
+    pub(crate) fn enter(&self, phase: TrialPhase, at: Nanos) {
+        self.phase_began.store(at.0, Ordering::Relaxed);
+        self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
     /// Sets the window, before any event in it. All threads set the same times.
@@ -158,8 +158,8 @@ impl Control {
             .map(|thread| thread.p99_ns.load(Ordering::Relaxed))
             .max();
         Progress {
-            stage: Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))],
-            elapsed: clock::now().since(Nanos(self.stage_began.load(Ordering::Relaxed))),
+            phase: TrialPhase::ALL[usize::from(self.phase.load(Ordering::Relaxed))],
+            elapsed: clock::now().since(Nanos(self.phase_began.load(Ordering::Relaxed))),
             grants: sum(|thread| &thread.grants),
             grants_per_s: sum(|thread| &thread.step_grants) as f64 * (1e9 / crate::stats::STEP.0 as f64),
             p99: Nanos(p99.unwrap_or(0)),

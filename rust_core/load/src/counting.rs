@@ -64,7 +64,7 @@ impl Thread {
                 self.counters.lost += 1;
             }
             Ended::Granted | Ended::Waiting => {
-                unreachable!("{ended:?} is counted elsewhere: it is no end without a grant")
+                unreachable!("{ended:?} is counted elsewhere")
             }
         }
         let figures = &mut self.figures[index as usize];
@@ -81,7 +81,7 @@ impl Thread {
     }
 
     /// Records how late a timer of a hold, a pause or a retry fired. In an open loop the lag is that of arrivals only.
-    pub(crate) fn count_lateness(&mut self, late: Nanos) {
+    pub(crate) fn count_lag(&mut self, late: Nanos) {
         if self.counting && self.arrivals.is_none() {
             self.histograms.record(Phase::Lag, Ended::Granted, late);
         }

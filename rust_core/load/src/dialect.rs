@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locks::{Command, Key, Script, ServerId, Strategy};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
-use wire::postgres::{Answers, Block, Hashes, LogIn, LogInPlan, SessionSpec};
+use wire::postgres::{BlockKind, Hashes, LogIn, LogInPlan, ReplyReader, SessionSpec};
 use wire::{CompareAndDelete, Greeting, KeyNames, Login, greeting, postgres};
 
 use crate::TrialError;
@@ -14,19 +14,19 @@ use crate::spec::{Address, PostgresServer, RedisServer, ServerSpec, Speaks, Tria
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) address: Address,
-    pub(crate) welcome: Welcome,
+    pub(crate) handshake: Handshake,
 }
 
 /// What a new connection sends first, and what must be answered before it is open.
 #[derive(Debug)]
-pub(crate) enum Welcome {
+pub(crate) enum Handshake {
     /// All commands at once, each with a reply. May be empty.
     Redis { bytes: Vec<u8>, greeting: Greeting },
     /// An exchange of messages.
     Postgres(LogInPlan),
 }
 
-impl Welcome {
+impl Handshake {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Redis { bytes, .. } => bytes,
@@ -49,9 +49,9 @@ impl Welcome {
 
 /// The state of a connection to a database, besides its bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct DatabaseSession {
     pub(crate) log_in: LogIn,
-    pub(crate) answers: Answers,
+    pub(crate) replies: ReplyReader,
 }
 
 #[derive(Debug)]
@@ -67,11 +67,11 @@ pub(crate) enum Encoder {
 impl Encoder {
     /// Appends the command, and returns what is needed to read its reply. A reply of Redis needs nothing.
     #[inline]
-    pub(crate) fn encode(&self, command: &Command, out: &mut Vec<u8>) -> Block {
+    pub(crate) fn encode(&self, command: &Command, out: &mut Vec<u8>) -> BlockKind {
         match (self, command) {
             (Self::Redis(encoder), _) => {
                 encoder.encode(command, out);
-                Block::Other
+                BlockKind::Other
             }
             (
                 Self::Postgres(encoder),
@@ -124,12 +124,12 @@ pub(crate) fn encoders(spec: &TrialSpec, names: &KeyNames, hashes: &Arc<Hashes>)
 fn target(server: &ServerSpec, spec: &TrialSpec) -> Result<Target, TrialError> {
     Ok(Target {
         address: server.address.clone(),
-        welcome: match &server.speaks {
-            Speaks::Redis(redis) => redis_welcome(redis, spec),
+        handshake: match &server.speaks {
+            Speaks::Redis(redis) => redis_handshake(redis, spec),
             Speaks::Postgres(database) => {
                 let settings = settings(database, spec);
                 let plan = LogInPlan::new(&session(database, &settings, spec));
-                Welcome::Postgres(plan.map_err(|_| TrialError::Field("servers"))?)
+                Handshake::Postgres(plan.map_err(|_| TrialError::Field("servers"))?)
             }
         },
     })
@@ -150,7 +150,7 @@ fn encoder(
     })
 }
 
-fn redis_welcome(server: &RedisServer, spec: &TrialSpec) -> Welcome {
+fn redis_handshake(server: &RedisServer, spec: &TrialSpec) -> Handshake {
     let deletes_by_script = server.compare_and_delete == CompareAndDelete::Script;
     let is_sent = |script: &Script| deletes_by_script || *script != Script::CompareAndDelete;
     let scripts: Vec<Script> = spec.strategy.scripts().iter().copied().filter(is_sent).collect();
@@ -164,7 +164,7 @@ fn redis_welcome(server: &RedisServer, spec: &TrialSpec) -> Welcome {
     };
     let mut bytes = Vec::new();
     let greeting = greeting(&login, &mut bytes);
-    Welcome::Redis { bytes, greeting }
+    Handshake::Redis { bytes, greeting }
 }
 
 /// The server's settings. A session without an application name gets the name of the trial's clients.

@@ -7,7 +7,7 @@ use locks::SpecError;
 /// A trial could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    #[error("`{0}` has no value that a trial can be made of")]
+    #[error("`{0}` has an invalid value")]
     Field(&'static str),
     #[error(transparent)]
     Lock(#[from] SpecError),
@@ -17,7 +17,7 @@ pub enum TrialError {
 
 /// A server's error reply to the handshake of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaidNo {
+pub struct ServerRefusal {
     /// The server's number in the trial.
     pub server: u16,
     /// The command that was refused, such as `SCRIPT LOAD`.
@@ -36,7 +36,7 @@ pub enum LoadError {
         address: String,
         reason: String,
         /// Boxed, so that a result without an error stays small.
-        said_no: Option<Box<SaidNo>>,
+        refusal: Option<Box<ServerRefusal>>,
     },
     #[error("the kernel refused to poll: {0}")]
     Poll(#[source] io::Error),

@@ -7,7 +7,7 @@
 //! list) and `BUSYGROUP` (the group exists).
 
 use locks::{CallId, ErrorKind, Event, Nanos, Reply};
-use wire::postgres::{self, LogInError, Refusal};
+use wire::postgres::{self, LogInError, ServerError};
 use wire::{error_code, error_text, parse_frame};
 
 use crate::client::Doing;
@@ -133,9 +133,9 @@ impl ErrorReplies {
 impl Thread {
     /// Passes an error reply of Redis, with these bytes, to the client that awaits it, and counts it.
     #[cold]
-    pub(crate) fn answer_error(&mut self, index: u32, now: Nanos, awaited: Awaited, kind: ErrorKind, bytes: &[u8]) {
+    pub(crate) fn dispatch_error(&mut self, index: u32, now: Nanos, awaited: Awaited, kind: ErrorKind, bytes: &[u8]) {
         let sent_before = self.counters.all_commands;
-        self.tell_reply(awaited.client, now, awaited.call, Reply::Error(kind));
+        self.dispatch_reply(awaited.client, now, awaited.call, Reply::Error(kind));
         let expected = matches!(kind, ErrorKind::NoScript | ErrorKind::NoSuchKey | ErrorKind::BusyGroup);
         if expected && self.counters.all_commands > sent_before {
             return; // The error is part of the lock's normal operation.
@@ -151,7 +151,13 @@ impl Thread {
 
     /// Counts an error reply of a database.
     #[cold]
-    pub(crate) fn count_refusal(&mut self, index: u32, now: Nanos, awaited: Option<Awaited>, refusal: &Refusal) {
+    pub(crate) fn count_server_error(
+        &mut self,
+        index: u32,
+        now: Nanos,
+        awaited: Option<Awaited>,
+        refusal: &ServerError,
+    ) {
         if refusal.kind().is_contention() {
             return;
         }
@@ -165,8 +171,8 @@ impl Thread {
     pub(crate) fn count_broken(&mut self, index: u32, now: Nanos, broken: &Broken) {
         let awaited = self.connections[index as usize].awaited.front().copied();
         match broken {
-            Broken::Session(postgres::Broken::Ended(refusal)) => self.count_refusal(index, now, awaited, refusal),
-            Broken::LogIn(LogInError::Refused(refusal)) => self.count_refusal(index, now, None, refusal),
+            Broken::Session(postgres::Broken::Ended(refusal)) => self.count_server_error(index, now, awaited, refusal),
+            Broken::LogIn(LogInError::Refused(refusal)) => self.count_server_error(index, now, None, refusal),
             Broken::Refused { code, text, .. } => {
                 let came = self.came(index, now, None);
                 self.error_replies.count(came, code, || text.clone());
@@ -191,8 +197,8 @@ impl Thread {
     }
 
     #[inline]
-    pub(crate) fn tell_reply(&mut self, client: u32, now: Nanos, call: CallId, reply: Reply) {
-        self.tell(client, now, Event::Replied { call, reply });
+    pub(crate) fn dispatch_reply(&mut self, client: u32, now: Nanos, call: CallId, reply: Reply) {
+        self.dispatch(client, now, Event::Replied { call, reply });
     }
 }
 

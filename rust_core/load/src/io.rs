@@ -9,14 +9,14 @@ use crate::client::Doing;
 use crate::clock;
 use crate::connection::{Awaited, Broken, Caller, Connection, State};
 use crate::database::may_pass;
-use crate::deep::AHEAD;
-use crate::dialect::Welcome;
+use crate::dialect::Handshake;
 use crate::poller::Ready;
+use crate::saturation::AHEAD;
 use crate::thread::Thread;
 
 impl Thread {
     /// Passes an event to the lock of a client, and carries out the resulting actions.
-    pub(crate) fn tell(&mut self, index: u32, now: Nanos, event: Event) {
+    pub(crate) fn dispatch(&mut self, index: u32, now: Nanos, event: Event) {
         // Moved out so that the list can be read while the thread is changed; a nested call finds an empty list in its
         // place.
         let mut actions = std::mem::take(&mut self.actions);
@@ -38,7 +38,7 @@ impl Thread {
                     hung_up = true;
                     // If closing the connection is the release, the release leaves now.
                     self.stamp_release(index, now);
-                    if self.shared.strategy.holds_by_session() {
+                    if self.params.strategy.holds_by_session() {
                         self.judge_each(index, now, |client, _| Judged::HungUp { client });
                     }
                     self.hang_up(index, now);
@@ -77,7 +77,7 @@ impl Thread {
         let before = connection.out.len();
         let block = self.encoders[usize::from(connection.server)].encode(command, &mut connection.out);
         let doing = self.clients[client as usize].doing;
-        if connection.await_answer(Awaited {
+        if connection.await_reply(Awaited {
             client,
             doing,
             block,
@@ -104,13 +104,13 @@ impl Thread {
         self.report_confirmed(now);
         let mut unsendable = std::mem::take(&mut self.unsendable);
         for Caller { client, call } in unsendable.drain(..) {
-            self.tell(client, now, Event::Lost { call });
+            self.dispatch(client, now, Event::Lost { call });
         }
         if self.unsendable.is_empty() {
             self.unsendable = unsendable;
         }
         for client in std::mem::take(&mut self.disconnected) {
-            self.tell(client, now, Event::Disconnected);
+            self.dispatch(client, now, Event::Disconnected);
         }
     }
 
@@ -169,7 +169,7 @@ impl Thread {
         let bytes = &buffer[..kept + count];
         let mut used = 0;
         while let State::Greeting { .. } = self.connections[index as usize].state {
-            match self.greeting_answer(index, &bytes[used..])? {
+            match self.greeting_reply(index, &bytes[used..])? {
                 Some(length) => used += length,
                 None => break,
             }
@@ -178,9 +178,9 @@ impl Thread {
         self.fire_timers(now);
         if self.connections[index as usize].is_ready() {
             used += if self.connections[index as usize].session.is_some() {
-                self.session_answers(index, now, &bytes[used..])?
+                self.session_replies(index, now, &bytes[used..])?
             } else {
-                self.answers(index, now, &bytes[used..])?
+                self.replies(index, now, &bytes[used..])?
             };
         }
         self.connections[index as usize].keep(&bytes[used..]);
@@ -188,7 +188,7 @@ impl Thread {
     }
 
     /// Passes each complete reply to the client that awaits it. Returns how many bytes were used.
-    fn answers(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
+    fn replies(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
         let mut used = 0;
         for count in 0.. {
             if count % AHEAD == 0 {
@@ -204,12 +204,12 @@ impl Thread {
                     };
                     self.outstanding -= 1;
                     if let Reply::Error(kind) = reply {
-                        self.answer_error(index, now, awaited, kind, &bytes[used - length..used]);
+                        self.dispatch_error(index, now, awaited, kind, &bytes[used - length..used]);
                     } else {
-                        self.tell_reply(awaited.client, now, awaited.call, reply);
+                        self.dispatch_reply(awaited.client, now, awaited.call, reply);
                     }
                     if self.subscribes_over(index) {
-                        self.answer_joined(index, now, reply);
+                        self.confirm_joined(index, now, reply);
                     }
                 }
                 Parsed::Published { channel, used: length } => {
@@ -225,12 +225,12 @@ impl Thread {
         Ok(used)
     }
 
-    fn greeting_answer(&mut self, index: u32, bytes: &[u8]) -> Result<Option<usize>, Broken> {
+    fn greeting_reply(&mut self, index: u32, bytes: &[u8]) -> Result<Option<usize>, Broken> {
         let connection = &mut self.connections[index as usize];
         let State::Greeting { answered, until } = connection.state else {
             return Ok(None);
         };
-        let Welcome::Redis { greeting, .. } = &self.targets[usize::from(connection.server)].welcome else {
+        let Handshake::Redis { greeting, .. } = &self.targets[usize::from(connection.server)].handshake else {
             return self.log_in(index, bytes);
         };
         let Some((frame, used)) = parse_frame(bytes)? else {
@@ -274,8 +274,8 @@ impl Thread {
         connection.releasing = releasing;
         self.counters.writes += u64::from(self.counting);
         connection.write(&self.poller, index)?;
-        let welcome = &self.targets[usize::from(connection.server)].welcome;
-        if connection.state == State::Ready || welcome.is_answered() {
+        let handshake = &self.targets[usize::from(connection.server)].handshake;
+        if connection.state == State::Ready || handshake.is_answered() {
             return Ok(());
         }
         // There is nothing to log in with: the connection is open as soon as it is connected.
@@ -298,7 +298,7 @@ impl Thread {
             return Err(LoadError::Connect {
                 address,
                 reason: broken.to_string(),
-                said_no: broken.said_no(server).map(Box::new),
+                refusal: broken.refusal(server).map(Box::new),
             });
         }
         self.next_upkeep = Nanos::ZERO;
@@ -308,7 +308,7 @@ impl Thread {
         }
         self.counters.lost_calls += awaited.len() as u64;
         self.count_orphans(&awaited);
-        self.cut_off(index);
+        self.mark_disconnected(index);
         self.lose(awaited);
         Ok(())
     }
@@ -323,7 +323,7 @@ impl Thread {
             let stays_closed = self.ending && self.owner_of(index).is_some();
             let connection = &mut self.connections[index as usize];
             let target = &self.targets[usize::from(connection.server)];
-            let is_session = target.welcome.is_database();
+            let is_session = target.handshake.is_database();
             let attempt = match connection.state {
                 State::Down { .. } if is_session && (room == 0 || stays_closed) => {
                     connection.put_off(now);

@@ -30,38 +30,38 @@ pub(crate) struct Judged {
 
 #[derive(Debug)]
 pub(crate) enum Judge {
-    Inline(Box<Bench>),
+    Inline(Box<WindowedChecker>),
     Ring(RingEnd),
     /// For locks that exclude nobody: there is no belief to judge.
-    Deaf,
+    NotJudged,
 }
 
 impl Judge {
     #[inline]
-    pub(crate) fn tell(&mut self, at: Nanos, event: Event) {
+    pub(crate) fn record(&mut self, at: Nanos, event: Event) {
         if cfg!(feature = "bare") {
             return;
         }
         match self {
-            Self::Inline(bench) => bench.hear(at, event),
+            Self::Inline(checker) => checker.handle(at, event),
             Self::Ring(ring) => ring.push(at, event),
-            Self::Deaf => {}
+            Self::NotJudged => {}
         }
     }
 
     /// Prefetches the records for the next event of `client` on `key`.
     #[inline]
     pub(crate) fn touch(&self, client: u32, key: Key) {
-        if let Self::Inline(bench) = self {
-            bench.checker.touch(client, key);
+        if let Self::Inline(checker) = self {
+            checker.inner.touch(client, key);
         }
     }
 
     /// The verdict, if the thread called the checker directly.
     pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
         match self {
-            Self::Inline(bench) => Some(bench.finish(at)),
-            Self::Ring(_) | Self::Deaf => None,
+            Self::Inline(checker) => Some(checker.finish(at)),
+            Self::Ring(_) | Self::NotJudged => None,
         }
     }
 
@@ -76,8 +76,8 @@ impl Judge {
 
 /// The checker, and the window for which it keeps figures.
 #[derive(Debug)]
-pub(crate) struct Bench {
-    checker: Checker,
+pub(crate) struct WindowedChecker {
+    inner: Checker,
     control: Arc<Control>,
     window: Window,
     handoff: Histogram<u64>,
@@ -93,10 +93,10 @@ enum Window {
     After,
 }
 
-impl Bench {
+impl WindowedChecker {
     pub(crate) fn new(clients: u32, keys: u32, rules: Rules, control: Arc<Control>) -> Self {
         Self {
-            checker: Checker::new(clients, keys, rules),
+            inner: Checker::new(clients, keys, rules),
             control,
             window: Window::Before,
             handoff: histogram(),
@@ -106,24 +106,24 @@ impl Bench {
     }
 
     #[inline]
-    fn hear(&mut self, at: Nanos, event: Event) {
+    fn handle(&mut self, at: Nanos, event: Event) {
         match self.window {
             Window::Before => {
                 let (start, end) = self.control.window();
                 if at >= start {
-                    self.checker.begin_window(start);
+                    self.inner.begin_window(start);
                     self.window = Window::Within { end };
                     self.cpu_began = clock::thread_cpu();
                 }
             }
             Window::Within { end } if at >= end => {
-                self.checker.end_window(end);
+                self.inner.end_window(end);
                 self.window = Window::After;
                 self.cpu = clock::thread_cpu().since(self.cpu_began);
             }
             Window::Within { .. } | Window::After => {}
         }
-        if let Some(handoff) = self.checker.on(at, event)
+        if let Some(handoff) = self.inner.on(at, event)
             && matches!(self.window, Window::Within { .. })
         {
             self.handoff.saturating_record(handoff.0);
@@ -132,7 +132,7 @@ impl Bench {
 
     pub(crate) fn finish(self, at: Nanos) -> Judged {
         Judged {
-            report: self.checker.finish(at),
+            report: self.inner.finish(at),
             handoff: self.handoff,
             cpu: Nanos::ZERO,
         }
@@ -150,7 +150,7 @@ impl RingEnd {
     fn push(&mut self, at: Nanos, event: Event) {
         let mut item = (at, event);
         while let Err(rtrb::PushError::Full(back)) = self.events.push(item) {
-            assert!(!self.events.is_abandoned(), "the checker is gone");
+            assert!(!self.events.is_abandoned(), "the checker has ended");
             item = back;
             std::thread::yield_now();
         }
@@ -189,7 +189,7 @@ pub(crate) fn ring() -> (RingEnd, Source) {
 }
 
 /// The loop of the checker's thread, until all rings are finished.
-pub(crate) fn merge(mut bench: Bench, mut sources: Vec<Source>) -> Judged {
+pub(crate) fn merge(mut checker: WindowedChecker, mut sources: Vec<Source>) -> Judged {
     let mut merge = Merge::new(sources.len(), RING);
     let mut open = sources.len();
     while open > 0 {
@@ -207,14 +207,14 @@ pub(crate) fn merge(mut bench: Bench, mut sources: Vec<Source>) -> Judged {
                 open += 1;
             }
         }
-        merge.drain(|at, event| bench.hear(at, event));
+        merge.drain(|at, event| checker.handle(at, event));
         if open > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let cpu = bench.cpu;
+    let cpu = checker.cpu;
     Judged {
         cpu,
-        ..bench.finish(clock::now())
+        ..checker.finish(clock::now())
     }
 }

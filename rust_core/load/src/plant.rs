@@ -99,7 +99,7 @@ fn one_holder_too_many(scene: &mut Scene) {
 
 /// Two sets of keys that share only their second key.
 fn overlap_in_the_second_key(scene: &mut Scene) {
-    let count = scene.threads[0].shared.keys_per_grant();
+    let count = scene.threads[0].params.keys_per_grant();
     let ours: Vec<Key> = (0..count).map(Key).collect();
     let mut theirs: Vec<Key> = (count..2 * count).map(Key).collect();
     theirs[1] = ours[1];
@@ -165,7 +165,7 @@ fn no_fault(scene: &mut Scene) {
     for client in 0..most {
         scene.releases(client);
     }
-    if scene.threads[0].shared.strategy.shares() {
+    if scene.threads[0].params.strategy.shares() {
         let keys = scene.all_keys();
         for client in 0..2 {
             scene.asks(client, &keys, Mode::Shared);
@@ -183,8 +183,8 @@ fn finds_a_lost_update(spec: &TrialSpec) -> Result<bool, TrialError> {
     let mut acknowledged = 0;
     let script = |threads: Vec<Thread>| {
         let mut scene = Scene::of(threads);
-        scene.threads[0].wrote(0, Outcome::Released);
-        scene.threads[0].wrote(0, Outcome::Released);
+        scene.threads[0].write_answered(0, Outcome::Released);
+        scene.threads[0].write_answered(0, Outcome::Released);
         let writes = LostUpdates {
             acknowledged: scene.threads[0].counters.acknowledged_writes,
             unknown: scene.threads[0].counters.unknown_writes,
@@ -246,7 +246,7 @@ impl Scene {
     }
 
     fn strategy(&self) -> Strategy {
-        self.threads[0].shared.strategy
+        self.threads[0].params.strategy
     }
 
     /// Taken from the strategy, because the rules are what is tested.
@@ -255,7 +255,7 @@ impl Scene {
     }
 
     fn all_keys(&self) -> Vec<Key> {
-        (0..self.threads[0].shared.keys_per_grant()).map(Key).collect()
+        (0..self.threads[0].params.keys_per_grant()).map(Key).collect()
     }
 
     fn at(&mut self, client: u32) -> (&mut Thread, u32, Nanos) {

@@ -11,19 +11,19 @@ use crate::client::{Client, ClientFigures};
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::dialect;
-use crate::effects::Writes;
 use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::Poller;
-use crate::shared::Shared;
 use crate::spec::{Connections, KeyChoice, Pace, TrialSpec};
 use crate::stats::{Counters, Histograms};
 use crate::subscriptions::Subscriptions;
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
+use crate::trial_params::TrialParams;
 use crate::window::Window;
 use crate::workload::{Arrivals, streams};
+use crate::writes::Writes;
 use crate::{LoadError, TrialError};
 
 /// Bytes read at once from a connection; a pipelined batch of 1,000 replies takes 5 kB.
@@ -46,7 +46,10 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
                 && u16::try_from(spec.servers.len()).is_ok()
                 && dialect::fits(spec.strategy, &spec.servers),
         ),
-        ("connections", !matches!(spec.connections, Connections::Shared(0))),
+        (
+            "connections",
+            !matches!(spec.connections, Connections::SharedByClients(0)),
+        ),
         ("keys_per_grant", keys_per_grant_is_sound(spec)),
         (
             "read_share",
@@ -66,7 +69,7 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
         // Builds the distributions once for this check, so that a bad one is refused before anything starts.
-        None => Shared::new(spec).and(arrivals(spec, 0)).map(|_| ()),
+        None => TrialParams::new(spec).and(arrivals(spec, 0)).map(|_| ()),
     }
 }
 
@@ -92,7 +95,7 @@ fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
 }
 
 pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judge>) -> Result<Vec<Thread>, TrialError> {
-    let shared = Arc::new(Shared::new(spec)?);
+    let params = Arc::new(TrialParams::new(spec)?);
     let names = KeyNames::new(&spec.key_prefix, spec.keys);
     let hashes = Arc::new(Hashes::new(&names, spec.strategy.statements()));
     let mut chances = Chance::streams(spec.seed);
@@ -107,13 +110,13 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             .collect();
         let per_server = match spec.connections {
             _ if !spec.strategy.shares_connections() => 0,
-            Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
+            Connections::SharedByClients(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
         threads.push(Thread {
             index: index as usize,
             core: spec.cores.get(index as usize).copied(),
-            shared: Arc::clone(&shared),
+            params: Arc::clone(&params),
             control: Arc::clone(control),
             judge,
             first_client,

@@ -87,7 +87,7 @@ pub enum Address {
 /// How many connections a thread opens to each server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
-    Shared(u32),
+    SharedByClients(u32),
     PerClient,
 }
 

@@ -53,7 +53,7 @@ impl Thread {
             }
             // A client in `starting` and its arrival in `queue` count as one.
             let busy = self.clients.len() - self.idle.len() - self.starting.len();
-            if busy + self.queue.len() >= self.shared.max_in_flight as usize {
+            if busy + self.queue.len() >= self.params.max_in_flight as usize {
                 self.counters.drops += u64::from(counted);
                 continue;
             }
@@ -103,10 +103,10 @@ impl Thread {
         client.entries = 0;
         client.due = due;
         client.sent = now;
-        let keys = self.shared.draw_keys(&mut client.stream);
+        let keys = self.params.draw_keys(&mut client.stream);
         client.key = keys.as_slice()[0];
-        client.mode = self.shared.draw_mode(&mut client.stream);
-        client.hold = self.shared.hold.draw(&mut client.stream);
+        client.mode = self.params.draw_mode(&mut client.stream);
+        client.hold = self.params.hold.draw(&mut client.stream);
         client.release_sent = Nanos::NEVER;
         let mode = client.mode;
         if let Some(set) = self.key_sets.get_mut(index as usize) {
@@ -116,11 +116,11 @@ impl Thread {
             self.histograms.record(Phase::Queue, Ended::Granted, now.since(due));
         }
         self.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });
-        self.tell(index, now, Event::Acquire { keys, mode });
+        self.dispatch(index, now, Event::Acquire { keys, mode });
     }
 
     pub(crate) fn think(&mut self, index: u32, now: Nanos) {
-        let think = self.shared.think.draw(&mut self.clients[index as usize].stream);
+        let think = self.params.think.draw(&mut self.clients[index as usize].stream);
         if think == Nanos::ZERO {
             self.free(index);
         } else {

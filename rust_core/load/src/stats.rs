@@ -109,7 +109,7 @@ const LONGEST: u64 = 3_600_000_000_000;
 
 /// 1 ns to 1 h at three significant digits.
 pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are sound")
+    Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are valid")
 }
 
 /// Values below this have a bucket each; above it there are half as many buckets per octave, which gives three digits.

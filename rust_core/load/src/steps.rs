@@ -4,10 +4,10 @@ use check::Event as Judged;
 use locks::{Event, Fence, Lasts, LockMachine, Nanos, Outcome, Refusal};
 
 use crate::client::{Counted, Doing};
+use crate::hold::end_of;
 use crate::spec::AfterLease;
 use crate::starts::ERROR_PAUSE;
 use crate::stats::{Ended, Phase};
-use crate::tenure::end_of;
 use crate::thread::Thread;
 
 impl Thread {
@@ -21,13 +21,13 @@ impl Thread {
             Doing::Releasing => self.released(index, now, outcome),
             Doing::Cancelling => self.free(index),
             Doing::Idle | Doing::Holding | Doing::Pausing => {
-                panic!("client {index} was asked nothing, yet its lock settled {outcome:?}")
+                panic!("client {index} has no open request, but its lock settled {outcome:?}")
             }
         }
     }
 
     fn acquired(&mut self, index: u32, now: Nanos, outcome: Outcome) {
-        if matches!(outcome, Outcome::Held { .. }) && self.shared.strategy.is_optimistic() {
+        if matches!(outcome, Outcome::Held { .. }) && self.params.strategy.is_optimistic() {
             return self.begin_try(index, now);
         }
         let attempts = if self.counting {
@@ -42,7 +42,7 @@ impl Thread {
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => Ended::Unknown,
             Outcome::Released | Outcome::Expired | Outcome::Conflict => {
-                panic!("an acquire was answered with {outcome:?}")
+                panic!("an acquire settled with {outcome:?}")
             }
         };
         self.judge_each(index, now, |client, _| Judged::GaveUp { client });
@@ -79,15 +79,15 @@ impl Thread {
     /// Enters as often as the workload says, then holds.
     pub(crate) fn enter_or_hold(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
-        if client.entries < self.shared.nesting {
+        if client.entries < self.params.nesting {
             client.doing = Doing::Entering;
-            self.tell(index, now, Event::Enter);
+            self.dispatch(index, now, Event::Enter);
             return;
         }
         client.doing = Doing::Holding;
         // The hold includes the time of the entries.
         let over = client.granted.after(client.hold);
-        client.own_wake = match self.shared.after_lease {
+        client.own_wake = match self.params.after_lease {
             AfterLease::Continue => over,
             AfterLease::Stop => over.min(client.until),
         };
@@ -108,7 +108,7 @@ impl Thread {
         }
         client.doing = Doing::Releasing;
         client.own_wake = Nanos::NEVER;
-        self.tell(index, now, Event::Release);
+        self.dispatch(index, now, Event::Release);
     }
 
     /// Stamps a release before it is written: belief and work end here.
@@ -150,26 +150,26 @@ impl Thread {
         }
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now);
-        if self.shared.strategy.writes() {
-            self.wrote(index, outcome);
-            if self.shared.strategy.is_optimistic() {
-                return self.tried(index, now, outcome);
+        if self.params.strategy.writes() {
+            self.write_answered(index, outcome);
+            if self.params.strategy.is_optimistic() {
+                return self.try_answered(index, now, outcome);
             }
         }
         let ended = match outcome {
             Outcome::Released => Ended::Granted,
             Outcome::Expired => {
                 self.count_not_held(index);
-                self.tell_of_denied_release(index, now);
+                self.report_denied_release(index, now);
                 Ended::Lost
             }
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => {
-                self.look_for_session(index, now);
+                self.check_session(index, now);
                 Ended::Unknown
             }
             Outcome::Held { .. } | Outcome::Refused(_) | Outcome::Conflict => {
-                panic!("a release was answered with {outcome:?}")
+                panic!("a release settled with {outcome:?}")
             }
         };
         let client = &self.clients[index as usize];
@@ -183,8 +183,8 @@ impl Thread {
     /// Reports a release whose reply was "not held". Read before the lease ended, the reply was also sent before that.
     /// Locks that end with a session, and locks whose write decides, may be lost before their lease ends, so they are
     /// left out.
-    fn tell_of_denied_release(&mut self, index: u32, now: Nanos) {
-        let strategy = self.shared.strategy;
+    fn report_denied_release(&mut self, index: u32, now: Nanos) {
+        let strategy = self.params.strategy;
         let client = &self.clients[index as usize];
         if now < client.until && strategy.has_lease() && !strategy.writes() {
             self.judge_each(index, now, |client, _| Judged::DeniedRelease { client });
@@ -197,7 +197,7 @@ impl Thread {
             if client.own_wake <= now {
                 let due = std::mem::replace(&mut client.own_wake, Nanos::NEVER);
                 let doing = client.doing;
-                self.count_lateness(now.since(due));
+                self.count_lag(now.since(due));
                 match doing {
                     Doing::Holding => self.hold_over(index, now),
                     Doing::Pausing => self.free(index),
@@ -208,8 +208,8 @@ impl Thread {
             let client = &mut self.clients[index as usize];
             if client.lock_wake <= now {
                 let due = std::mem::replace(&mut client.lock_wake, Nanos::NEVER);
-                self.count_lateness(now.since(due));
-                self.tell(index, now, Event::Woke);
+                self.count_lag(now.since(due));
+                self.dispatch(index, now, Event::Woke);
             }
             let next = self.clients[index as usize].next_wake();
             if next != Nanos::NEVER {
@@ -221,7 +221,7 @@ impl Thread {
     fn hold_over(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         let over = client.granted.after(client.hold);
-        if self.shared.after_lease == AfterLease::Stop && now < over {
+        if self.params.after_lease == AfterLease::Stop && now < over {
             if now < client.until {
                 // The lease that was to end here has been renewed.
                 client.own_wake = over.min(client.until);
@@ -248,7 +248,7 @@ impl Thread {
                     client.doing = Doing::Cancelling;
                     let placed = undisturbed && client.lock.is_placed(now);
                     self.judge_each(index, now, |client, _| Judged::CutOff { client, placed });
-                    self.tell(index, now, Event::Cancel);
+                    self.dispatch(index, now, Event::Cancel);
                 }
                 Doing::Entering | Doing::Holding => self.cut_short(index, now),
                 Doing::Idle | Doing::Releasing | Doing::Cancelling | Doing::Pausing => {}

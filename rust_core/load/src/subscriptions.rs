@@ -148,7 +148,7 @@ impl Subscriptions {
 
     /// Handles a closed connection. Appends its subscribers to `cut_off`, and to `lost` the calls of clients that
     /// waited for another client's reply.
-    pub(crate) fn close(&mut self, connection: u32, cut_off: &mut Vec<u32>, lost: &mut Vec<Caller>) {
+    pub(crate) fn close(&mut self, connection: u32, disconnected: &mut Vec<u32>, lost: &mut Vec<Caller>) {
         if let Some(asked) = self.asked.get_mut(&connection) {
             asked.clear();
         }
@@ -156,7 +156,7 @@ impl Subscriptions {
         for channel in self.channels.range_mut(all).map(|(_, channel)| channel) {
             channel.state = State::Forgotten;
             channel.unanswered = 0;
-            cut_off.extend(channel.listeners.drain(..));
+            disconnected.extend(channel.listeners.drain(..));
             lost.append(&mut channel.joining);
         }
     }
@@ -250,9 +250,9 @@ mod tests {
         let mut known = three();
         known.join(8, KEY, client(4));
         known.join(8, KEY, client(5));
-        let (mut cut_off, mut lost) = (Vec::new(), Vec::new());
-        known.close(8, &mut cut_off, &mut lost);
-        assert_eq!((cut_off, lost), (vec![4, 5], vec![client(5)]));
+        let (mut disconnected, mut lost) = (Vec::new(), Vec::new());
+        known.close(8, &mut disconnected, &mut lost);
+        assert_eq!((disconnected, lost), (vec![4, 5], vec![client(5)]));
         assert!(known.stands(7, KEY), "another connection's");
         assert_eq!(known.join(8, KEY, client(4)), Joined::AsFirst);
         assert_eq!(known.answered(8, true), Some(KEY));

@@ -16,19 +16,19 @@ use crate::channels::{Confirmed, Message};
 use crate::client::{Client, ClientFigures};
 use crate::clock;
 use crate::connection::{Caller, Connection};
-use crate::control::{Control, Stage};
+use crate::control::{Control, TrialPhase};
 use crate::dialect::{Encoder, Target};
-use crate::effects::Writes;
 use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
-use crate::shared::Shared;
 use crate::stats::{Counters, Histograms};
 use crate::subscriptions::Subscriptions;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
+use crate::trial_params::TrialParams;
 use crate::window::{Longest, Window};
 use crate::workload::Arrivals;
+use crate::writes::Writes;
 
 /// The longest sleep, so that a stop is noticed in time.
 const LONGEST_WAIT: Nanos = Nanos::from_millis(20);
@@ -45,7 +45,7 @@ pub(crate) struct Thread {
     pub(crate) index: usize,
     /// The core that the thread is bound to.
     pub(crate) core: Option<u32>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) params: Arc<TrialParams>,
     pub(crate) control: Arc<Control>,
     pub(crate) judge: Judge,
     /// The number of its first client in the whole trial.
@@ -125,7 +125,7 @@ pub(crate) struct Share {
 }
 
 /// Binds the calling thread to `core`.
-fn keep_to(core: u32) {
+fn bind_to(core: u32) {
     let mut cores = CpuSet::new();
     cores.set(core as usize);
     // Fails only if the core was taken away since it was looked up; then any other core will do.
@@ -137,7 +137,7 @@ impl Thread {
     pub(crate) fn run(mut self) -> Result<(Share, Judge), LoadError> {
         clock::sharpen_timeouts();
         if let Some(core) = self.core {
-            keep_to(core);
+            bind_to(core);
         }
         let ended = self.periods();
         self.judge.reached(Nanos::NEVER);
@@ -166,11 +166,11 @@ impl Thread {
         let Some(began) = self.control.pass_gate() else {
             return Ok(());
         };
-        let start = began.after(self.shared.warmup);
-        let end = start.after(self.shared.duration);
+        let start = began.after(self.params.warmup);
+        let end = start.after(self.params.duration);
         self.expect_window(start, end);
         if start > began {
-            self.control.enter(Stage::Warmup, began);
+            self.control.enter(TrialPhase::Warmup, began);
         }
         let ended = self.work(began, end);
         if self.counting {
@@ -178,13 +178,13 @@ impl Thread {
             self.close_window(stopped_at);
         }
         ended?;
-        if self.shared.dies && self.window.length > Nanos::ZERO {
+        if self.params.dies && self.window.length > Nanos::ZERO {
             return Ok(());
         }
-        self.control.enter(Stage::Draining, clock::now());
+        self.control.enter(TrialPhase::Draining, clock::now());
         self.ending = true;
-        self.rest()?;
-        self.say_goodbye();
+        self.drain()?;
+        self.terminate_sessions();
         Ok(())
     }
 
@@ -200,13 +200,13 @@ impl Thread {
             if now.since(began) >= CONNECT_WITHIN {
                 let address = self.targets[usize::from(waiting.server)].address.to_string();
                 let reason = format!(
-                    "not all connections stood within {} s",
+                    "not all connections were open within {} s",
                     CONNECT_WITHIN.0 / 1_000_000_000
                 );
                 return Err(LoadError::Connect {
                     address,
                     reason,
-                    said_no: None,
+                    refusal: None,
                 });
             }
             self.round(now, self.next_upkeep)?;
@@ -233,20 +233,20 @@ impl Thread {
     }
 
     /// Drains: no client starts any more, and those under way finish within a time limit.
-    fn rest(&mut self) -> Result<(), LoadError> {
+    fn drain(&mut self) -> Result<(), LoadError> {
         self.running = false;
         self.stop_clients();
         let began = clock::now();
         loop {
             let now = clock::now();
             let within = if self.control.stopped() {
-                STOP_WITHIN.min(self.shared.drain)
+                STOP_WITHIN.min(self.params.drain)
             } else {
-                self.shared.drain
+                self.params.drain
             };
             let under_way = self.clients.iter().filter(|client| !client.is_at_rest()).count();
-            if under_way == 0 && (self.has_nothing_to_say() || now.since(began) >= LAST_WORDS_WITHIN) {
-                self.counters.unsettled += u64::from(!self.has_nothing_to_say());
+            if under_way == 0 && (self.has_no_open_calls() || now.since(began) >= LAST_WORDS_WITHIN) {
+                self.counters.unsettled += u64::from(!self.has_no_open_calls());
                 return Ok(());
             }
             if now.since(began) >= within {
@@ -263,9 +263,9 @@ impl Thread {
         let is_waited_for = [
             !self.starting.is_empty(),
             !self.unsendable.is_empty() || !self.disconnected.is_empty() || !self.confirmed.is_empty(),
-            self.has_unsent(),
+            self.has_unsent_commands(),
         ];
-        let timeout = if self.shared.spins() || is_waited_for.contains(&true) {
+        let timeout = if self.params.spins() || is_waited_for.contains(&true) {
             Nanos::ZERO
         } else {
             limit.since(now).min(LONGEST_WAIT)
@@ -284,7 +284,7 @@ impl Thread {
         }
         self.take_arrivals(now);
         self.start_waiting(now);
-        self.closed_first(&mut ready)?;
+        self.handle_closed_first(&mut ready)?;
         self.messages_first(&mut ready);
         for &event in &ready {
             self.on_ready(event)?;

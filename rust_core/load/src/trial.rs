@@ -8,16 +8,16 @@ use check::{Order, Report, Rules};
 use locks::Nanos;
 use wire::KeyNames;
 
-use crate::control::{Control, Progress, Stage};
-use crate::effects::Writes;
+use crate::control::{Control, Progress, TrialPhase};
 use crate::error_replies::{ErrorReplies, ErrorReply};
-use crate::judge::{Bench, Judge, Judged, merge, ring};
+use crate::judge::{Judge, Judged, WindowedChecker, merge, ring};
 use crate::plant::{self, Planted};
 use crate::spec::{Pace, TrialSpec};
 use crate::stats::{Counters, Ended, Histograms, Phase};
 use crate::thread::{Share, Thread};
 use crate::timeline::{Columns, Timeline};
 use crate::window::Longest;
+use crate::writes::Writes;
 use crate::{LoadError, TrialError, clock, setup};
 
 /// How long a database may take to notice that a client has gone and to grant its locks to the next one.
@@ -127,7 +127,7 @@ impl Running {
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
     let (shares, judged) = judged(spec, control, run_threads)?;
-    control.enter(Stage::Done, clock::now());
+    control.enter(TrialPhase::Done, clock::now());
     Ok(gather(spec, control, began, &shares, judged))
 }
 
@@ -139,22 +139,22 @@ pub(crate) fn judged<T>(
 ) -> Result<(T, Judged), TrialError> {
     // Each key of a set is a client of the checker: see `Thread::judge_each`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
-    let bench = Bench::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
+    let checker = WindowedChecker::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
     if spec.strategy.is_optimistic() {
-        let judges = (0..spec.threads).map(|_| Judge::Deaf).collect();
+        let judges = (0..spec.threads).map(|_| Judge::NotJudged).collect();
         let (done, _) = work(setup::threads(spec, control, judges)?)?;
-        Ok((done, bench.finish(clock::now())))
+        Ok((done, checker.finish(clock::now())))
     } else if spec.threads == 1 {
-        let judge = Judge::Inline(Box::new(bench));
-        let (done, told) = work(setup::threads(spec, control, vec![judge])?)?;
-        let judged = told.into_iter().find_map(|judge| judge.finish(clock::now()));
-        Ok((done, judged.expect("a single thread tells the checker directly")))
+        let judge = Judge::Inline(Box::new(checker));
+        let (done, judges_after) = work(setup::threads(spec, control, vec![judge])?)?;
+        let judged = judges_after.into_iter().find_map(|judge| judge.finish(clock::now()));
+        Ok((done, judged.expect("a single thread calls the checker directly")))
     } else {
         let (ends, sources): (Vec<_>, Vec<_>) = (0..spec.threads).map(|_| ring()).unzip();
         let threads = setup::threads(spec, control, ends.into_iter().map(Judge::Ring).collect())?;
-        let checker = std::thread::spawn(move || merge(bench, sources));
+        let merging = std::thread::spawn(move || merge(checker, sources));
         let ended = work(threads);
-        let judged = checker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let judged = merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok((ended?.0, judged))
     }
 }
@@ -189,8 +189,8 @@ fn granted_within(spec: &TrialSpec) -> Nanos {
         SESSION_GONE_WITHIN
     };
     // A client that waits for a wake-up asks by itself now and then, because a message may be lost.
-    let waits_to_be_told = spec.strategy.owns_connection() || spec.strategy.subscribes();
-    let asks_again = if waits_to_be_told {
+    let waits_for_wakeup = spec.strategy.owns_connection() || spec.strategy.subscribes();
+    let asks_again = if waits_for_wakeup {
         ASKS_AGAIN_WITHIN
     } else {
         Nanos::ZERO

@@ -22,7 +22,7 @@ use locks::{LockMachine, Nanos};
 
 use crate::client::{Client, Doing};
 use crate::clock;
-use crate::control::Stage;
+use crate::control::TrialPhase;
 use crate::stats::{Counters, Ended, Phase};
 use crate::thread::Thread;
 
@@ -107,7 +107,7 @@ impl Thread {
     pub(crate) fn has_read(&mut self, now: Nanos) {
         if now.since(self.window.last_reading) > LONG_STALL {
             let client = self.first_client;
-            self.judge.tell(now, Event::Stood { client });
+            self.judge.record(now, Event::DriverStalled { client });
         }
         self.window.last_reading = now;
         if now >= self.window.turns_at {
@@ -133,7 +133,7 @@ impl Thread {
     }
 
     fn open_window(&mut self) {
-        self.control.enter(Stage::Measuring, self.window.start);
+        self.control.enter(TrialPhase::Measuring, self.window.start);
         self.timeline.begin(self.window.start);
         self.counters.client_cpu_ns = clock::thread_cpu().0;
         self.counting = true;
@@ -171,7 +171,7 @@ impl Thread {
 
     /// Whether an acquire is under way. A try of an optimistic lock is not a grant yet.
     fn is_acquiring(&self, client: &Client) -> bool {
-        let tries = self.shared.strategy.is_optimistic();
+        let tries = self.params.strategy.is_optimistic();
         client.doing == Doing::Acquiring || (tries && !client.is_at_rest())
     }
 
@@ -205,7 +205,7 @@ impl Thread {
 
     /// What is left at `at` of all holds under way, as the workload wants them.
     fn nominal_holds_beyond(&self, at: Nanos) -> u64 {
-        if self.shared.strategy.is_optimistic() {
+        if self.params.strategy.is_optimistic() {
             return 0; // Their holds count when they have become grants.
         }
         let holding = |client: &&Client| matches!(client.doing, Doing::Entering | Doing::Holding | Doing::Releasing);

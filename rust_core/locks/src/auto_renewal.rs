@@ -156,7 +156,7 @@ impl<L: Renewable> AutoRenewal<L> {
     }
 
     fn try_later(&mut self, now: Nanos, asked: Asked, grant: Grant, out: &mut Actions) {
-        let every = self.every.expect("only what is renewed is asked");
+        let every = self.every.expect("a renewal was sent, so there is an interval");
         self.plan(asked.sent.after(every).max(now), grant.until, out);
     }
 

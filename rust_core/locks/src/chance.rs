@@ -36,7 +36,7 @@ impl Chance {
 
     /// Uniform in `0..n`, without bias. Panics when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        assert!(n > 0, "a choice among nothing");
+        assert!(n > 0, "no number is below 0");
         // Lemire, "Fast Random Integer Generation in an Interval" (2019): the high word is the draw; the few low words
         // that would favour some results are drawn again.
         let mut wide = u128::from(self.bits()) * u128::from(n);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a choice among nothing")]
+    #[should_panic(expected = "no number is below 0")]
     fn a_choice_among_nothing_is_our_fault() {
         Chance::seeded(1).below(0);
     }

@@ -105,10 +105,7 @@ impl fmt::Display for SpecError {
                 strategy,
                 nodes,
                 servers,
-            } => write!(
-                f,
-                "`{strategy}` is to work over {nodes} servers, and was given {servers}"
-            ),
+            } => write!(f, "`{strategy}` needs {nodes} servers, and was given {servers}"),
             Self::ZeroReplyTimeout => f.write_str("a reply timeout of 0 would give up each call as it is sent"),
             Self::NoAttempts => f.write_str("`max_attempts` must be at least 1; leave it out for no limit"),
             Self::FactorOutOfRange { factor } => {

@@ -193,7 +193,7 @@ impl Layered {
                 Action::WakeAt(at) => out.wake_at(at),
                 Action::Settle(outcome) => self.mutex_settled(now, outcome, out),
                 Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
-                    unreachable!("a mutex does not want {action:?}")
+                    unreachable!("a mutex never emits {action:?}")
                 }
             }
         }
@@ -208,7 +208,7 @@ impl Layered {
                 out.settle(decided);
             }
             (State::Entering(_) | State::Held(..) | State::Writing(_), outcome) => {
-                unreachable!("the mutex is held, and settles {outcome:?}")
+                unreachable!("the mutex is held, but settles {outcome:?}")
             }
         }
     }

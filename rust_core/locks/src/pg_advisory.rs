@@ -50,7 +50,7 @@ impl SessionStatements for PgAdvisory {
     }
 
     fn take_also(&self, _mode: Mode) -> Statement {
-        unreachable!("it takes one key")
+        unreachable!("an advisory lock takes one key")
     }
 
     fn take_reply(&self, reply: Reply) -> TakeReply {

@@ -263,7 +263,7 @@ impl Reentrant {
                 out.settle(Outcome::Unknown);
             }
             (Step::Leaving(_), Some(grant)) => self.give_up(grant, Outcome::Unknown, out),
-            (Step::Leaving(_), None) => unreachable!("an entry is left, but nothing is held"),
+            (Step::Leaving(_), None) => unreachable!("leaving an entry, but nothing is held"),
             // No call of this file was awaited.
             (Step::InLeased, _) => {}
         }

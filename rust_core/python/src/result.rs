@@ -45,7 +45,7 @@ pub(crate) struct Progress {
 impl From<load::Progress> for Progress {
     fn from(progress: load::Progress) -> Self {
         Self {
-            phase: progress.stage.name(),
+            phase: progress.phase.name(),
             elapsed_ns: progress.elapsed.0,
             grants: progress.grants,
             grants_per_s: progress.grants_per_s,

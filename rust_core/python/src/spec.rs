@@ -151,7 +151,7 @@ fn postgres_server(server: &Bound<'_, PyDict>) -> PyResult<PostgresServer> {
             .iter()
             .map(|(name, value)| Ok((name.extract()?, value.extract()?)))
             .collect::<PyResult<_>>()
-            .map_err(|_| PyValueError::new_err("`settings` must hold texts under their names"))?,
+            .map_err(|_| PyValueError::new_err("`settings` must map names to texts"))?,
         prepare: choice(
             server,
             "prepare",
@@ -196,7 +196,7 @@ fn retry(retry: &Bound<'_, PyDict>) -> PyResult<Retry> {
 
 fn connections(connections: &Bound<'_, PyDict>) -> PyResult<Connections> {
     match field::<String>(connections, "kind")?.as_str() {
-        "shared" => Ok(Connections::Shared(field(connections, "count")?)),
+        "shared" => Ok(Connections::SharedByClients(field(connections, "count")?)),
         "per-client" => Ok(Connections::PerClient),
         _ => Err(PyValueError::new_err(
             "`connections` must be of kind shared or per-client",
@@ -236,7 +236,7 @@ fn distribution(length: &Bound<'_, PyDict>) -> PyResult<Distribution> {
                 .collect(),
         }),
         _ => Err(PyValueError::new_err(
-            "a length must be of kind fixed, exp, lognormal, uniform or quantiles",
+            "a duration must be of kind fixed, exp, lognormal, uniform or quantiles",
         )),
     }
 }

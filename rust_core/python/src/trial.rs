@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use load::{LoadError, SaidNo, TrialError};
+use load::{LoadError, ServerRefusal, TrialError};
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -116,9 +116,9 @@ impl Trial {
 
 fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
     match error {
-        TrialError::Load(LoadError::Connect { said_no, .. }) => {
+        TrialError::Load(LoadError::Connect { refusal, .. }) => {
             let raised = ConnectError::new_err(error.to_string());
-            match with_refusal(py, &raised, said_no.as_deref()) {
+            match with_refusal(py, &raised, refusal.as_deref()) {
                 Ok(()) => raised,
                 Err(other) => other,
             }
@@ -129,7 +129,7 @@ fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
 }
 
 /// Sets the `refusal` of a `ConnectError`: the server's error, or `None` if it sent none.
-fn with_refusal(py: Python<'_>, raised: &PyErr, said_no: Option<&SaidNo>) -> PyResult<()> {
-    let told = said_no.map(|no| (no.server, no.call.as_str(), no.code.as_str(), no.text.as_str()));
-    raised.value(py).setattr("refusal", told)
+fn with_refusal(py: Python<'_>, raised: &PyErr, refusal: Option<&ServerRefusal>) -> PyResult<()> {
+    let parts = refusal.map(|it| (it.server, it.call.as_str(), it.code.as_str(), it.text.as_str()));
+    raised.value(py).setattr("refusal", parts)
 }

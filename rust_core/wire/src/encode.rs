@@ -32,7 +32,7 @@ pub struct Encoder {
     expire: Template,
     del: Template,
     scripts: Scripts,
-    await_bell: Template,
+    await_wakeup: Template,
     hand_over: [Template; 2],
     subscribe: Template,
     unsubscribe: Template,
@@ -49,14 +49,14 @@ pub struct Encoder {
 const GROUP: &str = "waiters";
 
 impl Encoder {
-    pub fn new(keys: &KeyNames, how: CompareAndDelete) -> Self {
+    pub fn new(keys: &KeyNames, dialect: CompareAndDelete) -> Self {
         use Part::{Key, Number, OfToken, Text, Token};
         let source = Script::CompareAndDelete.source();
         let sha = sha1_smol::Sha1::from(source).digest().to_string();
         let template = |parts: &[Part<'_>]| Template::new(parts, keys.first());
         let channel = || Part::Companion(Companion::Channel);
         let tickets = || Part::Companion(Companion::Tickets);
-        let delete = |script: [&str; 2]| match how {
+        let delete = |script: [&str; 2]| match dialect {
             CompareAndDelete::Script => template(&[Text(script[0]), Text(script[1]), Text("1"), Key, Token]),
             CompareAndDelete::DelIfEq => template(&[Text("DELIFEQ"), Key, Token]),
             CompareAndDelete::DelEx => template(&[Text("DELEX"), Key, Text("IFEQ"), Token]),
@@ -69,7 +69,7 @@ impl Encoder {
             expire: template(&[Text("EXPIRE"), Key, Number]),
             del: template(&[Text("DEL"), Key]),
             scripts: Scripts::new(keys.first()),
-            await_bell: template(&[Text("BLPOP"), OfToken(Companion::Wakeup), Number]),
+            await_wakeup: template(&[Text("BLPOP"), OfToken(Companion::Wakeup), Number]),
             hand_over: Template::halves(
                 &[Text("RENAME"), OfToken(Companion::Prepared)],
                 0,
@@ -175,7 +175,7 @@ impl Encoder {
                 push_number(out, timeout_ms);
             }
             Command::AwaitWakeup { key, token, timeout_ms } => {
-                self.await_bell.push_token(out, index, key, token);
+                self.await_wakeup.push_token(out, index, key, token);
                 push_seconds(out, timeout_ms);
             }
             Command::HandOver { key, token, successor } => {

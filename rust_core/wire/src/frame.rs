@@ -32,23 +32,23 @@ pub enum Frame<'a> {
         text: &'a [u8],
     },
     /// `*`
-    Array(Children<'a>),
+    Array(Elements<'a>),
     /// `%`: its elements are keys and values in turn.
-    Map(Children<'a>),
+    Map(Elements<'a>),
     /// `~`
-    Set(Children<'a>),
+    Set(Elements<'a>),
     /// `>`: not a reply to a command.
-    Push(Children<'a>),
+    Push(Elements<'a>),
 }
 
 /// The elements of an aggregate, parsed again from the buffer as they are iterated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Children<'a> {
+pub struct Elements<'a> {
     count: usize,
     body: &'a [u8],
 }
 
-impl<'a> Children<'a> {
+impl<'a> Elements<'a> {
     /// `body` must have been found to hold `count` frames and nothing else.
     pub(crate) fn new(count: usize, body: &'a [u8]) -> Self {
         Self { count, body }
@@ -63,47 +63,47 @@ impl<'a> Children<'a> {
         self.count == 0
     }
 
-    pub fn iter(&self) -> ChildIter<'a> {
-        ChildIter {
+    pub fn iter(&self) -> ElementIter<'a> {
+        ElementIter {
             left: self.count,
             scan: Scan::new(self.body),
         }
     }
 }
 
-impl<'a> IntoIterator for Children<'a> {
+impl<'a> IntoIterator for Elements<'a> {
     type Item = Frame<'a>;
-    type IntoIter = ChildIter<'a>;
+    type IntoIter = ElementIter<'a>;
 
-    fn into_iter(self) -> ChildIter<'a> {
+    fn into_iter(self) -> ElementIter<'a> {
         self.iter()
     }
 }
 
-impl<'a> IntoIterator for &Children<'a> {
+impl<'a> IntoIterator for &Elements<'a> {
     type Item = Frame<'a>;
-    type IntoIter = ChildIter<'a>;
+    type IntoIter = ElementIter<'a>;
 
-    fn into_iter(self) -> ChildIter<'a> {
+    fn into_iter(self) -> ElementIter<'a> {
         self.iter()
     }
 }
 
 /// Iterates over the elements of an aggregate in order.
 #[derive(Clone, Debug)]
-pub struct ChildIter<'a> {
+pub struct ElementIter<'a> {
     left: usize,
     scan: Scan<'a>,
 }
 
-impl<'a> Iterator for ChildIter<'a> {
+impl<'a> Iterator for ElementIter<'a> {
     type Item = Frame<'a>;
 
     fn next(&mut self) -> Option<Frame<'a>> {
         self.left = self.left.checked_sub(1)?;
         match self.scan.frame() {
             Ok(frame) => Some(frame),
-            Err(Stop::NeedMore | Stop::Bad(_)) => unreachable!("the elements were read once when the aggregate was"),
+            Err(Stop::NeedMore | Stop::Bad(_)) => unreachable!("the elements were parsed once with the aggregate"),
         }
     }
 
@@ -112,5 +112,5 @@ impl<'a> Iterator for ChildIter<'a> {
     }
 }
 
-impl ExactSizeIterator for ChildIter<'_> {}
-impl FusedIterator for ChildIter<'_> {}
+impl ExactSizeIterator for ElementIter<'_> {}
+impl FusedIterator for ElementIter<'_> {}

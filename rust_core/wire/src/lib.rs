@@ -27,7 +27,7 @@ mod template;
 
 pub use encode::{CompareAndDelete, Encoder};
 pub use errors::{error_code, error_kind, error_text};
-pub use frame::{Children, Frame};
+pub use frame::{Elements, Frame};
 pub use login::{Greeting, GreetingStep, Login, Protocol, greeting};
 pub use malformed::{Excerpt, Malformed};
 pub use names::KeyNames;

@@ -104,7 +104,7 @@ impl Greeting {
 /// Appends the commands of a new connection to `out`, and returns the expected replies.
 pub fn greeting(login: &Login<'_>, out: &mut Vec<u8>) -> Greeting {
     let mut steps = Vec::new();
-    let mut say = |step, arguments: &[&[u8]]| {
+    let mut send = |step, arguments: &[&[u8]]| {
         push_command(out, arguments);
         steps.push(step);
     };
@@ -125,28 +125,28 @@ pub fn greeting(login: &Login<'_>, out: &mut Vec<u8>) -> Greeting {
             if !name.is_empty() {
                 hello.extend([&b"SETNAME"[..], &name]);
             }
-            say(GreetingStep::Hello, &hello);
+            send(GreetingStep::Hello, &hello);
         }
         Protocol::Resp2 => {
             match (username, login.password) {
                 (None, None) => {}
                 // The only form that servers before Redis 6 know.
-                (None, Some(password)) => say(GreetingStep::Auth, &[b"AUTH", password.as_bytes()]),
+                (None, Some(password)) => send(GreetingStep::Auth, &[b"AUTH", password.as_bytes()]),
                 (Some(username), password) => {
                     let password = password.unwrap_or_default();
-                    say(GreetingStep::Auth, &[b"AUTH", username.as_bytes(), password.as_bytes()]);
+                    send(GreetingStep::Auth, &[b"AUTH", username.as_bytes(), password.as_bytes()]);
                 }
             }
             if !name.is_empty() {
-                say(GreetingStep::SetName, &[b"CLIENT", b"SETNAME", &name]);
+                send(GreetingStep::SetName, &[b"CLIENT", b"SETNAME", &name]);
             }
         }
     }
     if login.db != 0 {
-        say(GreetingStep::Select, &[b"SELECT", login.db.to_string().as_bytes()]);
+        send(GreetingStep::Select, &[b"SELECT", login.db.to_string().as_bytes()]);
     }
     for script in login.scripts {
-        say(
+        send(
             GreetingStep::ScriptLoad,
             &[b"SCRIPT", b"LOAD", script.source().as_bytes()],
         );

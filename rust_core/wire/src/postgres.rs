@@ -10,7 +10,6 @@
 //! Promises what the rest of `wire` does: no bytes cause a panic, an endless loop, or an allocation of a length that
 //! they merely announce. Does not support TLS, GSS or COPY.
 
-mod answers;
 mod block;
 mod encode;
 mod hashes;
@@ -18,13 +17,14 @@ mod login;
 mod malformed;
 mod messages;
 mod plan;
-mod refusal;
+mod reply_reader;
+mod server_error;
 
-pub use answers::{Answers, Block, Broken};
 pub use encode::{Encoder, Prepare};
 pub use hashes::{Hashes, hash};
 pub use login::{LogIn, LogInError, MakeScram, Progress};
 pub use malformed::Malformed;
-pub use messages::{GOODBYE, MAX_MESSAGE};
+pub use messages::{MAX_MESSAGE, TERMINATE};
 pub use plan::{LogInPlan, SessionSpec};
-pub use refusal::Refusal;
+pub use reply_reader::{BlockKind, Broken, ReplyReader};
+pub use server_error::ServerError;

@@ -2,7 +2,7 @@
 
 use locks::{EntryId, Reply, Token};
 
-use crate::{Children, Frame, Malformed, error_kind, parse_frame};
+use crate::{Elements, Frame, Malformed, error_kind, parse_frame};
 
 /// What is at the front of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ enum AboutChannel<'a> {
 /// A message about a channel has three elements, and the first is a word of the server, never a name. No reply to a
 /// lock's command looks like that, whatever the lock's name: a blocking pop returns two elements, its list's name
 /// first; a read from a stream returns one element, which contains the name.
-fn about_channel(items: Children<'_>) -> Option<AboutChannel<'_>> {
+fn about_channel(items: Elements<'_>) -> Option<AboutChannel<'_>> {
     if items.len() != 3 {
         return None;
     }
@@ -89,7 +89,7 @@ fn about_channel(items: Children<'_>) -> Option<AboutChannel<'_>> {
     }
 }
 
-fn list(items: Children<'_>) -> Reply {
+fn list(items: Elements<'_>) -> Reply {
     let mut elements = items.iter();
     match (elements.next(), elements.next()) {
         (None, _) => Reply::Other,
@@ -108,7 +108,7 @@ fn number(text: &[u8]) -> Option<i64> {
 
 /// The id of the first entry that was read from the first stream: its name, then its entries, each an id and its
 /// fields. RESP2 has an array of such pairs, RESP3 a map.
-fn entry_read(streams: Children<'_>) -> Option<EntryId> {
+fn entry_read(streams: Elements<'_>) -> Option<EntryId> {
     let mut streams = streams.iter();
     let (Frame::Bulk(_), Frame::Array(entries)) = (streams.next()?, streams.next()?) else {
         return None;

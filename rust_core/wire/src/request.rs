@@ -49,12 +49,12 @@ fn push_count(out: &mut Vec<u8>, kind: u8, count: usize) {
 pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
     // From right to left, and one copy: `$`, at most two digits of length, CR LF, the number, CR LF.
     let mut bulk = [0; 7 + LONGEST_NUMBER];
-    let (head, end) = bulk.split_last_chunk_mut::<2>().expect("room for more");
+    let (head, end) = bulk.split_last_chunk_mut::<2>().expect("the buffer has room");
     *end = *b"\r\n";
     let len = decimal(number, head).len();
     let at = head.len() - len;
     let head = &mut head[..at];
-    let (head, end) = head.split_last_chunk_mut::<2>().expect("room for more");
+    let (head, end) = head.split_last_chunk_mut::<2>().expect("the buffer has room");
     *end = *b"\r\n";
     let at = head.len() - decimal(len as u64, head).len() - 1;
     head[at] = b'$';

@@ -5,7 +5,7 @@
 
 use memchr::memchr2;
 
-use crate::{Children, Excerpt, Frame, Malformed};
+use crate::{Elements, Excerpt, Frame, Malformed};
 
 /// The longest reply, in bytes on the wire.
 pub const MAX_REPLY: usize = 1 << 20;
@@ -78,18 +78,18 @@ impl<'a> Scan<'a> {
                 b':' => Frame::Integer(self.integer()?),
                 b'$' | b'*' if self.null()? => Frame::Null,
                 b'$' => Frame::Bulk(self.blob("a bulk string")?),
-                b'*' => Frame::Array(self.children("an array", 1, depth)?),
+                b'*' => Frame::Array(self.elements("an array", 1, depth)?),
                 b'_' => self.end("a null").map(|()| Frame::Null)?,
                 b'#' => Frame::Boolean(self.boolean()?),
                 b',' => Frame::Double(self.double()?),
                 b'(' => Frame::BigNumber(self.big_number()?),
                 b'!' => Frame::BulkError(self.blob("a bulk error")?),
                 b'=' => self.verbatim()?,
-                b'%' => Frame::Map(self.children("a map", 2, depth)?),
-                b'~' => Frame::Set(self.children("a set", 1, depth)?),
-                b'>' => Frame::Push(self.children("a push", 1, depth)?),
+                b'%' => Frame::Map(self.elements("a map", 2, depth)?),
+                b'~' => Frame::Set(self.elements("a set", 1, depth)?),
+                b'>' => Frame::Push(self.elements("a push", 1, depth)?),
                 b'|' => {
-                    self.children("an attribute", 2, depth)?;
+                    self.elements("an attribute", 2, depth)?;
                     continue; // to the frame that the attribute describes
                 }
                 _ => return Err(Malformed::UnknownType { found: self.found() }.into()),
@@ -219,7 +219,7 @@ impl<'a> Scan<'a> {
         Ok(body)
     }
 
-    fn children(&mut self, what: &'static str, per_entry: usize, depth: usize) -> Result<Children<'a>, Stop> {
+    fn elements(&mut self, what: &'static str, per_entry: usize, depth: usize) -> Result<Elements<'a>, Stop> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Malformed::TooDeep { found: self.found() }.into());
         };
@@ -229,7 +229,7 @@ impl<'a> Scan<'a> {
         for _ in 0..count {
             self.frame_within(depth)?;
         }
-        Ok(Children::new(count, &self.buf[first..self.at]))
+        Ok(Elements::new(count, &self.buf[first..self.at]))
     }
 
     /// Whether RESP2's null comes next: `-1` in place of a length.

@@ -15,8 +15,8 @@ const DIALECTS: [CompareAndDelete; 3] = [
     CompareAndDelete::DelEx,
 ];
 
-fn encoder(prefix: &[u8], count: u32, how: CompareAndDelete) -> Encoder {
-    Encoder::new(&KeyNames::new(prefix, count), how)
+fn encoder(prefix: &[u8], count: u32, dialect: CompareAndDelete) -> Encoder {
+    Encoder::new(&KeyNames::new(prefix, count), dialect)
 }
 
 /// The commands in `bytes`, each as its arguments.

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Tree, trees};
-use wire::{Children, Frame, Parsed, parse, parse_frame};
+use wire::{Elements, Frame, Parsed, parse, parse_frame};
 
 // A frame or a reply owns no memory, so that no length on the wire can make one large.
 const _: () = assert!(!std::mem::needs_drop::<Option<(Frame<'_>, usize)>>());
@@ -116,7 +116,7 @@ fn walk(frame: &Frame<'_>) {
     }
 }
 
-fn children<'a>(frame: &Frame<'a>) -> Option<Children<'a>> {
+fn children<'a>(frame: &Frame<'a>) -> Option<Elements<'a>> {
     match frame {
         Frame::Array(children) | Frame::Map(children) | Frame::Set(children) | Frame::Push(children) => Some(*children),
         _ => None,

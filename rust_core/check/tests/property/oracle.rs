@@ -129,7 +129,7 @@ impl<'a> Oracle<'a> {
                     grant.belief_end = grant.belief_end.min(at);
                     grant.told_of_loss = grant.told_of_loss.or(Some(at));
                 }
-                Event::HungUp { .. } | Event::DeniedRelease { .. } | Event::Stood { .. } => {}
+                Event::HungUp { .. } | Event::DeniedRelease { .. } | Event::DriverStalled { .. } => {}
                 Event::Stopped { .. } => {
                     let grant = grant.unwrap();
                     (grant.work_end, grant.work_end_index) = (at, index);

@@ -134,7 +134,7 @@ impl Script {
     }
 
     pub(crate) fn driver_stood(self) -> Self {
-        self.tell(Event::Stood { client: A })
+        self.tell(Event::DriverStalled { client: A })
     }
 
     pub(crate) fn denied_its_release(self, client: ClientId) -> Self {

@@ -37,7 +37,7 @@ impl Rig {
         let then = self.now.0 / MS;
         match fate {
             Fate::Answered(reply) => self.answered(reply),
-            Fate::Lost => self.loses_its_answer(),
+            Fate::Lost => self.loses_its_reply(),
             Fate::Unanswered => {
                 // Its timers are fired by `at_ms`.
                 self.thread.unsendable.clear();
@@ -49,7 +49,7 @@ impl Rig {
                 let called = self.thread.unsendable.pop().expect("something was sent");
                 assert_eq!(called.client, client);
                 let call = called.call;
-                self.thread.tell(client, self.now, Event::Replied { call, reply });
+                self.thread.dispatch(client, self.now, Event::Replied { call, reply });
                 self
             }
         }

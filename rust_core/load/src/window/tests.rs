@@ -65,7 +65,7 @@ fn an_acquire_that_was_due_and_granted_in_the_window_is_a_sample_however_long_th
 #[test]
 fn an_acquire_that_ended_without_a_grant_is_a_sample_where_it_was_due_in_the_window() {
     let refused = |due| {
-        let mut rig = locks(1).at_ms(due).begins(A).at_ms(14).loses_its_answer();
+        let mut rig = locks(1).at_ms(due).begins(A).at_ms(14).loses_its_reply();
         (counted(&rig).unknown, samples(&mut rig, Phase::Response))
     };
     assert_eq!(refused(12), (1, vec![(Ended::Unknown, 2)]));

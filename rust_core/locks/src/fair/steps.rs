@@ -253,7 +253,7 @@ impl Fair {
             }
             // At worst a ticket remains whose id nobody knows; some reader takes it, or it is trimmed.
             State::Opening(_) | State::Adding(_) | State::Withdrawing(_) => self.settle(outcome, out),
-            State::Idle | State::Pausing(_) | State::Held(_) => unreachable!("no call of these is waited for"),
+            State::Idle | State::Pausing(_) | State::Held(_) => unreachable!("no call is under way in these states"),
         }
     }
 

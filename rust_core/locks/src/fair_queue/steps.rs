@@ -43,7 +43,7 @@ impl FairQueue {
     /// no later than its place would have ended. All clients of a lock have the same lease and beat, so the waiter
     /// knows this length.
     fn handed_over_for(&self) -> Lease {
-        let alive = Lease::new(self.alive_ms().cast_signed()).expect("a beat is short");
+        let alive = Lease::new(self.alive_ms().cast_signed()).expect("a few beats are shorter than the longest lease");
         self.spec.lease.min(alive)
     }
 

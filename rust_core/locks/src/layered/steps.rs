@@ -82,7 +82,11 @@ impl Layered {
             self.state = State::Entering(entering);
             return;
         };
-        let until = self.mutex.held().expect("it is held while the database is asked").until;
+        let until = self
+            .mutex
+            .held()
+            .expect("the mutex is held while the database is asked")
+            .until;
         if until > now {
             self.state = State::Held(fence, value);
             out.settle(Outcome::Held {
@@ -124,7 +128,7 @@ impl Layered {
         let attempt = self
             .mutex
             .held()
-            .expect("it is held while the database is asked")
+            .expect("the mutex is held while the database is asked")
             .attempt;
         self.state = State::Outside;
         self.run_mutex(now, out, |mutex, actions| mutex.abandon(attempt, outcome, actions));

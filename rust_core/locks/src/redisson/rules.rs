@@ -60,7 +60,7 @@ impl Children {
                         once.push(key);
                     }
                 }
-                KeyList::new(&once).expect("no more than there were")
+                KeyList::new(&once).expect("no longer than the given list")
             }
         }
     }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::postgres::{Block, Broken};
+use wire::postgres::{BlockKind, Broken};
 
 #[path = "../../tests/postgres/pieces.rs"]
 mod pieces;
@@ -12,7 +12,7 @@ use pieces::read_in_pieces;
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
     let (which, piece, bytes) = input;
-    let block = [Some(Block::Commits), Some(Block::Other), None][usize::from(which % 3)];
+    let block = [Some(BlockKind::Commits), Some(BlockKind::Other), None][usize::from(which % 3)];
     let whole = read_in_pieces(bytes, &[bytes.len().max(1)], block);
     let pieces = read_in_pieces(bytes, &[usize::from(piece).max(1)], block);
     assert_eq!(whole.0, pieces.0);

@@ -25,7 +25,7 @@ fuzz_target!(|input: (u8, bool, bool, u8, &str, &[u8])| {
     let mut session = Session {
         plan: plan.expect("no text has a zero byte"),
         log_in: LogIn::default(),
-        said: Vec::new(),
+        answer: Vec::new(),
     };
     let method = u32::from(method % 16);
     let details: &[u8] = if method == SASL {
@@ -35,8 +35,8 @@ fuzz_target!(|input: (u8, bool, bool, u8, &str, &[u8])| {
     };
     let mut goes_on = session.hears(&authentication(method, details), usize::MAX);
     if goes_on && method == SASL {
-        let nonce = session.said.iter().rposition(|&byte| byte == b'r').expect("a nonce");
-        let first = [&session.said[nonce..], challenge.as_bytes()].concat();
+        let nonce = session.answer.iter().rposition(|&byte| byte == b'r').expect("a nonce");
+        let first = [&session.answer[nonce..], challenge.as_bytes()].concat();
         goes_on = session.hears(&authentication(SASL_CONTINUE, &first), usize::MAX);
     }
     if goes_on {
@@ -47,7 +47,7 @@ fuzz_target!(|input: (u8, bool, bool, u8, &str, &[u8])| {
 struct Session {
     plan: LogInPlan,
     log_in: LogIn,
-    said: Vec<u8>,
+    answer: Vec<u8>,
 }
 
 impl Session {
@@ -57,13 +57,13 @@ impl Session {
         while come < bytes.len() {
             come = come.saturating_add(piece).min(bytes.len());
             loop {
-                let said = self.said.len();
-                match self.log_in.on(&self.plan, &bytes[used..come], &mut self.said, scram) {
+                let answer = self.answer.len();
+                match self.log_in.on(&self.plan, &bytes[used..come], &mut self.answer, scram) {
                     Ok(Progress::NeedMore) => {
-                        assert_eq!(self.said.len(), said);
+                        assert_eq!(self.answer.len(), answer);
                         break;
                     }
-                    Ok(Progress::Heard { used: length }) => {
+                    Ok(Progress::Handled { used: length }) => {
                         assert!(length > 0);
                         used += length;
                         assert!(used <= come);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use locks::{Key, Parameter, Statement, Token};
 
 use super::block::Template;
-use super::{Block, Hashes, SessionSpec};
+use super::{BlockKind, Hashes, SessionSpec};
 
 /// When the server gets the texts of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +47,14 @@ impl Encoder {
     /// # Panics
     /// When it was made without this statement, or the key has no name.
     #[inline]
-    pub fn encode(&self, statement: Statement, key: Key, token: Token, numbers: [u64; 2], out: &mut Vec<u8>) -> Block {
+    pub fn encode(
+        &self,
+        statement: Statement,
+        key: Key,
+        token: Token,
+        numbers: [u64; 2],
+        out: &mut Vec<u8>,
+    ) -> BlockKind {
         let template = self.templates[statement as usize]
             .as_ref()
             .unwrap_or_else(|| panic!("{statement:?} is not one of the strategy's statements"));
@@ -61,6 +68,6 @@ impl Encoder {
             Parameter::First => room.copy_from_slice(&numbers[0].to_be_bytes()),
             Parameter::Second => room.copy_from_slice(&numbers[1].to_be_bytes()),
         });
-        Block::of(statement)
+        BlockKind::of(statement)
     }
 }

@@ -20,8 +20,8 @@ use postgres_protocol::message::frontend;
 use thiserror::Error;
 
 use super::messages::{self, is_unasked};
-use super::refusal::Fields;
-use super::{LogInPlan, Malformed, Refusal};
+use super::server_error::Fields;
+use super::{LogInPlan, Malformed, ServerError};
 use crate::Excerpt;
 
 /// Makes the client's side of a log-in by SCRAM from the password: its nonce is random, so it comes from outside.
@@ -33,9 +33,9 @@ pub enum LogInError {
     #[error("{0}")]
     Malformed(#[from] Malformed),
     #[error("the server refused the log-in: {0}")]
-    Refused(Refusal),
-    #[error("the server refused to prepare `{sql}`: {refusal}")]
-    NotPrepared { sql: String, refusal: Refusal },
+    Refused(ServerError),
+    #[error("the server refused to prepare `{sql}`: {error}")]
+    NotPrepared { sql: String, error: ServerError },
     #[error("the server asks for a password, and none was given")]
     NoPassword,
     #[error("the server wants a log-in by {0}, which is not supported; SCRAM-SHA-256, md5 and password are")]
@@ -51,7 +51,7 @@ pub enum Progress {
     /// The message is incomplete: call again with more bytes.
     NeedMore,
     /// The message was `used` bytes long, and others must follow.
-    Heard { used: usize },
+    Handled { used: usize },
     /// The last message, `used` bytes long: blocks may be sent.
     Done { used: usize },
 }
@@ -93,7 +93,7 @@ impl LogIn {
         };
         let used = message.used;
         if is_unasked(message.tag) {
-            return Ok(Progress::Heard { used });
+            return Ok(Progress::Handled { used });
         }
         if message.tag == backend::ERROR_RESPONSE_TAG {
             return Err(self.refused(plan, Fields::of(message.body).in_words()));
@@ -104,18 +104,18 @@ impl LogIn {
             what: "a message of the log-in",
             found: found(),
         })?;
-        let mut said = BytesMut::new();
-        let done = self.hear(plan, &read, &mut said, scram, found)?;
-        out.extend_from_slice(&said);
+        let mut answer = BytesMut::new();
+        let done = self.handle(plan, &read, &mut answer, scram, found)?;
+        out.extend_from_slice(&answer);
         Ok(if done {
             Progress::Done { used }
         } else {
-            Progress::Heard { used }
+            Progress::Handled { used }
         })
     }
 
     /// True when it was the last message.
-    fn hear(
+    fn handle(
         &mut self,
         plan: &LogInPlan,
         message: &Message,
@@ -180,13 +180,13 @@ impl LogIn {
         self.state = State::Answered;
     }
 
-    fn refused(&self, plan: &LogInPlan, refusal: Refusal) -> LogInError {
+    fn refused(&self, plan: &LogInPlan, error: ServerError) -> LogInError {
         match self.state {
             State::Preparing { prepared } => LogInError::NotPrepared {
                 sql: plan.prepared.get(prepared).cloned().unwrap_or_default(),
-                refusal,
+                error,
             },
-            State::Asked | State::Scram(_) | State::Answered | State::Authenticated => LogInError::Refused(refusal),
+            State::Asked | State::Scram(_) | State::Answered | State::Authenticated => LogInError::Refused(error),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::Excerpt;
 pub const MAX_MESSAGE: usize = 64 << 10;
 
 /// `Terminate`, the last message of a session, so that the server does not count the session as abandoned.
-pub const GOODBYE: &[u8] = b"X\0\0\0\x04";
+pub const TERMINATE: &[u8] = b"X\0\0\0\x04";
 
 /// The length of a head: a tag, and a length that includes itself.
 const HEAD: usize = 5;
@@ -109,12 +109,12 @@ mod tests {
     use bytes::BytesMut;
     use postgres_protocol::message::frontend;
 
-    use super::GOODBYE;
+    use super::TERMINATE;
 
     #[test]
     fn the_last_word_is_that_of_the_protocol() {
         let mut buf = BytesMut::new();
         frontend::terminate(&mut buf);
-        assert_eq!(&buf[..], GOODBYE);
+        assert_eq!(&buf[..], TERMINATE);
     }
 }

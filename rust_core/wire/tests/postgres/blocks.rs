@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locks::{Key, Opens, Statement, Token};
 use wire::KeyNames;
-use wire::postgres::{Block, Encoder, Hashes, Prepare, SessionSpec, hash};
+use wire::postgres::{BlockKind, Encoder, Hashes, Prepare, SessionSpec, hash};
 
 use crate::words::{ALL, message};
 
@@ -33,7 +33,7 @@ fn encoder(prepare: Prepare) -> Encoder {
 fn block(prepare: Prepare, statement: Statement) -> Vec<u8> {
     let mut out = b"before".to_vec();
     let about = encoder(prepare).encode(statement, Key(42), TOKEN, [5, 6], &mut out);
-    assert_eq!(about == Block::Commits, statement.commits());
+    assert_eq!(about == BlockKind::Commits, statement.commits());
     out.split_off(b"before".len())
 }
 

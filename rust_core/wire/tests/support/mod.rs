@@ -1,7 +1,7 @@
 //! Frames as owned trees: what a test makes up, puts on the wire by a writer of its own, and compares.
 
 use proptest::prelude::*;
-use wire::{Children, Frame};
+use wire::{Elements, Frame};
 
 /// A `Frame` that owns its bytes. `Noted` is a frame with an attribute before it.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl Tree {
     }
 
     pub(crate) fn of(frame: &Frame<'_>) -> Self {
-        let all = |children: &Children<'_>| -> Vec<Self> {
+        let all = |children: &Elements<'_>| -> Vec<Self> {
             assert_eq!(children.iter().len(), children.len());
             children.iter().map(|child| Self::of(&child)).collect()
         };

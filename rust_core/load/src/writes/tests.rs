@@ -4,8 +4,8 @@ use locks::{ErrorKind, Event, Reply, Strategy};
 
 use crate::by_hand::{A, MS, Rig, rig};
 use crate::client::Doing;
-use crate::effects::Writes;
 use crate::stats::{Ended, Phase};
+use crate::writes::Writes;
 
 const CONFLICT: Reply = Reply::Error(ErrorKind::Serialization);
 const WRITTEN: Reply = Reply::Int(0);
@@ -78,7 +78,7 @@ fn a_write_without_an_answer_is_no_grant_and_may_be_there() {
         .at_ms(1)
         .answered(Reply::Int(7))
         .at_ms(2)
-        .loses_its_answer();
+        .loses_its_reply();
     let counters = lost.thread.counters;
     assert_eq!(
         (counters.grants, counters.acknowledged_writes, counters.unknown_writes),
@@ -98,7 +98,7 @@ fn a_write_that_nobody_answered_by_the_end_may_be_there() {
 #[test]
 fn a_session_that_ends_during_the_work_leaves_nothing_written() {
     let mut held = work().begins(A).at_ms(1).answered(Reply::Int(7));
-    held.thread.tell(A, held.now, Event::Disconnected);
+    held.thread.dispatch(A, held.now, Event::Disconnected);
     let counters = held.at_ms(2).thread.counters;
     assert_eq!(
         (

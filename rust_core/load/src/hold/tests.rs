@@ -34,7 +34,7 @@ fn doubled() -> ViolationCounts {
 fn a_release_that_met_a_closed_session_says_that_the_lock_was_lost() {
     let mut released = overlapping();
     released.thread.disconnected.push(A);
-    assert_eq!(released.loses_its_answer().judged().counts, lost());
+    assert_eq!(released.loses_its_reply().judged().counts, lost());
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_release_that_was_answered_says_that_it_was_granted_twice() {
 
 #[test]
 fn an_answer_that_was_lost_beside_a_session_that_stands_says_nothing_of_it() {
-    assert_eq!(overlapping().loses_its_answer().judged().counts, doubled());
+    assert_eq!(overlapping().loses_its_reply().judged().counts, doubled());
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_session_that_the_lock_itself_closed_is_not_lost() {
     };
     let mut held = rig(lock, 2).begins_to_hold(A, 2).at_ms(1).answered(Reply::Int(1));
     held.thread.hung_up(A);
-    held.thread.tell(A, held.now, Event::Disconnected);
+    held.thread.dispatch(A, held.now, Event::Disconnected);
     let granted = held.begins_to_hold(B, 9).at_ms(2).answered(Reply::Int(1));
     assert_eq!(granted.at_ms(3).judged().counts, doubled());
 }
@@ -70,7 +70,7 @@ fn a_session_that_the_lock_itself_closed_is_not_lost() {
 #[test]
 fn a_holder_that_sees_its_session_close_has_lost_the_lock() {
     let mut holding = overlapping();
-    holding.thread.tell(B, holding.now, Event::Disconnected);
+    holding.thread.dispatch(B, holding.now, Event::Disconnected);
     let answered = holding.answered(Reply::Int(1));
     assert_eq!(answered.thread.counters.lapsed, 1);
     assert_eq!(answered.judged().counts, doubled(), "that was the later of the two");

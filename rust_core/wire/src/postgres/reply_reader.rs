@@ -8,19 +8,19 @@ use postgres_protocol::message::backend as tags;
 use thiserror::Error;
 
 use super::messages::{self, Message};
-use super::refusal::Fields;
-use super::{Malformed, Refusal};
+use super::server_error::Fields;
+use super::{Malformed, ServerError};
 use crate::Excerpt;
 
 /// What the reader must know about a block, because the messages that answer it do not show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Block {
+pub enum BlockKind {
     /// The block ends with `COMMIT`, and `ROLLBACK` as the answer means that the transaction had failed.
     Commits,
     Other,
 }
 
-impl Block {
+impl BlockKind {
     #[inline]
     pub(crate) const fn of(statement: Statement) -> Self {
         if statement.commits() {
@@ -37,20 +37,20 @@ pub enum Broken {
     #[error("{0}")]
     Malformed(#[from] Malformed),
     #[error("the server ended the session: {0}")]
-    Ended(Refusal),
+    Ended(ServerError),
 }
 
 /// The reply under way in one session.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
+pub struct ReplyReader {
     /// The result of the statement so far.
     result: Option<Reply>,
-    error: Option<ErrorKind>,
+    kind: Option<ErrorKind>,
     /// The error with its text, until it is taken; not stored for a conflict, because conflicts are many.
-    refusal: Option<Box<Refusal>>,
+    server_error: Option<Box<ServerError>>,
 }
 
-impl Answers {
+impl ReplyReader {
     /// Reads from the front of `buf` up to the end of the answer to `block`, the oldest block without a reply. Returns
     /// how many bytes were used, and the reply, or `None` when more bytes must come. `block` is `None` when nothing was
     /// asked.
@@ -58,7 +58,7 @@ impl Answers {
     /// # Errors
     /// When the server ended the session, or no further bytes can make a reply.
     #[inline]
-    pub fn parse(&mut self, buf: &[u8], block: Option<Block>) -> Result<(usize, Option<Reply>), Broken> {
+    pub fn parse(&mut self, buf: &[u8], block: Option<BlockKind>) -> Result<(usize, Option<Reply>), Broken> {
         let mut used = 0;
         while let Some(message) = messages::next(&buf[used..])? {
             let here = &buf[used..];
@@ -66,7 +66,7 @@ impl Answers {
             if messages::is_unasked(message.tag) {
                 continue;
             }
-            if let Some(reply) = self.hear(message, here, block)? {
+            if let Some(reply) = self.handle(message, here, block)? {
                 return Ok((used, Some(reply)));
             }
         }
@@ -75,12 +75,12 @@ impl Answers {
 
     /// The error with its text, if the last reply was one.
     #[inline]
-    pub fn take_refusal(&mut self) -> Option<Box<Refusal>> {
-        self.refusal.take()
+    pub fn take_error(&mut self) -> Option<Box<ServerError>> {
+        self.server_error.take()
     }
 
     #[inline]
-    fn hear(&mut self, message: Message<'_>, here: &[u8], block: Option<Block>) -> Result<Option<Reply>, Broken> {
+    fn handle(&mut self, message: Message<'_>, here: &[u8], block: Option<BlockKind>) -> Result<Option<Reply>, Broken> {
         let Some(block) = block else {
             return Err(unasked(message, here));
         };
@@ -100,7 +100,7 @@ impl Answers {
                 self.refused(&fields);
             }
             tags::READY_FOR_QUERY_TAG if matches!(message.body, [b'I' | b'T' | b'E']) => {
-                let (result, error) = (self.result.take(), self.error.take());
+                let (result, error) = (self.result.take(), self.kind.take());
                 return Ok(Some(error.map_or(result.unwrap_or(Reply::Ok), Reply::Error)));
             }
             tags::READY_FOR_QUERY_TAG => return Err(bad("the state of a session", here).into()),
@@ -112,18 +112,18 @@ impl Answers {
     /// The first error of a block is the reply; later ones follow from it.
     #[cold]
     fn refused(&mut self, fields: &Fields<'_>) {
-        if self.error.is_none() {
-            self.error = Some(fields.kind());
-            self.refusal = (!fields.kind().is_contention()).then(|| Box::new(fields.in_words()));
+        if self.kind.is_none() {
+            self.kind = Some(fields.kind());
+            self.server_error = (!fields.kind().is_contention()).then(|| Box::new(fields.in_words()));
         }
     }
 
     #[cold]
     fn rolled_back(&mut self) {
-        if self.error.is_none() {
-            self.error = Some(ErrorKind::InFailedTransaction);
-            self.refusal = Some(Box::new(Refusal {
-                text: "COMMIT was answered with ROLLBACK: the transaction had failed before".to_owned(),
+        if self.kind.is_none() {
+            self.kind = Some(ErrorKind::InFailedTransaction);
+            self.server_error = Some(Box::new(ServerError {
+                text: "the server answered COMMIT with ROLLBACK: the transaction had failed before".to_owned(),
                 code: *b"25P02",
             }));
         }
@@ -131,12 +131,12 @@ impl Answers {
 
     /// A statement of the block was carried out.
     #[inline]
-    fn completed(&mut self, tag: &[u8], block: Block) {
+    fn completed(&mut self, tag: &[u8], block: BlockKind) {
         match tag {
             b"BEGIN\0" | b"COMMIT\0" => {}
             b"ROLLBACK\0" => {
                 // The transaction had failed before, and its end was carried out all the same.
-                if block == Block::Commits {
+                if block == BlockKind::Commits {
                     self.rolled_back();
                 }
             }

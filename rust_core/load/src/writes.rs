@@ -48,7 +48,7 @@ impl Writes {
 impl Thread {
     /// Counts the reply to a release that writes. Counted in the whole trial, because the rows contain the writes of
     /// the whole trial.
-    pub(crate) fn wrote(&mut self, index: u32, outcome: Outcome) {
+    pub(crate) fn write_answered(&mut self, index: u32, outcome: Outcome) {
         // None of these locks takes several keys.
         let row = self.clients[index as usize].key.0 as usize;
         match outcome {
@@ -57,7 +57,7 @@ impl Thread {
                 self.writes.acknowledged[row] += 1;
             }
             // An optimistic lock has no fence: there `Expired` means that the session had ended and nothing was sent.
-            Outcome::Expired => self.counters.stale_writes += u64::from(!self.shared.strategy.is_optimistic()),
+            Outcome::Expired => self.counters.stale_writes += u64::from(!self.params.strategy.is_optimistic()),
             Outcome::Failed(_) | Outcome::Unknown => {
                 self.counters.unknown_writes += 1;
                 self.writes.unknown[row] += 1;
@@ -69,7 +69,7 @@ impl Thread {
 
     /// At the end of the trial: a write that was sent and has no reply may have been carried out.
     pub(crate) fn count_unanswered_writes(&mut self) {
-        if self.shared.strategy.writes() {
+        if self.params.strategy.writes() {
             for client in self.clients.iter().filter(|client| client.doing == Doing::Releasing) {
                 self.counters.unknown_writes += 1;
                 self.writes.unknown[client.key.0 as usize] += 1;
@@ -88,14 +88,14 @@ impl Thread {
     }
 
     /// Handles the reply to the write of a try.
-    pub(crate) fn tried(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+    pub(crate) fn try_answered(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         let ended = match outcome {
             Outcome::Released => Ended::Granted,
             Outcome::Conflict => Ended::Refused,
             Outcome::Expired => Ended::Lost,
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => Ended::Unknown,
-            Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release was answered with {outcome:?}"),
+            Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release settled with {outcome:?}"),
         };
         self.counters.all_grants += u64::from(ended == Ended::Granted);
         if self.counting {
@@ -132,7 +132,7 @@ impl Thread {
         if !self.running {
             // The lock would take the next acquire of this key for a repetition of this work.
             self.clients[index as usize].doing = Doing::Cancelling;
-            return self.tell(index, now, Event::Cancel);
+            return self.dispatch(index, now, Event::Cancel);
         }
         let client = &mut self.clients[index as usize];
         client.doing = Doing::Acquiring;
@@ -140,7 +140,7 @@ impl Thread {
         client.release_sent = Nanos::NEVER;
         // None of these locks takes several keys.
         let (mode, keys) = (client.mode, KeyList::one(client.key));
-        self.tell(index, now, Event::Acquire { keys, mode });
+        self.dispatch(index, now, Event::Acquire { keys, mode });
     }
 }
 

@@ -16,7 +16,7 @@ use crate::thread::Thread;
 /// How late a timer may fire and a command leave while the server is saturated.
 const SLACK: Nanos = Nanos::from_micros(100);
 /// With fewer calls under way than this, no batch of replies is worth waiting for.
-const DEEP: usize = 32;
+const SATURATED_FROM: usize = 32;
 /// How many replies ahead records are prefetched; a processor waits for about ten cache lines at a time.
 pub(crate) const AHEAD: usize = 16;
 
@@ -25,9 +25,9 @@ impl Thread {
     fn slack(&self) -> Nanos {
         let seven_of_eight_wait = self.outstanding * 8 >= self.clients.len() * 7;
         // A blocking command is outstanding too, but its reply is not about to come.
-        let strategy = self.shared.strategy;
-        let may_wait = !(self.shared.has_pauses() || strategy.owns_connection() || strategy.subscribes());
-        if self.outstanding >= DEEP && seven_of_eight_wait && may_wait {
+        let strategy = self.params.strategy;
+        let may_wait = !(self.params.has_pauses() || strategy.owns_connection() || strategy.subscribes());
+        if self.outstanding >= SATURATED_FROM && seven_of_eight_wait && may_wait {
             SLACK
         } else {
             Nanos::ZERO
@@ -41,7 +41,7 @@ impl Thread {
     }
 
     /// Whether commands wait to be sent and are not held back.
-    pub(crate) fn has_unsent(&self) -> bool {
+    pub(crate) fn has_unsent_commands(&self) -> bool {
         !self.dirty.is_empty() && self.held_back == Nanos::NEVER
     }
 
@@ -54,7 +54,7 @@ impl Thread {
             if !connection.is_dirty() {
                 continue; // Already flushed after its own replies.
             }
-            if may_hold_back && connection.awaits_answers() && connection.releasing.is_empty() {
+            if may_hold_back && connection.awaits_replies() && connection.releasing.is_empty() {
                 kept.push(index);
                 continue;
             }
@@ -92,7 +92,7 @@ impl Thread {
     pub(crate) fn touch_starting(&self) {
         for &index in &self.starting {
             let client = &self.clients[index as usize];
-            if let Some(key) = self.shared.keys.peek(&client.stream) {
+            if let Some(key) = self.params.keys.peek(&client.stream) {
                 self.judge.touch(self.number(index), key);
             }
         }

@@ -23,7 +23,7 @@ impl Thread {
 
     pub(crate) fn own_connection(&self, client: u32) -> u32 {
         assert!(
-            self.shared.strategy.owns_connection(),
+            self.params.strategy.owns_connection(),
             "client {client} has no connection of its own"
         );
         self.first_own() + client
@@ -32,23 +32,23 @@ impl Thread {
     /// The client that owns a connection.
     pub(crate) fn owner_of(&self, connection: u32) -> Option<u32> {
         let own = connection.checked_sub(self.first_own());
-        own.filter(|_| self.shared.strategy.owns_connection())
+        own.filter(|_| self.params.strategy.owns_connection())
     }
 
     /// The connection over which a client subscribes to the channel of a key. All clients that share connections
     /// subscribe to one channel over the same connection.
     pub(crate) fn subscribing_connection(&self, client: u32, key: Key) -> u32 {
-        assert!(self.shared.strategy.subscribes(), "client {client} does not subscribe");
-        let which = if self.shared.per_client { client } else { key.0 };
+        assert!(self.params.strategy.subscribes(), "client {client} does not subscribe");
+        let which = if self.params.per_client { client } else { key.0 };
         self.first_own() + which % self.per_server
     }
 
     pub(crate) fn subscribes_over(&self, connection: u32) -> bool {
-        self.shared.strategy.subscribes() && connection >= self.first_own()
+        self.params.strategy.subscribes() && connection >= self.first_own()
     }
 
     /// Marks the clients that lose more than their calls with this connection; they will be told that it closed.
-    pub(crate) fn cut_off(&mut self, connection: u32) {
+    pub(crate) fn mark_disconnected(&mut self, connection: u32) {
         self.disconnected.extend(self.owner_of(connection));
         self.subscriptions
             .close(connection, &mut self.disconnected, &mut self.unsendable);
@@ -56,9 +56,9 @@ impl Thread {
 
     /// Whether a client can reach its servers, so that it makes sense to start.
     pub(crate) fn can_reach_a_server(&self, client: u32) -> bool {
-        let owns_one = !self.shared.strategy.owns_connection()
+        let owns_one = !self.params.strategy.owns_connection()
             || self.connections[self.own_connection(client) as usize].is_ready();
-        let shares_one = !self.shared.strategy.shares_connections()
+        let shares_one = !self.params.strategy.shares_connections()
             || (0..self.targets.len() as u16)
                 .any(|server| self.connections[self.shared_connection(client, server) as usize].is_ready());
         owns_one && shares_one
@@ -67,20 +67,20 @@ impl Thread {
     /// Closes, because the lock asks for it, a client's own connection, or the one over which it waits to subscribe.
     /// The connection is reopened at once.
     pub(crate) fn hang_up(&mut self, client: u32, now: Nanos) {
-        let index = if self.shared.strategy.subscribes() {
+        let index = if self.params.strategy.subscribes() {
             self.subscribing_connection(client, self.clients[client as usize].key)
         } else {
             self.own_connection(client)
         };
         let awaited = self.connections[index as usize].hang_up(now);
         self.next_upkeep = Nanos::ZERO;
-        self.cut_off(index);
+        self.mark_disconnected(index);
         self.lose(awaited);
     }
 
     /// Whether all commands have replies, except blocking ones: on a client's own connection to Redis they end with the
     /// connection, and in its own session a lock closes the connection itself.
-    pub(crate) fn has_nothing_to_say(&self) -> bool {
+    pub(crate) fn has_no_open_calls(&self) -> bool {
         let shared = &self.connections[..self.first_own() as usize];
         let own = self.connections[shared.len()..].iter();
         let mut sessions = own.filter(|connection| self.leads_to_a_database(connection));
@@ -109,6 +109,6 @@ impl Thread {
         self.counters.orphan_ns = self
             .counters
             .orphan_ns
-            .saturating_add(orphans.saturating_mul(self.shared.ttl.0));
+            .saturating_add(orphans.saturating_mul(self.params.ttl.0));
     }
 }

@@ -30,17 +30,17 @@ impl Thread {
             | Outcome::Conflict
             | Outcome::Failed(_)
             | Outcome::Unknown => {
-                self.give_all_back(index, now);
+                self.release_all(index, now);
             }
         }
     }
 
-    fn give_all_back(&mut self, index: u32, now: Nanos) {
+    fn release_all(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         client.entries = 1;
         client.doing = Doing::Releasing;
         client.own_wake = Nanos::NEVER;
-        self.tell(index, now, Event::Cancel);
+        self.dispatch(index, now, Event::Cancel);
     }
 
     /// Handles the outcome of leaving an entry that is not the last.
@@ -61,7 +61,7 @@ impl Thread {
         if client.counted == Counted::Whole {
             client.counted = Counted::WithoutHold;
         }
-        self.give_all_back(index, now);
+        self.release_all(index, now);
     }
 
     /// Handles the renewal of a holder's lease.
@@ -77,23 +77,23 @@ impl Thread {
             self.counters.lapsed += 1;
         }
         client.until = client.until.min(now);
-        self.tell_of_loss(index, now);
-        if self.shared.after_lease == AfterLease::Stop {
+        self.report_loss(index, now);
+        if self.params.after_lease == AfterLease::Stop {
             self.wake_at_end_of_lease(index);
         }
     }
 
     /// A release got no reply. If its session has ended, the lock may have been lost before the release.
-    pub(crate) fn look_for_session(&mut self, index: u32, now: Nanos) {
-        if self.shared.strategy.holds_by_session() && self.disconnected.contains(&index) {
-            self.tell_of_loss(index, now);
+    pub(crate) fn check_session(&mut self, index: u32, now: Nanos) {
+        if self.params.strategy.holds_by_session() && self.disconnected.contains(&index) {
+            self.report_loss(index, now);
         }
     }
 
     /// Reports the loss of a session, so that the checker does not blame the grant that the server then made. A session
     /// that the lock itself closed during the hold is not a loss: the client goes on as the holder, and the lock is
     /// responsible.
-    fn tell_of_loss(&mut self, index: u32, now: Nanos) {
+    fn report_loss(&mut self, index: u32, now: Nanos) {
         if !self.hung_up.contains(&index) {
             self.judge_each(index, now, |client, _| Judged::LeaseLost { client });
         }
@@ -107,7 +107,7 @@ impl Thread {
             Doing::Releasing => client.release_sent == Nanos::NEVER,
             Doing::Idle | Doing::Acquiring | Doing::Cancelling | Doing::Pausing => false,
         };
-        if is_held && self.shared.strategy.holds_by_session() {
+        if is_held && self.params.strategy.holds_by_session() {
             self.hung_up.push(index);
         }
     }
@@ -121,7 +121,7 @@ impl Thread {
         }
         let before = std::mem::replace(&mut client.until, until);
         self.judge_each(index, now, |client, _| Judged::Renewed { client, until });
-        if self.shared.after_lease == AfterLease::Stop && until < before {
+        if self.params.after_lease == AfterLease::Stop && until < before {
             self.wake_at_end_of_lease(index);
         }
     }
@@ -141,11 +141,11 @@ impl Thread {
     pub(crate) fn judge_each(&mut self, index: u32, at: Nanos, event: impl Fn(ClientId, Key) -> Judged) {
         let number = self.number(index);
         match self.key_sets.get(index as usize) {
-            None => self.judge.tell(at, event(number, self.clients[index as usize].key)),
+            None => self.judge.record(at, event(number, self.clients[index as usize].key)),
             Some(keys) => {
-                let first = number * self.shared.keys_per_grant();
+                let first = number * self.params.keys_per_grant();
                 for (client, &key) in (first..).zip(keys.as_slice()) {
-                    self.judge.tell(at, event(client, key));
+                    self.judge.record(at, event(client, key));
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::spec::{AfterLease, Connections, KeyOrder, Pace, Poll, TrialSpec};
 use crate::workload::{KeyDraw, Length, Stream};
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct TrialParams {
     pub(crate) strategy: Strategy,
     pub(crate) keys: KeyDraw,
     keys_per_grant: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     poll: Poll,
 }
 
-impl Shared {
+impl TrialParams {
     pub(crate) fn new(spec: &TrialSpec) -> Result<Self, TrialError> {
         let max_in_flight = match spec.pace {
             Pace::Closed => spec.concurrency,
@@ -92,7 +92,7 @@ impl Shared {
                 count += 1;
             }
         }
-        let names = KeyList::new(drawn).expect("the trial's description was checked");
+        let names = KeyList::new(drawn).expect("the description of the trial was checked");
         match self.key_order {
             KeyOrder::Random => names,
             KeyOrder::Sorted => names.sorted(),

@@ -9,14 +9,14 @@ use crate::errors::printable;
 
 /// An error in the server's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ServerError {
     /// At most 200 characters, none of them a control character.
     pub text: String,
     /// SQLSTATE; `?????` if the server gave none.
     pub code: [u8; 5],
 }
 
-impl Refusal {
+impl ServerError {
     /// The code as text.
     pub fn sqlstate(&self) -> String {
         self.code.escape_ascii().to_string()
@@ -27,7 +27,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.text, self.code.escape_ascii())
     }
@@ -71,8 +71,8 @@ impl<'a> Fields<'a> {
         kind_of(self.code)
     }
 
-    pub(crate) fn in_words(&self) -> Refusal {
-        Refusal {
+    pub(crate) fn in_words(&self) -> ServerError {
+        ServerError {
             text: printable(self.text),
             code: self.code,
         }

@@ -1,7 +1,7 @@
 //! What answers a block, and what it means to a lock.
 
 use locks::{ErrorKind, Reply};
-use wire::postgres::{Answers, Block, Broken, MAX_MESSAGE, Malformed};
+use wire::postgres::{BlockKind, Broken, MAX_MESSAGE, Malformed, ReplyReader};
 
 use crate::words::{answer, bound, complete, error, kind, message, notice, parameter, ready, reply, reply_to, row};
 
@@ -44,7 +44,7 @@ fn what_only_opens_or_ends_a_transaction_is_ok() {
     for tag in ["BEGIN", "COMMIT", "ROLLBACK"] {
         assert_eq!(reply(&answer(&[], tag)), Reply::Ok, "{tag}");
     }
-    assert_eq!(reply_to(Block::Commits, &answer(&[], "COMMIT")), Ok(Reply::Ok));
+    assert_eq!(reply_to(BlockKind::Commits, &answer(&[], "COMMIT")), Ok(Reply::Ok));
     let written = [
         bound(),
         row(&[0, 0, 0, 1]),
@@ -53,13 +53,13 @@ fn what_only_opens_or_ends_a_transaction_is_ok() {
         complete("COMMIT"),
         ready(b'I'),
     ];
-    assert_eq!(reply_to(Block::Commits, &written.concat()), Ok(Reply::Int(1)));
+    assert_eq!(reply_to(BlockKind::Commits, &written.concat()), Ok(Reply::Int(1)));
 }
 
 #[test]
 fn a_commit_that_rolled_back_is_an_error() {
     let failed = Reply::Error(ErrorKind::InFailedTransaction);
-    assert_eq!(reply_to(Block::Commits, &answer(&[], "ROLLBACK")), Ok(failed));
+    assert_eq!(reply_to(BlockKind::Commits, &answer(&[], "ROLLBACK")), Ok(failed));
 }
 
 #[test]
@@ -95,14 +95,17 @@ fn an_error_is_its_code_and_the_first_one_counts() {
 
 #[test]
 fn the_last_block_leaves_nothing_to_the_next() {
-    let mut answers = Answers::default();
+    let mut answers = ReplyReader::default();
     let failed = [error("ERROR", "40P01", "a"), ready(b'E')].concat();
     let next = answer(&[], "ROLLBACK");
     let bytes = [&failed[..], &next].concat();
     let first = (failed.len(), Some(Reply::Error(ErrorKind::Deadlock)));
-    assert_eq!(answers.parse(&bytes, Some(Block::Other)), Ok(first));
+    assert_eq!(answers.parse(&bytes, Some(BlockKind::Other)), Ok(first));
     let second = (next.len(), Some(Reply::Ok));
-    assert_eq!(answers.parse(&bytes[failed.len()..], Some(Block::Other)), Ok(second));
+    assert_eq!(
+        answers.parse(&bytes[failed.len()..], Some(BlockKind::Other)),
+        Ok(second)
+    );
 }
 
 #[test]
@@ -124,25 +127,25 @@ fn what_is_said_unasked_is_passed_over() {
     ]
     .concat();
     assert_eq!(reply(&bytes), Reply::Int(1));
-    assert_eq!(Answers::default().parse(&about, None), Ok((about.len(), None)));
+    assert_eq!(ReplyReader::default().parse(&about, None), Ok((about.len(), None)));
 }
 
 #[test]
 fn a_fatal_error_ends_the_session_in_the_words_of_the_server() {
-    let said = error("FATAL", "57P01", "terminating connection due to administrator command");
+    let answer = error("FATAL", "57P01", "terminating connection due to administrator command");
     let words = "the server ended the session: terminating connection due to administrator command (57P01)";
-    for asked in [None, Some(Block::Other)] {
-        let broken = Answers::default().parse(&said, asked).unwrap_err();
+    for asked in [None, Some(BlockKind::Other)] {
+        let broken = ReplyReader::default().parse(&answer, asked).unwrap_err();
         assert_eq!(broken.to_string(), words);
     }
     let localized = message(b'E', b"SSCHWERWIEGEND\0VFATAL\0C57P01\0Mende\0\0");
     assert!(matches!(
-        Answers::default().parse(&localized, Some(Block::Other)),
+        ReplyReader::default().parse(&localized, Some(BlockKind::Other)),
         Err(Broken::Ended(_))
     ));
     let mild = error("ERROR", "57014", "cancelled");
     assert!(
-        matches!(Answers::default().parse(&mild, None), Err(Broken::Ended(_))),
+        matches!(ReplyReader::default().parse(&mild, None), Err(Broken::Ended(_))),
         "nothing was asked"
     );
 }
@@ -150,7 +153,7 @@ fn a_fatal_error_ends_the_session_in_the_words_of_the_server() {
 #[test]
 fn an_answer_that_nothing_had_asked_for_is_refused() {
     for bytes in [bound(), row(&[1]), complete("SELECT 1"), ready(b'I')] {
-        let broken = Answers::default().parse(&bytes, None);
+        let broken = ReplyReader::default().parse(&bytes, None);
         assert!(
             matches!(broken, Err(Broken::Malformed(Malformed::OutOfPlace { .. }))),
             "{broken:?}"
@@ -160,7 +163,7 @@ fn an_answer_that_nothing_had_asked_for_is_refused() {
 
 #[test]
 fn what_no_server_says_to_a_session_is_refused_as_early_as_can_be() {
-    let refused = |bytes: &[u8]| match Answers::default().parse(bytes, Some(Block::Other)) {
+    let refused = |bytes: &[u8]| match ReplyReader::default().parse(bytes, Some(BlockKind::Other)) {
         Err(Broken::Malformed(malformed)) => malformed,
         other => panic!("{other:?}"),
     };
@@ -190,6 +193,6 @@ fn what_no_server_says_to_a_session_is_refused_as_early_as_can_be() {
 #[test]
 fn the_longest_message_is_taken() {
     let long = message(b'N', &vec![b'x'; MAX_MESSAGE - 5]);
-    assert_eq!(Answers::default().parse(&long[..9], None), Ok((0, None)));
-    assert_eq!(Answers::default().parse(&long, None), Ok((MAX_MESSAGE, None)));
+    assert_eq!(ReplyReader::default().parse(&long[..9], None), Ok((0, None)));
+    assert_eq!(ReplyReader::default().parse(&long, None), Ok((MAX_MESSAGE, None)));
 }
