@@ -29,7 +29,7 @@ impl Checker {
     pub(crate) fn lease_lost(&mut self, at: Nanos, id: ClientId) {
         let client = &mut self.clients[id as usize];
         match client.state {
-            // The lock itself closed the session: its holder's claim stands.
+            // The lock itself closed the session: the holder keeps its belief.
             State::Holding if client.session == SessionState::ClosedByLock => {}
             State::Holding => {
                 let believed = at < client.believes_until;

@@ -1,4 +1,4 @@
-//! The driver without Python, for measuring what the checker and the histograms cost: built with the feature `bare` it
+//! The driver without Python, to measure the cost of the checker and the histograms: built with the feature `bare` it
 //! has neither.
 //!
 //! `drive SOCKET CLIENTS CONNECTIONS KEYS SECONDS RELEASE` runs a closed loop of `mutex` without holds and prints one

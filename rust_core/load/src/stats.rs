@@ -260,7 +260,7 @@ mod tests {
         assert!((listed[0].2 as f64 / 3e12 - 1.0).abs() < 0.001);
     }
 
-    /// Of every octave the first and the last values, some in between, an hour, and beyond.
+    /// The first and the last values of every octave, some in between, an hour, and beyond.
     fn edges() -> impl Iterator<Item = u64> {
         let powers = (0..63).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]);
         powers

@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Clients 1, 2 and 3 listen over connection 7, for which 1 has asked.
+    /// Clients 1, 2 and 3 subscribe over connection 7, for which client 1 has sent the command.
     fn three() -> Subscriptions {
         let mut known = Subscriptions::default();
         assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
@@ -203,7 +203,7 @@ mod tests {
         known.take_turns(7, KEY);
         assert_eq!(listeners(&known, 7), [2, 3, 1]);
         assert_eq!(listeners(&known, 8), [0; 0]);
-        // Who listens already is not told twice.
+        // A client that has already subscribed does not get the message twice.
         assert_eq!(known.join(7, KEY, client(2)), Joined::Listens);
         assert_eq!(listeners(&known, 7), [2, 3, 1]);
     }

@@ -280,7 +280,7 @@ mod tests {
             for (quantile, _, ms) in given {
                 let below = drawn.iter().filter(|&&length| length < Nanos::from_millis(*ms)).count();
                 let share = below as f64 / drawn.len() as f64;
-                // Three times the standard deviation of a share of so many draws, and more.
+                // More than three times the standard deviation of a share of this many draws.
                 assert!(
                     (share - quantile).abs() < 0.004,
                     "{share} below {ms} ms, not {quantile}"

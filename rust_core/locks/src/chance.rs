@@ -105,7 +105,7 @@ mod tests {
             for _ in 0..10_000 {
                 counts[chance.below(n) as usize] += 1;
             }
-            // Five standard deviations; the seed is fixed, so this is no gamble.
+            // Five standard deviations; the seed is fixed, so the test always gives the same result.
             let (mean, slack) = (10_000.0 / n as f64, 5.0 * (10_000.0 / n as f64).sqrt());
             assert!(
                 counts.iter().all(|&count| (f64::from(count) - mean).abs() <= slack),

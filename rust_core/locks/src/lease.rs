@@ -165,7 +165,7 @@ mod tests {
     fn the_longest_leases_do_not_end_before_they_begin() {
         assert_eq!(lease(1 << 53).until(Nanos::ZERO), Nanos::NEVER);
         assert_eq!(lease(1 << 53).until(Nanos::NEVER), Nanos::NEVER);
-        // The first lease whose nanoseconds do not fit u64, though what its drift leaves does.
+        // The first lease whose nanoseconds do not fit into u64, although what the margin leaves does.
         let millis = u64::MAX / 1_000_000 + 1;
         assert_eq!(lease(millis).until(Nanos::ZERO), Nanos(millis * 990_000 - 2_000_000));
     }

@@ -1,7 +1,8 @@
-//! Properties of the locks on one server: whatever happens, in whatever order, within the contract of the driver.
+//! Properties of the locks on one server: they hold whatever happens, in whatever order, within the contract of the
+//! driver.
 //!
-//! A driver that knows nothing of locks tells a machine arbitrary things (answers of any kind to any call ever made,
-//! repeated ones too, losses, wake-ups at any time) and a watcher checks each thing the machine wants.
+//! A driver without knowledge of locks sends arbitrary events to a machine (replies of any kind to any call ever made,
+//! repeated ones too, losses, wake-ups at any time), and a watcher checks each action.
 
 mod support;
 
@@ -14,22 +15,22 @@ use locks::{
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use support::{ERRORS, PATIENCE, config, retries};
+use support::{ERRORS, REPLY_TIMEOUT, config, retries};
 
 #[derive(Clone, Debug)]
 enum Step {
     /// `Acquire` when idle, `Release` while held.
     Request(Key),
     Cancel,
-    /// To any call ever made, answered or not.
+    /// A reply to any call ever made, answered or not.
     Answer(Index, Reply),
-    /// The reply that is the most likely to lead on, to the newest call.
+    /// The most successful reply, to the newest call.
     AnswerWell,
     Lose(Index),
     Publish(bool),
     Disconnect,
     Wake,
-    /// On to the point asked for, and wake.
+    /// Moves to the time that was asked for, and wakes the machine.
     Sleep,
     Pass(Nanos),
 }
@@ -64,7 +65,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![1, 3, 50, 10_000, 1 << 53]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        reply_timeout: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry,
     })
 }
@@ -75,21 +76,21 @@ enum Phase {
     Acquiring,
     Held,
     /// Released or cancelled, and not settled.
-    Letting,
+    Releasing,
 }
 
-/// Tells the machine, and checks each thing it wants.
+/// Sends events to the machine, and checks each action.
 struct Watcher {
     strategy: Lock,
     lock: AnyLock,
     now: Nanos,
     phase: Phase,
     calls: Vec<(CallId, Command)>,
-    /// Where in `calls` the present request begins.
+    /// The index in `calls` where the current request begins.
     present: usize,
     answered: BTreeSet<CallId>,
     tokens: BTreeSet<Token>,
-    /// Those of earlier requests.
+    /// The tokens of earlier requests.
     spent: BTreeSet<Token>,
     wake: Option<Nanos>,
 }
@@ -114,7 +115,7 @@ impl Watcher {
         match step {
             Step::Request(key) => self.request(*key),
             Step::Cancel => {
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.tell(Event::Cancel);
             }
             Step::Answer(which, reply) => {
@@ -155,10 +156,10 @@ impl Watcher {
                 });
             }
             Phase::Held => {
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.tell(Event::Release);
             }
-            Phase::Acquiring | Phase::Letting => {} // The contract allows no second request.
+            Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
     }
 
@@ -179,8 +180,8 @@ impl Watcher {
         }
     }
 
-    /// A lock that was handed over by a ring is held at once, and confirmed meanwhile.
-    fn is_about_a_ring(&self, phase: Phase, wish: &Action) -> bool {
+    /// A lock that was handed over by a wake-up is held at once, and confirmed meanwhile.
+    fn is_about_a_wakeup(&self, phase: Phase, wish: &Action) -> bool {
         let is_of_one = match wish {
             Action::Send { command, .. } => confirms(command),
             Action::Renewed { .. } | Action::Lapsed => true,
@@ -204,7 +205,7 @@ impl Watcher {
         if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
-                !at_rest || wishes.iter().all(|wish| self.is_about_a_ring(before, wish)),
+                !at_rest || wishes.iter().all(|wish| self.is_about_a_wakeup(before, wish)),
                 "{event:?} at rest ({before:?}) led to {wishes:?}"
             );
         }
@@ -268,7 +269,7 @@ impl Watcher {
                 Phase::Held
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
-            | (Phase::Letting, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
+            | (Phase::Releasing, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
                 Phase::Idle
             }
             (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
@@ -286,9 +287,9 @@ impl Watcher {
                 );
                 let present = &self.calls[self.present..];
                 let mut latest = present.last();
-                // A ring grants, and is confirmed in the same step.
-                let is_rung = latest.is_some_and(|(_, command)| confirms(command));
-                if is_rung {
+                // A wake-up grants, and is confirmed in the same step.
+                let is_woken = latest.is_some_and(|(_, command)| confirms(command));
+                if is_woken {
                     let mut pops = present
                         .iter()
                         .filter(|(_, command)| matches!(command, Command::AwaitWakeup { .. }));
@@ -301,7 +302,7 @@ impl Watcher {
                 assert_eq!(call, last, "held by an answer to an earlier attempt");
                 let granted = match self.strategy {
                     Lock::Naive => matches!(reply, Reply::Int(0 | 1)),
-                    Lock::FairQueue { .. } if is_rung => matches!(reply, Reply::Int(1..)),
+                    Lock::FairQueue { .. } if is_woken => matches!(reply, Reply::Int(1..)),
                     Lock::FairQueue { .. } => reply == Reply::Int(0),
                     Lock::Notify { .. } => Some(reply) == good(command),
                     Lock::None | Lock::Mutex | Lock::Fair => reply == Reply::Ok,
@@ -313,7 +314,7 @@ impl Watcher {
         }
     }
 
-    /// Loses all that is unanswered, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, delivers the wake-ups, and checks that the request settles.
     fn come_to_rest(&mut self, answers: Ending) {
         for _ in 0..8 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {
@@ -342,7 +343,7 @@ enum Ending {
     Silence,
 }
 
-/// The reply that leads on; none where nobody waits for one.
+/// The reply that lets the request succeed; `None` if nobody waits for one.
 fn good(command: Command) -> Option<Reply> {
     match command {
         Command::SetNxPx { .. }
@@ -368,7 +369,7 @@ fn good(command: Command) -> Option<Reply> {
     }
 }
 
-/// Those that are taken and given back, and nothing between. What others do is looked at in `leased`.
+/// The locks that only take and release. `leased` tests the others.
 fn plain() -> Vec<Lock> {
     let names = ["none", "naive", "mutex", "fair", "fair-queue", "notify"];
     let is_plain = |lock: &Lock| names.contains(&lock.name());

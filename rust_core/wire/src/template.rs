@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::KeyNames;
 
-    // A script may have any companions, also ones that none has yet.
+    // A script may have any companions, also ones that no script has yet.
     #[test]
     fn the_index_is_patched_into_every_name() {
         let names = KeyNames::new(b"p:", 100);

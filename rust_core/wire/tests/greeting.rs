@@ -1,4 +1,4 @@
-//! What a new connection says.
+//! The first commands of a new connection.
 
 use locks::Script;
 use wire::{Frame, GreetingStep, Login, Protocol, greeting, parse_frame};
@@ -12,7 +12,7 @@ const PLAIN: Login<'_> = Login {
     scripts: &[],
 };
 
-/// The commands of a greeting, each as its words, with the step that it is.
+/// The commands of a greeting, each as its words, with its step.
 fn answer(login: &Login<'_>) -> Vec<(GreetingStep, String)> {
     let mut out = Vec::new();
     let greeting = greeting(login, &mut out);
@@ -58,7 +58,7 @@ fn the_older_protocol_logs_in_and_names_itself_in_two_commands() {
     let auth = step(GreetingStep::Auth, "AUTH ann secret");
     let name = step(GreetingStep::SetName, "CLIENT SETNAME pybench");
     assert_eq!(answer(&login), [auth, name.clone()]);
-    // Servers before Redis 6 know no users.
+    // Servers before Redis 6 have no users.
     let login = Login {
         username: None,
         ..login

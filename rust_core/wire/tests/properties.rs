@@ -92,7 +92,7 @@ fn verdict(bytes: &[u8]) -> Verdict {
     }
 }
 
-/// Bytes of three kinds: any at all, the protocol's own characters in any order, and a frame with one byte changed.
+/// Bytes of three kinds: any bytes, the protocol's own characters in any order, and a frame with one byte changed.
 fn nearly_replies() -> impl Strategy<Value = Vec<u8>> {
     let alphabet = b"+-:$*_,#(!=%~|>\r\n0123456789tfxOK .e".to_vec();
     let damaged = (trees(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(tree, place, byte)| {

@@ -1,4 +1,4 @@
-//! Events that cannot follow each other are findings: the trial goes on, and nothing of it is proved.
+//! Events in an impossible order are findings: the trial goes on, and proves nothing.
 
 use crate::script::{A, B, NONE, script};
 use check::ViolationCounts;

@@ -1,4 +1,4 @@
-//! Fences that grow, and such that do not.
+//! Fences that grow, and fences that do not.
 
 use crate::script::{A, B, C, NONE, OTHER_KEY, Script, fence, script, script_of};
 use check::{Rules, ViolationCounts, ViolationKind};
@@ -11,7 +11,7 @@ fn fenced() -> Script {
     })
 }
 
-/// Takes the lock with this fence and gives it back.
+/// Takes the lock with this fence and releases it.
 fn turn(story: Script, at: u64, client: u32, number: u64) -> Script {
     let story = story.at(at).waits(client).granted_with_fence(client, at + 100, number);
     story.at(at + 5).releases(client)

@@ -252,7 +252,7 @@ fn a_double_grant_after_a_late_release_is_kept_apart() {
 
 #[test]
 fn the_mark_of_a_late_release_stays_when_nobody_holds_the_key() {
-    // The late delete may travel while nobody holds the key, and hit the next holder's.
+    // The late delete may be under way while nobody holds the key, and hit the next holder's key.
     let report = script()
         .takes(A, 100)
         .at(120)

@@ -1,4 +1,4 @@
-//! Leases that are set anew while the lock is held.
+//! Leases that are renewed while the lock is held.
 
 use crate::script::{A, B, C, NONE, script, script_of};
 use check::{Rules, ViolationCounts};

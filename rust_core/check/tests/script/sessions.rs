@@ -1,4 +1,5 @@
-//! Locks that live with a session: whether a grant beside a believer was the lock's fault is known when that one ends.
+//! Locks that depend on a session: whether a grant during another holder's belief was the lock's fault is known when
+//! that hold ends.
 
 use crate::script::{A, B, C, NEVER, NONE, Script, script, script_of};
 use check::{Report, Rules, ViolationCounts, ViolationKind};
@@ -50,7 +51,7 @@ fn a_holder_that_later_finds_its_session_gone_had_lost_it() {
 fn the_answer_to_a_release_may_say_that_the_session_was_gone() {
     let told = of_sessions().takes(A, NEVER).at(50).takes(B, NEVER).at(70).releases(A);
     let report = told.at(75).loses_lease(A).takes(A, NEVER).at(76).ends();
-    // B still believes, and A was granted the key beside it.
+    // B still believes, and A was granted the key at the same time.
     assert_eq!(
         report.counts,
         ViolationCounts {
@@ -182,7 +183,7 @@ fn other_locks_lose_nothing_that_they_have_released() {
 #[test]
 fn the_end_of_a_session_hands_its_key_to_whoever_waits() {
     let lost = of_sessions().takes(A, NEVER).at(10).waits(B).at(50).loses_lease(A);
-    // What its holder goes on with until then frees nothing.
+    // The holder's further work frees nothing.
     let released = lost.at(53).releases(A);
     released.at(57).granted(B, NEVER).expect_handoff(Some(7));
 }

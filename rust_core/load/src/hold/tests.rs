@@ -1,11 +1,11 @@
-//! Locks that live with a session, by hand.
+//! Locks that depend on a session, with replies by hand.
 
 use check::ViolationCounts;
 use locks::{Event, Reply, Scope, SessionOwner, Strategy, Wait};
 
 use crate::by_hand::{A, B, Rig, rig};
 
-/// B was granted the key at 2 ms while A held it, which sends its release at 3 ms.
+/// B was granted the key at 2 ms while A held it; A sends its release at 3 ms.
 fn overlapping() -> Rig {
     let lock = Strategy::PgAdvisory {
         scope: Scope::Session,
@@ -52,7 +52,7 @@ fn a_release_of_what_was_not_held_is_no_lost_session() {
     assert_eq!(overlapping().answered(Reply::Int(0)).judged().counts, doubled());
 }
 
-/// A's lock has closed the session that it is held by, and then hears that it is gone.
+/// A's lock has closed the session of its own hold, and then receives `Disconnected`.
 #[test]
 fn a_session_that_the_lock_itself_closed_is_not_lost() {
     let lock = Strategy::PgAdvisory {

@@ -1,4 +1,4 @@
-//! Optimistic works, by hand.
+//! Optimistic work, with replies by hand.
 
 use locks::{ErrorKind, Event, Reply, Strategy};
 
@@ -14,7 +14,7 @@ fn work() -> Rig {
     rig(Strategy::PgSerializable, 1)
 }
 
-/// From the read at 1 ms to a write at 2 ms that another was before, and the end of the transaction.
+/// From the read at 1 ms to a write at 2 ms that comes after another client's write, and the end of the transaction.
 fn meets_a_conflict() -> Rig {
     let held = work().begins(A).at_ms(1).answered(Reply::Int(7));
     held.at_ms(2).answered(CONFLICT).answered(Reply::Ok)

@@ -1,8 +1,8 @@
-//! Properties of the locks of a database. Whatever happens, in whatever order, within the contract of the driver.
+//! Properties of the database locks: they hold whatever happens, in whatever order, within the contract of the driver.
 //!
-//! As in `properties.rs`: a driver that knows nothing of locks tells a machine arbitrary things, and a watcher checks
-//! each thing that it wants. What it is told of the session is kept in order: when a call is lost, so are all others of
-//! the connection, and the machine hears that it closed.
+//! As in `properties.rs`: a driver without knowledge of locks sends arbitrary events to a machine, and a watcher checks
+//! each action. Session events keep their order: a lost call means that all other calls of the connection are lost too,
+//! and that the machine receives `Disconnected`.
 
 mod session;
 #[path = "../support/mod.rs"]
@@ -12,7 +12,7 @@ mod watcher;
 use locks::{ErrorKind, Lease, Nanos, Reply, Retry, Scope, SessionOwner, Spec, Strategy as Lock, Wait};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use support::{ERRORS, PATIENCE, config, retries};
+use support::{ERRORS, REPLY_TIMEOUT, config, retries};
 use watcher::{Step, Watcher};
 
 fn locks() -> Vec<Lock> {
@@ -68,7 +68,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![3, 50, 10_000]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        reply_timeout: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry,
     })
 }
@@ -93,13 +93,13 @@ proptest! {
     }
 }
 
-/// The watcher would be content with a machine that never gets anywhere.
+/// The watcher alone would accept a machine that never makes progress.
 #[test]
 fn each_lock_is_held_and_released_and_lapses_where_it_can() {
     let spec = Spec {
         servers: 1,
         lease: Lease::new(100).expect("a good lease"),
-        reply_timeout: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry: Retry::NONE,
     };
     for strategy in locks() {

@@ -1,4 +1,4 @@
-//! Tells a machine what happens, as far as a driver may, and checks each thing that it wants.
+//! Sends events to a machine, as far as a driver may, and checks each action.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ pub(crate) enum Step {
         shared: bool,
     },
     Cancel,
-    /// To any call ever made, answered or not.
+    /// A reply to any call ever made, answered or not.
     Answer(Index, Reply),
-    /// The reply that is the most likely to lead on, to the oldest call of the request that is open.
+    /// The most successful reply, to the oldest open call of the request.
     AnswerWell,
     /// The connection of a call closes.
     Lose(Index),
     /// The client's own connection closes.
     Close,
     Wake,
-    /// On to the point asked for, and wake.
+    /// Moves to the time that was asked for, and wakes the machine.
     Sleep,
     Pass(Nanos),
 }
@@ -46,7 +46,7 @@ enum Phase {
     Acquiring,
     Held,
     /// Released, or cancelled.
-    Letting,
+    Releasing,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ struct Call {
     id: CallId,
     over: ConnectionKind,
     command: Command,
-    /// The client's own connection that it went over.
+    /// The client's own connection that the call went over.
     connection: u64,
     reply: Option<Reply>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Watcher {
     now: Nanos,
     phase: Phase,
     calls: Vec<Call>,
-    /// Where in `calls` the present request begins, and its newest attempt.
+    /// The index in `calls` where the current request begins, and the index of its newest attempt.
     present: usize,
     attempt: usize,
     lost: BTreeSet<CallId>,
@@ -110,7 +110,7 @@ impl Watcher {
                 if self.phase == Phase::Idle {
                     self.present = self.calls.len();
                 }
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.tell(Event::Cancel);
             }
             Step::Answer(which, reply) => {
@@ -152,10 +152,10 @@ impl Watcher {
                 self.tell(Event::Acquire { keys, mode });
             }
             Phase::Held => {
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.tell(Event::Release);
             }
-            Phase::Acquiring | Phase::Letting => {} // The contract allows no second request.
+            Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
     }
 
@@ -185,7 +185,7 @@ impl Watcher {
         self.tell(Event::Lost { call });
     }
 
-    /// The client's own connection closes; its calls are lost one by one, and then it is told of the whole.
+    /// The client's own connection closes: its calls are lost one by one, and then the machine receives `Disconnected`.
     fn close(&mut self) {
         self.open.closed();
         let closed = self.connection;
@@ -278,7 +278,7 @@ impl Watcher {
                 self.open.sent(statement);
             }
             assert!(
-                !WRITES.contains(&statement) || self.phase == Phase::Letting,
+                !WRITES.contains(&statement) || self.phase == Phase::Releasing,
                 "{statement:?}"
             );
         } else {
@@ -313,10 +313,10 @@ impl Watcher {
                 Phase::Held
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
-            | (Phase::Letting, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
+            | (Phase::Releasing, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
                 Phase::Idle
             }
-            (Phase::Letting, Outcome::Conflict) if self.strategy.is_optimistic() => Phase::Idle,
+            (Phase::Releasing, Outcome::Conflict) if self.strategy.is_optimistic() => Phase::Idle,
             (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
         };
         if self.phase == Phase::Idle {
@@ -327,7 +327,7 @@ impl Watcher {
         }
     }
 
-    /// What a release says of a write is what the write was answered.
+    /// The outcome of a release that writes agrees with the reply to the write.
     fn released(&mut self, outcome: Outcome) {
         self.releases += u32::from(outcome == Outcome::Released);
         let write = self.calls[self.present..]
@@ -344,7 +344,7 @@ impl Watcher {
         }
     }
 
-    /// By the answers to the newest attempt alone, over the connection that stands.
+    /// A grant rests only on replies to the newest attempt, over the connection that is open.
     fn granted(&self, event: Event, lasts: Lasts) {
         let Event::Replied { call, .. } = event else {
             panic!("held by {event:?}")
@@ -377,7 +377,7 @@ impl Watcher {
         }
     }
 
-    /// Loses all that is unanswered, or lets it be, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, or leaves them open, delivers the wake-ups, and checks that the request settles.
     pub(crate) fn come_to_rest(&mut self, lost: bool) {
         for _ in 0..8 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {

@@ -1,4 +1,4 @@
-//! Tells a machine what happens, as far as a driver may, and checks each thing that it wants.
+//! Sends events to a machine, as far as a driver may, and checks each action.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ pub(crate) enum Step {
     },
     Enter,
     Cancel,
-    /// To any call ever made, answered or not.
+    /// A reply to any call ever made, answered or not.
     Answer(Index, Reply),
-    /// The reply that is the most likely to lead on, to the newest call.
+    /// The most successful reply, to the newest call.
     AnswerWell,
     Lose(Index),
     Publish(bool),
     Disconnect,
     Wake,
-    /// On to the point asked for, and wake.
+    /// Moves to the time that was asked for, and wakes the machine.
     Sleep,
     Pass(Nanos),
 }
@@ -39,13 +39,13 @@ enum Phase {
     Acquiring,
     Held,
     Entering,
-    /// One entry, and others are there.
+    /// Leaves one entry, and others remain.
     Leaving,
-    /// The last one, or cancelled.
-    Letting,
+    /// Leaves the last entry, or was cancelled.
+    Releasing,
 }
 
-/// How often each thing came, so that a test can ask whether it came at all.
+/// How often each event occurred, so that a test can check that it occurred at all.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) grants: u32,
@@ -62,12 +62,12 @@ pub(crate) struct Watcher {
     phase: Phase,
     key: Key,
     calls: Vec<Call>,
-    /// Where in `calls` the present request begins.
+    /// The index in `calls` where the current request begins.
     present: usize,
     answered: BTreeSet<CallId>,
-    /// Of earlier requests.
+    /// The tokens of earlier requests.
     spent: BTreeSet<Token>,
-    /// Of the present one.
+    /// The tokens of the current request.
     tokens: BTreeSet<Token>,
     /// The end of belief; `None` when nothing is believed.
     until: Option<Nanos>,
@@ -114,7 +114,7 @@ impl Watcher {
                 }
             }
             Step::Cancel => {
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.until = None;
                 self.tell(Event::Cancel);
             }
@@ -158,12 +158,12 @@ impl Watcher {
                 self.phase = if self.entries > 1 {
                     Phase::Leaving
                 } else {
-                    Phase::Letting
+                    Phase::Releasing
                 };
                 self.tell(Event::Release);
             }
             // The contract allows no second request.
-            Phase::Acquiring | Phase::Entering | Phase::Leaving | Phase::Letting => {}
+            Phase::Acquiring | Phase::Entering | Phase::Leaving | Phase::Releasing => {}
         }
     }
 
@@ -219,7 +219,8 @@ impl Watcher {
         );
         if let Some(token) = command.token() {
             assert!(!self.spent.contains(&token), "{token:?} of an earlier request");
-            // Only what takes brings a new one, and only a writer that waits, or what goes out as source, an old one.
+            // Only a command that takes has a new token. Only a waiting writer, or a command sent as source, repeats
+            // one.
             let fresh = self.tokens.insert(token);
             let again = self.strategy.shares() || form(command) == Some(ScriptForm::Source);
             assert!(
@@ -230,7 +231,7 @@ impl Watcher {
         if let Command::Run { script, key, .. } = command {
             assert!(self.strategy.scripts().contains(&script), "{script:?} is not announced");
             assert_eq!(key, self.key);
-            // The lease of my token never rises after a release was sent, nor once belief is over.
+            // The lease of my token never grows after a release was sent, nor after the end of belief.
             let believes = self.until.is_some_and(|until| self.now < until);
             let renews = script == Script::CompareAndExpire || script == Script::ReentrantEnter;
             let may = matches!(self.phase, Phase::Held | Phase::Entering) && believes;
@@ -258,7 +259,7 @@ impl Watcher {
                 (self.entries, self.seen.entries) = (self.entries + 1, self.seen.entries + 1);
                 Phase::Held
             }
-            // What was entered before is still to be released.
+            // The earlier entries must still be released.
             (Phase::Entering, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown) => Phase::Held,
             (Phase::Leaving, Outcome::Held { lasts, fence: None }) => {
                 assert_eq!(Some(lasts), self.until.map(Lasts::Until), "leaving is no renewal");
@@ -268,7 +269,7 @@ impl Watcher {
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
             | (
-                Phase::Leaving | Phase::Letting,
+                Phase::Leaving | Phase::Releasing,
                 Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown,
             ) => {
                 self.until = None;
@@ -278,7 +279,8 @@ impl Watcher {
         };
     }
 
-    /// By an answer to the newest call, and for the lease that its sending, or that of the call it confirms, began.
+    /// A grant rests on a reply to the newest call, and its lease counts from the send of that call, or of the call
+    /// that it confirms.
     fn held(&mut self, event: Event, lasts: Lasts) {
         let Lasts::Until(until) = lasts else {
             panic!("held {lasts:?}")
@@ -289,7 +291,7 @@ impl Watcher {
             self.now
         );
         if self.strategy.scripts() == [Script::CompareAndDelete] && self.phase == Phase::Entering {
-            return; // Counted by the client: nothing was asked, nothing prolonged.
+            return; // Counted by the client: no command was sent, and the lease is unchanged.
         }
         let Event::Replied { call, reply } = event else {
             panic!("held by {event:?}")
@@ -336,7 +338,7 @@ impl Watcher {
         self.seen.lapses += 1;
     }
 
-    /// Loses all that is unanswered, or lets it be, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, or leaves them open, delivers the wake-ups, and checks that the request settles.
     pub(crate) fn come_to_rest(&mut self, lost: bool) {
         for _ in 0..8 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {

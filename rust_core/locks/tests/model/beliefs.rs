@@ -1,4 +1,4 @@
-//! What the clients believe, and whether it can be true of all of them.
+//! What the clients believe, and whether all of it can be true at once.
 
 use locks::{ConnectionKind, Fence, KeyList, Lasts, Mode, Nanos, ServerId};
 
@@ -61,7 +61,8 @@ impl Run {
         }
     }
 
-    /// Who had a place in the queue before this one asked, and waits still. With faults it may: its place can lapse.
+    /// A client that had a place in the queue before this one asked, and still waits. With faults that is allowed,
+    /// because a place can lapse.
     fn overtaken(&self, client: usize) -> Option<String> {
         let (keys, asked) = (self.wanted[client], self.clients[client].asked);
         let before = |id: usize| {

@@ -1,5 +1,5 @@
-//! What one Postgres does with the statements of locks: sessions that do one thing after another, transactions, and a
-//! table of rows. `heavyweight.rs` has its locks, and who waits for them.
+//! A model of one Postgres for the statements of locks: sessions that do one thing after another, transactions, and a
+//! table of rows. `heavyweight.rs` has its locks and their waiters.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,14 +9,14 @@ use crate::heavyweight::Locks;
 use crate::network::Sender;
 use crate::setting::Mistake;
 
-/// Whose backend it is.
+/// The owner of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Backend {
     Own {
         client: usize,
         connection: u64,
     },
-    /// The one that all clients share.
+    /// The backend that all clients share.
     Shared,
 }
 
@@ -29,16 +29,16 @@ pub(crate) struct Database {
     pub(crate) mistake: Mistake,
 }
 
-/// What the world has to do about it.
+/// What the world has to do after a statement.
 pub(crate) enum Effect {
     Replies(Sender, Reply),
-    /// It waits in a queue, until this ticket is served or times out.
+    /// The session waits in a queue, until this ticket is served or times out.
     Waits(Backend, u64),
 }
 
 #[derive(Default)]
 struct Session {
-    /// What has arrived and is not begun; the first of them waits, when the session does.
+    /// The statements that have arrived and not begun; the first of them waits when the session does.
     queue: VecDeque<(Sender, Statement, Key, Token, [u64; 2])>,
     waits: bool,
     transaction: Option<Transaction>,
@@ -99,7 +99,7 @@ impl Database {
         self.work(now, backend);
     }
 
-    /// The session ends, and with it all that it holds and waits for.
+    /// The session ends, and with it everything that it holds and waits for.
     pub(crate) fn end(&mut self, now: Nanos, backend: Backend) {
         if self.ended.insert(backend) {
             self.sessions.remove(&backend);
@@ -122,7 +122,7 @@ impl Database {
         self.sessions.entry(backend).or_default()
     }
 
-    /// As far as it comes.
+    /// Carries out the queued statements as far as possible.
     fn work(&mut self, now: Nanos, backend: Backend) {
         while let Some(session) = self.sessions.get_mut(&backend).filter(|session| !session.waits) {
             let Some(&(_, statement, key, token, numbers)) = session.queue.front() else {
@@ -146,7 +146,7 @@ impl Database {
         }
     }
 
-    /// Answers what is first in the session's queue.
+    /// Replies to the first statement in the session's queue.
     fn answer(&mut self, backend: Backend, reply: Reply) {
         let session = self.session(backend);
         session.waits = false;
@@ -154,7 +154,7 @@ impl Database {
         self.effects.push(Effect::Replies(from, reply));
     }
 
-    /// Lets those in whose turn it is.
+    /// Serves the waiters whose turn it is.
     fn serve(&mut self, now: Nanos) {
         while let Some((backend, reply)) = self.locks.serve() {
             if let Reply::Error(_) = reply {
@@ -165,7 +165,7 @@ impl Database {
         }
     }
 
-    /// An error ends what a transaction holds at once; that it was one is known until its end.
+    /// An error ends a transaction's locks at once; the failure is remembered until the transaction ends.
     fn fail(&mut self, backend: Backend) {
         if let Some(transaction) = &mut self.session(backend).transaction {
             transaction.failed = true;
@@ -262,7 +262,7 @@ impl Database {
                 transaction.as_mut().expect("it is opened").snapshot = snapshot;
                 Reply::Int(value.cast_signed())
             }
-            // Who commits first wins.
+            // The first to commit wins.
             Statement::SerializableWrite => {
                 let seen = self.sessions[&backend]
                     .transaction

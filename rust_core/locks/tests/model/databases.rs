@@ -1,8 +1,8 @@
-//! The locks of a database in worlds with delays, lost connections, sessions that are ended from outside, and waits that
-//! end just as the lock is granted.
+//! The database locks in worlds with delays, lost connections, sessions that are ended from outside, and waits that end
+//! just as the lock is granted.
 //!
-//! Properties: no two clients believe at once, as long as their sessions live; no update is lost that was acknowledged;
-//! once the faults end each client is served, so no session has kept a lock.
+//! Properties: no two clients believe at once, as long as their sessions live; no acknowledged update is lost; after
+//! the faults each client is served, so no session has kept a lock.
 
 use locks::{Scope, SessionOwner, Strategy, Wait};
 use proptest::prelude::*;

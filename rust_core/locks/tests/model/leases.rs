@@ -1,4 +1,4 @@
-//! What a Redis does with the scripts of the locks whose lease is kept, shared, counted or numbered.
+//! A model of Redis for the scripts of the locks whose lease is renewed, shared, counted or numbered.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use locks::{Key, Nanos, Reply, Script, Token};
 use crate::redis::Redis;
 use crate::setting::Mistake;
 
-/// Several holders of one key, or who waits to be its writer, each with the last millisecond that counts.
+/// Several holders of one key, or its waiting writers, each with the last millisecond that counts.
 #[derive(Default)]
 pub(crate) struct Crowd(BTreeMap<Key, BTreeMap<Token, u64>>);
 
@@ -20,7 +20,7 @@ impl Crowd {
 }
 
 impl Redis {
-    /// The answer to one of these scripts, or nothing when it is none.
+    /// The reply to one of these scripts, or `None` for another one.
     pub(crate) fn run_lease(
         &mut self,
         now: Nanos,
@@ -88,7 +88,7 @@ impl Redis {
         })
     }
 
-    /// Of `replicas`; at every third time they have lost touch.
+    /// How many of `replicas` confirm; at every third call none does.
     pub(crate) fn wait(&mut self, replicas: u64) -> Reply {
         self.waits += 1;
         Reply::Int(if self.waits.is_multiple_of(3) {

@@ -1,4 +1,4 @@
-//! How commands and answers travel: delays, connections that close, and clients that are stopped after a send.
+//! How commands and replies travel: delays, connections that close, and clients that are stopped after a send.
 
 use locks::{CallId, Command, ConnectionKind, Event, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
 
@@ -6,14 +6,14 @@ use crate::redis::{Effect, Redis};
 use crate::setting::{Mistake, Trouble};
 use crate::world::{Happening, Run};
 
-/// Who waits for an answer, and where.
+/// The client that waits for a reply, and its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) client: usize,
     pub(crate) server: ServerId,
     pub(crate) lane: ConnectionKind,
     pub(crate) connection: u64,
-    /// The call, or, with `ReusedCallIds`, which one it is in its request.
+    /// The call, or, with `ReusedCallIds`, its index in its request.
     pub(crate) tag: u64,
 }
 
@@ -86,7 +86,7 @@ impl Run {
     }
 
     pub(crate) fn arrives(&mut self, from: Sender, command: Command) {
-        // A server that is down answers nobody, and carries nothing out.
+        // A server that is down replies to nobody and carries nothing out.
         if self.trouble_of(from.server) == Some(Trouble::Down) {
             return;
         }
@@ -135,7 +135,8 @@ impl Run {
         self.faults.troubles.iter().find(is_this).map(|&(_, trouble)| trouble)
     }
 
-    /// Now and then: its scripts are gone, its keys are not, but for `Mistake::RestartWithoutData`.
+    /// Now and then the server restarts: its scripts are gone, but its keys are not, except with
+    /// `Mistake::RestartWithoutData`.
     fn restart(&mut self, server: ServerId) {
         if self.trouble_of(server) != Some(Trouble::Restarts) || self.chance.below(8) > 0 {
             return;
@@ -151,7 +152,8 @@ impl Run {
         }
     }
 
-    /// Whether the server in front of a database loses all that it has now and then: only what is written there counts.
+    /// Whether the Redis server in front of a database sometimes loses all its data: only what is written to the
+    /// database counts.
     pub(crate) fn wipes(&self) -> bool {
         self.strategy == Strategy::Layered && self.mistake == Mistake::RestartWithoutData
     }
@@ -174,7 +176,7 @@ impl Run {
         self.later(at, Happening::Answers { from: to, reply });
     }
 
-    /// When what the server sends now arrives. Of a connection that is no more it does not matter.
+    /// When a message that the server sends now arrives. For a closed connection it does not matter.
     fn way_back(&mut self, to: Sender) -> Nanos {
         let at = self.now.after(self.delay());
         let link = self.clients[to.client].link(to.server, to.lane);
@@ -198,7 +200,7 @@ impl Run {
         }
     }
 
-    /// What was sent may still arrive; no answer comes back.
+    /// Closes a connection: what was sent may still arrive, but no reply comes back.
     pub(crate) fn close(&mut self, client: usize, server: ServerId, lane: ConnectionKind) {
         let now = self.now;
         let link = self.clients[client].link(server, lane);
@@ -225,7 +227,7 @@ impl Run {
         self.now < self.faults.end && self.chance.below(100) < percent
     }
 
-    /// One way. Most are short: a world where all are long sees little.
+    /// A delay in one direction. Most are short: a world with only long delays shows little.
     fn delay(&mut self) -> Nanos {
         let slow = self.now < self.faults.end && self.chance.below(8) == 0;
         let longest = if slow {
@@ -240,7 +242,7 @@ impl Run {
         Nanos(self.chance.below(longest.0 + 1))
     }
 
-    /// A message came to a client that listens. Whether others have been told before is the driver's to say.
+    /// A message reaches a subscriber. The driver decides whether others received it before.
     pub(crate) fn published(&mut self, client: usize) {
         self.count("told");
         let first = self.up_to(Nanos(1)) == Nanos::ZERO;

@@ -1,5 +1,5 @@
-//! What one Redis does with the commands of locks: keys with an end, and a cache of scripts. `waiting.rs` has what it
-//! does for those that wait on it, `stream.rs` for `fair`, `leases.rs` for those that several hold, or that are kept.
+//! A model of one Redis for the commands of locks: keys with an expiry, and a cache of scripts. `waiting.rs` has what
+//! the waiting locks need, `stream.rs` what `fair` needs, `leases.rs` what shared and renewed locks need.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::waiting::Place;
 
 pub(crate) struct Redis {
     pub(crate) keys: BTreeMap<Key, Entry>,
-    /// In order of arrival.
+    /// The waiters of each key, in order of arrival.
     pub(crate) queues: BTreeMap<Key, Vec<Place>>,
-    /// The bells that ring and that nobody has heard: what they say, and until when.
-    pub(crate) bells: BTreeMap<Token, (u64, Nanos)>,
-    /// Those of heirs that do not ring yet, by the holders under whose names they lie, and until when.
-    pub(crate) nexts: BTreeMap<Token, Nanos>,
-    /// Who is blocked at a bell; on connections, too, that the server does not know to be closed.
+    /// The wake-up lists with an element that nobody has popped: the element, and its expiry.
+    pub(crate) wakeups: BTreeMap<Token, (u64, Nanos)>,
+    /// The prepared lists of successors, by the holder's token, each with its expiry.
+    pub(crate) prepared: BTreeMap<Token, Nanos>,
+    /// The clients that are blocked in a pop, also over connections that the server does not know to be closed.
     pub(crate) blocked: Vec<(Token, Sender)>,
     pub(crate) listeners: Vec<(Key, Sender)>,
     pub(crate) streams: BTreeMap<Key, Stream>,
@@ -32,9 +32,9 @@ pub(crate) struct Redis {
     pub(crate) mistake: Mistake,
 }
 
-/// What a command does to others.
+/// The effect of a command on other clients.
 pub(crate) enum Effect {
-    /// Who was blocked is answered.
+    /// A blocked client gets its reply.
     Answers(Sender, Reply),
     Publishes(Sender),
 }
@@ -42,7 +42,7 @@ pub(crate) enum Effect {
 pub(crate) struct Entry {
     /// `None`: the `1` of `SETNX`.
     pub(crate) token: Option<Token>,
-    /// The first in the queue behind it.
+    /// The successor whose token is stored behind it.
     pub(crate) successor: Option<Token>,
     pub(crate) expires: Nanos,
 }
@@ -52,8 +52,8 @@ impl Redis {
         Self {
             keys: BTreeMap::new(),
             queues: BTreeMap::new(),
-            bells: BTreeMap::new(),
-            nexts: BTreeMap::new(),
+            wakeups: BTreeMap::new(),
+            prepared: BTreeMap::new(),
             blocked: Vec::new(),
             listeners: Vec::new(),
             streams: BTreeMap::new(),
@@ -75,13 +75,13 @@ impl Redis {
         std::mem::take(&mut self.effects)
     }
 
-    /// The answer, or nothing when the command blocks.
+    /// The reply, or `None` when the command blocks.
     pub(crate) fn run(&mut self, now: Nanos, from: Sender, command: Command) -> Option<Reply> {
         self.keys.retain(|_, entry| entry.expires > now);
-        self.bells.retain(|_, (_, expires)| *expires > now);
-        self.nexts.retain(|_, expires| *expires > now);
+        self.wakeups.retain(|_, (_, expires)| *expires > now);
+        self.prepared.retain(|_, expires| *expires > now);
         match command {
-            Command::AwaitWakeup { token, .. } => self.await_bell(token, from),
+            Command::AwaitWakeup { token, .. } => self.await_wakeup(token, from),
             Command::ReadTicket { key, .. } => self.read_ticket(key, from),
             Command::Subscribe { key } => {
                 self.listeners.push((key, from));
@@ -156,7 +156,7 @@ impl Redis {
             Command::CreateQueue { key } => self.create_queue(key),
             Command::AddTicket { key, .. } => self.add_ticket(key),
             Command::DropTicket { key, entry } => self.drop_ticket(key, entry),
-            // What is pending is not kept, and no queue gets so long.
+            // The model stores no pending tickets, and no queue gets this long.
             Command::AckTicket { .. } | Command::TrimQueue { .. } => Reply::Int(0),
             other => panic!("the model does not know {other:?}"),
         }

@@ -1,4 +1,4 @@
-//! The way to a database: its sessions, how they end on both sides, and what was written.
+//! The connections to a database: its sessions, how they end on both sides, and what was written.
 
 use locks::{Command, ConnectionKind, Key, Nanos, Outcome, ServerId};
 
@@ -7,7 +7,7 @@ use crate::database::{Backend, Effect};
 use crate::network::Sender;
 use crate::world::{Happening, Run};
 
-/// Of each key: what came of the writes.
+/// For each key, the outcomes of its writes.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Writes {
     acknowledged: u64,
@@ -37,7 +37,7 @@ impl Run {
         self.follow_database();
     }
 
-    /// An administrator, or a time limit, ends a session; its client hears of it later.
+    /// An administrator, or a time limit, ends a session; its client learns it later.
     pub(crate) fn terminate(&mut self, backend: Backend) {
         let Backend::Own { client, connection } = backend else {
             return;
@@ -60,7 +60,7 @@ impl Run {
         );
     }
 
-    /// The server notices that a client is gone.
+    /// The server notices that a client has gone.
     pub(crate) fn end_backend(&mut self, backend: Backend) {
         self.database.end(self.now, backend);
         self.follow_database();
@@ -84,15 +84,15 @@ impl Run {
         }
     }
 
-    /// What was sent before the end of a connection arrives; the server notices the end behind it, or, busy, later.
+    /// What was sent before the end of a connection arrives; the server notices the end after it, or, if busy, later.
     pub(crate) fn leave_backend(&mut self, client: usize, connection: u64, last_arrival: Nanos) {
         let backend = Backend::Own { client, connection };
         let at = self.now.max(last_arrival).after(self.up_to(Nanos::from_millis(5)));
         self.later(at, Happening::Ends { backend });
     }
 
-    /// Whether what is believed has ended with its session, and its holder cannot know yet: that is outside of what a lock
-    /// of a session promises.
+    /// Whether a belief has ended with its session, and its holder cannot know yet: a session lock makes no promise
+    /// then.
     pub(crate) fn is_lost(&self, client: usize, belief: Belief) -> bool {
         let Some(connection) = belief.by_session else {
             return false;
@@ -102,7 +102,7 @@ impl Run {
         connection == here && self.database.has_ended(backend)
     }
 
-    /// How a release that carries the work's effect has ended.
+    /// Records the outcome of a release that writes the work's effect.
     pub(crate) fn write_ended(&mut self, client: usize, outcome: Outcome) {
         let writes = self.writes.entry(self.wanted[client].only()).or_default();
         match outcome {
@@ -115,7 +115,7 @@ impl Run {
         }
     }
 
-    /// A write that was acknowledged and is not to be seen. Those that are under way may be seen or not.
+    /// An acknowledged write that is missing. Writes under way may be visible or not.
     pub(crate) fn lost_update(&self) -> Option<String> {
         let wrong = |(&key, writes): (&Key, &Writes)| {
             let (value, under_way) = (self.database.value(key), self.clients.len() as u64);

@@ -1,8 +1,8 @@
-//! What a world is like, drawn from its seed, and the mistakes that are put into one on purpose.
+//! The conditions of a world, drawn from its seed, and the mistakes that are put into one on purpose.
 
 use locks::{Chance, Lease, Nanos, Retry, RetryKind, ServerId, Spec, Strategy};
 
-/// What is put in on purpose, to see the property fail.
+/// A mistake that is put in on purpose, to see the property fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     None,
@@ -11,17 +11,17 @@ pub(crate) enum Mistake {
     ReusedCallIds,
     /// The lock goes to the last in the queue.
     LastComesFirst,
-    /// Whoever was the first in the queue once stays the successor, though his place lapsed.
-    HeirForEver,
-    /// The counter of grants forgets one now and then.
+    /// A client that was once the first in the queue stays the successor although its place lapsed.
+    SuccessorForEver,
+    /// The counter of grants sometimes forgets one.
     FenceComesAgain,
-    /// One more is let in than there is room for.
+    /// One more holder is admitted than there are permits.
     OneTooMany,
-    /// A server comes back without its keys. No lock over several servers promises anything then.
+    /// A server comes back without its keys. No quorum lock promises anything then.
     RestartWithoutData,
-    /// A write of the work's effect does not look at what has changed.
+    /// A write of the work's effect does not check for changes.
     UnguardedWrite,
-    /// A holder does not hear that its session is gone.
+    /// A holder does not learn that its session has ended.
     NotTold,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Trouble {
     Down,
     /// Commands take up to this much longer.
     Slow(Nanos),
-    /// With its data.
+    /// The server restarts with its data.
     Restarts,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Setting {
     pub(crate) keys: u64,
 }
 
-/// How fierce each fault is. Some are off: a little of all would hide what each does alone.
+/// How strong each fault is. Some are off: a little of each fault would hide what each does alone.
 pub(crate) struct Faults {
     pub(crate) none: bool,
     pub(crate) delay: Nanos,
@@ -50,12 +50,12 @@ pub(crate) struct Faults {
     pub(crate) stop_percent: u64,
     pub(crate) forget_percent: u64,
     pub(crate) cancel_percent: u64,
-    /// Of the statements after which the session is ended from outside.
+    /// The share of statements after which the session is ended from outside.
     pub(crate) terminate_percent: u64,
     pub(crate) hold: Nanos,
-    /// Of fewer than half of the servers.
+    /// The troubles of fewer than half of the servers.
     pub(crate) troubles: Vec<(ServerId, Trouble)>,
-    /// From here on there are only short delays.
+    /// From this time on there are only short delays.
     pub(crate) end: Nanos,
 }
 
@@ -96,7 +96,7 @@ impl Setting {
         }
     }
 
-    /// Delays alone, and no end of reply timeout.
+    /// Delays only, and no reply timeout.
     pub(crate) fn without_faults(mut self) -> Self {
         self.spec.reply_timeout = Nanos::from_secs(1);
         self.spec.retry.max_wait = Nanos::from_secs(60);
@@ -116,8 +116,8 @@ impl Setting {
         self
     }
 
-    /// The same over several servers where the strategy wants them, and trouble with a minority. Drawn last: the worlds
-    /// of other strategies stay as they are.
+    /// The same over several servers if the strategy wants them, with trouble for a minority. Drawn last, so that the
+    /// worlds of other strategies stay the same.
     pub(crate) fn over_servers(mut self, strategy: Strategy, chance: &mut Chance) -> Self {
         if strategy.database().is_some() {
             self.spec.servers = strategy.nodes().unwrap_or(1);
@@ -129,7 +129,7 @@ impl Setting {
         }
         let servers = 1 + chance.below(5) as u16;
         self.spec.servers = servers;
-        // Some of the first ones: which they are makes no difference, but for the order of asking.
+        // Always the first few servers: which ones only matters for the order of asking.
         let first = chance.below(u64::from(servers)) as u16;
         for at in 0..chance.below(u64::from(servers.div_ceil(2))) as u16 {
             let trouble = match chance.below(3) {

@@ -1,4 +1,4 @@
-//! The clients, their connections and clocks, and the order in which things happen to them.
+//! The clients, their connections and clocks, and the order of events.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,14 +20,14 @@ use crate::setting::{Faults, Mistake, Setting};
 /// How long after the end of the faults each client must have been served again.
 const BOUND: Nanos = Nanos::from_secs(6);
 
-/// Where each client's own connection leads.
+/// The server of each client's own connection.
 const FIRST: ServerId = ServerId(0);
 
-/// What came of a world.
+/// The result of a world.
 pub(crate) struct World {
     pub(crate) violation: Option<String>,
     pub(crate) lost_update: Option<String>,
-    /// The clients that were not granted anything after the faults had ended.
+    /// The clients that were granted nothing after the faults had ended.
     pub(crate) unserved: Vec<usize>,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
     pub(crate) trace: u64,
@@ -38,7 +38,7 @@ impl World {
         Self::of(Run::new(strategy, mistake, seed, false))
     }
 
-    /// As `run`, but nothing breaks, nobody is stopped or cancelled, and nobody tires of waiting.
+    /// As `run`, but nothing breaks, nobody is stopped or cancelled, and nobody gives up waiting.
     pub(crate) fn without_faults(strategy: Strategy, mistake: Mistake, seed: u64) -> Self {
         Self::of(Run::new(strategy, mistake, seed, true))
     }
@@ -81,7 +81,7 @@ pub(crate) enum Happening {
         from: Sender,
         command: Command,
     },
-    /// The server answers a command that blocks with nothing.
+    /// The server's empty reply to a blocking command.
     Unblocks {
         from: Sender,
         token: Token,
@@ -114,12 +114,12 @@ pub(crate) enum Happening {
         backend: Backend,
         ticket: u64,
     },
-    /// What a closed connection took with it: an unanswered call, or all that it had subscribed to.
+    /// What a closed connection loses: an open call, or all subscriptions.
     Loses {
         client: usize,
         call: Option<CallId>,
     },
-    /// Only the newest point asked for is meant.
+    /// Only the latest time that was asked for counts.
     Wakes {
         client: usize,
         point: u64,
@@ -139,7 +139,7 @@ pub(crate) struct Run {
     pub(crate) wanted: Vec<KeyList>,
     pub(crate) keys: u64,
     pub(crate) strategy: Strategy,
-    /// Of the newest grant of each key.
+    /// The fence of the newest grant of each key.
     pub(crate) fences: BTreeMap<Key, Fence>,
     pub(crate) lease: Lease,
     pub(crate) faults: Faults,
@@ -244,7 +244,7 @@ impl Run {
             Happening::Loses { call: None, .. } if self.mistake == Mistake::NotTold => {}
             Happening::Loses { call: None, .. } => self.tell(client, Event::Disconnected),
             Happening::Wakes { point, .. } if point == state.point => self.tell(client, Event::Woke),
-            // Meant for a turn, a connection or a point that is no more; a command never comes here.
+            // Meant for an earlier turn, connection or time; a command never reaches this arm.
             Happening::Cancels { .. }
             | Happening::Answers { .. }
             | Happening::Publishes { .. }
@@ -291,7 +291,7 @@ impl Run {
                 self.clients[client].writes = self.strategy.writes();
                 self.tell(client, Event::Release);
             }
-            Phase::Waiting => {} // Cancelled meanwhile; its settlement brings the next turn.
+            Phase::Waiting => {} // Cancelled meanwhile; its settlement starts the next turn.
         }
     }
 

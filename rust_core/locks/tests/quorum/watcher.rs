@@ -1,4 +1,4 @@
-//! Tells a machine what happens, and checks each thing that it wants.
+//! Sends events to a machine, and checks each action.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ enum Phase {
     Acquiring,
     Held,
     /// Released or cancelled, and not settled.
-    Letting,
+    Releasing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Open,
-    /// The first one.
+    /// The first reply.
     Came(Reply),
     Lost,
 }
@@ -44,9 +44,9 @@ pub(crate) struct Watcher {
     keys: KeyList,
     calls: Vec<Call>,
     ids: BTreeSet<CallId>,
-    /// Of the present attempt.
+    /// The token of the current attempt.
     token: Option<Token>,
-    /// Where each token went that was to take something.
+    /// The servers to which each token went in a command that takes.
     taken: BTreeMap<Token, BTreeSet<ServerId>>,
     wake: Option<Nanos>,
 }
@@ -72,7 +72,7 @@ impl Watcher {
         match step {
             Step::Request(keys) => self.request(keys),
             Step::Cancel => {
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.tell(Event::Cancel);
             }
             Step::Answer(which, reply) if !self.calls.is_empty() => self.answer(which.index(self.calls.len()), *reply),
@@ -94,7 +94,7 @@ impl Watcher {
             Step::Wake => self.tell(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
-            Step::Answer(..) => {} // Nothing was ever asked.
+            Step::Answer(..) => {} // Nothing was ever sent.
         }
     }
 
@@ -109,14 +109,14 @@ impl Watcher {
                 self.tell(Event::Acquire { keys, mode });
             }
             Phase::Held => {
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.tell(Event::Release);
             }
-            Phase::Acquiring | Phase::Letting => {} // The contract allows no second request.
+            Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
     }
 
-    /// One that has no answer.
+    /// An open call.
     fn open(&self, which: Index) -> Option<usize> {
         let open: Vec<usize> = (0..self.calls.len())
             .filter(|&at| self.calls[at].answer == Answer::Open)
@@ -161,7 +161,7 @@ impl Watcher {
                     let at_rest = matches!(before, Phase::Idle | Phase::Held);
                     let told = matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke);
                     if at_rest && told {
-                        assert_eq!(gives_back(command), Some(ScriptForm::Source), "{event:?}: {command:?}");
+                        assert_eq!(releases(command), Some(ScriptForm::Source), "{event:?}: {command:?}");
                     }
                     self.sent(call, to, command);
                 }
@@ -214,7 +214,7 @@ impl Watcher {
                 Phase::Held
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
-            | (Phase::Letting, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
+            | (Phase::Releasing, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
                 Phase::Idle
             }
             (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
@@ -239,7 +239,7 @@ impl Watcher {
                 .collect::<BTreeSet<_>>()
                 .len()
         };
-        let takes = |command| gives_back(command).is_none() && !renews(command);
+        let takes = |command| releases(command).is_none() && !renews(command);
         let quorum = usize::from(self.servers / 2 + 1);
         match self.strategy {
             Lock::RedissonMultilock(_) => {
@@ -255,7 +255,7 @@ impl Watcher {
         }
     }
 
-    /// Loses all that is unanswered, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, delivers the wake-ups, and checks that the request settles.
     pub(crate) fn come_to_rest(&mut self, ending: Ending) {
         for _ in 0..1_000 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {
@@ -279,7 +279,7 @@ pub(crate) enum Ending {
     Silence,
 }
 
-fn gives_back(command: Command) -> Option<ScriptForm> {
+fn releases(command: Command) -> Option<ScriptForm> {
     match command {
         Command::CompareAndDelete { form, .. }
         | Command::RunAll {

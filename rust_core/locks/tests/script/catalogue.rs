@@ -123,9 +123,9 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
             ..one_attempt()
         };
         for strategy in all_but_none().filter(|&strategy| strategy != Strategy::Naive) {
-            // 3 ms are too short to wait for a replica as well.
+            // 3 ms are too short to also wait for a replica.
             let good = good && (strategy.name() != "replicated" || ms > 100);
-            // Its caller is told of the whole lease, with nothing taken off; others know no lease.
+            // Its caller gets the whole lease, without a margin; the others know no lease.
             let without = [
                 "redisson-redlock",
                 "pg-advisory",
@@ -234,7 +234,7 @@ fn a_strategy_says_what_it_asks_of_a_database() {
     for strategy in Strategy::ALL {
         let statements = strategy.statements();
         assert_eq!(strategy.database().is_some(), !statements.is_empty(), "{strategy:?}");
-        // All that are optimistic write, and what holds by a session has one of its own.
+        // All optimistic locks write, and all session locks own a session.
         assert!(strategy.writes() || !strategy.is_optimistic());
         assert!(strategy.owns_connection() || !strategy.holds_by_session());
     }

@@ -1,4 +1,4 @@
-//! Every statement of every lock of a database, met by another transaction: what follows is what `on_conflict` says.
+//! Every statement of every database lock meets another transaction: what follows is what `on_conflict` says.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::words::every_10_ms;
 
 const CONFLICTS: [ErrorKind; 2] = [ErrorKind::Serialization, ErrorKind::Deadlock];
 
-/// All locks of a database, in all forms that send other statements.
+/// All database locks, in all variants that send different statements.
 fn locks() -> Vec<(Strategy, Mode)> {
     let text = |name: &str, value: &str| (name.to_owned(), ArgValue::Text(value.to_owned()));
     let mut found = Vec::new();
@@ -38,13 +38,13 @@ fn locks() -> Vec<(Strategy, Mode)> {
     found
 }
 
-/// A lock and a server that says yes to everything, but for the first time that it is sent one statement.
+/// A lock, and a server that grants everything except one statement the first time it is sent.
 struct Play {
     lock: AnyLock,
     now: Nanos,
     /// The statement that meets another transaction, and how.
     victim: Option<(Statement, ErrorKind)>,
-    /// All that was sent, in order.
+    /// All statements that were sent, in order.
     sent: Vec<Statement>,
     waiting: Vec<(CallId, Command)>,
     wake: Option<Nanos>,
@@ -112,7 +112,7 @@ impl Play {
         }
     }
 
-    /// Answers all, and lets time pass where it waits for nothing else, until the request has settled.
+    /// Replies to everything, and advances the time when nothing else is awaited, until the request has settled.
     fn settle(&mut self) -> Outcome {
         for _ in 0..50 {
             if let Some(outcome) = self.settled.pop() {
@@ -131,7 +131,7 @@ impl Play {
         panic!("it does not settle: {:?}", self.sent);
     }
 
-    /// An acquire and a release, and the work again where it was in vain.
+    /// An acquire and a release, and the work again after a conflict.
     fn grant(&mut self, mode: Mode) -> Outcome {
         loop {
             self.tell(Event::Acquire {
@@ -183,7 +183,7 @@ fn what_follows_a_conflict_is_what_its_statement_says() {
             }
         }
     }
-    // Further rows of one attempt are asked for and judged as the first one is, and only an undo sends a rollback.
+    // Further rows of an attempt are handled like the first one, and only an undo sends a rollback.
     let others = Statement::ALL.iter().filter(|statement| !tried.contains(statement));
     let others: Vec<_> = others.map(|statement| format!("{statement:?}")).collect();
     assert!(

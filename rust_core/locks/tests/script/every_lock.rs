@@ -8,7 +8,7 @@ use locks::{
     Outcome, Reply, Scope, SessionOwner, Strategy, Wait,
 };
 
-use crate::words::{KEY, PATIENCE_MS, every_10_ms, one_attempt, script};
+use crate::words::{KEY, REPLY_TIMEOUT_MS, every_10_ms, one_attempt, script};
 
 #[test]
 fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
@@ -21,17 +21,17 @@ fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
     }
 }
 
-/// As they are by default, and with the argument that makes one a larger machine.
+/// Each strategy with its defaults, and with the argument that makes a larger machine.
 fn every() -> impl Iterator<Item = Strategy> {
     Strategy::ALL.into_iter().chain([Strategy::Notify { renews: true }])
 }
 
-/// All that ask a server.
+/// All strategies that use a server.
 pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
     every().filter(|&strategy| strategy != Strategy::None)
 }
 
-/// All that ask again after a pause, each with the answer that says that somebody else has the lock.
+/// All strategies that retry after a pause, each with the reply that says that another client holds the lock.
 fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
     let tries = Strategy::PgAdvisory {
         scope: Scope::Session,
@@ -42,7 +42,7 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
         .into_iter()
         .chain([tries])
         .filter_map(|strategy| match strategy {
-            // The last four give something back, or end a transaction, before they pause.
+            // The last four release something, or end a transaction, before they pause.
             Strategy::None
             | Strategy::Fair
             | Strategy::FairQueue { .. }
@@ -71,7 +71,7 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
 #[test]
 fn an_early_wake_up_asks_for_the_point_again() {
     for (strategy, busy) in refusals() {
-        let guard = Nanos::from_millis(PATIENCE_MS);
+        let guard = Nanos::from_millis(REPLY_TIMEOUT_MS);
         let mut pausing = script(strategy, every_10_ms())
             .acquire()
             .expect_send_over("ask", strategy.owns_connection())
@@ -167,7 +167,7 @@ fn a_call_lost_or_answered_that_was_never_made_changes_nothing() {
 
 #[test]
 fn a_client_stays_small() {
-    // Many thousand clients stand in one vector: two cache lines at most.
+    // Many thousand clients are stored in one vector: at most two cache lines each.
     assert!(size_of::<AnyLock>() <= 104, "{}", size_of::<AnyLock>());
 }
 

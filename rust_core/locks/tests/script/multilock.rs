@@ -3,7 +3,7 @@
 use locks::{Command, ConnectionKind, ErrorKind, Key, KeyList, Outcome, Refusal, Reply, ScriptForm, ServerId};
 
 use crate::servers::{NODE_TIMEOUT_MS, on};
-use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
+use crate::words::{BELIEF_MS, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, one_attempt};
 
 use ScriptForm::{Sha, Source};
 use locks::Script as Lua;
@@ -16,7 +16,7 @@ fn keys(keys: &[u32]) -> KeyList {
 }
 
 impl Script {
-    /// On each server in order all of these keys, with one token.
+    /// To each server in order a command for all of these keys, with one token.
     fn expect_takes(mut self, sorted: KeyList, labels: &[&'static str]) -> Self {
         for (server, label) in labels.iter().enumerate() {
             let (script, command) =
@@ -61,7 +61,7 @@ fn the_keys_are_sorted_and_each_is_taken_once() {
         .at(30)
         .release()
         .expect_gives(keys(&[2, 4, 9]), "a0", &[("b0", Source), ("b1", Sha), ("b2", Sha)])
-        .expect_wake_after(PATIENCE_MS)
+        .expect_wake_after(REPLY_TIMEOUT_MS)
         .replies(&["b1", "b2"], Reply::Int(1))
         .expect(Outcome::Released);
 }
@@ -78,7 +78,7 @@ fn one_server_is_a_plain_lock_over_all_or_nothing() {
         .expect_held_until(BELIEF_MS)
         .release()
         .expect_gives(keys(&[1, 2]), "a0", &[("b0", Sha)])
-        .expect_wake_after(PATIENCE_MS)
+        .expect_wake_after(REPLY_TIMEOUT_MS)
         .reply("b0", Reply::Int(0))
         .expect(Outcome::Expired);
     asked(one_attempt())
@@ -118,7 +118,7 @@ fn a_server_that_does_not_know_the_script_is_sent_its_source_within_the_attempt(
         .expect_nothing()
         .replies(&["c0", "a2"], Reply::Int(1))
         .expect_held_until(BELIEF_MS);
-    // Not for ever: then nobody knows what it has done.
+    // The wait is bounded: then the effect is unknown.
     again(asked())
         .reply("c0", NOSCRIPT)
         .expect_nothing()
@@ -138,13 +138,13 @@ fn a_script_unknown_once_the_attempt_is_over_has_taken_nothing() {
         .expect_nothing()
         .release()
         .expect_gives(keys(&[1]), "a0", &[("b0", Sha), ("b1", Sha), ("b2", Sha)])
-        .expect_wake_after(PATIENCE_MS)
+        .expect_wake_after(REPLY_TIMEOUT_MS)
         .replies(&["b0", "b1"], Reply::Int(1))
         .expect(Outcome::Released);
 }
 
 #[test]
-fn a_refusal_gives_back_all_keys_on_all_servers_and_counts_a_split_vote() {
+fn a_refusal_releases_all_keys_on_all_servers_and_counts_an_attempt_without_quorum() {
     on(3, "multilock", every_10_ms())
         .acquire_all(keys(&[1, 5]))
         .expect_takes(keys(&[1, 5]), &["a0", "a1", "a2"])
@@ -155,7 +155,7 @@ fn a_refusal_gives_back_all_keys_on_all_servers_and_counts_a_split_vote() {
         .expect_wake_after(NODE_TIMEOUT_MS)
         .replies(&["b0", "b1", "b2"], Reply::Int(1))
         .expect_pause(0..=10)
-        .expect_split_votes(1);
+        .expect_no_quorum_attempts(1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `naive`: faithful to its flaws, and still without a hang.
+//! `naive`: keeps its flaws, and never hangs.
 
 use locks::{Command, ErrorKind, Outcome, Refusal, Reply, Spec, Strategy};
 
@@ -19,7 +19,7 @@ fn asking() -> Script {
     script(every_10_ms()).at(0).acquire().expect_command("setnx", SET_NX)
 }
 
-/// The key taken; `EXPIRE` sent at 4 ms.
+/// The key is taken; `EXPIRE` is sent at 4 ms.
 fn leasing() -> Script {
     asking()
         .at(4)
@@ -94,7 +94,7 @@ fn a_key_that_vanished_before_its_expire_is_believed_in_all_the_same() {
 }
 
 #[test]
-fn an_unanswered_setnx_is_unknown_and_cannot_be_asked_back() {
+fn an_unanswered_setnx_is_unknown_and_cannot_be_released() {
     asking().sleep().expect(Outcome::Unknown);
     asking().lose("setnx").expect(Outcome::Unknown);
     asking().cancel().expect_nothing().sleep().expect(Outcome::Unknown);

@@ -3,7 +3,7 @@
 use locks::{Command, ErrorKind, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Spec, Strategy};
 
 use crate::waiting::{SHA, SOURCE};
-use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, lease, one_attempt};
 
 pub(crate) const SUBSCRIBE: Command = Command::Subscribe { key: KEY };
 
@@ -27,7 +27,7 @@ impl Script {
         script.expect_guard()
     }
 
-    /// An attempt with a fresh token, which asks what is left of the lease.
+    /// An attempt with a fresh token, by the script that returns the rest of the lease.
     pub(crate) fn expect_look(self, label: &'static str) -> Self {
         self.expect_run(label, Lua::NotifyAcquire, None, SHA, [LEASE_MS, 0])
     }
@@ -116,7 +116,7 @@ fn a_script_that_the_server_does_not_know_is_sent_again_as_source_and_counts_fro
 }
 
 #[test]
-fn an_attempt_that_is_not_answered_is_unknown_and_asked_back() {
+fn an_attempt_that_is_not_answered_is_unknown_and_released() {
     asking().sleep().expect_word("word", "try").expect(Outcome::Unknown);
     asking().lose("try").expect_word("word", "try").expect(Outcome::Unknown);
     held()
@@ -142,7 +142,7 @@ fn a_late_answer_to_an_earlier_request_grants_nothing() {
         .reply("try", Reply::Ok)
         .expect_nothing()
         .reply("second", Reply::Ok)
-        .expect_held_until(PATIENCE_MS + BELIEF_MS)
+        .expect_held_until(REPLY_TIMEOUT_MS + BELIEF_MS)
         .lose("try")
         .expect_nothing();
 }
@@ -185,7 +185,7 @@ fn an_error_is_an_outcome() {
 }
 
 #[test]
-fn a_grant_that_came_too_late_is_given_back_and_tried_again_where_the_policy_allows_it() {
+fn a_grant_that_came_too_late_is_released_and_tried_again_where_the_policy_allows_it() {
     let short = |spec| Spec {
         lease: lease(100),
         ..spec

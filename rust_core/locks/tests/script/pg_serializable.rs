@@ -1,5 +1,4 @@
-//! `pg-serializable`: the transaction that is open during the work, and its end. What it shares with `pg-optimistic` is
-//! tested there.
+//! `pg-serializable`: the transaction that is open during the work, and its end. `pg-optimistic` tests what both share.
 
 use locks::{ErrorKind, Outcome, Reply, Statement, Strategy};
 
@@ -97,7 +96,7 @@ fn errors_are_outcomes_once_the_transaction_is_ended() {
                 .expect(Outcome::Failed(kind));
         }
     }
-    // Here it is no guard that lets no row be written: there is none.
+    // A write without a row is no conflict here, because the write has no guard.
     for asked in [
         reading().reply("read", Reply::Nil),
         writing().reply("write", Reply::Nil),

@@ -1,4 +1,4 @@
-//! The locks of a session: when it ends while they are held, when they are cancelled, and when it is shared.
+//! The session locks: a session that ends during the hold, a cancel, and a shared session.
 
 use locks::{ErrorKind, Key, KeyList, Outcome, Reply, Scope, SessionOwner, Statement, Strategy, Wait};
 
@@ -123,7 +123,7 @@ fn a_cancel_during_the_pause_settles_at_once_and_one_while_held_is_a_release() {
         .expect(Outcome::Released);
 }
 
-/// Two clients of one session are one holder to the database.
+/// Two clients in one session are one holder to the database.
 fn shared() -> Script {
     let strategy = Strategy::PgAdvisory {
         scope: Scope::Session,

@@ -1,4 +1,4 @@
-//! `semaphore`: permits. What it shares with `mutex` is tested there, what its scripts do on real servers.
+//! `semaphore`: permits. `mutex` tests what both share; other tests run the scripts on real servers.
 
 use locks::{ErrorKind, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Strategy};
 
@@ -29,7 +29,7 @@ impl Script {
 }
 
 #[test]
-fn a_permit_is_given_back_by_its_token() {
+fn a_permit_is_released_by_its_token() {
     held()
         .at(50)
         .release()
@@ -70,7 +70,7 @@ fn when_all_are_taken_it_is_tried_again_and_then_refused() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_asked_back_as_source() {
+fn an_answer_that_never_comes_is_released_as_source() {
     for lost in [false, true] {
         let script = if lost { asking().lose("take") } else { asking().sleep() };
         script
@@ -80,7 +80,7 @@ fn an_answer_that_never_comes_is_asked_back_as_source() {
 }
 
 #[test]
-fn an_answer_that_it_never_gives_is_asked_back() {
+fn an_answer_that_it_never_gives_is_released() {
     for reply in [Reply::Int(2), Reply::Int(0), Reply::Ok, Reply::Other] {
         asking()
             .reply("take", reply)
@@ -90,7 +90,7 @@ fn an_answer_that_it_never_gives_is_asked_back() {
 }
 
 #[test]
-fn a_cancel_while_asking_gives_the_permit_back() {
+fn a_cancel_while_asking_releases_the_permit() {
     asking()
         .cancel()
         .expect_nothing()

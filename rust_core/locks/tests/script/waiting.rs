@@ -1,4 +1,4 @@
-//! More words, for the locks that wait on the server over a connection of their own.
+//! Script steps for the locks that wait on the server over their own connection.
 
 use locks::{Command, ConnectionKind, Nanos, Script as Lua, ScriptForm, ServerId};
 
@@ -8,8 +8,8 @@ pub(crate) const SHA: ScriptForm = ScriptForm::Sha;
 pub(crate) const SOURCE: ScriptForm = ScriptForm::Source;
 
 impl Script {
-    /// A script of the attempt's own token, guarded by the reply timeout. `of`: a command that carried the same token; without
-    /// it the token has never been seen.
+    /// A script with the attempt's token, guarded by the reply timeout. `of`: a command with the same token; without it
+    /// the token is fresh.
     pub(crate) fn expect_run(
         self,
         label: &'static str,
@@ -21,7 +21,7 @@ impl Script {
         self.expect_unguarded_run(label, lua, of, form, numbers).expect_guard()
     }
 
-    /// As `expect_run`, but nobody waits for it.
+    /// As `expect_run`, but nobody waits for the reply.
     pub(crate) fn expect_unguarded_run(
         self,
         label: &'static str,

@@ -1,6 +1,6 @@
-//! The words of the scripts. Times are milliseconds; a command sent is remembered under a label, for its answer.
+//! The steps of the scripts. Times are milliseconds; a command is remembered under a label, for its reply.
 //!
-//! Each event has to be followed by all that it makes the machine want, in order, before the next event.
+//! Each event must be followed by all actions that it causes, in order, before the next event.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -15,14 +15,14 @@ pub(crate) const KEY: Key = Key(7);
 pub(crate) const LEASE_MS: u64 = 10_000;
 /// What the clock-skew margin leaves of `LEASE_MS`: less 1 % and 2 ms.
 pub(crate) const BELIEF_MS: u64 = 9_898;
-pub(crate) const PATIENCE_MS: u64 = 1_000;
+pub(crate) const REPLY_TIMEOUT_MS: u64 = 1_000;
 
 /// A lease of 10 s, a reply timeout of 1 s, and one attempt.
 pub(crate) fn one_attempt() -> Spec {
     Spec {
         servers: 1,
         lease: lease(LEASE_MS),
-        reply_timeout: Nanos::from_millis(PATIENCE_MS),
+        reply_timeout: Nanos::from_millis(REPLY_TIMEOUT_MS),
         retry: Retry::NONE,
     }
 }
@@ -124,7 +124,7 @@ impl Script {
         self.tell(Event::Published { first: true })
     }
 
-    /// A message that another client has acted on already.
+    /// A message that another client has already acted on.
     pub(crate) fn publish_to_others_first(self) -> Self {
         self.tell(Event::Published { first: false })
     }
@@ -138,7 +138,7 @@ impl Script {
         self.tell(Event::Woke)
     }
 
-    /// A wake-up at the point that was asked for.
+    /// A wake-up at the time that was asked for.
     pub(crate) fn sleep(mut self) -> Self {
         self.now = self.wake.expect("a point was asked for").max(self.now);
         self.tell(Event::Woke)
@@ -166,7 +166,7 @@ impl Script {
 
 /// Expectations.
 impl Script {
-    /// A `SET` with a token never seen before, guarded by the reply timeout.
+    /// A `SET` with a fresh token, guarded by the reply timeout.
     pub(crate) fn expect_set(self, label: &'static str) -> Self {
         let (mut script, command) = self.expect_send(label);
         let Command::SetNxPx { key: KEY, token, .. } = command else {
@@ -184,11 +184,11 @@ impl Script {
     }
 
     /// A compare-and-delete with the token of the `SET` labelled `of`, guarded by the reply timeout.
-    pub(crate) fn expect_give_back(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
+    pub(crate) fn expect_release(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
         self.expect_compare_and_delete(label, of, form).expect_guard()
     }
 
-    /// A compare-and-delete that nobody waits for.
+    /// A compare-and-delete whose reply nobody awaits.
     pub(crate) fn expect_last_word(self, label: &'static str, of: &str) -> Self {
         self.expect_compare_and_delete(label, of, ScriptForm::Source)
     }
@@ -218,19 +218,19 @@ impl Script {
         self.expect_unguarded(label, expected).expect_guard()
     }
 
-    /// This command, and nobody waits for it.
+    /// This command, whose reply nobody awaits.
     pub(crate) fn expect_unguarded(self, label: &'static str, expected: Command) -> Self {
         let (script, command) = self.expect_send(label);
         assert_eq!(command, expected, "{label}");
         script
     }
 
-    /// Some command over a shared connection to the first server.
+    /// Any command over a shared connection to the first server.
     pub(crate) fn expect_send(self, label: &'static str) -> (Self, Command) {
         self.expect_send_to(label, ServerId(0), ConnectionKind::SharedByClients)
     }
 
-    /// Some command to the first server, over a connection of the client's own or a shared one.
+    /// Any command to the first server, over the client's own connection or a shared one.
     pub(crate) fn expect_send_over(self, label: &'static str, owned: bool) -> Self {
         let lane = if owned {
             ConnectionKind::Own
@@ -240,7 +240,7 @@ impl Script {
         self.expect_send_to(label, ServerId(0), lane).0
     }
 
-    /// Some command, guarded or not.
+    /// Any command, guarded or not.
     pub(crate) fn expect_send_to(
         mut self,
         label: &'static str,
@@ -268,7 +268,7 @@ impl Script {
     }
 
     pub(crate) fn expect_guard(self) -> Self {
-        let point = self.now.after(Nanos::from_millis(PATIENCE_MS));
+        let point = self.now.after(Nanos::from_millis(REPLY_TIMEOUT_MS));
         self.expect_wake_at(point)
     }
 
@@ -278,7 +278,7 @@ impl Script {
         self
     }
 
-    /// The point asked for last.
+    /// The time that was asked for last.
     pub(crate) fn point(&self) -> Nanos {
         self.wake.expect("a point was asked for")
     }
@@ -349,7 +349,7 @@ impl Script {
         self
     }
 
-    pub(crate) fn expect_split_votes(self, no_quorum_attempts: u32) -> Self {
+    pub(crate) fn expect_no_quorum_attempts(self, no_quorum_attempts: u32) -> Self {
         assert_eq!(self.lock.no_quorum_attempts(), no_quorum_attempts);
         self
     }

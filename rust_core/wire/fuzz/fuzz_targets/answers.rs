@@ -1,5 +1,5 @@
-//! Any bytes as the answers of a database: in what pieces they come changes neither the replies nor how the session
-//! ends, and why it ended is told in one short line.
+//! Any bytes as the replies of a database: the pieces in which they arrive change neither the replies nor how the
+//! session ends, and the reason for the end is one short line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     let whole = read_in_pieces(bytes, &[bytes.len().max(1)], block);
     let pieces = read_in_pieces(bytes, &[usize::from(piece).max(1)], block);
     assert_eq!(whole.0, pieces.0);
-    // An error shows the bytes that had come by then: only its kind can be the same.
+    // An error contains the bytes that had arrived by then: only its kind can be the same.
     let kind = |broken: &Broken| match broken {
         Broken::Malformed(malformed) => Err(std::mem::discriminant(malformed)),
         Broken::Ended(refusal) => Ok(refusal.clone()),

@@ -1,6 +1,6 @@
-//! A log-in to a server that asks for any proof and then says anything: it comes to an end, and its errors are short.
+//! A log-in to a server that asks for any proof and then sends anything: the log-in ends, and its errors are short.
 //!
-//! The nonce of a log-in by SCRAM is drawn anew each time, so the server's first answer is laid out around it here.
+//! The nonce of a log-in by SCRAM is random, so the server's first reply is built around it here.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -51,7 +51,7 @@ struct Session {
 }
 
 impl Session {
-    /// Hears `bytes`, of which so many come at a time. Whether the log-in goes on after them.
+    /// Receives `bytes` in pieces of `piece` bytes. Returns whether the log-in goes on after them.
     fn hears(&mut self, bytes: &[u8], piece: usize) -> bool {
         let (mut come, mut used) = (0, 0);
         while come < bytes.len() {

@@ -1,4 +1,4 @@
-//! What a command looks like on the wire.
+//! The format of a command on the wire.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn block(prepare: Prepare, statement: Statement) -> Vec<u8> {
     out.split_off(b"before".len())
 }
 
-/// The messages of a block: what each is, and its body.
+/// The messages of a block: the tag of each, and its body.
 fn messages(mut bytes: &[u8]) -> Vec<(char, Vec<u8>)> {
     let mut messages = Vec::new();
     while let Some((&tag, rest)) = bytes.split_first() {

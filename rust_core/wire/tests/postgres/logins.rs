@@ -1,4 +1,4 @@
-//! How a session comes to stand, and why it does not.
+//! How a session is opened, and why it may fail.
 
 use locks::Statement;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
@@ -22,7 +22,7 @@ fn scram(password: &[u8]) -> ScramSha256 {
     ScramSha256::new(password, ChannelBinding::unsupported())
 }
 
-/// A log-in, told one message after another; what it said to each.
+/// A log-in that receives one message after another, and its answer to each.
 fn logged_in(spec: &SessionSpec<'_>, messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, Progress), LogInError> {
     let plan = LogInPlan::new(spec).unwrap();
     let mut log_in = LogIn::default();

@@ -1,4 +1,4 @@
-//! The Postgres side: blocks, answers, log-ins, and what holds for all bytes.
+//! The Postgres side: blocks, replies, log-ins, and what holds for all bytes.
 
 mod blocks;
 mod logins;

@@ -1,10 +1,10 @@
-//! Answers as they might come. The fuzzer reads them so, too.
+//! Replies as they might arrive. The fuzzer reads them in the same way.
 
 use locks::Reply;
 use wire::postgres::{BlockKind, Broken, ReplyReader};
 
-/// In pieces of these `lengths`, over and over, each read with what the last left over. What was read, and how the
-/// session ended, if it did.
+/// Reads `bytes` in pieces of these `lengths`, over and over, each with the rest of the last one. Returns the replies,
+/// and how the session ended, if it did.
 pub(crate) fn read_in_pieces(
     bytes: &[u8],
     lengths: &[usize],

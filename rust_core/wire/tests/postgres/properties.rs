@@ -1,4 +1,4 @@
-//! What holds for all answers and for all bytes.
+//! What holds for all replies and for all bytes.
 
 use locks::{ErrorKind, Reply};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
@@ -9,7 +9,7 @@ use crate::blocks::spec;
 use crate::pieces::read_in_pieces;
 use crate::words::{answer, bound, complete, error, message, notice, parameter, ready, row};
 
-/// An answer, and what it is.
+/// The bytes of a reply, and their meaning.
 fn answers() -> impl Strategy<Value = (Vec<u8>, Reply)> {
     let number = any::<i64>().prop_map(|number| (answer(&[&number.to_be_bytes()], "SELECT 1"), Reply::Int(number)));
     let ids = any::<i32>().prop_map(|id| {
@@ -76,7 +76,7 @@ proptest! {
         let (whole, broken) = read_in_pieces(&bytes, &[bytes.len().max(1)], Some(BlockKind::Other));
         let (pieces, same) = read_in_pieces(&bytes, &lengths, Some(BlockKind::Other));
         prop_assert_eq!(whole, pieces);
-        // What is shown of the bytes is what had come by then.
+        // The error contains the bytes that had arrived by then.
         let kind = |broken: Option<Broken>| broken.map(|broken| std::mem::discriminant(&broken));
         prop_assert_eq!(kind(broken), kind(same));
     }

@@ -1,4 +1,4 @@
-//! What answers a block, and what it means to a lock.
+//! The messages that answer a block, and their meaning to a lock.
 
 use locks::{ErrorKind, Reply};
 use wire::postgres::{BlockKind, Broken, MAX_MESSAGE, Malformed, ReplyReader};

@@ -1,4 +1,4 @@
-//! What a server says, message by message.
+//! The messages of a server, one by one.
 
 use locks::{ErrorKind, Reply, Statement};
 use wire::postgres::{BlockKind, Broken, ReplyReader};
@@ -38,13 +38,13 @@ pub(crate) fn parameter(name: &str, value: &str) -> Vec<u8> {
     message(b'S', format!("{name}\0{value}\0").as_bytes())
 }
 
-/// What answers a block of one statement that found `values`.
+/// The messages that answer a block of one statement that found `values`.
 pub(crate) fn answer(values: &[&[u8]], tag: &str) -> Vec<u8> {
     let rows = values.iter().flat_map(|value| row(value));
     [bound(), rows.collect(), complete(tag), ready(b'I')].concat()
 }
 
-/// What all of these bytes answer to a block.
+/// The reply that all of these bytes make for a block.
 pub(crate) fn reply_to(block: BlockKind, bytes: &[u8]) -> Result<Reply, Broken> {
     let (used, reply) = ReplyReader::default().parse(bytes, Some(block))?;
     assert_eq!(used, bytes.len());

@@ -1,5 +1,5 @@
-//! `fair-queue` when the bell rings: the lock is held at once, for as long as a lock is handed over, counted from the last
-//! beat, and for its whole lease once the script has been answered.
+//! `fair-queue` after a wake-up: the lock is held at once, for the time of a hand-over, counted from the last beat, and
+//! for its whole lease after the reply of the script.
 
 use locks::{ErrorKind, Outcome, Reply, Script as Lua, Spec};
 
@@ -17,18 +17,18 @@ impl Script {
     }
 }
 
-/// The ring was heard 800 ms after the last beat.
-fn rung() -> Script {
+/// The wake-up came 800 ms after the last beat.
+fn woken() -> Script {
     waiting()
         .at(800)
-        .reply("bell", Reply::Int(1))
+        .reply("wakeup", Reply::Int(1))
         .expect_confirmation("confirm", SHA)
         .expect_held_until(PROMISED_MS)
 }
 
 #[test]
-fn a_lock_handed_over_is_held_with_the_ring_and_has_its_whole_lease_with_the_answer() {
-    rung()
+fn a_lock_handed_over_is_held_with_the_wakeup_and_has_its_whole_lease_with_the_answer() {
+    woken()
         .at(801)
         .reply("confirm", Reply::Int(0))
         .expect_renewed_until(800 + BELIEF_MS)
@@ -40,25 +40,25 @@ fn a_lock_handed_over_is_held_with_the_ring_and_has_its_whole_lease_with_the_ans
 }
 
 #[test]
-fn a_ring_heard_late_promises_no_more_than_one_heard_at_once() {
+fn a_wakeup_heard_late_promises_no_more_than_one_heard_at_once() {
     waiting()
         .at(1_700)
-        .reply("bell", Reply::Int(1))
+        .reply("wakeup", Reply::Int(1))
         .expect_confirmation("confirm", SHA)
         .expect_held_until(PROMISED_MS);
 }
 
 #[test]
-fn a_ring_heard_when_its_promise_is_over_is_only_a_question() {
-    // By then it has had no answer to later beats: the place may be gone as well.
+fn a_wakeup_heard_when_its_promise_is_over_is_only_a_question() {
+    // By then it has had no reply to later beats: the place may be gone too.
     waiting()
         .at(PROMISED_MS)
-        .reply("bell", Reply::Int(1))
+        .reply("wakeup", Reply::Int(1))
         .expect_beat("mine", "join");
 }
 
 #[test]
-fn a_lock_whose_lease_is_shorter_than_a_beat_is_held_with_the_ring_only_for_that_long_since_the_beat() {
+fn a_lock_whose_lease_is_shorter_than_a_beat_is_held_with_the_wakeup_only_for_that_long_since_the_beat() {
     let short = || {
         script(Spec {
             lease: lease(1_000),
@@ -68,53 +68,53 @@ fn a_lock_whose_lease_is_shorter_than_a_beat_is_held_with_the_ring_only_for_that
         .expect_run("join", Lua::QueueTake, None, SHA, [1_000, ALIVE_MS])
         .reply("join", Reply::Int(2))
         .expect_queued()
-        .expect_bell("bell", "join")
+        .expect_wakeup("wakeup", "join")
         .expect_time_to_beat()
     };
     short()
         .at(987)
-        .reply("bell", Reply::Int(1))
+        .reply("wakeup", Reply::Int(1))
         .expect_unguarded_run("confirm", Lua::QueueConfirm, Some("join"), SHA, [1_000, 1])
         .expect_held_until(988)
         .release()
         .expect_run("leave", Lua::QueueLeave, Some("join"), SHA, [1_000, 0]);
     short()
         .at(988)
-        .reply("bell", Reply::Int(1))
+        .reply("wakeup", Reply::Int(1))
         .expect_run("mine", Lua::QueueTake, Some("join"), SHA, [1_000, ALIVE_MS])
         .reply("mine", Reply::Int(0))
         .expect_held_until(988 + 988);
 }
 
 #[test]
-fn a_ring_of_a_place_that_lapsed_is_not_taken_for_one_of_the_next() {
+fn a_wakeup_of_a_place_that_lapsed_is_not_taken_for_one_of_the_next() {
     waiting()
         .sleep()
         .expect_beat("beat", "join")
         .reply("beat", Reply::Int(2))
         .expect_queued()
         .expect_time_to_beat()
-        .reply("bell", Reply::Int(1))
+        .reply("wakeup", Reply::Int(1))
         .expect_beat("mine", "join");
 }
 
 #[test]
-fn such_a_ring_may_come_when_the_pop_of_before_had_found_none_in_its_time() {
+fn such_a_wakeup_may_come_when_the_pop_of_before_had_found_none_in_its_time() {
     waiting()
         .sleep()
         .expect_beat("beat", "join")
         .reply("beat", Reply::Int(2))
         .expect_queued()
         .expect_time_to_beat()
-        .reply("bell", Reply::Nil)
-        .expect_bell("second", "join")
+        .reply("wakeup", Reply::Nil)
+        .expect_wakeup("second", "join")
         .reply("second", Reply::Int(1))
         .expect_beat("mine", "join");
 }
 
 #[test]
-fn an_answer_after_the_promise_revives_nothing_and_the_release_gives_back_what_it_took() {
-    rung()
+fn an_answer_after_the_promise_revives_nothing_and_the_release_releases_what_it_took() {
+    woken()
         .at(PROMISED_MS)
         .reply("confirm", Reply::Int(0))
         .expect_nothing()
@@ -124,12 +124,12 @@ fn an_answer_after_the_promise_revives_nothing_and_the_release_gives_back_what_i
 
 #[test]
 fn a_lock_that_was_ours_no_longer_is_told_so() {
-    rung().at(801).reply("confirm", Reply::Int(-1)).expect_lapsed();
+    woken().at(801).reply("confirm", Reply::Int(-1)).expect_lapsed();
 }
 
 #[test]
 fn a_server_that_does_not_know_the_script_is_sent_its_source() {
-    rung()
+    woken()
         .at(801)
         .reply("confirm", Reply::Error(ErrorKind::NoScript))
         .expect_confirmation("again", SOURCE)
@@ -139,16 +139,16 @@ fn a_server_that_does_not_know_the_script_is_sent_its_source() {
 }
 
 #[test]
-fn without_an_answer_the_promise_of_the_ring_stands() {
+fn without_an_answer_the_promise_of_the_wakeup_stands() {
     for reply in [Reply::Error(ErrorKind::ReadOnly), Reply::Nil, Reply::Other] {
-        rung().at(801).reply("confirm", reply).expect_nothing();
+        woken().at(801).reply("confirm", reply).expect_nothing();
     }
-    rung().at(801).lose("confirm").expect_nothing();
+    woken().at(801).lose("confirm").expect_nothing();
 }
 
 #[test]
 fn an_answer_to_the_question_after_the_release_changes_nothing() {
-    rung()
+    woken()
         .at(801)
         .release()
         .expect_leave("leave", "join", SHA, 0)

@@ -1,4 +1,5 @@
-//! `fair-queue` at its doorbell: beats beside the pop that blocks, rings that cross them, and connections that break.
+//! `fair-queue` and its wake-up list: beats besides the blocking pop, wake-ups that cross them, and connections that
+//! break.
 
 use locks::{ErrorKind, Outcome, Reply};
 
@@ -23,7 +24,7 @@ fn an_early_wake_up_asks_for_the_point_again() {
 
 #[test]
 fn five_seconds_of_waiting_and_the_grant_cost_five_commands() {
-    // join, bell, beat, second, mine.
+    // join, wakeup, beat, second, mine.
     waiting()
         .sleep()
         .expect_beat("beat", "join")
@@ -33,19 +34,19 @@ fn five_seconds_of_waiting_and_the_grant_cost_five_commands() {
         .expect_beat("second", "join")
         .reply("second", Reply::Int(1))
         .expect_wake_in(0..=1_000)
-        .reply("bell", Reply::Items)
+        .reply("wakeup", Reply::Items)
         .expect_beat("mine", "join");
 }
 
 #[test]
-fn a_ring_that_overtakes_the_answer_to_a_beat_is_remembered() {
+fn a_wakeup_that_overtakes_the_answer_to_a_beat_is_remembered() {
     let crossed = || {
         waiting()
             .at(2_600)
             .wake()
             .expect_beat("beat", "join")
             .at(2_601)
-            .reply("bell", Reply::Items)
+            .reply("wakeup", Reply::Items)
             .expect_nothing()
             .at(2_602)
     };
@@ -65,7 +66,7 @@ fn a_beat_that_takes_the_lock_leaves_a_pop_that_the_release_wakes() {
         .expect_held_until(2_600 + BELIEF_MS)
         .release()
         .expect_leave("leave", "join", SHA, 1)
-        .reply("bell", Reply::Items)
+        .reply("wakeup", Reply::Items)
         .expect_nothing()
         .reply("leave", Reply::Int(1))
         .expect(Outcome::Released)
@@ -73,7 +74,7 @@ fn a_beat_that_takes_the_lock_leaves_a_pop_that_the_release_wakes() {
         .expect_join("next")
         .reply("next", Reply::Int(2))
         .expect_queued()
-        .expect_bell("next bell", "next")
+        .expect_wakeup("next wakeup", "next")
         .expect_time_to_beat();
 }
 
@@ -89,17 +90,17 @@ fn a_pop_of_an_earlier_request_that_still_blocks_does_not_hold_up_the_next_one()
         .reply("next", Reply::Int(2))
         .expect_queued()
         .expect_hang_up()
-        .expect_bell("next bell", "next")
+        .expect_wakeup("next wakeup", "next")
         .expect_time_to_beat()
-        .lose("bell")
+        .lose("wakeup")
         .disconnect()
         .expect_nothing()
-        .reply("next bell", Reply::Items)
+        .reply("next wakeup", Reply::Items)
         .expect_beat("mine", "next");
 }
 
 #[test]
-fn the_bell_of_an_earlier_request_rings_for_nobody() {
+fn the_wakeup_of_an_earlier_request_wakes_nobody() {
     waiting()
         .cancel()
         .expect_leave("leave", "join", SHA, 1)
@@ -107,11 +108,11 @@ fn the_bell_of_an_earlier_request_rings_for_nobody() {
         .expect(Outcome::Released)
         .acquire()
         .expect_join("next")
-        .reply("bell", Reply::Items)
+        .reply("wakeup", Reply::Items)
         .expect_nothing()
         .reply("next", Reply::Int(2))
         .expect_queued()
-        .expect_bell("next bell", "next")
+        .expect_wakeup("next wakeup", "next")
         .expect_time_to_beat();
 }
 
@@ -119,60 +120,60 @@ fn the_bell_of_an_earlier_request_rings_for_nobody() {
 fn a_pop_that_timed_out_is_sent_again() {
     waiting()
         .at(1_900)
-        .reply("bell", Reply::Nil)
-        .expect_bell("second", "join");
-    // During a beat, when its answer has come.
+        .reply("wakeup", Reply::Nil)
+        .expect_wakeup("second", "join");
+    // During a beat, when its reply has come.
     waiting()
         .sleep()
         .expect_beat("beat", "join")
-        .reply("bell", Reply::Nil)
+        .reply("wakeup", Reply::Nil)
         .expect_nothing()
         .reply("beat", Reply::Int(1))
-        .expect_bell("second", "join")
+        .expect_wakeup("second", "join")
         .expect_time_to_beat();
 }
 
 #[test]
-fn a_ring_lost_with_its_connection_is_asked_for_and_a_connection_that_cannot_be_had_is_not_asked_at_once_again() {
+fn a_wakeup_lost_with_its_connection_is_asked_for_and_a_connection_that_cannot_be_had_is_not_asked_at_once_again() {
     let cut = || {
         waiting()
             .at(100)
             .disconnect()
             .expect_nothing()
-            .lose("bell")
+            .lose("wakeup")
             .expect_beat("ask", "join")
             .at(101)
     };
     cut().reply("ask", Reply::Int(0)).expect_held_until(100 + BELIEF_MS);
     cut()
         .reply("ask", Reply::Int(1))
-        .expect_bell("second", "join")
+        .expect_wakeup("second", "join")
         .expect_time_to_beat()
         .lose("second")
         .expect_nothing()
         .sleep()
         .expect_beat("beat", "join")
         .reply("beat", Reply::Int(1))
-        .expect_bell("third", "join")
+        .expect_wakeup("third", "join")
         .expect_time_to_beat()
         .lose("third")
         .expect_beat("once more", "join");
     waiting()
         .sleep()
         .expect_beat("beat", "join")
-        .lose("bell")
+        .lose("wakeup")
         .expect_nothing()
         .reply("beat", Reply::Int(1))
         .expect_beat("ask", "join");
 }
 
 #[test]
-fn a_bell_that_cannot_be_listened_to_ends_the_wait() {
+fn a_wakeup_that_cannot_be_listened_to_ends_the_wait() {
     for (reply, kind) in [
         (Reply::Error(ErrorKind::WrongType), ErrorKind::WrongType),
         (Reply::Int(-1), ErrorKind::Unexpected),
     ] {
-        let failing = || waiting().reply("bell", reply).expect_leave("leave", "join", SHA, 0);
+        let failing = || waiting().reply("wakeup", reply).expect_leave("leave", "join", SHA, 0);
         failing().reply("leave", Reply::Int(0)).expect(Outcome::Failed(kind));
         failing()
             .cancel()

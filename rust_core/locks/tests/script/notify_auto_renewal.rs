@@ -1,4 +1,4 @@
-//! `notify` that renews its lease, and those who wait for such a holder. What it shares with `watchdog` is tested there.
+//! `notify` with auto-renewal, and the waiters of such a holder. `watchdog` tests what both share.
 //!
 //! A lease of 9 s is believed for 8,908 ms and renewed every 3 s, for the first time after 1.5 to 3 s.
 
@@ -6,14 +6,14 @@ use locks::{Chance, Command, ErrorKind, Outcome, Reply, Retry, Script as Lua, Sc
 
 use crate::notify::SUBSCRIBE;
 use crate::waiting::{SHA, SOURCE};
-use crate::words::{KEY, PATIENCE_MS, Script, every_10_ms, lease};
+use crate::words::{KEY, REPLY_TIMEOUT_MS, Script, every_10_ms, lease};
 
 const KEPT: Strategy = Strategy::Notify { renews: true };
 const TTL_MS: u64 = 9_000;
 const BELIEF_MS: u64 = 8_908;
 const EVERY_MS: u64 = 3_000;
 
-/// Waits for a minute.
+/// Waits for up to a minute.
 fn spec() -> Spec {
     let Spec { retry, .. } = every_10_ms();
     let max_wait = locks::Nanos::from_secs(60);
@@ -63,7 +63,7 @@ fn renewing() -> Script {
     held().at(3_000).wake().expect_renewal("keep", "try", SHA)
 }
 
-/// Refused at 0, subscribed, and told by a script labelled `look` that the holder has 700 ms left.
+/// Refused at 0, subscribed; a script labelled `look` has returned that the holder has 700 ms left.
 fn waiting() -> Script {
     asking(KEPT)
         .reply("try", Reply::Nil)
@@ -93,7 +93,7 @@ fn it_is_renewed_only_where_that_was_asked_for() {
         .at(6_010)
         .reply("again", Reply::Int(1))
         .expect_renewed_until(6_000 + BELIEF_MS)
-        // When the first lease would be over.
+        // When the first lease would end.
         .expect_wake_at_ms(9_000)
         .sleep()
         .expect_renewal("third", "try", SHA);
@@ -191,9 +191,9 @@ fn no_renewal_follows_a_release() {
                 .expect_kept_back("back", "try")
                 .at(3_100)
                 .wake()
-                .expect_pause(PATIENCE_MS - 100..=PATIENCE_MS - 100)
+                .expect_pause(REPLY_TIMEOUT_MS - 100..=REPLY_TIMEOUT_MS - 100)
         };
-        // One is due; one is under way, and would be asked again.
+        // One renewal is due; one is under way, and would be sent again.
         released(held().at(3_000))
             .reply("back", Reply::Int(1))
             .expect(Outcome::Released)
@@ -227,7 +227,7 @@ fn a_renewal_that_the_server_does_not_know_is_sent_as_source() {
 
 #[test]
 fn a_waiter_asks_once_at_each_end_that_it_knows_of_for_as_long_as_the_holder_renews() {
-    // One that is told of two thirds of a lease at least, as by a holder that renews each third.
+    // The rest of the lease is at least two thirds, as with a holder that renews each third.
     waiting()
         .at(710)
         .wake()
@@ -242,7 +242,7 @@ fn a_waiter_asks_once_at_each_end_that_it_knows_of_for_as_long_as_the_holder_ren
         .reply("third", Reply::Int(8_990))
         .expect_pause(8_990..=9_000)
         .expect_attempts(4)
-        // And still hears of the release.
+        // And still receives the message of the release.
         .publish()
         .expect_kept_try("told")
         .reply("told", Reply::Nil)

@@ -1,4 +1,5 @@
-//! `fair-queue` when the holder knows who is next: it gives the lock by name, and by the script where that fails.
+//! `fair-queue` when the holder knows its successor: it wakes the successor by `RENAME`, and uses the script if that
+//! fails.
 
 use locks::{Command, ErrorKind, Outcome, Reply, Script as Lua, Token};
 
@@ -22,11 +23,11 @@ impl Script {
     }
 }
 
-/// Told of its successor with the answer to the ring.
+/// Held, with the successor in the reply to the confirmation.
 fn held() -> Script {
     waiting()
         .at(800)
-        .reply("bell", Reply::Int(1))
+        .reply("wakeup", Reply::Int(1))
         .expect_unguarded_run("confirm", Lua::QueueConfirm, Some("join"), SHA, [LEASE_MS, 1])
         .expect_held_until(5_938)
         .at(801)
@@ -39,7 +40,7 @@ fn giving() -> Script {
 }
 
 #[test]
-fn a_holder_gives_the_lock_to_its_heir_by_name() {
+fn a_holder_gives_the_lock_to_its_successor_by_name() {
     giving().reply("give", Reply::Ok).expect(Outcome::Released);
     held()
         .cancel()
@@ -51,7 +52,7 @@ fn a_holder_gives_the_lock_to_its_heir_by_name() {
 }
 
 #[test]
-fn where_the_heir_is_not_to_be_rung_the_script_gives_back() {
+fn where_the_successor_is_not_to_be_woken_the_script_releases() {
     for kind in [ErrorKind::Other, ErrorKind::ReadOnly, ErrorKind::WrongType] {
         let refused = || {
             giving()
@@ -93,32 +94,33 @@ fn a_holder_whose_lease_is_over_gives_nothing_by_name() {
 }
 
 /// The next lock is handed over at once.
-fn rung_again(before: Script, [lock, bell, confirm]: [&'static str; 3], wants_heir: u64) -> Script {
+fn woken_again(before: Script, [lock, wakeup, confirm]: [&'static str; 3], wants_successor: u64) -> Script {
     before
         .acquire()
         .expect_join(lock)
         .reply(lock, Reply::Int(2))
         .expect_queued()
-        .expect_bell(bell, lock)
+        .expect_wakeup(wakeup, lock)
         .expect_time_to_beat()
-        .reply(bell, Reply::Int(1))
-        .expect_unguarded_run(confirm, Lua::QueueConfirm, Some(lock), SHA, [LEASE_MS, wants_heir])
+        .reply(wakeup, Reply::Int(1))
+        .expect_unguarded_run(confirm, Lua::QueueConfirm, Some(lock), SHA, [LEASE_MS, wants_successor])
 }
 
 #[test]
-fn who_was_done_as_soon_as_it_was_told_of_an_heir_asks_for_none_the_next_time() {
+fn who_was_done_as_soon_as_it_was_told_of_a_successor_asks_for_none_the_next_time() {
     let after = |answered: bool, released: u64| {
-        let rung = waiting()
+        let woken = waiting()
             .at(800)
-            .reply("bell", Reply::Int(1))
+            .reply("wakeup", Reply::Int(1))
             .expect_unguarded_run("confirm", Lua::QueueConfirm, Some("join"), SHA, [LEASE_MS, 1])
             .expect_held_until(5_938);
         let told = if answered {
-            rung.at(810)
+            woken
+                .at(810)
                 .reply("confirm", Reply::Int(0))
                 .expect_renewed_until(800 + BELIEF_MS)
         } else {
-            rung
+            woken
         };
         told.at(released)
             .release()
@@ -126,15 +128,15 @@ fn who_was_done_as_soon_as_it_was_told_of_an_heir_asks_for_none_the_next_time() 
             .reply("leave", Reply::Int(1))
             .expect(Outcome::Released)
     };
-    for (answered, released, wants_heir) in [(true, 813, 1), (true, 812, 0), (false, 813, 0)] {
-        rung_again(
+    for (answered, released, wants_successor) in [(true, 813, 1), (true, 812, 0), (false, 813, 0)] {
+        woken_again(
             after(answered, released),
-            ["second", "second bell", "again"],
-            wants_heir,
+            ["second", "second wakeup", "again"],
+            wants_successor,
         )
         .expect_held_until(released + 5_938);
     }
-    let short = rung_again(after(true, 812), ["second", "second bell", "again"], 0)
+    let short = woken_again(after(true, 812), ["second", "second wakeup", "again"], 0)
         .expect_held_until(812 + 5_938)
         .at(813)
         .reply("again", Reply::Int(0))
@@ -144,7 +146,7 @@ fn who_was_done_as_soon_as_it_was_told_of_an_heir_asks_for_none_the_next_time() 
         .expect_leave("leave it", "second", SHA, 0)
         .reply("leave it", Reply::Int(1))
         .expect(Outcome::Released);
-    rung_again(short, ["third", "third bell", "told"], 1).expect_held_until(814 + 5_938);
+    woken_again(short, ["third", "third wakeup", "told"], 1).expect_held_until(814 + 5_938);
 }
 
 #[test]
@@ -157,13 +159,13 @@ fn a_lock_that_was_taken_by_asking_says_nothing_of_how_long_it_takes() {
         .expect_leave("leave", "join", SHA, 0)
         .reply("leave", Reply::Int(1))
         .expect(Outcome::Released);
-    rung_again(asked, ["second", "second bell", "again"], 1).expect_held_until(5 + 5_938);
+    woken_again(asked, ["second", "second wakeup", "again"], 1).expect_held_until(5 + 5_938);
 }
 
 #[test]
-fn the_heir_of_one_lock_is_none_of_the_next() {
+fn the_successor_of_one_lock_is_none_of_the_next() {
     let given = giving().reply("give", Reply::Ok).expect(Outcome::Released);
-    rung_again(given, ["second", "second bell", "again"], 1)
+    woken_again(given, ["second", "second wakeup", "again"], 1)
         .expect_held_until(6_838)
         .at(901)
         .reply("again", Reply::Int(0))
