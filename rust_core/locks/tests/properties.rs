@@ -23,9 +23,9 @@ enum Step {
     Request(Key),
     Cancel,
     /// A reply to any call ever made, answered or not.
-    Answer(Index, Reply),
+    Reply(Index, Reply),
     /// The most successful reply, to the newest call.
-    AnswerWell,
+    ReplyWell,
     Lose(Index),
     Publish(bool),
     Disconnect,
@@ -46,8 +46,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..3_u32).prop_map(|key| Step::Request(Key(key))),
         1 => Just(Step::Cancel),
-        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        6 => Just(Step::AnswerWell),
+        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        6 => Just(Step::ReplyWell),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => any::<bool>().prop_map(Step::Publish),
         1 => Just(Step::Disconnect),
@@ -116,29 +116,29 @@ impl Watcher {
             Step::Request(key) => self.request(*key),
             Step::Cancel => {
                 self.phase = Phase::Releasing;
-                self.tell(Event::Cancel);
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) => {
+            Step::Reply(which, reply) => {
                 if let Some(call) = self.pick(*which) {
-                    self.answer(call, *reply);
+                    self.reply_to(call, *reply);
                 }
             }
-            Step::AnswerWell => {
+            Step::ReplyWell => {
                 let newest = self.calls.iter().rev();
                 let well = newest.filter_map(|&(call, command)| Some((call, good(command)?)));
                 if let Some((call, reply)) = { well }.next() {
-                    self.answer(call, reply);
+                    self.reply_to(call, reply);
                 }
             }
             Step::Lose(which) => {
                 if let Some(call) = self.pick(*which) {
                     self.answered.insert(call);
-                    self.tell(Event::Lost { call });
+                    self.send_event(Event::Lost { call });
                 }
             }
-            &Step::Publish(first) => self.tell(Event::Published { first }),
-            Step::Disconnect => self.tell(Event::Disconnected),
-            Step::Wake => self.tell(Event::Woke),
+            &Step::Publish(first) => self.send_event(Event::Published { first }),
+            Step::Disconnect => self.send_event(Event::Disconnected),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
         }
@@ -150,14 +150,14 @@ impl Watcher {
                 self.phase = Phase::Acquiring;
                 self.present = self.calls.len();
                 self.spent.clone_from(&self.tokens);
-                self.tell(Event::Acquire {
+                self.send_event(Event::Acquire {
                     keys: key.into(),
                     mode: Mode::Exclusive,
                 });
             }
             Phase::Held => {
                 self.phase = Phase::Releasing;
-                self.tell(Event::Release);
+                self.send_event(Event::Release);
             }
             Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
@@ -167,9 +167,9 @@ impl Watcher {
         (!self.calls.is_empty()).then(|| which.get(&self.calls).0)
     }
 
-    fn answer(&mut self, call: CallId, reply: Reply) {
+    fn reply_to(&mut self, call: CallId, reply: Reply) {
         self.answered.insert(call);
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
     fn may_send(&self, over: ConnectionKind) -> bool {
@@ -193,11 +193,11 @@ impl Watcher {
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
@@ -324,7 +324,7 @@ impl Watcher {
                 let calls = self.calls.iter().map(|&(call, _)| call);
                 let open: Vec<CallId> = calls.filter(|call| !self.answered.contains(call)).collect();
                 for call in open {
-                    self.tell(Event::Lost { call });
+                    self.send_event(Event::Lost { call });
                 }
             }
             self.sleep();

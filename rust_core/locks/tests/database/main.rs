@@ -52,8 +52,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (0..3_u32, 1..4_usize, any::<bool>())
             .prop_map(|(key, keys, shared)| Step::Request { key, keys, shared }),
         1 => Just(Step::Cancel),
-        4 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        8 => Just(Step::AnswerWell),
+        4 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        8 => Just(Step::ReplyWell),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => Just(Step::Close),
         1 => Just(Step::Wake),
@@ -108,16 +108,16 @@ fn each_lock_is_held_and_released_and_lapses_where_it_can() {
         let request = Step::Request { key, keys, shared };
         watcher.step(&request);
         for _ in 0..3 {
-            watcher.step(&Step::AnswerWell);
+            watcher.step(&Step::ReplyWell);
         }
         assert_eq!(watcher.grants, 1, "{strategy:?}");
         watcher.step(&request);
-        watcher.step(&Step::AnswerWell);
-        watcher.step(&Step::AnswerWell);
+        watcher.step(&Step::ReplyWell);
+        watcher.step(&Step::ReplyWell);
         assert_eq!(watcher.releases, 1, "{strategy:?}");
         watcher.step(&request);
         for _ in 0..3 {
-            watcher.step(&Step::AnswerWell);
+            watcher.step(&Step::ReplyWell);
         }
         watcher.step(&Step::Close);
         let lapses = strategy.holds_by_session() && strategy.owns_connection();

@@ -27,9 +27,9 @@ pub(crate) enum Step {
     },
     Cancel,
     /// A reply to any call ever made, answered or not.
-    Answer(Index, Reply),
+    Reply(Index, Reply),
     /// The most successful reply, to the oldest open call of the request.
-    AnswerWell,
+    ReplyWell,
     /// The connection of a call closes.
     Lose(Index),
     /// The client's own connection closes.
@@ -111,17 +111,17 @@ impl Watcher {
                     self.present = self.calls.len();
                 }
                 self.phase = Phase::Releasing;
-                self.tell(Event::Cancel);
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) => {
+            Step::Reply(which, reply) => {
                 if let Some(at) = self.pick(*which) {
-                    self.answer(at, *reply);
+                    self.reply_to(at, *reply);
                 }
             }
-            Step::AnswerWell => {
+            Step::ReplyWell => {
                 let is_open = |at: &usize| self.calls[*at].reply.is_none() && !self.lost.contains(&self.calls[*at].id);
                 if let Some(at) = (self.present..self.calls.len()).find(is_open) {
-                    self.answer(at, good(self.calls[at].command));
+                    self.reply_to(at, good(self.calls[at].command));
                 }
             }
             Step::Lose(which) => match self.pick(*which).map(|at| self.calls[at]) {
@@ -130,7 +130,7 @@ impl Watcher {
                 None => {}
             },
             Step::Close => self.close(),
-            Step::Wake => self.tell(Event::Woke),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
         }
@@ -149,11 +149,11 @@ impl Watcher {
                     Mode::Exclusive
                 };
                 let keys = KeyList::new(&all).expect("few keys");
-                self.tell(Event::Acquire { keys, mode });
+                self.send_event(Event::Acquire { keys, mode });
             }
             Phase::Held => {
                 self.phase = Phase::Releasing;
-                self.tell(Event::Release);
+                self.send_event(Event::Release);
             }
             Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
@@ -163,7 +163,7 @@ impl Watcher {
         (!self.calls.is_empty()).then(|| which.index(self.calls.len()))
     }
 
-    fn answer(&mut self, at: usize, reply: Reply) {
+    fn reply_to(&mut self, at: usize, reply: Reply) {
         let Call {
             id: call,
             command,
@@ -177,12 +177,12 @@ impl Watcher {
                 self.open.answered(statement, reply);
             }
         }
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
     fn lose(&mut self, call: CallId) {
         self.lost.insert(call);
-        self.tell(Event::Lost { call });
+        self.send_event(Event::Lost { call });
     }
 
     /// The client's own connection closes: its calls are lost one by one, and then the machine receives `Disconnected`.
@@ -191,7 +191,7 @@ impl Watcher {
         let closed = self.connection;
         self.connection += 1;
         self.lose_all(closed);
-        self.tell(Event::Disconnected);
+        self.send_event(Event::Disconnected);
     }
 
     fn lose_all(&mut self, closed: u64) {
@@ -205,11 +205,11 @@ impl Watcher {
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
@@ -246,7 +246,7 @@ impl Watcher {
             let closed = self.connection;
             self.connection += 1;
             self.lose_all(closed);
-            self.tell(Event::Disconnected);
+            self.send_event(Event::Disconnected);
         }
     }
 

@@ -55,8 +55,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (0..3_u32, any::<bool>()).prop_map(|(key, shared)| Step::Request { key, shared }),
         3 => Just(Step::Enter),
         1 => Just(Step::Cancel),
-        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        8 => Just(Step::AnswerWell),
+        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        8 => Just(Step::ReplyWell),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => any::<bool>().prop_map(Step::Publish),
         1 => Just(Step::Disconnect),
@@ -109,17 +109,11 @@ fn each_lock_is_held_renewed_entered_and_lapses_where_it_can() {
     let request = Step::Request { key: 1, shared: true };
     for strategy in locks() {
         let mut watcher = Watcher::new(strategy, spec, 1);
-        for step in [&request, &Step::AnswerWell, &Step::AnswerWell] {
+        for step in [&request, &Step::ReplyWell, &Step::ReplyWell] {
             watcher.step(step);
         }
         assert_eq!(watcher.seen.grants, 1, "{strategy:?}");
-        for step in [
-            Step::Enter,
-            Step::AnswerWell,
-            Step::Sleep,
-            Step::AnswerWell,
-            Step::Sleep,
-        ] {
+        for step in [Step::Enter, Step::ReplyWell, Step::Sleep, Step::ReplyWell, Step::Sleep] {
             watcher.step(&step);
         }
         let keeps = matches!(

@@ -21,9 +21,9 @@ pub(crate) enum Step {
     Enter,
     Cancel,
     /// A reply to any call ever made, answered or not.
-    Answer(Index, Reply),
+    Reply(Index, Reply),
     /// The most successful reply, to the newest call.
-    AnswerWell,
+    ReplyWell,
     Lose(Index),
     Publish(bool),
     Disconnect,
@@ -110,33 +110,33 @@ impl Watcher {
             Step::Enter => {
                 if self.phase == Phase::Held && self.strategy.nests() {
                     self.phase = Phase::Entering;
-                    self.tell(Event::Enter);
+                    self.send_event(Event::Enter);
                 }
             }
             Step::Cancel => {
                 self.phase = Phase::Releasing;
                 self.until = None;
-                self.tell(Event::Cancel);
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) => {
+            Step::Reply(which, reply) => {
                 if let Some(call) = self.pick(*which) {
-                    self.answer(call, *reply);
+                    self.reply_to(call, *reply);
                 }
             }
-            Step::AnswerWell => {
+            Step::ReplyWell => {
                 if let Some(&call) = self.calls.last() {
-                    self.answer(call.id, good(call.command));
+                    self.reply_to(call.id, good(call.command));
                 }
             }
             Step::Lose(which) => {
                 if let Some(call) = self.pick(*which) {
                     self.answered.insert(call);
-                    self.tell(Event::Lost { call });
+                    self.send_event(Event::Lost { call });
                 }
             }
-            &Step::Publish(first) => self.tell(Event::Published { first }),
-            Step::Disconnect => self.tell(Event::Disconnected),
-            Step::Wake => self.tell(Event::Woke),
+            &Step::Publish(first) => self.send_event(Event::Published { first }),
+            Step::Disconnect => self.send_event(Event::Disconnected),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
         }
@@ -152,7 +152,7 @@ impl Watcher {
                 } else {
                     Mode::Exclusive
                 };
-                self.tell(Event::Acquire { keys: key.into(), mode });
+                self.send_event(Event::Acquire { keys: key.into(), mode });
             }
             Phase::Held => {
                 self.phase = if self.entries > 1 {
@@ -160,7 +160,7 @@ impl Watcher {
                 } else {
                     Phase::Releasing
                 };
-                self.tell(Event::Release);
+                self.send_event(Event::Release);
             }
             // The contract allows no second request.
             Phase::Acquiring | Phase::Entering | Phase::Leaving | Phase::Releasing => {}
@@ -171,19 +171,19 @@ impl Watcher {
         (!self.calls.is_empty()).then(|| which.get(&self.calls).id)
     }
 
-    fn answer(&mut self, call: CallId, reply: Reply) {
+    fn reply_to(&mut self, call: CallId, reply: Reply) {
         self.answered.insert(call);
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
         for action in out.drain() {
@@ -347,7 +347,7 @@ impl Watcher {
             let open = self.calls.iter().map(|call| call.id);
             let open: Vec<CallId> = open.filter(|call| lost && !self.answered.contains(call)).collect();
             for call in open {
-                self.tell(Event::Lost { call });
+                self.send_event(Event::Lost { call });
             }
             self.sleep();
         }

@@ -3,7 +3,7 @@
 use locks::{ConnectionKind, Fence, KeyList, Lasts, Mode, Nanos, ServerId};
 
 use crate::client::{Belief, Client, Phase};
-use crate::setting::Mistake;
+use crate::conditions::Mistake;
 use crate::world::Run;
 
 impl Run {

@@ -54,14 +54,14 @@ impl Client {
     }
 
     /// The newest connection; without a link none was needed yet.
-    pub(crate) fn known_connection(&self, server: ServerId, lane: ConnectionKind) -> u64 {
-        let link = self.links.get(&(server, IsOwn(lane == ConnectionKind::Own)));
+    pub(crate) fn known_connection(&self, server: ServerId, via: ConnectionKind) -> u64 {
+        let link = self.links.get(&(server, IsOwn(via == ConnectionKind::Own)));
         link.map_or(0, |link| link.connection)
     }
 
-    pub(crate) fn link(&mut self, server: ServerId, lane: ConnectionKind) -> &mut Link {
+    pub(crate) fn link(&mut self, server: ServerId, via: ConnectionKind) -> &mut Link {
         self.links
-            .entry((server, IsOwn(lane != ConnectionKind::SharedByClients)))
+            .entry((server, IsOwn(via != ConnectionKind::SharedByClients)))
             .or_default()
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use locks::{Command, ErrorKind, Key, Nanos, Opens, Reply, Statement, Token};
 
+use crate::conditions::Mistake;
 use crate::heavyweight::Locks;
 use crate::network::Sender;
-use crate::setting::Mistake;
 
 /// The owner of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,22 +22,22 @@ pub(crate) enum Backend {
 
 pub(crate) struct Database {
     rows: BTreeMap<Key, Row>,
-    sessions: BTreeMap<Backend, Session>,
+    sessions: BTreeMap<Backend, BackendSession>,
     ended: BTreeSet<Backend>,
     pub(crate) locks: Locks,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<DatabaseEffect>,
     pub(crate) mistake: Mistake,
 }
 
 /// What the world has to do after a statement.
-pub(crate) enum Effect {
+pub(crate) enum DatabaseEffect {
     Replies(Sender, Reply),
     /// The session waits in a queue, until this ticket is served or times out.
     Waits(Backend, u64),
 }
 
 #[derive(Default)]
-struct Session {
+struct BackendSession {
     /// The statements that have arrived and not begun; the first of them waits when the session does.
     queue: VecDeque<(Sender, Statement, Key, Token, [u64; 2])>,
     waits: bool,
@@ -112,13 +112,13 @@ impl Database {
     pub(crate) fn time_out(&mut self, now: Nanos, backend: Backend, ticket: u64) {
         if self.locks.leave(backend, ticket) {
             self.fail(backend);
-            self.answer(backend, Reply::Error(ErrorKind::LockNotAvailable));
+            self.send_reply(backend, Reply::Error(ErrorKind::LockNotAvailable));
             self.serve(now);
             self.work(now, backend);
         }
     }
 
-    fn session(&mut self, backend: Backend) -> &mut Session {
+    fn session(&mut self, backend: Backend) -> &mut BackendSession {
         self.sessions.entry(backend).or_default()
     }
 
@@ -138,7 +138,7 @@ impl Database {
                     } else if statement.commits() {
                         self.close(backend);
                     }
-                    self.answer(backend, reply);
+                    self.send_reply(backend, reply);
                     self.serve(now);
                 }
                 None => self.session(backend).waits = true,
@@ -147,11 +147,11 @@ impl Database {
     }
 
     /// Replies to the first statement in the session's queue.
-    fn answer(&mut self, backend: Backend, reply: Reply) {
+    fn send_reply(&mut self, backend: Backend, reply: Reply) {
         let session = self.session(backend);
         session.waits = false;
         let (from, ..) = session.queue.pop_front().expect("it was asked");
-        self.effects.push(Effect::Replies(from, reply));
+        self.effects.push(DatabaseEffect::Replies(from, reply));
     }
 
     /// Serves the waiters whose turn it is.
@@ -160,7 +160,7 @@ impl Database {
             if let Reply::Error(_) = reply {
                 self.fail(backend);
             }
-            self.answer(backend, reply);
+            self.send_reply(backend, reply);
             self.work(now, backend);
         }
     }
@@ -210,7 +210,8 @@ impl Database {
         }
         if Locks::knows(statement) {
             let (reply, ticket) = self.locks.take(backend, statement, key);
-            self.effects.extend(ticket.map(|ticket| Effect::Waits(backend, ticket)));
+            self.effects
+                .extend(ticket.map(|ticket| DatabaseEffect::Waits(backend, ticket)));
             return reply;
         }
         Some(self.read_or_write(now, backend, statement, key, token, numbers))

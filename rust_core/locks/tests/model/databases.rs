@@ -8,7 +8,7 @@ use locks::{Scope, SessionOwner, Strategy, Wait};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::setting::Mistake;
+use crate::conditions::Mistake;
 use crate::world::World;
 use crate::{config, is_caught_among, reached_among};
 

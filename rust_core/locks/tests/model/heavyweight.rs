@@ -40,7 +40,7 @@ impl Held {
     }
 
     /// The reply to a statement that gets the lock.
-    fn answer(&self, wait: Wait) -> Reply {
+    fn granted_reply(&self, wait: Wait) -> Reply {
         match (self.what, wait) {
             (What::Row(key), _) => Reply::Int(key.0.into()),
             (What::Advisory(_), Wait::Block) => Reply::Ok,
@@ -83,7 +83,7 @@ impl Locks {
         let queued = self.waiting.iter().any(|other| other.wanted.is_in_the_way_of(&wanted));
         if !self.is_held_against(&wanted) && (has_it || !queued) {
             self.held.push(wanted);
-            return (Some(wanted.answer(wait)), None);
+            return (Some(wanted.granted_reply(wait)), None);
         }
         match (wait, wanted.what) {
             (Wait::SkipLocked, _) => (Some(Reply::Nil), None),
@@ -140,7 +140,7 @@ impl Locks {
             7 => Reply::Error(ErrorKind::LockNotAvailable),
             // The error of Postgres when the limit has passed and the wait is over by the time it checks.
             0 => Reply::Error(ErrorKind::Canceled),
-            _ => wanted.answer(Wait::Block),
+            _ => wanted.granted_reply(Wait::Block),
         };
         Some((wanted.by, reply))
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use locks::{Key, Nanos, Reply, Script, Token};
 
+use crate::conditions::Mistake;
 use crate::redis::Redis;
-use crate::setting::Mistake;
 
 /// Several holders of one key, or its waiting writers, each with the last millisecond that counts.
 #[derive(Default)]

@@ -7,6 +7,7 @@
 
 mod beliefs;
 mod client;
+mod conditions;
 mod database;
 mod databases;
 mod heavyweight;
@@ -14,7 +15,6 @@ mod leases;
 mod network;
 mod redis;
 mod sessions;
-mod setting;
 mod stream;
 #[path = "../support/mod.rs"]
 mod support;
@@ -23,10 +23,10 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use conditions::Mistake;
 use locks::{ArgValue, Count, Millis, Prefer, Strategy};
 use proptest::prelude::*;
 use proptest::sample::select;
-use setting::Mistake;
 use world::World;
 
 /// A seed alone determines a world: there is nothing to shrink.

@@ -2,8 +2,8 @@
 
 use locks::{CallId, Command, ConnectionKind, Event, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
 
-use crate::redis::{Effect, Redis};
-use crate::setting::{Mistake, Trouble};
+use crate::conditions::{Mistake, Trouble};
+use crate::redis::{Redis, RedisEffect};
 use crate::world::{Happening, Run};
 
 /// The client that waits for a reply, and its connection.
@@ -11,7 +11,7 @@ use crate::world::{Happening, Run};
 pub(crate) struct Sender {
     pub(crate) client: usize,
     pub(crate) server: ServerId,
-    pub(crate) lane: ConnectionKind,
+    pub(crate) via: ConnectionKind,
     pub(crate) connection: u64,
     /// The call, or, with `ReusedCallIds`, its index in its request.
     pub(crate) tag: u64,
@@ -22,7 +22,7 @@ impl Run {
         &mut self,
         client: usize,
         server: ServerId,
-        lane: ConnectionKind,
+        via: ConnectionKind,
         call: CallId,
         command: Command,
     ) {
@@ -59,14 +59,14 @@ impl Run {
         if let Some(length) = stops {
             state.stopped_until = self.now.after(length);
         }
-        let link = state.link(server, lane);
+        let link = state.link(server, via);
         link.unanswered.push(call);
         link.up = link.up.max(self.now.after(delay));
         let (at, connection) = (link.up, link.connection);
         let from = Sender {
             client,
             server,
-            lane,
+            via,
             connection,
             tag,
         };
@@ -78,7 +78,7 @@ impl Run {
                 Happening::Closes {
                     client,
                     server,
-                    lane,
+                    via,
                     connection,
                 },
             );
@@ -115,8 +115,8 @@ impl Run {
         }
         for effect in self.server(from).take_effects() {
             match effect {
-                Effect::Answers(waiter, reply) => self.reply(waiter, reply),
-                Effect::Publishes(listener) => {
+                RedisEffect::Replies(waiter, reply) => self.reply(waiter, reply),
+                RedisEffect::Publishes(listener) => {
                     let at = self.way_back(listener);
                     let Sender { client, connection, .. } = listener;
                     self.later(at, Happening::Publishes { client, connection });
@@ -179,12 +179,12 @@ impl Run {
     /// When a message that the server sends now arrives. For a closed connection it does not matter.
     fn way_back(&mut self, to: Sender) -> Nanos {
         let at = self.now.after(self.delay());
-        let link = self.clients[to.client].link(to.server, to.lane);
+        let link = self.clients[to.client].link(to.server, to.via);
         link.down = link.down.max(at);
         link.down
     }
 
-    pub(crate) fn answer(&mut self, from: Sender, reply: Reply) {
+    pub(crate) fn deliver_reply(&mut self, from: Sender, reply: Reply) {
         let state = &mut self.clients[from.client];
         let call = if self.mistake == Mistake::ReusedCallIds {
             state.present.get(from.tag as usize).copied()
@@ -193,17 +193,17 @@ impl Run {
         };
         if let Some(call) = call {
             state
-                .link(from.server, from.lane)
+                .link(from.server, from.via)
                 .unanswered
                 .retain(|&waiting| waiting != call);
-            self.tell(from.client, Event::Replied { call, reply });
+            self.send_event(from.client, Event::Replied { call, reply });
         }
     }
 
     /// Closes a connection: what was sent may still arrive, but no reply comes back.
-    pub(crate) fn close(&mut self, client: usize, server: ServerId, lane: ConnectionKind) {
+    pub(crate) fn close(&mut self, client: usize, server: ServerId, via: ConnectionKind) {
         let now = self.now;
-        let link = self.clients[client].link(server, lane);
+        let link = self.clients[client].link(server, via);
         let (connection, last_arrival) = (link.connection, link.up);
         link.connection += 1;
         (link.up, link.down) = (now, now);
@@ -211,8 +211,8 @@ impl Run {
             let call = Some(call);
             self.later(now, Happening::Loses { client, call });
         }
-        if lane != ConnectionKind::SharedByClients {
-            if lane == ConnectionKind::Own && self.is_database(server) {
+        if via != ConnectionKind::SharedByClients {
+            if via == ConnectionKind::Own && self.is_database(server) {
                 self.leave_backend(client, connection, last_arrival);
             }
             self.later(now, Happening::Loses { client, call: None });
@@ -246,6 +246,6 @@ impl Run {
     pub(crate) fn published(&mut self, client: usize) {
         self.count("told");
         let first = self.up_to(Nanos(1)) == Nanos::ZERO;
-        self.tell(client, Event::Published { first });
+        self.send_event(client, Event::Published { first });
     }
 }

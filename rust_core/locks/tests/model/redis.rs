@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use locks::{Command, ErrorKind, Key, KeyList, Nanos, Reply, Script, ScriptForm, Token};
 
+use crate::conditions::Mistake;
 use crate::leases::Crowd;
 use crate::network::Sender;
-use crate::setting::Mistake;
 use crate::stream::Stream;
 use crate::waiting::Place;
 
@@ -23,7 +23,7 @@ pub(crate) struct Redis {
     pub(crate) blocked: Vec<(Token, Sender)>,
     pub(crate) listeners: Vec<(Key, Sender)>,
     pub(crate) streams: BTreeMap<Key, Stream>,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<RedisEffect>,
     pub(crate) crowd: Crowd,
     pub(crate) writers: Crowd,
     pub(crate) fences: BTreeMap<Key, i64>,
@@ -33,9 +33,9 @@ pub(crate) struct Redis {
 }
 
 /// The effect of a command on other clients.
-pub(crate) enum Effect {
+pub(crate) enum RedisEffect {
     /// A blocked client gets its reply.
-    Answers(Sender, Reply),
+    Replies(Sender, Reply),
     Publishes(Sender),
 }
 
@@ -71,7 +71,7 @@ impl Redis {
         self.script_cached = false;
     }
 
-    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn take_effects(&mut self) -> Vec<RedisEffect> {
         std::mem::take(&mut self.effects)
     }
 
@@ -94,11 +94,11 @@ impl Redis {
                 self.listeners.retain(|listener| !is_gone(listener));
                 Some(Reply::Ok)
             }
-            other => Some(self.answer(now, other)),
+            other => Some(self.reply_to(now, other)),
         }
     }
 
-    fn answer(&mut self, now: Nanos, command: Command) -> Reply {
+    fn reply_to(&mut self, now: Nanos, command: Command) -> Reply {
         match command {
             Command::SetNxPx { key, token, lease_ms } => {
                 if self.keys.contains_key(&key) {

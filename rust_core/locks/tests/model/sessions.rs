@@ -3,7 +3,7 @@
 use locks::{Command, ConnectionKind, Key, Nanos, Outcome, ServerId};
 
 use crate::client::Belief;
-use crate::database::{Backend, Effect};
+use crate::database::{Backend, DatabaseEffect};
 use crate::network::Sender;
 use crate::world::{Happening, Run};
 
@@ -19,8 +19,8 @@ impl Run {
         self.strategy.database() == Some(server)
     }
 
-    pub(crate) fn backend(lane: ConnectionKind, client: usize, connection: u64) -> Backend {
-        match lane {
+    pub(crate) fn backend(via: ConnectionKind, client: usize, connection: u64) -> Backend {
+        match via {
             ConnectionKind::Own => Backend::Own { client, connection },
             ConnectionKind::SharedByClients => Backend::Shared,
             ConnectionKind::Subscribing => unreachable!("nobody subscribes to a database"),
@@ -28,8 +28,8 @@ impl Run {
     }
 
     pub(crate) fn arrives_at_database(&mut self, from: Sender, command: Command) {
-        let backend = Self::backend(from.lane, from.client, from.connection);
-        if from.lane == ConnectionKind::Own && self.strikes(self.faults.terminate_percent) {
+        let backend = Self::backend(from.via, from.client, from.connection);
+        if from.via == ConnectionKind::Own && self.strikes(self.faults.terminate_percent) {
             let at = self.now.after(self.up_to(self.faults.hold));
             self.later(at, Happening::Terminates { backend });
         }
@@ -47,14 +47,14 @@ impl Run {
         }
         self.count("terminated");
         self.end_backend(backend);
-        let (server, lane) = (ServerId(0), ConnectionKind::Own);
+        let (server, via) = (ServerId(0), ConnectionKind::Own);
         let at = self.now.after(self.up_to(self.faults.delay));
         self.later(
             at,
             Happening::Closes {
                 client,
                 server,
-                lane,
+                via,
                 connection,
             },
         );
@@ -74,8 +74,8 @@ impl Run {
     fn follow_database(&mut self) {
         for effect in std::mem::take(&mut self.database.effects) {
             match effect {
-                Effect::Replies(to, reply) => self.reply(to, reply),
-                Effect::Waits(backend, ticket) => {
+                DatabaseEffect::Replies(to, reply) => self.reply(to, reply),
+                DatabaseEffect::Waits(backend, ticket) => {
                     self.count("queued in the database");
                     let at = self.now.after(self.lock_timeout);
                     self.later(at, Happening::TimesOut { backend, ticket });

@@ -3,7 +3,7 @@
 use locks::{EntryId, ErrorKind, Key, Reply};
 
 use crate::network::Sender;
-use crate::redis::{Effect, Redis};
+use crate::redis::{Redis, RedisEffect};
 
 /// The stream of one key. Neither it nor its group is ever deleted.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Redis {
             stream.fresh.push(entry);
         } else {
             let reader = stream.readers.remove(0);
-            self.effects.push(Effect::Answers(reader, Reply::Entry(entry)));
+            self.effects.push(RedisEffect::Replies(reader, Reply::Entry(entry)));
         }
         Reply::Entry(entry)
     }

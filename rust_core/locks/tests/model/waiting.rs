@@ -2,9 +2,9 @@
 
 use locks::{ErrorKind, Key, Nanos, Reply, Script, Token};
 
+use crate::conditions::Mistake;
 use crate::network::Sender;
-use crate::redis::{Effect, Entry, Redis};
-use crate::setting::Mistake;
+use crate::redis::{Entry, Redis, RedisEffect};
 
 /// A place in a queue.
 pub(crate) struct Place {
@@ -37,7 +37,8 @@ impl Redis {
                 }
                 self.delete(key);
                 let listeners = self.listeners.iter().filter(|(known, _)| *known == key);
-                self.effects.extend(listeners.map(|&(_, at)| Effect::Publishes(at)));
+                self.effects
+                    .extend(listeners.map(|&(_, at)| RedisEffect::Publishes(at)));
                 1
             }
             Script::CompareAndExpire => {
@@ -214,7 +215,7 @@ impl Redis {
             Some(at) => {
                 let (_, waiter) = self.blocked.remove(at);
                 self.effects
-                    .push(Effect::Answers(waiter, Reply::Int(says.cast_signed())));
+                    .push(RedisEffect::Replies(waiter, Reply::Int(says.cast_signed())));
             }
             None => {
                 self.wakeups.insert(token, (says, expires));

@@ -11,11 +11,11 @@ use locks::{
 };
 
 use crate::client::{Client, Phase};
+use crate::conditions::{Conditions, Faults, Mistake};
 use crate::database::{Backend, Database};
 use crate::network::Sender;
 use crate::redis::Redis;
 use crate::sessions::Writes;
-use crate::setting::{Faults, Mistake, Setting};
 
 /// How long after the end of the faults each client must have been served again.
 const BOUND: Nanos = Nanos::from_secs(6);
@@ -98,7 +98,7 @@ pub(crate) enum Happening {
     Closes {
         client: usize,
         server: ServerId,
-        lane: ConnectionKind,
+        via: ConnectionKind,
         connection: u64,
     },
     /// The database notices the end of a session.
@@ -154,15 +154,15 @@ impl Run {
     fn new(strategy: Strategy, mistake: Mistake, seed: u64, calm: bool) -> Self {
         let mut streams = Chance::streams(seed);
         let mut chance = streams.next().expect("streams do not end");
-        let Setting {
+        let Conditions {
             spec,
             faults,
             clients,
             keys,
         } = if calm {
-            Setting::draw(&mut chance).without_faults()
+            Conditions::draw(&mut chance).without_faults()
         } else {
-            Setting::draw(&mut chance).over_servers(strategy, &mut chance)
+            Conditions::draw(&mut chance).over_servers(strategy, &mut chance)
         };
         let (lease, spec) = (spec.lease, Arc::new(spec));
         let clients: Vec<Client> = streams
@@ -226,24 +226,24 @@ impl Run {
         match happening {
             Happening::Turn { .. } => self.turn(client),
             Happening::Cancels { turn, .. } if turn == state.turn => self.cancel(client),
-            Happening::Answers { from, reply } if from.connection == state.link(from.server, from.lane).connection => {
-                self.answer(from, reply);
+            Happening::Answers { from, reply } if from.connection == state.link(from.server, from.via).connection => {
+                self.deliver_reply(from, reply);
             }
             Happening::Publishes { connection: over, .. } if over == state.link(FIRST, Own).connection => {
                 self.published(client);
             }
             Happening::Closes {
                 server,
-                lane,
+                via,
                 connection,
                 ..
-            } if connection == state.link(server, lane).connection => {
-                self.close(client, server, lane);
+            } if connection == state.link(server, via).connection => {
+                self.close(client, server, via);
             }
-            Happening::Loses { call: Some(call), .. } => self.tell(client, Event::Lost { call }),
+            Happening::Loses { call: Some(call), .. } => self.send_event(client, Event::Lost { call }),
             Happening::Loses { call: None, .. } if self.mistake == Mistake::NotTold => {}
-            Happening::Loses { call: None, .. } => self.tell(client, Event::Disconnected),
-            Happening::Wakes { point, .. } if point == state.point => self.tell(client, Event::Woke),
+            Happening::Loses { call: None, .. } => self.send_event(client, Event::Disconnected),
+            Happening::Wakes { point, .. } if point == state.point => self.send_event(client, Event::Woke),
             // Meant for an earlier turn, connection or time; a command never reaches this arm.
             Happening::Cancels { .. }
             | Happening::Answers { .. }
@@ -283,13 +283,13 @@ impl Run {
                     Mode::Exclusive
                 };
                 self.clients[client].mode = mode;
-                self.tell(client, Event::Acquire { keys, mode });
+                self.send_event(client, Event::Acquire { keys, mode });
             }
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;
                 self.clients[client].belief = None;
                 self.clients[client].writes = self.strategy.writes();
-                self.tell(client, Event::Release);
+                self.send_event(client, Event::Release);
             }
             Phase::Waiting => {} // Cancelled meanwhile; its settlement starts the next turn.
         }
@@ -309,10 +309,10 @@ impl Run {
         self.clients[client].writes |= held && self.strategy.writes();
         self.clients[client].phase = Phase::Waiting;
         self.clients[client].belief = None;
-        self.tell(client, Event::Cancel);
+        self.send_event(client, Event::Cancel);
     }
 
-    pub(crate) fn tell(&mut self, client: usize, event: Event) {
+    pub(crate) fn send_event(&mut self, client: usize, event: Event) {
         let mut out = Actions::default();
         let state = &mut self.clients[client];
         state.lock.on(state.clock.reads(self.now), event, &mut out);

@@ -20,11 +20,11 @@ pub(crate) enum Step {
     Request(Vec<u32>),
     Cancel,
     /// A reply to any call ever made, answered or not.
-    Answer(Index, Reply),
+    Reply(Index, Reply),
     /// The most successful reply to an open call.
-    AnswerWell(Index),
+    ReplyWell(Index),
     /// The reply "another client holds it" to an open call.
-    AnswerBusy(Index),
+    ReplyBusy(Index),
     Lose(Index),
     Wake,
     /// Moves to the time that was asked for, and wakes the machine.
@@ -42,9 +42,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => prop::collection::vec(0..3_u32, 1..4).prop_map(Step::Request),
         1 => Just(Step::Cancel),
-        3 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        16 => any::<Index>().prop_map(Step::AnswerWell),
-        4 => any::<Index>().prop_map(Step::AnswerBusy),
+        3 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        16 => any::<Index>().prop_map(Step::ReplyWell),
+        4 => any::<Index>().prop_map(Step::ReplyBusy),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => Just(Step::Wake),
         3 => Just(Step::Sleep),

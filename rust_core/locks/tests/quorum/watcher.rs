@@ -21,10 +21,10 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum CallState {
     Open,
     /// The first reply.
-    Came(Reply),
+    Replied(Reply),
     Lost,
 }
 
@@ -32,7 +32,7 @@ struct Call {
     id: CallId,
     server: ServerId,
     command: Command,
-    answer: Answer,
+    state: CallState,
 }
 
 pub(crate) struct Watcher {
@@ -73,17 +73,17 @@ impl Watcher {
             Step::Request(keys) => self.request(keys),
             Step::Cancel => {
                 self.phase = Phase::Releasing;
-                self.tell(Event::Cancel);
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) if !self.calls.is_empty() => self.answer(which.index(self.calls.len()), *reply),
-            Step::AnswerWell(which) => {
+            Step::Reply(which, reply) if !self.calls.is_empty() => self.reply_to(which.index(self.calls.len()), *reply),
+            Step::ReplyWell(which) => {
                 if let Some(at) = self.open(*which) {
-                    self.answer(at, good(self.calls[at].command));
+                    self.reply_to(at, good(self.calls[at].command));
                 }
             }
-            Step::AnswerBusy(which) => {
+            Step::ReplyBusy(which) => {
                 if let Some(at) = self.open(*which) {
-                    self.answer(at, busy(self.calls[at].command));
+                    self.reply_to(at, busy(self.calls[at].command));
                 }
             }
             Step::Lose(which) => {
@@ -91,10 +91,10 @@ impl Watcher {
                     self.lose(at);
                 }
             }
-            Step::Wake => self.tell(Event::Woke),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
-            Step::Answer(..) => {} // Nothing was ever sent.
+            Step::Reply(..) => {} // Nothing was ever sent.
         }
     }
 
@@ -106,11 +106,11 @@ impl Watcher {
                 let many = self.strategy.takes_many_keys();
                 self.keys = KeyList::new(if many { &keys } else { &keys[..1] }).expect("few keys");
                 let (keys, mode) = (self.keys, Mode::Exclusive);
-                self.tell(Event::Acquire { keys, mode });
+                self.send_event(Event::Acquire { keys, mode });
             }
             Phase::Held => {
                 self.phase = Phase::Releasing;
-                self.tell(Event::Release);
+                self.send_event(Event::Release);
             }
             Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
@@ -119,34 +119,34 @@ impl Watcher {
     /// An open call.
     fn open(&self, which: Index) -> Option<usize> {
         let open: Vec<usize> = (0..self.calls.len())
-            .filter(|&at| self.calls[at].answer == Answer::Open)
+            .filter(|&at| self.calls[at].state == CallState::Open)
             .collect();
         (!open.is_empty()).then(|| *which.get(&open))
     }
 
-    fn answer(&mut self, at: usize, reply: Reply) {
+    fn reply_to(&mut self, at: usize, reply: Reply) {
         let call = &mut self.calls[at];
-        if call.answer == Answer::Open {
-            call.answer = Answer::Came(reply);
+        if call.state == CallState::Open {
+            call.state = CallState::Replied(reply);
         }
         let call = call.id;
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
     fn lose(&mut self, at: usize) {
-        self.calls[at].answer = Answer::Lost;
+        self.calls[at].state = CallState::Lost;
         let call = self.calls[at].id;
-        self.tell(Event::Lost { call });
+        self.send_event(Event::Lost { call });
     }
 
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
@@ -203,7 +203,7 @@ impl Watcher {
             id,
             server,
             command,
-            answer: Answer::Open,
+            state: CallState::Open,
         });
     }
 
@@ -234,7 +234,7 @@ impl Watcher {
         let good_to = |is: fn(Command) -> bool| {
             let good = mine
                 .iter()
-                .filter(|call| is(call.command) && call.answer == Answer::Came(good(call.command)));
+                .filter(|call| is(call.command) && call.state == CallState::Replied(good(call.command)));
             good.map(|call| (call.server, key_of(call.command)))
                 .collect::<BTreeSet<_>>()
                 .len()
@@ -262,7 +262,7 @@ impl Watcher {
                 return;
             }
             while let Some(at) = (ending == Ending::Lost)
-                .then(|| self.calls.iter().position(|call| call.answer == Answer::Open))
+                .then(|| self.calls.iter().position(|call| call.state == CallState::Open))
                 .flatten()
             {
                 self.lose(at);

@@ -71,7 +71,7 @@ impl Play {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
         for action in out.drain() {
@@ -120,13 +120,13 @@ impl Play {
             }
             if self.waiting.is_empty() {
                 self.now = self.wake.take().expect("it waits for something");
-                self.tell(Event::Woke);
+                self.send_event(Event::Woke);
                 continue;
             }
             let (call, command) = self.waiting.remove(0);
             self.now = self.now.after(Nanos(1_000));
             let reply = self.reply(&command);
-            self.tell(Event::Replied { call, reply });
+            self.send_event(Event::Replied { call, reply });
         }
         panic!("it does not settle: {:?}", self.sent);
     }
@@ -134,12 +134,12 @@ impl Play {
     /// An acquire and a release, and the work again after a conflict.
     fn grant(&mut self, mode: Mode) -> Outcome {
         loop {
-            self.tell(Event::Acquire {
+            self.send_event(Event::Acquire {
                 keys: Key(0).into(),
                 mode,
             });
             assert!(matches!(self.settle(), Outcome::Held { .. }), "{:?}", self.sent);
-            self.tell(Event::Release);
+            self.send_event(Event::Release);
             let outcome = self.settle();
             if outcome != Outcome::Conflict {
                 return outcome;
@@ -199,13 +199,13 @@ fn a_conflict_is_counted_for_the_request_that_met_it() {
         (Strategy::Layered, Statement::FenceTake),
     ] {
         let mut play = Play::of(strategy, Some((victim, ErrorKind::Serialization)));
-        play.tell(Event::Acquire {
+        play.send_event(Event::Acquire {
             keys: Key(0).into(),
             mode: Mode::Exclusive,
         });
         play.settle();
         assert_eq!(play.lock.conflicts(), 1, "{victim:?}");
-        play.tell(Event::Release);
+        play.send_event(Event::Release);
         play.settle();
         assert_eq!(play.lock.conflicts(), 0, "{victim:?}: it is counted already");
     }

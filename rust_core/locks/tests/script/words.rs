@@ -87,7 +87,7 @@ impl Script {
 
     pub(crate) fn acquire_as(self, mode: Mode) -> Self {
         let keys = KEY.into();
-        self.tell(Event::Acquire { keys, mode })
+        self.send_event(Event::Acquire { keys, mode })
     }
 
     pub(crate) fn acquire_all(self, keys: KeyList) -> Self {
@@ -95,56 +95,56 @@ impl Script {
     }
 
     pub(crate) fn acquire_all_as(self, keys: KeyList, mode: Mode) -> Self {
-        self.tell(Event::Acquire { keys, mode })
+        self.send_event(Event::Acquire { keys, mode })
     }
 
     pub(crate) fn enter(self) -> Self {
-        self.tell(Event::Enter)
+        self.send_event(Event::Enter)
     }
 
     pub(crate) fn release(self) -> Self {
-        self.tell(Event::Release)
+        self.send_event(Event::Release)
     }
 
     pub(crate) fn cancel(self) -> Self {
-        self.tell(Event::Cancel)
+        self.send_event(Event::Cancel)
     }
 
     pub(crate) fn reply(self, label: &str, reply: Reply) -> Self {
         let call = self.remembered(label).call;
-        self.tell(Event::Replied { call, reply })
+        self.send_event(Event::Replied { call, reply })
     }
 
     pub(crate) fn lose(self, label: &str) -> Self {
         let call = self.remembered(label).call;
-        self.tell(Event::Lost { call })
+        self.send_event(Event::Lost { call })
     }
 
     pub(crate) fn publish(self) -> Self {
-        self.tell(Event::Published { first: true })
+        self.send_event(Event::Published { first: true })
     }
 
     /// A message that another client has already acted on.
     pub(crate) fn publish_to_others_first(self) -> Self {
-        self.tell(Event::Published { first: false })
+        self.send_event(Event::Published { first: false })
     }
 
     pub(crate) fn disconnect(self) -> Self {
-        self.tell(Event::Disconnected)
+        self.send_event(Event::Disconnected)
     }
 
     /// A wake-up now, asked for or not.
     pub(crate) fn wake(self) -> Self {
-        self.tell(Event::Woke)
+        self.send_event(Event::Woke)
     }
 
     /// A wake-up at the time that was asked for.
     pub(crate) fn sleep(mut self) -> Self {
         self.now = self.wake.expect("a point was asked for").max(self.now);
-        self.tell(Event::Woke)
+        self.send_event(Event::Woke)
     }
 
-    fn tell(mut self, event: Event) -> Self {
+    fn send_event(mut self, event: Event) -> Self {
         assert!(
             self.wishes.is_empty(),
             "not expected before {event:?}: {:?}",
@@ -232,12 +232,12 @@ impl Script {
 
     /// Any command to the first server, over the client's own connection or a shared one.
     pub(crate) fn expect_send_over(self, label: &'static str, owned: bool) -> Self {
-        let lane = if owned {
+        let via = if owned {
             ConnectionKind::Own
         } else {
             ConnectionKind::SharedByClients
         };
-        self.expect_send_to(label, ServerId(0), lane).0
+        self.expect_send_to(label, ServerId(0), via).0
     }
 
     /// Any command, guarded or not.
@@ -245,7 +245,7 @@ impl Script {
         mut self,
         label: &'static str,
         server: ServerId,
-        lane: ConnectionKind,
+        via: ConnectionKind,
     ) -> (Self, Command) {
         let wish = self.wishes.pop_front();
         let Some(Action::Send {
@@ -257,7 +257,7 @@ impl Script {
         else {
             panic!("{label} is not sent at {:?}, but {wish:?}", self.now)
         };
-        assert_eq!((to, over), (server, lane), "the way of {label}");
+        assert_eq!((to, over), (server, via), "the connection of {label}");
         assert!(
             self.sent.iter().all(|sent| sent.label != label),
             "the label {label} is given twice"

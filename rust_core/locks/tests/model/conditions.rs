@@ -35,7 +35,7 @@ pub(crate) enum Trouble {
     Restarts,
 }
 
-pub(crate) struct Setting {
+pub(crate) struct Conditions {
     pub(crate) spec: Spec,
     pub(crate) faults: Faults,
     pub(crate) clients: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Faults {
     pub(crate) end: Nanos,
 }
 
-impl Setting {
+impl Conditions {
     pub(crate) fn draw(chance: &mut Chance) -> Self {
         let mut one_of = |values: &[u64]| values[chance.below(values.len() as u64) as usize];
         let spec = Spec {
