@@ -102,7 +102,7 @@ pub(crate) fn contend(record: &mut KeyRecord, figures: &mut Figures) {
 
 /// Marks all that hold the key at the same time as contended.
 pub(crate) const fn contend_all(record: &mut KeyRecord, crowd: &mut Crowd) {
-    crowd.count_anew();
+    crowd.change_number();
     // The last grant, if it still shares the key, is one of them, and its mark must say so too.
     if matches!(record.last_mode, Mode::Shared) && record.last_client == crowd.sharers.latest() {
         record.last = Last::Contended;

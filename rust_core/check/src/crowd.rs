@@ -76,7 +76,7 @@ impl Crowd {
         contended
     }
 
-    pub(crate) const fn count_anew(&mut self) {
+    pub(crate) const fn change_number(&mut self) {
         self.count = self.count.wrapping_add(1);
         if self.count == NO_COUNT {
             self.count += 1;

@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_with_the_answer_that_made_a_lock_hang_up_is_no_beginning_of_the_next_conversation() {
+    fn bytes_after_the_reply_that_made_a_lock_close_its_connection_do_not_start_the_next_one() {
         let mut connection = Connection::new(0);
         connection.state = State::Ready;
         connection.keep(b"$5\r\nhel");

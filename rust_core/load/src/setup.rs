@@ -165,15 +165,15 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
 
 /// The connections of a thread with this many clients: the shared ones, server by server, then the others.
 fn connections(spec: &TrialSpec, clients: u32, per_server: u32) -> Vec<Connection> {
-    let beside = connections_beside(spec.strategy, clients, per_server);
+    let extra = extra_connections(spec.strategy, clients, per_server);
     (0..spec.servers.len() as u16)
         .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
-        .chain((0..beside).map(|_| Connection::new(FIRST_SERVER)))
+        .chain((0..extra).map(|_| Connection::new(FIRST_SERVER)))
         .collect()
 }
 
 /// How many connections to the first server this many clients have besides the shared ones.
-const fn connections_beside(strategy: Strategy, clients: u32, shared: u32) -> u32 {
+const fn extra_connections(strategy: Strategy, clients: u32, shared: u32) -> u32 {
     if strategy.owns_connection() {
         clients
     } else if strategy.subscribes() {

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn all_hear_a_message_and_take_turns_at_being_first() {
+    fn all_receive_a_message_and_take_turns_at_being_first() {
         let mut known = three();
         assert_eq!(listeners(&known, 7), [1, 2, 3]);
         known.take_turns(7, KEY);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_closes_tells_its_listeners_and_those_who_waited_for_another_ones_answer() {
+    fn a_connection_that_closes_notifies_its_subscribers_and_those_who_waited_for_another_ones_reply() {
         let mut known = three();
         known.join(8, KEY, client(4));
         known.join(8, KEY, client(5));

@@ -220,7 +220,7 @@ impl<R: LeaseProtocol> Leased<R> {
     fn asked(&mut self, now: Nanos, asking: PendingAttempt, step: Step, reply: Reply, out: &mut Actions) {
         let PendingAttempt { attempt, sent, .. } = asking;
         let answer = match (step, reply) {
-            (Step::Take(form), Reply::Error(kind)) => return self.asked_in_vain(now, attempt, form, kind, out),
+            (Step::Take(form), Reply::Error(kind)) => return self.take_failed(now, attempt, form, kind, out),
             (Step::Confirm, Reply::Error(kind)) => return self.abandon(attempt, Outcome::Failed(kind), out),
             (Step::Take(_), reply) => self.protocol.take_reply(reply),
             (Step::Confirm, reply) => self.protocol.confirm_reply(reply),
@@ -242,14 +242,7 @@ impl<R: LeaseProtocol> Leased<R> {
         }
     }
 
-    fn asked_in_vain(
-        &mut self,
-        now: Nanos,
-        attempt: LeaseAttempt,
-        form: ScriptForm,
-        kind: ErrorKind,
-        out: &mut Actions,
-    ) {
+    fn take_failed(&mut self, now: Nanos, attempt: LeaseAttempt, form: ScriptForm, kind: ErrorKind, out: &mut Actions) {
         let unknown_script = kind == ErrorKind::NoScript && form == ScriptForm::Sha;
         let source = self.protocol.take(attempt, self.spec.lease.ttl().0).as_source();
         match (source.filter(|_| unknown_script), TakeEffect::of(kind)) {
@@ -363,7 +356,7 @@ impl<R: LeaseProtocol> Leased<R> {
     /// Settles when nothing is taken, and cleans up after the attempts.
     fn give_up(&mut self, attempt: LeaseAttempt, outcome: Outcome, out: &mut Actions) {
         if let Some(command) = self.protocol.clean_up(attempt) {
-            self.last_word(command, out);
+            self.send_unawaited(command, out);
         }
         self.settle(outcome, out);
     }

@@ -194,7 +194,7 @@ impl Redisson {
 
     fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
         match self.state {
-            State::Asking { pass, call: asked, .. } if asked == call => self.silent(now, pass, out),
+            State::Asking { pass, call: asked, .. } if asked == call => self.child_timed_out(now, pass, out),
             State::Renewing { .. } | State::Releasing { .. } => {
                 if self.round.lost(call) {
                     self.go_on(now, out);
@@ -209,7 +209,7 @@ impl Redisson {
         match self.state {
             State::Asking { pass, sent, .. } => match check_deadline(now, sent.after(self.spec.reply_timeout), out) {
                 Deadline::Ahead => {}
-                Deadline::Passed => self.silent(now, pass, out),
+                Deadline::Passed => self.child_timed_out(now, pass, out),
             },
             State::Pausing { pass, until } => match check_deadline(now, until, out) {
                 Deadline::Ahead => {}

@@ -207,7 +207,7 @@ fn nothing_at_all_is_no_fault() {
 }
 
 #[test]
-fn the_words_name_the_server_that_really_answered() {
+fn the_words_name_the_server_that_really_replied() {
     assert_eq!(
         malformed(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n").to_string(),
         "not a Redis reply: received \"HTTP/1.1 400 Bad Request\\r\\nConten\" and more, \

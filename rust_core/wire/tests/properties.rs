@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn what_came_instead_is_told_in_one_printable_line(bytes in nearly_replies()) {
+    fn what_came_instead_is_shown_in_one_printable_line(bytes in nearly_replies()) {
         if let Err(malformed) = parse_frame(&bytes) {
             let text = malformed.to_string();
             prop_assert!(text.chars().all(|char| (' '..='~').contains(&char)), "{}", text);

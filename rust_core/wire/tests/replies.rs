@@ -11,7 +11,7 @@ fn reply(bytes: &[u8]) -> Reply {
 }
 
 #[test]
-fn the_answers_of_lock_commands_are_read_in_both_protocols() {
+fn the_replies_of_lock_commands_are_read_in_both_protocols() {
     assert_eq!(reply(b"+OK\r\n"), Reply::Ok);
     assert_eq!(reply(b"$-1\r\n"), Reply::Nil);
     assert_eq!(reply(b"_\r\n"), Reply::Nil);
@@ -27,7 +27,7 @@ fn the_answers_of_lock_commands_are_read_in_both_protocols() {
 }
 
 #[test]
-fn a_well_formed_answer_of_another_shape_is_other() {
+fn a_well_formed_reply_of_another_shape_is_other() {
     let others = [
         &b"+QUEUED\r\n"[..],
         b"+OK!\r\n",

@@ -69,7 +69,7 @@ fn stopping_twice() {
 }
 
 #[test]
-fn being_told_of_the_loss_after_stopping_is_harmless() {
+fn learning_of_the_loss_after_stopping_is_harmless() {
     let report = script()
         .takes(A, 100)
         .at(50)

@@ -45,7 +45,7 @@ fn the_same_fence_again_is_stale() {
 }
 
 #[test]
-fn a_counter_that_starts_anew_is_stale_until_it_has_caught_up() {
+fn a_counter_that_restarts_is_stale_until_it_has_caught_up() {
     let mut story = turn(fenced(), 0, A, 3);
     for number in 1..=4 {
         story = turn(story, number * 10, B, number);

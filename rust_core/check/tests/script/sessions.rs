@@ -48,7 +48,7 @@ fn a_holder_that_later_finds_its_session_gone_had_lost_it() {
 }
 
 #[test]
-fn the_answer_to_a_release_may_say_that_the_session_was_gone() {
+fn the_reply_to_a_release_may_say_that_the_session_was_gone() {
     let told = of_sessions().takes(A, NEVER).at(50).takes(B, NEVER).at(70).releases(A);
     let report = told.at(75).loses_lease(A).takes(A, NEVER).at(76).ends();
     // B still believes, and A was granted the key at the same time.
@@ -144,7 +144,7 @@ fn work_that_goes_on_without_its_session_overruns_as_it_would_without_its_lease(
 }
 
 #[test]
-fn a_session_that_is_gone_unlocks_nothing_of_anothers() {
+fn a_session_that_has_ended_unlocks_nothing_of_anothers() {
     let overran = of_sessions().takes(A, NEVER).at(10).loses_lease(A).at(20).releases(A);
     let report = overran.at(30).takes(B, NEVER).at(40).takes(C, NEVER).ends();
     assert_eq!(
@@ -234,7 +234,7 @@ fn a_session_that_the_lock_closed_excuses_nothing() {
 }
 
 #[test]
-fn a_release_without_an_answer_leaves_open_when_the_session_ended() {
+fn a_release_without_a_reply_leaves_open_when_the_session_ended() {
     let beside = seen_within(30)
         .takes(A, NEVER)
         .at(50)

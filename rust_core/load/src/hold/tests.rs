@@ -31,19 +31,19 @@ fn doubled() -> ViolationCounts {
 }
 
 #[test]
-fn a_release_that_met_a_closed_session_says_that_the_lock_was_lost() {
+fn a_release_that_met_a_closed_session_shows_that_the_lock_was_lost() {
     let mut released = overlapping();
     released.thread.disconnected.push(A);
     assert_eq!(released.loses_its_reply().judged().counts, lost());
 }
 
 #[test]
-fn a_release_that_was_answered_says_that_it_was_granted_twice() {
+fn a_release_that_got_its_reply_shows_that_it_was_granted_twice() {
     assert_eq!(overlapping().answered(Reply::Int(1)).judged().counts, doubled());
 }
 
 #[test]
-fn an_answer_that_was_lost_beside_a_session_that_stands_says_nothing_of_it() {
+fn a_reply_that_was_lost_beside_a_session_that_stands_shows_nothing_of_it() {
     assert_eq!(overlapping().loses_its_reply().judged().counts, doubled());
 }
 

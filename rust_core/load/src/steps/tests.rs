@@ -113,7 +113,7 @@ fn is_over(mut rig: Rig, count: Count, what: &str) {
 }
 
 #[test]
-fn the_checker_hears_of_the_end_of_a_grant_however_an_entry_of_it_is_left() {
+fn the_checker_learns_of_the_end_of_a_grant_however_an_entry_of_it_is_left() {
     for nesting in 1..=4 {
         for left_before in 0..nesting {
             for fate in FATES {
@@ -130,7 +130,7 @@ fn the_checker_hears_of_the_end_of_a_grant_however_an_entry_of_it_is_left() {
 }
 
 #[test]
-fn the_checker_hears_of_the_end_of_a_grant_that_is_released_after_its_lease() {
+fn the_checker_learns_of_the_end_of_a_grant_that_is_released_after_its_lease() {
     for count in [Count::Server, Count::Local] {
         for nesting in 1..=4 {
             for fate in FATES {

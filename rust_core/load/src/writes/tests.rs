@@ -72,7 +72,7 @@ fn a_response_runs_from_when_the_work_was_due_to_the_grant_of_its_last_try() {
 }
 
 #[test]
-fn a_write_without_an_answer_is_no_grant_and_may_be_there() {
+fn a_write_without_a_reply_is_no_grant_and_may_be_there() {
     let lost = work()
         .begins(A)
         .at_ms(1)
@@ -88,7 +88,7 @@ fn a_write_without_an_answer_is_no_grant_and_may_be_there() {
 }
 
 #[test]
-fn a_write_that_nobody_answered_by_the_end_may_be_there() {
+fn a_write_without_a_reply_by_the_end_may_be_there() {
     let mut unanswered = work().begins(A).at_ms(1).answered(Reply::Int(7)).at_ms(2);
     assert_eq!(unanswered.doing(A), Doing::Releasing);
     unanswered.thread.count_unanswered_writes();

@@ -198,7 +198,7 @@ fn a_policy_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn who_is_told_when_to_try_waits_until_the_longest_wait_or_until_the_attempts_are_used_up() {
+fn a_client_that_is_woken_waits_until_the_longest_wait_or_until_the_attempts_are_used_up() {
     let patient = Retry {
         max_wait: ms(100),
         max_attempts: Some(2),

@@ -333,8 +333,8 @@ impl FairQueue {
     /// stands, the release follows that script on it.
     pub(super) fn abandon(&mut self, attempt: Attempt, outcome: Outcome, out: &mut Actions) {
         // Sent as source: nobody waits for the reply, so nobody could resend after a NOSCRIPT.
-        let last_word = self.leaving(attempt, ScriptForm::Source, self.may_block(attempt));
-        out.send(self.calls.fresh(), SERVER, last_word);
+        let release = self.leaving(attempt, ScriptForm::Source, self.may_block(attempt));
+        out.send(self.calls.fresh(), SERVER, release);
         self.settle(outcome, out);
     }
 

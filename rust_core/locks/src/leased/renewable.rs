@@ -37,13 +37,13 @@ impl<R: LeaseProtocol> Leased<R> {
 
     /// Settles now, and releases in case the command that takes was, or will be, carried out.
     pub(crate) fn abandon(&mut self, attempt: LeaseAttempt, outcome: Outcome, out: &mut Actions) {
-        self.last_word(self.protocol.release(attempt), out);
+        self.send_unawaited(self.protocol.release(attempt), out);
         self.settle(outcome, out);
     }
 
     /// Sends a command whose reply nobody awaits. If the connection still stands, it follows the earlier commands on
     /// it. Sent as source, because nobody could resend it after a NOSCRIPT.
-    pub(super) fn last_word(&mut self, command: Command, out: &mut Actions) {
+    pub(super) fn send_unawaited(&mut self, command: Command, out: &mut Actions) {
         self.send(command.as_source().unwrap_or(command), out);
     }
 

@@ -234,8 +234,8 @@ impl Notify {
     /// stands, the release follows the attempt on it.
     pub(super) fn abandon(&mut self, attempt: Attempt, outcome: Outcome, out: &mut Actions) {
         // Sent as source: nobody waits for the reply, so nobody could resend after a NOSCRIPT.
-        let last_word = attempt.run(Script::NotifyRelease, ScriptForm::Source, [0, 0]);
-        out.send(self.calls.fresh(), SERVER, last_word);
+        let release = attempt.run(Script::NotifyRelease, ScriptForm::Source, [0, 0]);
+        out.send(self.calls.fresh(), SERVER, release);
         self.settle(outcome, out);
     }
 

@@ -72,25 +72,25 @@ impl Redisson {
             Reply::Error(kind) => {
                 match TakeEffect::of(kind) {
                     TakeEffect::Nothing => {}
-                    TakeEffect::Unknown => self.last_word(pass, out),
+                    TakeEffect::Unknown => self.send_unawaited_release(pass, out),
                 }
                 self.child_failed(now, pass, Why::End(Outcome::Failed(kind)), out);
             }
             Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
-                self.last_word(pass, out);
+                self.send_unawaited_release(pass, out);
                 let outcome = Outcome::Failed(ErrorKind::Unexpected);
                 self.child_failed(now, pass, Why::End(outcome), out);
             }
         }
     }
 
-    pub(super) fn silent(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
-        self.last_word(pass, out);
+    pub(super) fn child_timed_out(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
+        self.send_unawaited_release(pass, out);
         self.child_failed(now, pass, Why::End(Outcome::Unknown), out);
     }
 
     /// Sends a release to a child whose `SET` was, or may yet be, carried out. Nobody awaits the reply.
-    fn last_word(&mut self, pass: Pass, out: &mut Actions) {
+    fn send_unawaited_release(&mut self, pass: Pass, out: &mut Actions) {
         let command = Command::CompareAndDelete {
             key: self.key_of(pass, pass.at),
             token: pass.token,

@@ -100,7 +100,7 @@ fn a_cancel_when_idle_settles_at_once() {
 }
 
 #[test]
-fn a_driver_that_breaks_the_contract_is_told_so() {
+fn a_driver_that_breaks_the_contract_causes_a_panic() {
     let acquire = Event::Acquire {
         keys: KEY.into(),
         mode: Mode::Exclusive,
@@ -138,7 +138,7 @@ fn a_driver_that_breaks_the_contract_is_told_so() {
 }
 
 #[test]
-fn a_call_lost_or_answered_that_was_never_made_changes_nothing() {
+fn the_loss_of_or_reply_to_a_call_that_was_never_made_changes_nothing() {
     for strategy in every() {
         let call = CallId(99);
         let stray = [Event::Lost { call }, Event::Replied { call, reply: Reply::Ok }];
@@ -197,7 +197,7 @@ fn two_clients_refused_together_do_not_stay_in_step() {
 }
 
 #[test]
-fn two_waiters_told_the_same_do_not_stay_in_step() {
+fn two_waiters_with_the_same_events_do_not_stay_in_step() {
     let beat = Millis(2_000);
     for (strategy, replies) in [
         (Strategy::FairQueue { beat }, &[Reply::Int(2)][..]),

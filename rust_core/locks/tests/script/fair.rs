@@ -111,7 +111,7 @@ fn a_group_that_exists_is_as_good() {
 }
 
 #[test]
-fn a_group_that_is_gone_is_made_anew_once() {
+fn a_group_that_is_missing_is_made_again_once() {
     reading()
         .reply("read", Reply::Error(ErrorKind::Other))
         .expect_drop("drop", OWN)
@@ -188,7 +188,7 @@ fn a_ticket_that_is_missing_is_replaced_and_the_longest_wait_ends_it() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_unknown_and_what_there_is_is_dropped() {
+fn a_reply_that_never_comes_is_unknown_and_what_there_is_is_dropped() {
     let opening = || script(every_10_ms()).acquire().expect_command("open", OPEN);
     opening().lose("open").expect(Outcome::Unknown);
     opening().sleep().expect(Outcome::Unknown);
@@ -204,12 +204,12 @@ fn an_answer_that_never_comes_is_unknown_and_what_there_is_is_dropped() {
         .expect_nothing();
     asking()
         .lose("set")
-        .expect_last_word("word", "set")
+        .expect_unawaited_release("word", "set")
         .expect_hand_in(["ack", "del"])
         .expect(Outcome::Unknown);
     asking()
         .sleep()
-        .expect_last_word("word", "set")
+        .expect_unawaited_release("word", "set")
         .expect_hand_in(["ack", "del"])
         .expect(Outcome::Unknown);
     held()
@@ -288,7 +288,7 @@ fn an_error_is_an_outcome() {
     for (reply, kind) in [(Reply::Error(Other), Other), (Reply::Int(1), Unexpected)] {
         asking()
             .reply("set", reply)
-            .expect_last_word("word", "set")
+            .expect_unawaited_release("word", "set")
             .expect_hand_in(["ack", "del"])
             .expect(Outcome::Failed(kind));
     }

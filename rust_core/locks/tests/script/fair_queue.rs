@@ -30,7 +30,7 @@ impl Script {
         self.expect_run(label, Lua::QueueLeave, Some(of), form, [ALIVE_MS, listens])
     }
 
-    pub(crate) fn expect_leave_word(self, label: &'static str, of: &str, listens: u64) -> Self {
+    pub(crate) fn expect_unawaited_leave(self, label: &'static str, of: &str, listens: u64) -> Self {
         self.expect_unguarded_run(label, Lua::QueueLeave, Some(of), SOURCE, [ALIVE_MS, listens])
     }
 
@@ -79,7 +79,7 @@ fn a_free_lock_is_taken_in_one_round_trip() {
 }
 
 #[test]
-fn the_lease_of_a_lock_handed_over_counts_from_the_answer_to_the_wakeup() {
+fn the_lease_of_a_lock_handed_over_counts_from_the_reply_to_the_wakeup() {
     waiting()
         .at(800)
         .reply("wakeup", Reply::Items)
@@ -95,7 +95,7 @@ fn the_lease_of_a_lock_handed_over_counts_from_the_answer_to_the_wakeup() {
 }
 
 #[test]
-fn a_place_that_was_lost_is_told_by_a_new_one() {
+fn a_place_that_was_lost_is_replaced_by_a_new_one() {
     let lapsed = |spec| {
         script(spec)
             .acquire()
@@ -186,7 +186,7 @@ fn a_cancel_leaves_the_queue_and_wakes_the_blocked_pop() {
 }
 
 #[test]
-fn a_release_after_expiry_says_so() {
+fn a_release_after_expiry_reports_it() {
     held()
         .at(2 * LEASE_MS)
         .release()
@@ -224,25 +224,25 @@ fn a_script_that_the_server_does_not_know_is_sent_again_as_source() {
         .reply("join", unknown)
         .expect_run("again", Lua::QueueTake, Some("join"), SOURCE, [LEASE_MS, ALIVE_MS])
         .reply("again", unknown)
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Failed(ErrorKind::NoScript));
 }
 
 #[test]
-fn a_question_that_is_not_answered_is_unknown_and_undone() {
+fn a_question_that_gets_no_reply_is_unknown_and_undone() {
     asking()
         .lose("join")
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Unknown);
     asking()
         .sleep()
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Unknown);
     waiting()
         .sleep()
         .expect_beat("beat", "join")
         .lose("beat")
-        .expect_leave_word("word", "join", 1)
+        .expect_unawaited_leave("word", "join", 1)
         .expect(Outcome::Unknown);
     let leaving = || held().release().expect_leave("leave", "join", SHA, 0);
     leaving().lose("leave").expect(Outcome::Unknown);
@@ -250,7 +250,7 @@ fn a_question_that_is_not_answered_is_unknown_and_undone() {
     // Late replies to the script grant nothing.
     asking()
         .sleep()
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Unknown)
         .acquire()
         .expect_join("second")
@@ -272,7 +272,7 @@ fn an_error_is_an_outcome() {
             .sleep()
             .expect_beat("beat", "join")
             .reply("beat", Reply::Error(kind))
-            .expect_leave_word("word", "join", 1)
+            .expect_unawaited_leave("word", "join", 1)
             .expect(Outcome::Failed(kind));
         held()
             .release()
@@ -295,7 +295,7 @@ fn an_error_is_an_outcome() {
         };
         asking()
             .reply("join", reply)
-            .expect_leave_word("word", "join", 0)
+            .expect_unawaited_leave("word", "join", 0)
             .expect(Outcome::Failed(kind));
     }
 }

@@ -27,7 +27,7 @@ fn woken() -> Script {
 }
 
 #[test]
-fn a_lock_handed_over_is_held_with_the_wakeup_and_has_its_whole_lease_with_the_answer() {
+fn a_lock_handed_over_is_held_with_the_wakeup_and_has_its_whole_lease_with_the_reply() {
     woken()
         .at(801)
         .reply("confirm", Reply::Int(0))
@@ -40,7 +40,7 @@ fn a_lock_handed_over_is_held_with_the_wakeup_and_has_its_whole_lease_with_the_a
 }
 
 #[test]
-fn a_wakeup_heard_late_promises_no_more_than_one_heard_at_once() {
+fn a_wakeup_received_late_promises_no_more_than_one_received_at_once() {
     waiting()
         .at(1_700)
         .reply("wakeup", Reply::Int(1))
@@ -49,7 +49,7 @@ fn a_wakeup_heard_late_promises_no_more_than_one_heard_at_once() {
 }
 
 #[test]
-fn a_wakeup_heard_when_its_promise_is_over_is_only_a_question() {
+fn a_wakeup_received_when_its_promise_is_over_is_only_a_question() {
     // By then it has had no reply to later beats: the place may be gone too.
     waiting()
         .at(PROMISED_MS)
@@ -113,7 +113,7 @@ fn such_a_wakeup_may_come_when_the_pop_of_before_had_found_none_in_its_time() {
 }
 
 #[test]
-fn an_answer_after_the_promise_revives_nothing_and_the_release_releases_what_it_took() {
+fn a_reply_after_the_promise_revives_nothing_and_the_release_releases_what_it_took() {
     woken()
         .at(PROMISED_MS)
         .reply("confirm", Reply::Int(0))
@@ -123,7 +123,7 @@ fn an_answer_after_the_promise_revives_nothing_and_the_release_releases_what_it_
 }
 
 #[test]
-fn a_lock_that_was_ours_no_longer_is_told_so() {
+fn a_lock_that_was_lost_is_reported_as_lost() {
     woken().at(801).reply("confirm", Reply::Int(-1)).expect_lapsed();
 }
 
@@ -139,7 +139,7 @@ fn a_server_that_does_not_know_the_script_is_sent_its_source() {
 }
 
 #[test]
-fn without_an_answer_the_promise_of_the_wakeup_stands() {
+fn without_a_reply_the_promise_of_the_wakeup_stands() {
     for reply in [Reply::Error(ErrorKind::ReadOnly), Reply::Nil, Reply::Other] {
         woken().at(801).reply("confirm", reply).expect_nothing();
     }
@@ -147,7 +147,7 @@ fn without_an_answer_the_promise_of_the_wakeup_stands() {
 }
 
 #[test]
-fn an_answer_to_the_question_after_the_release_changes_nothing() {
+fn a_reply_to_the_question_after_the_release_changes_nothing() {
     woken()
         .at(801)
         .release()

@@ -69,7 +69,7 @@ fn where_the_successor_is_not_to_be_woken_the_script_releases() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_or_says_nothing_leaves_no_doubt_behind() {
+fn a_reply_that_does_not_come_or_shows_nothing_leaves_no_doubt_behind() {
     giving().lose("give").expect(Outcome::Unknown);
     giving().sleep().expect(Outcome::Unknown);
     for odd in [
@@ -107,7 +107,7 @@ fn woken_again(before: Script, [lock, wakeup, confirm]: [&'static str; 3], wants
 }
 
 #[test]
-fn who_was_done_as_soon_as_it_was_told_of_a_successor_asks_for_none_the_next_time() {
+fn who_was_done_as_soon_as_it_knew_its_successor_asks_for_none_the_next_time() {
     let after = |answered: bool, released: u64| {
         let woken = waiting()
             .at(800)
@@ -150,7 +150,7 @@ fn who_was_done_as_soon_as_it_was_told_of_a_successor_asks_for_none_the_next_tim
 }
 
 #[test]
-fn a_lock_that_was_taken_by_asking_says_nothing_of_how_long_it_takes() {
+fn a_lock_that_was_taken_by_asking_shows_nothing_of_how_long_it_takes() {
     let asked = asking()
         .at(5)
         .reply("join", Reply::Int(0))

@@ -39,7 +39,7 @@ fn five_seconds_of_waiting_and_the_grant_cost_five_commands() {
 }
 
 #[test]
-fn a_wakeup_that_overtakes_the_answer_to_a_beat_is_remembered() {
+fn a_wakeup_that_overtakes_the_reply_to_a_beat_is_remembered() {
     let crossed = || {
         waiting()
             .at(2_600)

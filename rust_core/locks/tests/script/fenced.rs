@@ -55,7 +55,7 @@ fn a_counter_that_is_no_count_of_grants_is_an_error_and_released() {
     for reply in [Reply::Int(0), Reply::Int(-1), Reply::Ok, Reply::Items, Reply::Other] {
         asking()
             .reply("take", reply)
-            .expect_last_word("back", "take")
+            .expect_unawaited_release("back", "take")
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }
@@ -81,13 +81,13 @@ fn a_script_that_the_server_does_not_know_is_sent_as_source_and_the_lease_counts
         .expect_attempts(1);
     asked()
         .reply("source", Reply::Error(ErrorKind::NoScript))
-        .expect_last_word("back", "source")
+        .expect_unawaited_release("back", "source")
         .expect(Outcome::Failed(ErrorKind::NoScript));
     let asked = asked();
     assert_eq!(asked.token("take"), asked.token("source"));
     asked
         .sleep()
-        .expect_last_word("back", "source")
+        .expect_unawaited_release("back", "source")
         .expect(Outcome::Unknown);
 }
 

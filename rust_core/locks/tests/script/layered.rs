@@ -83,7 +83,7 @@ fn the_write_alone_decides_how_a_release_settles() {
 }
 
 #[test]
-fn fence_and_value_may_be_answered_in_any_order_and_once() {
+fn fence_and_value_may_come_in_any_order_and_once() {
     entering()
         .reply("value", Reply::Int(0))
         .expect_nothing()
@@ -102,7 +102,7 @@ fn the_mutex_is_released_where_the_database_fails() {
         for label in ["fence", "value"] {
             entering()
                 .error(label, kind)
-                .expect_last_word("back", "set")
+                .expect_unawaited_release("back", "set")
                 .expect(Outcome::Failed(kind));
         }
     }
@@ -117,32 +117,32 @@ fn the_mutex_is_released_where_the_database_fails() {
     ] {
         entering()
             .reply(label, odd)
-            .expect_last_word("back", "set")
+            .expect_unawaited_release("back", "set")
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
     for label in ["fence", "value"] {
         entering()
             .lose(label)
-            .expect_last_word("back", "set")
+            .expect_unawaited_release("back", "set")
             .expect(Outcome::Unknown);
     }
     entering()
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
         .reply("fence", Reply::Int(3))
         .expect_nothing();
 }
 
 #[test]
-fn a_write_that_is_not_answered_is_perhaps_written() {
+fn a_write_that_gets_no_reply_is_perhaps_written() {
     writing()
         .lose("write")
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown);
     writing()
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
         .acquire()
         .expect_set("second")
@@ -158,7 +158,7 @@ fn a_write_that_is_not_answered_is_perhaps_written() {
 }
 
 #[test]
-fn a_database_that_answers_when_the_lease_is_over_makes_the_grant_too_late() {
+fn a_database_that_replies_when_the_lease_is_over_makes_the_grant_too_late() {
     let short = |spec: Spec| {
         entering_with(Spec {
             lease: lease(100),
@@ -211,7 +211,7 @@ fn a_busy_mutex_spares_the_database() {
     .sleep()
     .expect_set("second")
     .lose("second")
-    .expect_last_word("back", "second")
+    .expect_unawaited_release("back", "second")
     .expect(Outcome::Unknown);
 }
 

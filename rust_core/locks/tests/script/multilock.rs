@@ -159,7 +159,7 @@ fn a_refusal_releases_all_keys_on_all_servers_and_counts_an_attempt_without_quor
 }
 
 #[test]
-fn an_answer_that_no_script_gives_is_an_error() {
+fn a_reply_that_no_script_gives_is_an_error() {
     for odd in [Reply::Ok, Reply::Nil, Reply::Int(2), Reply::Items, Reply::Other] {
         on(1, "multilock", every_10_ms())
             .acquire_all(keys(&[1]))

@@ -42,7 +42,7 @@ fn a_release_deletes_only_what_holds_the_token() {
 }
 
 #[test]
-fn a_release_after_expiry_says_so() {
+fn a_release_after_expiry_reports_it() {
     held()
         .at(2 * LEASE_MS)
         .release()
@@ -115,12 +115,12 @@ fn attempts_used_up_are_a_refusal() {
 }
 
 #[test]
-fn a_late_answer_to_an_earlier_request_does_not_grant_the_present_one() {
+fn a_late_reply_to_an_earlier_request_does_not_grant_the_present_one() {
     script(one_attempt())
         .acquire()
         .expect_set("first")
         .sleep()
-        .expect_last_word("back", "first")
+        .expect_unawaited_release("back", "first")
         .expect(Outcome::Unknown)
         .at(1_500)
         .acquire()
@@ -139,7 +139,7 @@ fn a_late_answer_to_an_earlier_request_does_not_grant_the_present_one() {
 }
 
 #[test]
-fn an_answer_repeated_during_the_pause_changes_nothing() {
+fn a_reply_repeated_during_the_pause_changes_nothing() {
     script(every_10_ms())
         .acquire()
         .expect_set("first")
@@ -152,13 +152,13 @@ fn an_answer_repeated_during_the_pause_changes_nothing() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_unknown_after_the_reply_timeout_and_released() {
+fn a_reply_that_never_comes_is_unknown_after_the_reply_timeout_and_released() {
     script(one_attempt())
         .at(10)
         .acquire()
         .expect_set("set")
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
         .at(10 + 2 * REPLY_TIMEOUT_MS)
         .wake()
@@ -172,14 +172,14 @@ fn a_connection_that_closes_while_asking_is_unknown_at_once_and_released() {
         .expect_set("set")
         .at(3)
         .lose("set")
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
         .lose("back")
         .expect_nothing();
 }
 
 #[test]
-fn an_unanswered_release_is_unknown() {
+fn a_release_without_reply_is_unknown() {
     held()
         .at(20)
         .release()
@@ -233,7 +233,7 @@ fn an_error_that_shows_that_nothing_was_taken_leaves_nothing_to_clean_up() {
 }
 
 #[test]
-fn after_an_answer_that_makes_no_sense_the_lock_is_released() {
+fn after_a_reply_that_makes_no_sense_the_lock_is_released() {
     let odd = [
         (Reply::Error(ErrorKind::Other), ErrorKind::Other),
         (Reply::Error(ErrorKind::NoScript), ErrorKind::NoScript),
@@ -246,7 +246,7 @@ fn after_an_answer_that_makes_no_sense_the_lock_is_released() {
             .acquire()
             .expect_set("set")
             .reply("set", reply)
-            .expect_last_word("back", "set")
+            .expect_unawaited_release("back", "set")
             .expect(Outcome::Failed(kind));
     }
 }

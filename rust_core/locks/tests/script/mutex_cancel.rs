@@ -6,7 +6,7 @@ use crate::mutex::{held, script};
 use crate::words::every_10_ms;
 
 #[test]
-fn a_cancel_while_asking_waits_for_the_answer_and_releases_what_it_granted() {
+fn a_cancel_while_asking_waits_for_the_reply_and_releases_what_it_granted() {
     let cancelled = || {
         script(every_10_ms())
             .at(0)
@@ -36,13 +36,13 @@ fn a_cancel_while_asking_waits_for_the_answer_and_releases_what_it_granted() {
         .expect(Outcome::Unknown);
     cancelled()
         .lose("set")
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown);
     cancelled()
         .cancel()
         .expect_nothing()
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown);
 }
 

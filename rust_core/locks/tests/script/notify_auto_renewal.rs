@@ -138,7 +138,7 @@ fn what_was_taken_after_a_wait_is_renewed_too() {
 }
 
 #[test]
-fn an_answer_that_it_is_gone_ends_belief_and_nothing_is_taken_anew() {
+fn a_reply_that_the_lock_is_gone_ends_belief_and_nothing_is_taken_again() {
     renewing()
         .reply("keep", Reply::Int(0))
         .expect_lapsed()
@@ -152,7 +152,7 @@ fn an_answer_that_it_is_gone_ends_belief_and_nothing_is_taken_anew() {
 }
 
 #[test]
-fn without_an_answer_belief_ends_with_the_lease() {
+fn without_a_reply_belief_ends_with_the_lease() {
     renewing()
         .sleep()
         .expect_pause(2_000..=2_000)

@@ -52,7 +52,7 @@ fn listening_again() -> Script {
 }
 
 #[test]
-fn who_is_not_the_first_to_be_told_gives_the_first_a_millisecond_and_then_tries_all_the_same() {
+fn who_is_not_the_first_to_be_woken_gives_the_first_a_millisecond_and_then_tries_all_the_same() {
     let yielding = || {
         listening()
             .at(900)
@@ -212,7 +212,7 @@ fn a_subscription_left_on_its_way_is_waited_for_and_the_attempt_before_it_not_tr
 }
 
 #[test]
-fn a_subscription_that_is_gone_is_made_anew() {
+fn a_subscription_that_is_missing_is_made_again() {
     listening()
         .at(50)
         .disconnect()

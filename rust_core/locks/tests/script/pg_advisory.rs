@@ -63,7 +63,7 @@ fn a_session_lock_is_waited_for_and_unlocked() {
 }
 
 #[test]
-fn an_unlock_that_finds_nothing_says_that_it_was_not_held() {
+fn an_unlock_that_finds_nothing_shows_that_it_was_not_held() {
     releasing().reply("unlock", Reply::Int(0)).expect(Outcome::Expired);
 }
 
@@ -224,7 +224,7 @@ fn a_wait_is_not_given_up_before_its_longest_and_the_reply_timeout_are_over() {
 }
 
 #[test]
-fn a_try_that_is_not_answered_costs_the_session() {
+fn a_try_that_gets_no_reply_costs_the_session() {
     trying().sleep().expect_hang_up().expect(Outcome::Unknown);
     trying()
         .lose("try")
@@ -302,7 +302,7 @@ fn a_release_that_cannot_be_trusted_ends_the_session() {
 }
 
 #[test]
-fn a_late_answer_to_an_earlier_attempt_does_not_hold() {
+fn a_late_reply_to_an_earlier_attempt_does_not_hold() {
     trying()
         .sleep()
         .expect_hang_up()

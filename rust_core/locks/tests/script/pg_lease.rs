@@ -116,7 +116,7 @@ fn a_writer_in_the_way_is_a_refusal_too() {
 }
 
 #[test]
-fn a_lost_answer_is_met_with_a_release_that_nobody_waits_for() {
+fn a_lost_reply_is_met_with_a_release_that_nobody_waits_for() {
     asking(every_10_ms())
         .lose("take")
         .expect_unguarded_row_back("back", "take")
@@ -167,7 +167,7 @@ fn a_fence_that_comes_too_late_is_released() {
 }
 
 #[test]
-fn a_cancel_waits_for_the_answer_and_a_lost_session_of_others_does_not_end_a_lease() {
+fn a_cancel_waits_for_the_reply_and_a_lost_session_of_others_does_not_end_a_lease() {
     asking(every_10_ms())
         .cancel()
         .expect_nothing()
@@ -184,7 +184,7 @@ fn a_cancel_waits_for_the_answer_and_a_lost_session_of_others_does_not_end_a_lea
 }
 
 #[test]
-fn a_release_that_met_another_transaction_is_sent_again_until_its_answer_is_waited_for_no_longer() {
+fn a_release_that_met_another_transaction_is_sent_again_until_its_reply_is_waited_for_no_longer() {
     for kind in [
         ErrorKind::Serialization,
         ErrorKind::Deadlock,

@@ -125,7 +125,7 @@ fn the_policy_ends_the_attempts_of_one_work() {
 }
 
 #[test]
-fn a_write_whose_answer_is_lost_is_perhaps_written() {
+fn a_write_whose_reply_is_lost_is_perhaps_written() {
     writing().lose("write").expect(Outcome::Unknown);
     writing()
         .sleep()

@@ -115,7 +115,7 @@ fn errors_are_outcomes_once_the_transaction_is_ended() {
 }
 
 #[test]
-fn answers_that_do_not_come_cost_the_session() {
+fn replies_that_do_not_come_cost_the_session() {
     reading().sleep().expect_hang_up().expect(Outcome::Unknown);
     reading().lose("read").expect(Outcome::Unknown);
     writing().sleep().expect_hang_up().expect(Outcome::Unknown);
@@ -127,7 +127,7 @@ fn answers_that_do_not_come_cost_the_session() {
 }
 
 #[test]
-fn work_whose_session_is_gone_writes_nothing() {
+fn work_whose_session_has_ended_writes_nothing() {
     let gone = || held().disconnect().expect_nothing();
     gone().release().expect(Outcome::Expired);
     gone().cancel().expect(Outcome::Expired);

@@ -6,7 +6,7 @@ use crate::pg_advisory::{held, held_in_transaction, trying, trying_in_transactio
 use crate::words::{Script, every_10_ms};
 
 #[test]
-fn a_holder_is_told_that_its_session_is_gone_and_releases_nothing() {
+fn a_holder_learns_that_its_session_has_ended_and_releases_nothing() {
     for held in [held, held_in_transaction] {
         let lapsed = || held().at(60).disconnect().expect_lapsed();
         lapsed()

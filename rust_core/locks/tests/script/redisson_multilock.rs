@@ -80,7 +80,7 @@ fn held() -> Script {
 }
 
 #[test]
-fn the_keys_are_taken_in_the_order_given_and_every_lease_is_set_anew_at_the_end() {
+fn the_keys_are_taken_in_the_order_given_and_every_lease_is_renewed_at_the_end() {
     held()
         .at(50)
         .release()
@@ -121,7 +121,7 @@ fn a_release_is_as_good_as_its_worst_child() {
 }
 
 #[test]
-fn a_lease_that_could_not_be_set_anew_is_no_grant() {
+fn a_lease_that_could_not_be_renewed_is_no_grant() {
     renewing(one_attempt_that_waits())
         .reply("r0", Reply::Int(1))
         .expect_nothing()
@@ -147,7 +147,7 @@ fn a_lease_that_could_not_be_set_anew_is_no_grant() {
 }
 
 #[test]
-fn a_lease_set_anew_counts_from_before_its_send() {
+fn a_renewed_lease_counts_from_before_its_send() {
     let spec = Spec {
         lease: lease(100),
         ..one_attempt_that_waits()

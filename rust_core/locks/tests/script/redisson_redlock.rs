@@ -42,7 +42,7 @@ impl Script {
 }
 
 #[test]
-fn the_children_are_taken_in_order_for_twice_the_budget_and_each_lease_is_set_anew() {
+fn the_children_are_taken_in_order_for_twice_the_budget_and_each_lease_is_renewed() {
     script(every_10_ms())
         .acquire()
         .expect_first_child("a0")
@@ -176,7 +176,7 @@ impl Script {
 }
 
 #[test]
-fn a_release_goes_to_all_children_and_waits_for_all_answers() {
+fn a_release_goes_to_all_children_and_waits_for_all_replies() {
     let releasing = || {
         script(one_attempt())
             .acquire()

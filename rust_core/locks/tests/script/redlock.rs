@@ -15,7 +15,7 @@ pub(crate) fn asking(spec: Spec) -> Script {
 }
 
 #[test]
-fn every_server_is_asked_before_any_has_answered_and_a_quorum_is_enough() {
+fn every_server_is_asked_before_any_has_replied_and_a_quorum_is_enough() {
     on(5, "redlock", one_attempt())
         .acquire()
         .expect_sets(&["a0", "a1", "a2", "a3", "a4"])
@@ -154,7 +154,7 @@ fn an_attempt_without_quorum_is_one_that_others_kept_from_a_quorum_and_that_got_
 }
 
 #[test]
-fn each_attempt_brings_a_token_and_calls_of_its_own_and_old_answers_do_not_count() {
+fn each_attempt_brings_a_token_and_calls_of_its_own_and_old_replies_do_not_count() {
     asking(every_10_ms())
         .replies(&["a0", "a1"], Reply::Nil)
         .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
@@ -212,7 +212,7 @@ fn a_refusal_releases_what_was_granted_before_the_next_attempt() {
 }
 
 #[test]
-fn without_answers_of_a_quorum_nobody_knows_and_the_releases_go_behind() {
+fn without_replies_of_a_quorum_nobody_knows_and_the_releases_go_behind() {
     let silent = || {
         asking(every_10_ms())
             .reply("a0", Reply::Ok)

@@ -29,7 +29,7 @@ fn releasing() -> Script {
 }
 
 #[test]
-fn a_release_goes_to_all_servers_and_is_over_when_most_that_had_granted_say_1() {
+fn a_release_goes_to_all_servers_and_is_over_when_most_that_had_granted_reply_1() {
     releasing()
         .replies(&["b3", "b0"], Reply::Int(0))
         .expect_nothing()
@@ -59,7 +59,7 @@ fn a_late_set_does_not_outlive_its_release_on_a_connection_that_lives() {
 }
 
 #[test]
-fn a_release_that_finds_too_few_says_so() {
+fn a_release_that_finds_too_few_reports_it() {
     releasing()
         .reply("b0", Reply::Int(1))
         .expect_nothing()
@@ -68,7 +68,7 @@ fn a_release_that_finds_too_few_says_so() {
 }
 
 #[test]
-fn a_lost_answer_of_a_minority_stays_invisible_and_those_of_more_are_unknown() {
+fn a_lost_reply_of_a_minority_stays_invisible_and_those_of_more_are_unknown() {
     releasing()
         .lose("b0")
         .expect_nothing()
@@ -152,7 +152,7 @@ fn a_release_of_an_earlier_attempt_is_sent_again_during_the_next_one() {
 }
 
 #[test]
-fn a_cancel_while_asking_does_not_wait_for_the_answers_to_what_it_undoes() {
+fn a_cancel_while_asking_does_not_wait_for_the_replies_to_what_it_undoes() {
     let cancelled = || {
         asking(every_10_ms())
             .reply("a0", Reply::Ok)

@@ -139,7 +139,7 @@ fn an_error_in_the_confirmation_releases_the_lock() {
 }
 
 #[test]
-fn a_cancel_while_it_is_confirmed_releases_it_behind_the_answer() {
+fn a_cancel_while_it_is_confirmed_releases_it_behind_the_reply() {
     for answer in [Reply::Int(2), Reply::Int(0), Reply::Error(ErrorKind::Loading)] {
         waiting()
             .cancel()

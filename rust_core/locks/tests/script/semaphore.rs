@@ -41,7 +41,7 @@ fn a_permit_is_released_by_its_token() {
 }
 
 #[test]
-fn a_permit_whose_lease_was_over_says_so() {
+fn a_release_after_the_lease_reports_that() {
     held()
         .at(2 * LEASE_MS)
         .release()
@@ -70,7 +70,7 @@ fn when_all_are_taken_it_is_tried_again_and_then_refused() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_released_as_source() {
+fn a_reply_that_never_comes_is_released_as_source() {
     for lost in [false, true] {
         let script = if lost { asking().lose("take") } else { asking().sleep() };
         script
@@ -80,7 +80,7 @@ fn an_answer_that_never_comes_is_released_as_source() {
 }
 
 #[test]
-fn an_answer_that_it_never_gives_is_released() {
+fn a_reply_that_it_never_gives_is_released() {
     for reply in [Reply::Int(2), Reply::Int(0), Reply::Ok, Reply::Other] {
         asking()
             .reply("take", reply)

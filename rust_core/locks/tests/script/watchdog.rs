@@ -66,7 +66,7 @@ fn renewing() -> Script {
 }
 
 #[test]
-fn the_lease_is_set_anew_and_counts_from_before_the_send() {
+fn the_lease_is_renewed_and_counts_from_before_the_send() {
     renewing()
         .at(3_010)
         .reply("keep", Reply::Int(1))
@@ -87,7 +87,7 @@ fn a_wake_up_before_the_point_asks_for_it_again() {
 }
 
 #[test]
-fn an_answer_that_it_is_gone_ends_belief_and_nothing_is_taken_anew() {
+fn a_reply_that_the_lock_is_gone_ends_belief_and_nothing_is_taken_again() {
     renewing()
         .at(3_010)
         .reply("keep", Reply::Int(0))
@@ -102,7 +102,7 @@ fn an_answer_that_it_is_gone_ends_belief_and_nothing_is_taken_anew() {
 }
 
 #[test]
-fn a_renewal_that_is_answered_after_the_end_revives_nothing() {
+fn a_renewal_that_gets_its_reply_after_the_end_revives_nothing() {
     // The reply comes at the very end, before the wake-up that would have reported it.
     renewing()
         .at(3_900)
@@ -133,7 +133,7 @@ impl Script {
 }
 
 #[test]
-fn without_any_answer_belief_ends_with_the_lease() {
+fn without_any_reply_belief_ends_with_the_lease() {
     renewing()
         .at(3_000 + REPLY_TIMEOUT_MS)
         .wake()
@@ -149,7 +149,7 @@ fn without_any_answer_belief_ends_with_the_lease() {
 }
 
 #[test]
-fn an_answer_to_a_renewal_that_was_given_up_changes_nothing() {
+fn a_reply_to_a_renewal_that_was_given_up_changes_nothing() {
     renewing()
         .sleep()
         .expect_pause(2_000..=2_000)

@@ -189,7 +189,7 @@ impl Script {
     }
 
     /// A compare-and-delete whose reply nobody awaits.
-    pub(crate) fn expect_last_word(self, label: &'static str, of: &str) -> Self {
+    pub(crate) fn expect_unawaited_release(self, label: &'static str, of: &str) -> Self {
         self.expect_compare_and_delete(label, of, ScriptForm::Source)
     }
 

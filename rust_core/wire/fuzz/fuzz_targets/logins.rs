@@ -33,14 +33,14 @@ fuzz_target!(|input: (u8, bool, bool, u8, &str, &[u8])| {
     } else {
         &[7; 4][..usize::from(method == 5) * 4]
     };
-    let mut goes_on = session.hears(&authentication(method, details), usize::MAX);
+    let mut goes_on = session.receives(&authentication(method, details), usize::MAX);
     if goes_on && method == SASL {
         let nonce = session.answer.iter().rposition(|&byte| byte == b'r').expect("a nonce");
         let first = [&session.answer[nonce..], challenge.as_bytes()].concat();
-        goes_on = session.hears(&authentication(SASL_CONTINUE, &first), usize::MAX);
+        goes_on = session.receives(&authentication(SASL_CONTINUE, &first), usize::MAX);
     }
     if goes_on {
-        session.hears(bytes, usize::from(piece).max(1));
+        session.receives(bytes, usize::from(piece).max(1));
     }
 });
 
@@ -52,7 +52,7 @@ struct Session {
 
 impl Session {
     /// Receives `bytes` in pieces of `piece` bytes. Returns whether the log-in goes on after them.
-    fn hears(&mut self, bytes: &[u8], piece: usize) -> bool {
+    fn receives(&mut self, bytes: &[u8], piece: usize) -> bool {
         let (mut come, mut used) = (0, 0);
         while come < bytes.len() {
             come = come.saturating_add(piece).min(bytes.len());

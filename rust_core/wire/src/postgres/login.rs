@@ -96,7 +96,7 @@ impl LogIn {
             return Ok(Progress::Handled { used });
         }
         if message.tag == backend::ERROR_RESPONSE_TAG {
-            return Err(self.refused(plan, Fields::of(message.body).in_words()));
+            return Err(self.refused(plan, Fields::of(message.body).server_error()));
         }
         let found = || Excerpt::of(buf);
         let read = Message::parse(&mut BytesMut::from(&buf[..used])).ok().flatten();

@@ -95,7 +95,7 @@ impl ReplyReader {
             tags::ERROR_RESPONSE_TAG => {
                 let fields = Fields::of(message.body);
                 if fields.is_fatal {
-                    return Err(Broken::Ended(fields.in_words()));
+                    return Err(Broken::Ended(fields.server_error()));
                 }
                 self.refused(&fields);
             }
@@ -114,7 +114,7 @@ impl ReplyReader {
     fn refused(&mut self, fields: &Fields<'_>) {
         if self.kind.is_none() {
             self.kind = Some(fields.kind());
-            self.server_error = (!fields.kind().is_contention()).then(|| Box::new(fields.in_words()));
+            self.server_error = (!fields.kind().is_contention()).then(|| Box::new(fields.server_error()));
         }
     }
 
@@ -183,7 +183,7 @@ fn big_endian(bytes: &[u8]) -> i64 {
 fn unasked(message: Message<'_>, here: &[u8]) -> Broken {
     if message.tag == tags::ERROR_RESPONSE_TAG {
         // For example that the server shuts down, which it reports to idle sessions too.
-        Broken::Ended(Fields::of(message.body).in_words())
+        Broken::Ended(Fields::of(message.body).server_error())
     } else {
         out_of_place(here).into()
     }

@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
         kind_of(self.code)
     }
 
-    pub(crate) fn in_words(&self) -> ServerError {
+    pub(crate) fn server_error(&self) -> ServerError {
         ServerError {
             text: printable(self.text),
             code: self.code,

@@ -104,7 +104,7 @@ fn the_first_message_names_the_user_the_database_and_the_settings() {
 }
 
 #[test]
-fn a_password_is_told_when_it_is_asked_for() {
+fn a_password_is_sent_when_it_is_asked_for() {
     let (answer, _) = logged_in(&spec(), &[authentication(3, b""), ok()]).unwrap();
     assert_eq!(answer[0], message(b'p', b"hush\0"));
     let (answer, _) = logged_in(&spec(), &[authentication(5, &[1, 2, 3, 4]), ok()]).unwrap();
@@ -159,7 +159,7 @@ fn a_way_of_logging_in_that_is_not_spoken_is_named() {
 }
 
 #[test]
-fn a_refusal_is_told_in_the_words_of_the_server() {
+fn a_refusal_is_shown_in_the_words_of_the_server() {
     for (code, text) in [
         ("28P01", "password authentication failed for user \"ann\""),
         ("3D000", "database \"d\" does not exist"),

@@ -62,7 +62,7 @@ fn lengths() -> impl Strategy<Value = Vec<usize>> {
 
 proptest! {
     #[test]
-    fn answers_are_the_same_however_their_bytes_come(
+    fn replies_are_the_same_however_their_bytes_come(
         all in prop::collection::vec(answers(), 0..6),
         lengths in lengths(),
     ) {
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn what_came_instead_is_told_in_one_short_line(bytes in nearly_answers()) {
+    fn what_came_instead_is_shown_in_one_short_line(bytes in nearly_answers()) {
         if let Err(broken) = ReplyReader::default().parse(&bytes, None) {
             let text = broken.to_string();
             prop_assert!(!text.contains(char::is_control), "{}", text);

@@ -151,7 +151,7 @@ fn a_fatal_error_ends_the_session_in_the_words_of_the_server() {
 }
 
 #[test]
-fn an_answer_that_nothing_had_asked_for_is_refused() {
+fn a_reply_that_nothing_requested_is_refused() {
     for bytes in [bound(), row(&[1]), complete("SELECT 1"), ready(b'I')] {
         let broken = ReplyReader::default().parse(&bytes, None);
         assert!(
