@@ -22,9 +22,9 @@ end
 -- The first in the queue becomes my successor: its token is stored behind mine. A copy of its place is stored under my
 -- name; renaming that copy to its wake-up list wakes it, with one short command in place of a script. The copy ends
 -- with the successor's place and with my lease, so that only a holder can wake it, and only while it is alive.
-local heir = ARGV[3] == '1' and redis.call('ZRANGE', queue, 0, 0)[1]
-local bell = KEYS[5] .. ':' .. me
-local copied = heir and redis.pcall('COPY', KEYS[3] .. ':' .. heir, bell, 'REPLACE')
+local successor = ARGV[3] == '1' and redis.call('ZRANGE', queue, 0, 0)[1]
+local prepared = KEYS[5] .. ':' .. me
+local copied = successor and redis.pcall('COPY', KEYS[3] .. ':' .. successor, prepared, 'REPLACE')
 -- Servers before Redis 6.2 do not know COPY. A server that knows COPY and refuses it must not be mistaken for them.
 if type(copied) == 'table' and copied.err and not string.find(copied.err, 'nknown', 1, true) then
     return copied
@@ -33,9 +33,9 @@ if copied ~= 1 then
     return 0
 end
 -- Servers before Redis 7 do not know this condition of PEXPIRE: there I have no successor.
-if type(redis.pcall('PEXPIRE', bell, lease, 'LT')) ~= 'number' then
-    redis.call('DEL', bell)
+if type(redis.pcall('PEXPIRE', prepared, lease, 'LT')) ~= 'number' then
+    redis.call('DEL', prepared)
     return 0
 end
-redis.call('SET', lock, me .. heir, 'PX', lease)
-return heir
+redis.call('SET', lock, me .. successor, 'PX', lease)
+return successor

@@ -18,10 +18,10 @@ end
 local placed
 if held and string.sub(held, #me + 1) == me then
     -- I am the holder's successor: see queue_confirm.lua.
-    local bell = KEYS[5] .. ':' .. holder
-    placed = redis.call('EXISTS', bell) == 1
+    local prepared = KEYS[5] .. ':' .. holder
+    placed = redis.call('EXISTS', prepared) == 1
     if placed then
-        redis.call('PEXPIRE', bell, math.min(math.max(redis.call('PTTL', lock), 1), alive))
+        redis.call('PEXPIRE', prepared, math.min(math.max(redis.call('PTTL', lock), 1), alive))
     elseif redis.call('DEL', place) == 1 then
         -- The lock was handed to me, or the holder's lease has ended: nothing else ends that list before my place.
         redis.call('ZREM', queue, me)
@@ -66,10 +66,10 @@ while true do
         return 0
     end
     -- See queue_leave.lua.
-    local bell = KEYS[4] .. ':' .. first
-    local refused = redis.pcall('RENAME', KEYS[3] .. ':' .. first, bell).err
+    local list = KEYS[4] .. ':' .. first
+    local refused = redis.pcall('RENAME', KEYS[3] .. ':' .. first, list).err
     if not refused then
-        local left = math.max(redis.call('PTTL', bell), 1)
+        local left = math.max(redis.call('PTTL', list), 1)
         redis.call('SET', lock, first, 'PX', math.min(left, tonumber(lease)))
         return answer
     elseif not string.find(refused, 'no such key', 1, true) then
