@@ -287,7 +287,7 @@ impl Thread {
     pub(crate) fn broken(&mut self, index: u32, broken: &Broken) -> Result<(), LoadError> {
         let now = self.read_clock();
         let connection = &mut self.connections[index as usize];
-        let stood = connection.state == State::Ready;
+        let was_open = connection.state == State::Ready;
         let server = connection.server;
         if self.connecting.is_none() {
             self.count_broken(index, now, broken);
@@ -302,8 +302,8 @@ impl Thread {
             });
         }
         self.next_upkeep = Nanos::ZERO;
-        self.counters.reconnects += u64::from(stood);
-        if stood {
+        self.counters.reconnects += u64::from(was_open);
+        if was_open {
             self.first_cut = self.first_cut.min(now);
         }
         self.counters.lost_calls += awaited.len() as u64;

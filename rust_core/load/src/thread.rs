@@ -139,7 +139,7 @@ impl Thread {
         if let Some(core) = self.core {
             bind_to(core);
         }
-        let ended = self.periods();
+        let ended = self.run_phases();
         self.judge.reached(Nanos::NEVER);
         if let Err(error) = ended {
             self.control.stop();
@@ -161,7 +161,7 @@ impl Thread {
         Ok((share, self.judge))
     }
 
-    fn periods(&mut self) -> Result<(), LoadError> {
+    fn run_phases(&mut self) -> Result<(), LoadError> {
         self.connect()?;
         let Some(began) = self.control.pass_gate() else {
             return Ok(());

@@ -181,8 +181,8 @@ impl Watcher {
     }
 
     /// A lock that was handed over by a wake-up is held at once, and confirmed meanwhile.
-    fn is_about_a_wakeup(&self, phase: Phase, wish: &Action) -> bool {
-        let is_of_one = match wish {
+    fn is_about_a_wakeup(&self, phase: Phase, action: &Action) -> bool {
+        let is_of_one = match action {
             Action::Send { command, .. } => confirms(command),
             Action::Renewed { .. } | Action::Lapsed => true,
             _ => false,
@@ -201,15 +201,15 @@ impl Watcher {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
-        let wishes: Vec<Action> = out.drain().collect();
+        let actions: Vec<Action> = out.drain().collect();
         if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
-                !at_rest || wishes.iter().all(|wish| self.is_about_a_wakeup(before, wish)),
-                "{event:?} at rest ({before:?}) led to {wishes:?}"
+                !at_rest || actions.iter().all(|action| self.is_about_a_wakeup(before, action)),
+                "{event:?} at rest ({before:?}) led to {actions:?}"
             );
         }
-        for action in wishes {
+        for action in actions {
             match action {
                 Action::Send {
                     call, command, over, ..
@@ -228,7 +228,7 @@ impl Watcher {
                     assert!(self.strategy.acknowledges_places(), "{:?} queues", self.strategy);
                     assert_eq!(self.phase, Phase::Acquiring, "queued");
                 }
-                Action::Renewed { .. } | Action::Lapsed => panic!("{:?} wants {action:?}", self.strategy),
+                Action::Renewed { .. } | Action::Lapsed => panic!("{:?} emits {action:?}", self.strategy),
             }
         }
     }

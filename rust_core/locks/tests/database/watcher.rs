@@ -213,17 +213,17 @@ impl Watcher {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
-        let wishes: Vec<Action> = out.drain().collect();
+        let actions: Vec<Action> = out.drain().collect();
         if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
-            let told = before == Phase::Held && event == Event::Disconnected && wishes == [Action::Lapsed];
+            let context = before == Phase::Held && event == Event::Disconnected && actions == [Action::Lapsed];
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
-                !at_rest || told || wishes.is_empty(),
-                "{event:?} in {before:?} led to {wishes:?}"
+                !at_rest || context || actions.is_empty(),
+                "{event:?} in {before:?} led to {actions:?}"
             );
         }
-        let hangs_up = wishes.contains(&Action::HangUp);
-        for action in wishes {
+        let hangs_up = actions.contains(&Action::HangUp);
+        for action in actions {
             match action {
                 Action::Send {
                     call,
@@ -238,7 +238,7 @@ impl Watcher {
                 }
                 Action::Lapsed => self.lapsed(),
                 Action::Settle(outcome) => self.settled(event, outcome),
-                Action::Renewed { .. } | Action::Queued => panic!("{:?} wants {action:?}", self.strategy),
+                Action::Renewed { .. } | Action::Queued => panic!("{:?} emits {action:?}", self.strategy),
             }
         }
         self.nothing_is_open_while_it_pauses();

@@ -197,7 +197,7 @@ impl Watcher {
                 Action::Lapsed => self.lapsed(),
                 Action::Settle(outcome) => self.settled(event, outcome),
                 Action::HangUp if self.strategy.subscribes() => {}
-                Action::HangUp | Action::Queued => panic!("{:?} wants {action:?}", self.strategy),
+                Action::HangUp | Action::Queued => panic!("{:?} emits {action:?}", self.strategy),
             }
             assert!(!at_rest, "{event:?} when idle led to {action:?}");
         }

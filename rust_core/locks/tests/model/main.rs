@@ -48,7 +48,7 @@ const WRITERS_FIRST: Strategy = Strategy::ReadWrite {
     prefer: Prefer::Writers,
 };
 const NOTIFY: Strategy = Strategy::Notify { renews: false };
-const NOTIFY_KEPT: Strategy = Strategy::Notify { renews: true };
+const NOTIFY_RENEWED: Strategy = Strategy::Notify { renews: true };
 const LEASED: [Strategy; 8] = [
     WATCHDOG,
     Strategy::Watchdog {
@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn no_two_clients_believe_in_one_lock_that_waits_and_all_are_served_once_the_faults_end(seed: u64) {
-        for strategy in [FAIR_QUEUE, Strategy::Fair, NOTIFY, NOTIFY_KEPT] {
+        for strategy in [FAIR_QUEUE, Strategy::Fair, NOTIFY, NOTIFY_RENEWED] {
             let world = World::run(strategy, Mistake::None, seed);
             prop_assert_eq!(world.violation, None, "{}", strategy.name());
             prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", strategy.name());
@@ -170,7 +170,7 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
         (FAIR_QUEUE, Mistake::LeaseFromReply),
         (NOTIFY, Mistake::DeleteWithoutCompare),
         (NOTIFY, Mistake::LeaseFromReply),
-        (NOTIFY_KEPT, Mistake::DeleteWithoutCompare),
+        (NOTIFY_RENEWED, Mistake::DeleteWithoutCompare),
     ] {
         // A hand-over is quick: in few worlds a lease has nearly ended when its holder learns of it.
         assert!(
@@ -297,8 +297,8 @@ fn the_worlds_reach_what_is_special_about_the_locks_that_wait() {
     for (strategy, special) in [
         (FAIR_QUEUE, &["queued", "queued again", "given by name", "hung up"][..]),
         (Strategy::Fair, &["queued", "overtaken", "hung up"]),
-        (NOTIFY, &["told"]),
-        (NOTIFY_KEPT, &["told", "renewed", "lapsed"]),
+        (NOTIFY, &["woken"]),
+        (NOTIFY_RENEWED, &["woken", "renewed", "lapsed"]),
     ] {
         let reached = reached(strategy);
         let always = [

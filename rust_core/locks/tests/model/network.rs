@@ -244,7 +244,7 @@ impl Run {
 
     /// A message reaches a subscriber. The driver decides whether others received it before.
     pub(crate) fn published(&mut self, client: usize) {
-        self.count("told");
+        self.count("woken");
         let first = self.up_to(Nanos(1)) == Nanos::ZERO;
         self.send_event(client, Event::Published { first });
     }

@@ -159,8 +159,8 @@ impl Watcher {
                     command,
                 } => {
                     let at_rest = matches!(before, Phase::Idle | Phase::Held);
-                    let told = matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke);
-                    if at_rest && told {
+                    let context = matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke);
+                    if at_rest && context {
                         assert_eq!(releases(command), Some(ScriptForm::Source), "{event:?}: {command:?}");
                     }
                     self.sent(call, to, command);
@@ -168,7 +168,7 @@ impl Watcher {
                 Action::WakeAt(point) => self.wake = Some(point),
                 Action::Settle(outcome) => self.settled(outcome),
                 Action::Send { .. } | Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
-                    panic!("{:?} wants {action:?}", self.strategy)
+                    panic!("{:?} emits {action:?}", self.strategy)
                 }
             }
         }
@@ -184,7 +184,7 @@ impl Watcher {
                 script: Script::TakeAll,
                 ..
             } => {
-                assert_eq!(self.phase, Phase::Acquiring, "{command:?} though nobody wants it");
+                assert_eq!(self.phase, Phase::Acquiring, "{command:?} although no request is open");
                 let fresh = !self.taken.contains_key(&token);
                 assert!(
                     fresh || self.token == Some(token),

@@ -162,21 +162,21 @@ fn what_follows_a_conflict_is_what_its_statement_says() {
             for kind in CONFLICTS {
                 let mut play = Play::of(strategy, Some((statement, kind)));
                 let outcome = play.grant(mode);
-                let told = format!("{strategy:?}, {statement:?}, {kind:?}: {:?}, {outcome:?}", play.sent);
+                let context = format!("{strategy:?}, {statement:?}, {kind:?}: {:?}, {outcome:?}", play.sent);
                 match statement.on_conflict() {
                     OnConflict::NextAttempt | OnConflict::SentAgain => {
-                        assert_eq!(play.times(statement), usual.times(statement) + 1, "{told}");
-                        assert_eq!(outcome, Outcome::Released, "{told}");
-                        assert!(!play.hung_up, "{told}");
+                        assert_eq!(play.times(statement), usual.times(statement) + 1, "{context}");
+                        assert_eq!(outcome, Outcome::Released, "{context}");
+                        assert!(!play.hung_up, "{context}");
                     }
                     OnConflict::EndsTheLock => {
-                        assert_eq!(play.sent, usual.sent, "{told}");
-                        assert_eq!(outcome, Outcome::Released, "{told}");
-                        assert!(!play.hung_up, "{told}");
+                        assert_eq!(play.sent, usual.sent, "{context}");
+                        assert_eq!(outcome, Outcome::Released, "{context}");
+                        assert!(!play.hung_up, "{context}");
                     }
                     OnConflict::NotExpected => {
-                        assert_eq!(outcome, Outcome::Failed(kind), "{told}");
-                        assert!(play.hung_up, "{told}");
+                        assert_eq!(outcome, Outcome::Failed(kind), "{context}");
+                        assert!(play.hung_up, "{context}");
                     }
                 }
                 tried.insert(statement);

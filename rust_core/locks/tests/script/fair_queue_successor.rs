@@ -114,7 +114,7 @@ fn who_was_done_as_soon_as_it_knew_its_successor_asks_for_none_the_next_time() {
             .reply("wakeup", Reply::Int(1))
             .expect_unguarded_run("confirm", Lua::QueueConfirm, Some("join"), SHA, [LEASE_MS, 1])
             .expect_held_until(5_938);
-        let told = if answered {
+        let context = if answered {
             woken
                 .at(810)
                 .reply("confirm", Reply::Int(0))
@@ -122,7 +122,8 @@ fn who_was_done_as_soon_as_it_knew_its_successor_asks_for_none_the_next_time() {
         } else {
             woken
         };
-        told.at(released)
+        context
+            .at(released)
             .release()
             .expect_leave("leave", "join", SHA, 0)
             .reply("leave", Reply::Int(1))
@@ -146,7 +147,7 @@ fn who_was_done_as_soon_as_it_knew_its_successor_asks_for_none_the_next_time() {
         .expect_leave("leave it", "second", SHA, 0)
         .reply("leave it", Reply::Int(1))
         .expect(Outcome::Released);
-    woken_again(short, ["third", "third wakeup", "told"], 1).expect_held_until(814 + 5_938);
+    woken_again(short, ["third", "third wakeup", "woken"], 1).expect_held_until(814 + 5_938);
 }
 
 #[test]

@@ -25,18 +25,18 @@ fn spec() -> Spec {
 }
 
 impl Script {
-    fn expect_kept_try(self, label: &'static str) -> Self {
+    fn expect_renewing_try(self, label: &'static str) -> Self {
         let (script, command) = self.expect_send(label);
         let (key, token, lease_ms) = (KEY, script.token(label), TTL_MS);
         assert_eq!(command, Command::SetNxPx { key, token, lease_ms }, "{label}");
         script.expect_guard()
     }
 
-    fn expect_kept_look(self, label: &'static str) -> Self {
+    fn expect_renewing_look(self, label: &'static str) -> Self {
         self.expect_run(label, Lua::NotifyAcquire, None, SHA, [TTL_MS, 0])
     }
 
-    fn expect_kept_until(self, ms: u64) -> Self {
+    fn expect_renewing_until(self, ms: u64) -> Self {
         self.expect_held_until(ms).expect_pause(EVERY_MS / 2..=EVERY_MS)
     }
 
@@ -44,18 +44,23 @@ impl Script {
         self.expect_run(label, Lua::CompareAndExpire, Some(of), form, [TTL_MS, 0])
     }
 
-    fn expect_kept_back(self, label: &'static str, of: &str) -> Self {
+    fn expect_renewing_back(self, label: &'static str, of: &str) -> Self {
         self.expect_run(label, Lua::NotifyRelease, Some(of), SHA, [0, 0])
     }
 }
 
 fn asking(strategy: Strategy) -> Script {
-    crate::words::script(strategy, spec()).acquire().expect_kept_try("try")
+    crate::words::script(strategy, spec())
+        .acquire()
+        .expect_renewing_try("try")
 }
 
 /// Held since 5 ms by an attempt labelled `try`, sent at 0.
 fn held() -> Script {
-    asking(KEPT).at(5).reply("try", Reply::Ok).expect_kept_until(BELIEF_MS)
+    asking(KEPT)
+        .at(5)
+        .reply("try", Reply::Ok)
+        .expect_renewing_until(BELIEF_MS)
 }
 
 /// The first renewal, sent at 3 s.
@@ -70,7 +75,7 @@ fn waiting() -> Script {
         .expect_subscribing("sub", SUBSCRIBE)
         .expect_guard()
         .reply("sub", Reply::Ok)
-        .expect_kept_look("look")
+        .expect_renewing_look("look")
         .reply("look", Reply::Int(700))
         .expect_pause(700..=710)
 }
@@ -103,16 +108,16 @@ fn it_is_renewed_only_where_that_was_asked_for() {
 fn the_next_grant_is_renewed_as_the_first() {
     renewing()
         .release()
-        .expect_kept_back("back", "try")
+        .expect_renewing_back("back", "try")
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released)
         .at(20_000)
         .acquire()
-        .expect_kept_try("next")
+        .expect_renewing_try("next")
         .reply("keep", Reply::Int(1))
         .expect_nothing()
         .reply("next", Reply::Ok)
-        .expect_kept_until(20_000 + BELIEF_MS)
+        .expect_renewing_until(20_000 + BELIEF_MS)
         .sleep()
         .expect_renewal("anew", "next", SHA);
 }
@@ -122,17 +127,17 @@ fn what_was_taken_after_a_wait_is_renewed_too() {
     waiting()
         .at(500)
         .publish()
-        .expect_kept_try("told")
-        .reply("told", Reply::Ok)
-        .expect_kept_until(500 + BELIEF_MS)
+        .expect_renewing_try("woken")
+        .reply("woken", Reply::Ok)
+        .expect_renewing_until(500 + BELIEF_MS)
         .sleep()
-        .expect_renewal("keep", "told", SHA);
+        .expect_renewal("keep", "woken", SHA);
     waiting()
         .at(710)
         .wake()
-        .expect_kept_look("second")
+        .expect_renewing_look("second")
         .reply("second", Reply::Int(0))
-        .expect_kept_until(710 + BELIEF_MS)
+        .expect_renewing_until(710 + BELIEF_MS)
         .sleep()
         .expect_renewal("keep", "second", SHA);
 }
@@ -146,7 +151,7 @@ fn a_reply_that_the_lock_is_gone_ends_belief_and_nothing_is_taken_again() {
         .wake()
         .expect_nothing()
         .release()
-        .expect_kept_back("back", "try")
+        .expect_renewing_back("back", "try")
         .reply("back", Reply::Int(0))
         .expect(Outcome::Expired);
 }
@@ -188,7 +193,7 @@ fn no_renewal_follows_a_release() {
         let end = |script: Script| if cancels { script.cancel() } else { script.release() };
         let released = |script: Script| {
             end(script)
-                .expect_kept_back("back", "try")
+                .expect_renewing_back("back", "try")
                 .at(3_100)
                 .wake()
                 .expect_pause(REPLY_TIMEOUT_MS - 100..=REPLY_TIMEOUT_MS - 100)
@@ -231,21 +236,21 @@ fn a_waiter_asks_once_at_each_end_that_it_knows_of_for_as_long_as_the_holder_ren
     waiting()
         .at(710)
         .wake()
-        .expect_kept_look("second")
+        .expect_renewing_look("second")
         .reply("second", Reply::Int(6_000))
         .expect_pause(6_000..=6_010)
         .at(5_000)
         .wake()
         .expect_pause(1_710..=1_720)
         .sleep()
-        .expect_kept_look("third")
+        .expect_renewing_look("third")
         .reply("third", Reply::Int(8_990))
         .expect_pause(8_990..=9_000)
         .expect_attempts(4)
         // And still receives the message of the release.
         .publish()
-        .expect_kept_try("told")
-        .reply("told", Reply::Nil)
+        .expect_renewing_try("woken")
+        .reply("woken", Reply::Nil)
         .expect_pause(TTL_MS..=TTL_MS + 10);
 }
 
@@ -256,9 +261,9 @@ fn clients_that_were_granted_together_are_not_renewed_in_step() {
         .map(|chance| {
             crate::words::script_of(KEPT, spec(), chance)
                 .acquire()
-                .expect_kept_try("try")
+                .expect_renewing_try("try")
                 .reply("try", Reply::Ok)
-                .expect_kept_until(BELIEF_MS)
+                .expect_renewing_until(BELIEF_MS)
                 .point()
         })
         .collect();

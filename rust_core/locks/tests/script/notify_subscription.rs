@@ -196,14 +196,14 @@ fn a_subscription_left_on_its_way_is_waited_for_and_the_attempt_before_it_not_tr
         .reply("sub", Reply::Ok)
         .expect_nothing()
         .reply("again", Reply::Nil)
-        .expect_look("heard")
-        .reply("heard", Reply::Int(2_000))
+        .expect_look("after")
+        .reply("after", Reply::Int(2_000))
         .expect_wake_in(2_000..=2_010);
     left()
         .reply("again", Reply::Nil)
         .expect_guard()
         .reply("sub", Reply::Ok)
-        .expect_look("heard");
+        .expect_look("after");
     left()
         .lose("sub")
         .reply("again", Reply::Nil)

@@ -52,7 +52,7 @@ pub(crate) fn script_of(strategy: Strategy, spec: Spec, chance: Chance) -> Scrip
     Script {
         lock: AnyLock::new(strategy, Arc::new(spec), chance),
         now: Nanos::ZERO,
-        wishes: VecDeque::new(),
+        actions: VecDeque::new(),
         sent: Vec::new(),
         wake: None,
     }
@@ -61,7 +61,7 @@ pub(crate) fn script_of(strategy: Strategy, spec: Spec, chance: Chance) -> Scrip
 pub(crate) struct Script {
     lock: AnyLock,
     now: Nanos,
-    wishes: VecDeque<Action>,
+    actions: VecDeque<Action>,
     sent: Vec<Sent>,
     wake: Option<Nanos>,
 }
@@ -146,13 +146,13 @@ impl Script {
 
     fn send_event(mut self, event: Event) -> Self {
         assert!(
-            self.wishes.is_empty(),
+            self.actions.is_empty(),
             "not expected before {event:?}: {:?}",
-            self.wishes
+            self.actions
         );
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
-        self.wishes.extend(out.drain());
+        self.actions.extend(out.drain());
         self
     }
 
@@ -247,15 +247,15 @@ impl Script {
         server: ServerId,
         via: ConnectionKind,
     ) -> (Self, Command) {
-        let wish = self.wishes.pop_front();
+        let action = self.actions.pop_front();
         let Some(Action::Send {
             call,
             to,
             over,
             command,
-        }) = wish
+        }) = action
         else {
-            panic!("{label} is not sent at {:?}, but {wish:?}", self.now)
+            panic!("{label} is not sent at {:?}, but {action:?}", self.now)
         };
         assert_eq!((to, over), (server, via), "the connection of {label}");
         assert!(
@@ -273,7 +273,7 @@ impl Script {
     }
 
     pub(crate) fn expect_wake_at(mut self, point: Nanos) -> Self {
-        assert_eq!(self.wishes.pop_front(), Some(Action::WakeAt(point)));
+        assert_eq!(self.actions.pop_front(), Some(Action::WakeAt(point)));
         self.wake = Some(point);
         self
     }
@@ -285,7 +285,7 @@ impl Script {
 
     /// A pause of this many milliseconds.
     pub(crate) fn expect_pause(mut self, ms: RangeInclusive<u64>) -> Self {
-        let Some(Action::WakeAt(point)) = self.wishes.pop_front() else {
+        let Some(Action::WakeAt(point)) = self.actions.pop_front() else {
             panic!("no pause at {:?}", self.now)
         };
         let pause = point.since(self.now);
@@ -330,12 +330,12 @@ impl Script {
     }
 
     fn expect_action(mut self, action: Action) -> Self {
-        assert_eq!(self.wishes.pop_front(), Some(action), "at {:?}", self.now);
+        assert_eq!(self.actions.pop_front(), Some(action), "at {:?}", self.now);
         self
     }
 
     pub(crate) fn expect_nothing(self) -> Self {
-        assert!(self.wishes.is_empty(), "at {:?}: {:?}", self.now, self.wishes);
+        assert!(self.actions.is_empty(), "at {:?}: {:?}", self.now, self.actions);
         self
     }
 
@@ -358,7 +358,7 @@ impl Script {
 impl Drop for Script {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert!(self.wishes.is_empty(), "not expected at the end: {:?}", self.wishes);
+            assert!(self.actions.is_empty(), "not expected at the end: {:?}", self.actions);
         }
     }
 }
