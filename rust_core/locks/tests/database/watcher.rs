@@ -215,10 +215,10 @@ impl Watcher {
         self.lock.on(self.now, event, &mut out);
         let actions: Vec<Action> = out.drain().collect();
         if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
-            let context = before == Phase::Held && event == Event::Disconnected && actions == [Action::Lapsed];
+            let session_lost = before == Phase::Held && event == Event::Disconnected && actions == [Action::Lapsed];
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
-                !at_rest || context || actions.is_empty(),
+                !at_rest || session_lost || actions.is_empty(),
                 "{event:?} in {before:?} led to {actions:?}"
             );
         }

@@ -159,8 +159,8 @@ impl Watcher {
                     command,
                 } => {
                     let at_rest = matches!(before, Phase::Idle | Phase::Held);
-                    let context = matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke);
-                    if at_rest && context {
+                    let may_act = matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke);
+                    if at_rest && may_act {
                         assert_eq!(releases(command), Some(ScriptForm::Source), "{event:?}: {command:?}");
                     }
                     self.sent(call, to, command);

@@ -114,7 +114,7 @@ fn who_was_done_as_soon_as_it_knew_its_successor_asks_for_none_the_next_time() {
             .reply("wakeup", Reply::Int(1))
             .expect_unguarded_run("confirm", Lua::QueueConfirm, Some("join"), SHA, [LEASE_MS, 1])
             .expect_held_until(5_938);
-        let context = if answered {
+        let confirmed = if answered {
             woken
                 .at(810)
                 .reply("confirm", Reply::Int(0))
@@ -122,7 +122,7 @@ fn who_was_done_as_soon_as_it_knew_its_successor_asks_for_none_the_next_time() {
         } else {
             woken
         };
-        context
+        confirmed
             .at(released)
             .release()
             .expect_leave("leave", "join", SHA, 0)
