@@ -34,9 +34,9 @@ use crate::writes::Writes;
 const LONGEST_WAIT: Nanos = Nanos::from_millis(20);
 /// How long opening all connections may take; 10,000 take one second.
 const CONNECT_WITHIN: Nanos = Nanos::from_secs(15);
-/// How long replies are awaited that nobody waits for: a lock may settle before its final release is sent and answered.
-/// Counted from the end of a phase.
-const LAST_WORDS_WITHIN: Nanos = Nanos::from_millis(100);
+/// How long the drain waits for replies that no client needs: a lock may settle before its final release is sent and
+/// answered. Counted from the start of the drain.
+const FINAL_REPLIES_WITHIN: Nanos = Nanos::from_millis(100);
 /// How long a stopped trial may take to release its locks.
 const STOP_WITHIN: Nanos = Nanos::from_millis(100);
 
@@ -245,7 +245,7 @@ impl Thread {
                 self.params.drain
             };
             let under_way = self.clients.iter().filter(|client| !client.is_at_rest()).count();
-            if under_way == 0 && (self.has_no_open_calls() || now.since(began) >= LAST_WORDS_WITHIN) {
+            if under_way == 0 && (self.has_no_open_calls() || now.since(began) >= FINAL_REPLIES_WITHIN) {
                 self.counters.unsettled += u64::from(!self.has_no_open_calls());
                 return Ok(());
             }

@@ -57,10 +57,10 @@ impl Session {
         while come < bytes.len() {
             come = come.saturating_add(piece).min(bytes.len());
             loop {
-                let answer = self.answer.len();
+                let length_before = self.answer.len();
                 match self.log_in.on(&self.plan, &bytes[used..come], &mut self.answer, scram) {
                     Ok(Progress::NeedMore) => {
-                        assert_eq!(self.answer.len(), answer);
+                        assert_eq!(self.answer.len(), length_before);
                         break;
                     }
                     Ok(Progress::Handled { used: length }) => {
