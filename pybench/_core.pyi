@@ -1,6 +1,6 @@
-"""The Rust core: one call a trial, never one an operation. Times are nanoseconds, points are CLOCK_MONOTONIC.
+"""The Rust core: one call per trial, never one per operation. Durations are in ns, times are CLOCK_MONOTONIC in ns.
 
-The typed dictionaries are shapes for the type checker alone: import them under `TYPE_CHECKING`.
+The typed dictionaries exist for the type checker only: import them under `TYPE_CHECKING`.
 """
 
 from typing import Literal, NotRequired, Self, TypedDict, final, type_check_only
@@ -50,17 +50,17 @@ class PostgresServerSpec(TypedDict):
     password: str | None
     database: str
     table: str
-    """The table of locks, its name quoted and qualified as SQL has it."""
+    """The table of locks, its name quoted and qualified as in SQL."""
     settings: dict[str, str]
-    """What is set for each session, such as `lock_timeout`; `application_name` is `client_name` otherwise."""
+    """Settings of each session, such as `lock_timeout`. Without an `application_name`, `client_name` is used."""
     prepare: Literal["named", "unnamed"]
-    """Each statement once in each session; or with every call, for a pooler that lends sessions."""
+    """`named`: each statement is prepared once per session. `unnamed`: with every call, for poolers."""
 
 @type_check_only
 class DistributionSpec(TypedDict):
     """`fixed` value_ns; `exp` mean_ns; `lognormal` median_ns, sigma; `uniform` low_ns, high_ns; `quantiles` points.
 
-    A point is a standard normal deviate and the length in ns there; both ascend from point to point.
+    A point is a standard normal deviate and the duration there in ns; both ascend from point to point.
     """
 
     kind: Literal["fixed", "exp", "lognormal", "uniform", "quantiles"]
@@ -81,7 +81,7 @@ class KeyChoiceSpec(TypedDict):
 
 @type_check_only
 class RetrySpec(TypedDict):
-    """When to try again. `max_attempts` None: as often as `max_wait_ns` allows."""
+    """The retry policy. `max_attempts` None: as many attempts as `max_wait_ns` allows."""
 
     kind: Literal["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
     base_ns: int
@@ -101,14 +101,14 @@ class LoopSpec(TypedDict):
 
 @type_check_only
 class ConnectionsSpec(TypedDict):
-    """`shared` by all clients, `count` to each server; or `per-client`."""
+    """`shared`: all clients share `count` connections to each server. `per-client`: each client has its own."""
 
     kind: Literal["shared", "per-client"]
     count: NotRequired[int]
 
 @type_check_only
 class TrialSpec(TypedDict):
-    """Everything one trial needs. The same spec gives the same keys, holds, backoffs and arrivals."""
+    """The description of one trial. The same spec gives the same keys, holds, pauses and arrivals."""
 
     strategy: str
     args: dict[str, int | float | str | bool]
@@ -122,9 +122,9 @@ class TrialSpec(TypedDict):
     key_order: Literal["random", "sorted"]
     """The order in which a client names the keys of one grant."""
     read_share: float
-    """The part of the grants that are asked for as a reader."""
+    """The share of acquires that ask for shared mode, from 0 to 1."""
     nesting: int
-    """How often a holder enters, the first time included."""
+    """How often a holder enters, including the first time."""
     hold: DistributionSpec
     think: DistributionSpec
     after_lease: Literal["continue", "stop"]
@@ -137,24 +137,23 @@ class TrialSpec(TypedDict):
     duration_ns: int
     drain_ns: int
     dies: bool
-    """At the end of the window all clients die: nothing is given back."""
+    """At the end of the window all clients die: nothing is released."""
     seed: int
     threads: int
     cores: list[int]
-    """The core that each thread keeps to; empty: any."""
+    """The core that each thread is bound to; empty: any."""
     poll: Literal["block", "spin"]
     least_belief_ns: int
-    """A grant counts as contended only if it was believed in for at least this long."""
+    """A grant counts as contended only if its holder believed in it for at least this long."""
 
 @type_check_only
 class Violation(TypedDict):
-    """Two grants of one key that should not have stood beside each other, or not in this order.
+    """Two grants of one key that should not have overlapped, or not have come in this order.
 
-    Or one client that was denied what it should have had: the fields of the second are None then, and `overlap_ns` is
-    how long a key stalled or a client starved until `at_ns`. Of an inversion the second may still wait: then it has a
-    client alone.
-    Points count from the start of the trial. With a stale fence the first is the grant with the highest fence before;
-    with an inversion it is the one that came later and was granted first.
+    Or one client that was denied what it should have got: then the fields of the second are None, and `overlap_ns` is
+    how long a key stalled or a client starved until `at_ns`. The second of an inversion may still wait: then it has
+    only a client. Times count from the start of the trial. With a stale fence the first is the earlier grant with the
+    highest fence; with an inversion the first came later and was granted first.
     """
 
     kind: Literal[
@@ -171,15 +170,15 @@ class Violation(TypedDict):
     key: str
     at_ns: int
     overlap_ns: int
-    """How long both went on; up to the end of the trial when it ended before either did."""
+    """How long both worked at the same time; up to the end of the trial if neither had ended."""
     first_client: int
     first_granted_ns: int | None
-    """None of a client that waits."""
+    """None for a client that waits."""
     first_until_ns: int | None
-    """The end of the lease; None for a lock without one. Of a lost session: when its holder had found that out."""
+    """The end of the lease; None for a lock without one. For a lost session: when its holder noticed the loss."""
     first_fence: int | None
     first_ended_ns: int | None
-    """When its release was sent; None when it had not been when the trial ended."""
+    """When its release was sent; None if it had not been sent when the trial ended."""
     second_client: int | None
     second_granted_ns: int | None
     second_until_ns: int | None
@@ -200,16 +199,16 @@ class HistogramRow:
 class ErrorReply(TypedDict):
     """Error replies of one phase, code and server in the whole trial, warm-up and drain included.
 
-    Conflicts of Postgres (SQLSTATE 40001, 40P01, 55P03) are not counted here, nor is NOSCRIPT where the lock sends the
+    Conflicts of Postgres (SQLSTATE 40001, 40P01, 55P03) are not counted here, nor NOSCRIPT if the lock then sends the
     script again.
     """
 
     phase: Literal["acquire", "renew", "release", "other"]
-    """What the client was about when it sent the call; `other`: no grant, such as a log-in."""
+    """What the client was doing when it sent the call; `other`: no acquire, hold or release, such as a log-in."""
     code: str
-    """The first word of a reply of Redis, the SQLSTATE of one of Postgres."""
+    """The first word of an error reply of Redis, or the SQLSTATE of one of Postgres."""
     server: int
-    """The number of the server in `servers` of the spec, from 0."""
+    """The index of the server in `servers` of the spec."""
     count: int
     warmup: int
     """How many of `count` came before the window began."""
@@ -219,92 +218,92 @@ class ErrorReply(TypedDict):
 @final
 class TrialResult:
     stopped: bool
-    """True when `stop` or Ctrl-C ended it before its time."""
+    """True when `stop` or Ctrl-C ended the trial early."""
     totals: dict[str, int]
     """The counters that `results/README.md` lists under "totals", and `began_ns`: when the trial began.
 
-    `first_cut_ns` after that a connection that stood was first found closed; absent where none was.
+    `first_cut_ns`: how long after that an open connection was first found closed; absent if none was.
     """
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]
     timeline: dict[str, NDArray[np.uint64]]
-    """One element a step: start_ns, grants, refused, errors, p50_ns, p99_ns. Steps of 100 ms of the window."""
+    """One element per step of 100 ms of the window: start_ns, grants, refused, errors, p50_ns, p99_ns."""
     clients: dict[str, NDArray[np.uint64]]
-    """One element a client: grants, attempts, wait_sum_ns, wait_max_ns."""
+    """One element per client: grants, attempts, wait_sum_ns, wait_max_ns."""
     violations: list[Violation]
-    """The first 100; `totals` counts all, and the inversions of a lock that promises no order, too."""
+    """The first 100 violations; `totals` counts all, also the inversions of a lock that promises no order."""
     finding: str | None
-    """The first of `findings` in words: an order of events that the judge holds for impossible."""
+    """The text of the first of `findings`: an order of events that the checker considers impossible."""
     errors: list[ErrorReply]
     writes: dict[str, NDArray[np.uint64]]
-    """One element a key: acknowledged, unknown. In the whole trial; empty where the lock writes nothing."""
+    """One element per key, for the whole trial: acknowledged, unknown. Empty if the lock writes nothing."""
 
 @final
 class Progress:
     phase: Literal["connecting", "warmup", "measuring", "draining", "done"]
     elapsed_ns: int
-    """Since the phase began."""
+    """The time since the phase began."""
     grants: int
-    """Since the window began."""
+    """The grants since the window began."""
     grants_per_s: float
-    """Over the last step of the time line."""
+    """The rate over the last step of the time line."""
     p99_ns: int
-    """Response time over the last step of the time line."""
+    """The p99 response time over the last step of the time line."""
     errors: int
     reconnects: int
 
 class ConnectError(Exception):
-    """A server could not be reached, or refused what a connection begins with, before the trial began."""
+    """Before the trial began a server could not be reached, or refused the handshake of a connection."""
 
     refusal: tuple[int, str, str, str] | None
-    """The server's number, what it refused, the code and the text of its error; None where it said nothing."""
+    """The server's index, what it refused, the code and the text of its error; None if it sent no error."""
 
 @final
 class Trial:
     """One trial of one cell."""
 
     def __new__(cls, spec: TrialSpec) -> Self:
-        """Parse `spec`. Raises ValueError naming the field, RuntimeError when the core was built for debugging."""
+        """Parse `spec`. Raises ValueError with the name of the field, RuntimeError in a debug build of the core."""
 
     def run(self) -> TrialResult:
-        """Run it, the interpreter detached. Signal handlers are called at least every 20 ms.
+        """Run the trial with the interpreter detached. Python handles its signals at least every 20 ms.
 
-        When a handler raises, the trial is stopped within 100 ms, what it measured is kept in `result`, and the
-        exception goes on. Raises ConnectError, RuntimeError when run twice or after a fork.
+        If a signal handler raises, the trial is stopped within 100 ms, `result` keeps what it measured, and the
+        exception is raised. Raises ConnectError; RuntimeError when run twice or after a fork.
         """
 
     def planted(self) -> list[tuple[str, bool]]:
-        """Plant faults in a checker like this trial's: of each its kind, and whether the checker found exactly that.
+        """Plant faults in a checker like this trial's: the kind of each, and whether the checker found exactly that.
 
-        The last kind of a lock that is judged by belief is "no fault". Asks no server; may be called at any time.
+        For a lock that is judged by belief, the last kind is "no fault". Contacts no server; may be called at any time.
         """
 
     def stop(self) -> None:
-        """End it early, from any thread; `run` then returns what was measured."""
+        """End the trial early, from any thread; `run` then returns what it measured."""
 
     def progress(self) -> Progress:
-        """Where it stands, from any thread; costs the running trial nothing."""
+        """The progress of the trial, from any thread; costs the running trial nothing."""
 
     @property
     def result(self) -> TrialResult | None:
-        """What `run` measured; None before it ended."""
+        """The result of `run`; None before its end."""
 
 def histogram_buckets(hdr: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The recorded buckets of an encoded histogram: highest equivalent value in ns, and count, both ascending by value.
+    """The filled buckets of an encoded histogram: highest equivalent value in ns, and count, both ascending by value.
 
     Raises ValueError when `hdr` is not an HdrHistogram V2.
     """
 
 def merge_histograms(parts: list[bytes]) -> bytes:
-    """All of `parts` added up, encoded again. Raises ValueError as `histogram_buckets`, or when `parts` is empty."""
+    """The sum of `parts`, encoded again. Raises ValueError as `histogram_buckets` does, or when `parts` is empty."""
 
 def judge_rows(
     acknowledged: NDArray[np.uint64], unknown: NDArray[np.uint64], final: NDArray[np.uint64]
 ) -> tuple[int, int, int]:
-    """What the final values of counters that began at 0 prove of the writes to them, each of which added 1.
+    """Judge the final values of counters that began at 0 and to which each write added 1.
 
-    Each row is judged by itself, so that a surplus of one hides no loss of another.
-    Returns how many acknowledged writes are lost at least, how many writes there are too many at least, and how many of
-    unknown end there were in rows where nothing is amiss. Raises ValueError when the columns differ in length.
+    Each row is judged by itself, so that a surplus of one does not hide a loss of another.
+    Returns a lower bound of the lost acknowledged writes, a lower bound of the surplus writes, and the number of writes
+    of unknown outcome in rows without a violation. Raises ValueError when the columns differ in length.
     """

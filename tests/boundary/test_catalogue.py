@@ -85,7 +85,7 @@ def test_a_plan_refuses_the_leases_that_the_core_refuses(make_spec, pool, name, 
         if why_impossible(cell, matrix, NO_LIMITS) is None:
             _core.Trial(spec)
         else:
-            with pytest.raises(ValueError, match=r"drift allowance|shorter than the lease"):
+            with pytest.raises(ValueError, match=r"clock-skew margin|shorter than the lease"):
                 _core.Trial(spec)
 
 

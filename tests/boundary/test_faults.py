@@ -229,7 +229,7 @@ def test_a_trial_carried_over_a_fork_refuses_to_run(make_spec):
         ({"strategy": "mutexx"}, "known are none, naive, mutex"),
         ({"args": {"nodes": 5}}, "takes no arguments"),
         ({"ttl_ms": 0}, "from 1 ms to 2\\^53"),
-        ({"ttl_ms": 2}, "drift allowance"),
+        ({"ttl_ms": 2}, "clock-skew margin"),
         ({"concurrency": 0}, "`concurrency`"),
         ({"threads": 9}, "`threads`"),
         ({"keys": -1}, "`keys` is of the wrong type .* or out of range"),

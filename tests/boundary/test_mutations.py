@@ -23,7 +23,7 @@ OF_SETS = ("multilock", "--keys", "100", "--keys-per-grant", "3")
 
 RELEASE_OF_A_SET = """\
 for _, key in ipairs(KEYS) do
-    -- pcall: one key that somebody made a list of must not keep the others.
+    -- pcall: a key that another program turned into a list must not stop the release of the others.
     if redis.pcall('GET', key) == ARGV[1] then
         deleted = deleted + redis.call('DEL', key)
     end
@@ -53,7 +53,7 @@ BROKEN = {
         "double grant",
     ),
     "mutex that deletes without asking whose the key is": (
-        Mutation("locks/src/mutex.rs", "claim.compare_and_delete()", "Command::Del { key: claim.key }"),
+        Mutation("locks/src/mutex.rs", "attempt.compare_and_delete()", "Command::Del { key: attempt.key }"),
         ("mutex",),
         "double grant",
     ),
@@ -86,7 +86,7 @@ BROKEN = {
         "lost update",
     ),
     "redlock with a quorum short by one": (
-        Mutation("locks/src/quorum/seats.rs", "self.count() / 2 + 1", "self.count() / 2"),
+        Mutation("locks/src/quorum/server_states.rs", "self.count() / 2 + 1", "self.count() / 2"),
         ("redlock",),
         "double grant",
     ),
@@ -96,7 +96,7 @@ BROKEN = {
         "double grant",
     ),
     "multilock that releases only its first key": (
-        Mutation("locks/src/lua/give_back_all.lua", RELEASE_OF_A_SET, RELEASE_OF_ITS_FIRST),
+        Mutation("locks/src/lua/release_all.lua", RELEASE_OF_A_SET, RELEASE_OF_ITS_FIRST),
         OF_SETS,
         "left-over key",
     ),

@@ -52,14 +52,14 @@ COMPANIONS = {
     "compare_and_delete": [],
     "compare_and_expire": [],
     "fenced_take": ["fence"],
-    "read_give_back": ["readers"],
+    "read_release": ["readers"],
     "read_take": ["readers", "writers"],
     "reentrant_enter": [],
     "reentrant_leave": [],
     "reentrant_take": [],
-    "semaphore_give_back": [],
+    "semaphore_release": [],
     "semaphore_take": [],
-    "write_give_back": ["writers"],
+    "write_release": ["writers"],
     "write_take": ["readers", "writers"],
 }
 
@@ -126,25 +126,25 @@ def test_leaving_more_entries_than_there_are_deletes(client: Client, run: Run):
 
 
 @pytest.mark.parametrize(
-    ("take", "give_back"),
+    ("take", "release"),
     [
         (("fenced_take", TTL_MS), ("compare_and_delete",)),
         (("reentrant_take", TTL_MS), ("reentrant_leave", 1)),
-        (("semaphore_take", 2, TTL_MS), ("semaphore_give_back",)),
-        (("read_take", TTL_MS), ("read_give_back",)),
-        (("write_take", TTL_MS, 0), ("write_give_back",)),
+        (("semaphore_take", 2, TTL_MS), ("semaphore_release",)),
+        (("read_take", TTL_MS), ("read_release",)),
+        (("write_take", TTL_MS, 0), ("write_release",)),
     ],
 )
 def test_a_server_without_memory_takes_back_what_it_gave(
-    client: Client, run: Run, take: tuple[str, int], give_back: tuple[str, int]
+    client: Client, run: Run, take: tuple[str, int], release: tuple[str, int]
 ):
     assert run(take[0], "me", *take[1:]) == 1
     client.config_set("maxmemory", "1")
     try:
-        answer = run(give_back[0], "me", *give_back[1:])
+        answer = run(release[0], "me", *release[1:])
     finally:
         client.config_set("maxmemory", "0")
-    assert answer == (0 if give_back[0] == "reentrant_leave" else 1)
+    assert answer == (0 if release[0] == "reentrant_leave" else 1)
     assert set(client.keys("*")) <= {b"lock:fence"}
 
 
@@ -163,9 +163,9 @@ def test_entries_are_left_one_by_one_on_a_server_without_memory(client: Client, 
 
 def test_no_more_permits_than_there_are_and_one_given_back_is_free(client: Client, run: Run):
     assert [run("semaphore_take", who, 2, TTL_MS) for who in "abc"] == [1, 1, None]
-    assert run("semaphore_give_back", "c") == 0
-    assert run("semaphore_give_back", "a") == 1
-    assert run("semaphore_give_back", "a") == 0
+    assert run("semaphore_release", "c") == 0
+    assert run("semaphore_release", "a") == 1
+    assert run("semaphore_release", "a") == 0
     assert run("semaphore_take", "c", 2, TTL_MS) == 1
     assert client.zrange("lock", 0, -1) == [b"b", b"c"]
 
@@ -183,7 +183,7 @@ def test_a_permit_is_not_given_back_after_its_lease(client: Client, run: Run):
     run("semaphore_take", "keeps the set", 2, TTL_MS)
     run("semaphore_take", "late", 2, 20)
     pass_ms(25)
-    assert run("semaphore_give_back", "late") == 0
+    assert run("semaphore_release", "late") == 0
 
 
 @pytest.mark.parametrize("first", [50, TTL_MS, LONGEST_MS])
@@ -199,9 +199,9 @@ def test_readers_share_and_keep_a_writer_out(run: Run):
     assert run("read_take", "a", TTL_MS) == 1
     assert run("read_take", "b", TTL_MS) == 1
     assert run("write_take", "w", TTL_MS, 0) is None
-    assert run("read_give_back", "a") == 1
+    assert run("read_release", "a") == 1
     assert run("write_take", "w", TTL_MS, 0) is None
-    assert run("read_give_back", "b") == 1
+    assert run("read_release", "b") == 1
     assert run("write_take", "w", TTL_MS, 0) == 1
 
 
@@ -209,8 +209,8 @@ def test_a_writer_keeps_everybody_out_until_it_gives_back(client: Client, run: R
     run("write_take", "w", TTL_MS, 0)
     assert run("read_take", "r", TTL_MS) is None
     assert run("write_take", "v", TTL_MS, 0) is None
-    assert run("write_give_back", "v") == 0
-    assert run("write_give_back", "w") == 1
+    assert run("write_release", "v") == 0
+    assert run("write_release", "w") == 1
     assert run("read_take", "r", TTL_MS) == 1
     assert set(client.keys("*")) == {b"lock:readers"}
 
@@ -221,8 +221,8 @@ def test_a_dead_reader_frees_its_own_share_only(client: Client, run: Run):
     pass_ms(205)
     assert run("write_take", "w", TTL_MS, 0) is None
     assert client.zrange("lock:readers", 0, -1) == [b"alive"]
-    assert run("read_give_back", "dead") == 0
-    run("read_give_back", "alive")
+    assert run("read_release", "dead") == 0
+    run("read_release", "alive")
     assert run("write_take", "w", TTL_MS, 0) == 1
 
 
@@ -230,14 +230,14 @@ def test_a_read_lock_is_not_given_back_after_its_lease(run: Run):
     run("read_take", "late", 20)
     run("read_take", "keeps the set", TTL_MS)
     pass_ms(25)
-    assert run("read_give_back", "late") == 0
+    assert run("read_release", "late") == 0
 
 
 def test_new_readers_wait_for_a_writer_that_waits(client: Client, run: Run):
     run("read_take", "r", TTL_MS)
     assert run("write_take", "w", TTL_MS, TTL_MS) is None
     assert run("read_take", "late", TTL_MS) is None
-    run("read_give_back", "r")
+    run("read_release", "r")
     assert run("write_take", "w", TTL_MS, TTL_MS) == 1
     assert not client.exists("lock:writers")
 
@@ -245,7 +245,7 @@ def test_new_readers_wait_for_a_writer_that_waits(client: Client, run: Run):
 def test_a_claim_can_be_taken_back(client: Client, run: Run):
     run("read_take", "r", TTL_MS)
     run("write_take", "w", TTL_MS, TTL_MS)
-    assert run("write_give_back", "w") == 0
+    assert run("write_release", "w") == 0
     assert run("read_take", "late", TTL_MS) == 1
     assert not client.exists("lock:writers")
 

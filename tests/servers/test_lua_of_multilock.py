@@ -30,13 +30,13 @@ class Multilock:
     def __init__(self, client: redis.Redis) -> None:
         self.client = client
         self.take_script = client.register_script((LUA / "take_all.lua").read_text(encoding="utf-8"))
-        self.give_back_script = client.register_script((LUA / "give_back_all.lua").read_text(encoding="utf-8"))
+        self.release_script = client.register_script((LUA / "release_all.lua").read_text(encoding="utf-8"))
 
     def take(self, token: str, keys: list[str] = KEYS, lease_ms: int = LEASE_MS) -> int:
         return self.take_script(keys, [token, lease_ms])
 
-    def give_back(self, token: str, keys: list[str] = KEYS) -> int:
-        return self.give_back_script(keys, [token, 0])
+    def release(self, token: str, keys: list[str] = KEYS) -> int:
+        return self.release_script(keys, [token, 0])
 
     def holders(self) -> list[bytes | None]:
         return self.client.mget(KEYS)
@@ -51,7 +51,7 @@ def test_all_keys_are_taken_with_one_token_and_the_lease_in_ms(multilock):
     assert multilock.take("mine") == 1
     assert multilock.holders() == [b"mine"] * 3
     assert all(LEASE_MS - 1_000 < multilock.client.pttl(key) <= LEASE_MS for key in KEYS)
-    assert multilock.give_back("mine") == 1
+    assert multilock.release("mine") == 1
     assert multilock.client.keys() == []
 
 
@@ -69,13 +69,13 @@ def test_what_is_mine_already_is_not_taken_again_nor_lost(multilock):
     assert multilock.holders() == [b"mine", None, None]
 
 
-def test_a_give_back_deletes_what_is_still_mine_and_says_that_it_was_not_all(multilock):
+def test_a_release_deletes_what_is_still_mine_and_says_that_it_was_not_all(multilock):
     multilock.take("mine")
     multilock.client.delete(KEYS[0])
     multilock.client.set(KEYS[1], "theirs")
-    assert multilock.give_back("mine") == 0
+    assert multilock.release("mine") == 0
     assert multilock.holders() == [None, b"theirs", None]
-    assert multilock.give_back("mine") == 0
+    assert multilock.release("mine") == 0
 
 
 def test_a_key_of_another_type_counts_as_taken_and_does_not_keep_the_others(multilock):
@@ -83,7 +83,7 @@ def test_a_key_of_another_type_counts_as_taken_and_does_not_keep_the_others(mult
     assert multilock.take("mine") == 0
     assert multilock.client.keys() == [KEYS[1].encode()]
     assert multilock.take("mine", [KEYS[0], KEYS[2]]) == 1
-    assert multilock.give_back("mine") == 0
+    assert multilock.release("mine") == 0
     assert multilock.client.keys() == [KEYS[1].encode()]
 
 

@@ -1,7 +1,7 @@
 //! The checker: takes the events of a trial one by one and keeps the verdict and the figures up to date.
 //!
-//! One grant costs three events, each a look at one client and one key. Everything that a rule asks for (who waits
-//! longest, does anybody hold, does anybody believe) stands ready in the key's record; see `table`.
+//! One grant costs three events, each with a lookup of one client and one key. The key's record holds everything that a
+//! rule needs: who has waited longest, whether anyone holds, whether anyone believes; see `table`.
 //!
 //! Promises: an event that its client's state does not allow is a finding, and never a panic.
 
@@ -13,7 +13,7 @@ use crate::findings::Findings;
 use crate::report::{Figures, Report, ViolationKind};
 use crate::sessions::Sessions;
 use crate::stalls::lease_was_over;
-use crate::table::{Client, KeyRecord, NOBODY, Session, State};
+use crate::table::{Client, KeyRecord, NOBODY, SessionState, State};
 use crate::turns::{self, OUTSIDE};
 use crate::violations::ViolationLog;
 use crate::{ClientId, Event, Order, Rules};
@@ -23,16 +23,16 @@ use locks::{Fence, Key, Mode, Nanos};
 pub struct Checker {
     pub(crate) clients: Box<[Client]>,
     pub(crate) keys: Box<[KeyRecord]>,
-    /// One a key where several may hold: with several permits from the start, otherwise from the first time that a
-    /// client asks to share. Empty until then, so that plain locks pay nothing for it.
+    /// One per key if several clients may hold: with several permits from the start, otherwise from the first time that
+    /// a client asks to share. Empty until then, so that plain locks pay nothing for it.
     pub(crate) crowds: Box<[Crowd]>,
     pub(crate) permits: u32,
     pub(crate) fences: Option<Fences>,
     pub(crate) fifo: Option<Fifo>,
     pub(crate) sessions: Option<Sessions>,
-    /// No crowds, no fences, no order, no sessions: what most trials ask for has a short way.
+    /// No crowds, no fences, no order, no sessions: the usual trial takes a short path.
     pub(crate) is_plain: bool,
-    /// The present window, or `OUTSIDE`. A grant remembers its own: what happens to a grant of the warm-up later on
+    /// The current window, or `OUTSIDE`. A grant stores its own window: what later happens to a grant of the warm-up
     /// must not enter the figures.
     pub(crate) window: u32,
     pub(crate) windows_begun: u32,
@@ -40,8 +40,8 @@ pub struct Checker {
     pub(crate) now: Nanos,
     pub(crate) least_belief: Nanos,
     pub(crate) granted_within: Nanos,
-    /// When a driver last ran again that had not run for a while: no key stalls by what it did not do.
-    pub(crate) stood_until: Nanos,
+    /// When a driver last ran again after a standstill: the time before that does not count towards a stall of a key.
+    pub(crate) driver_stalled_until: Nanos,
     pub(crate) session_end_seen_within: Nanos,
     pub(crate) release_seen_within: Nanos,
     pub(crate) findings: Findings,
@@ -51,11 +51,11 @@ pub struct Checker {
 
 impl Checker {
     pub fn new(clients: u32, keys: u32, rules: Rules) -> Self {
-        assert!(clients < NOBODY, "one client number is kept for nobody");
+        assert!(clients < NOBODY, "the largest client number is reserved for `NOBODY`");
         assert!(rules.permits > 0, "a lock without permits can be granted to nobody");
         assert!(
             rules.permits == 1 || !rules.sessions,
-            "a lock that lives with a session has one permit"
+            "a lock that depends on a session has one permit"
         );
         let mut checker = Self {
             clients: vec![Client::IDLE; clients as usize].into_boxed_slice(),
@@ -72,7 +72,7 @@ impl Checker {
             now: Nanos::ZERO,
             least_belief: rules.least_belief,
             granted_within: rules.granted_within,
-            stood_until: Nanos::ZERO,
+            driver_stalled_until: Nanos::ZERO,
             session_end_seen_within: rules.session_end_seen_within,
             release_seen_within: rules.release_seen_within,
             findings: Findings::default(),
@@ -91,8 +91,8 @@ impl Checker {
         self.is_plain = false;
     }
 
-    /// Reads the records that an event of `client` on `key` will need and changes nothing: a caller that knows a batch
-    /// of them beforehand can have their cache misses side by side.
+    /// Prefetches the records for an event of `client` on `key`. A caller with a batch of events can so overlap their
+    /// cache misses.
     #[inline]
     pub fn touch(&self, client: ClientId, key: Key) {
         std::hint::black_box((
@@ -101,7 +101,7 @@ impl Checker {
         ));
     }
 
-    /// Figures start anew; who waits and holds, and the violations so far, stay.
+    /// Starts the figures anew. Waiters, holders and the violations so far stay.
     pub fn begin_window(&mut self, start: Nanos) {
         self.figures = Figures::default();
         self.window_began = start;
@@ -109,7 +109,7 @@ impl Checker {
         self.window = self.windows_begun;
     }
 
-    /// Figures stop counting, but for grants of the window whose belief goes on; violations go on.
+    /// Stops the figures, except for grants of the window whose belief goes on. Violations are still recorded.
     pub fn end_window(&mut self, end: Nanos) {
         if self.window != OUTSIDE {
             self.judge_starvation(end);
@@ -117,8 +117,8 @@ impl Checker {
         self.window = OUTSIDE;
     }
 
-    /// Takes one event. On a grant it returns the hand-off, inside a window or not: the time since the key's last
-    /// release, if nobody was granted the key in between and somebody waited for it all the while.
+    /// Takes one event. For a grant it returns the hand-over, inside a window or not: the time since the key's last
+    /// release, if no other client was granted the key in between and a client waited for it all the time.
     #[expect(
         clippy::inline_always,
         reason = "where the event is known, so is what follows from it"
@@ -147,12 +147,12 @@ impl Checker {
             Event::Stopped { client } => self.stopped(at, client),
             Event::Released { client } => self.released(at, client),
             Event::DeniedRelease { client } => self.denied(at, client),
-            Event::Stood { .. } => self.stood_until = at,
+            Event::DriverStalled { .. } => self.driver_stalled_until = at,
         }
         None
     }
 
-    /// Ends the trial. Violations whose grants still go on are reported without their ends.
+    /// Ends the trial. Violations whose grants have not ended are reported without their ends.
     pub fn finish(mut self, at: Nanos) -> Report {
         if at < self.now {
             self.ended_too_early(at);
@@ -175,7 +175,7 @@ impl Checker {
         let client = &mut self.clients[id as usize];
         match client.state {
             State::Idle => {}
-            // A holder that stopped need not release: its lease is over.
+            // A holder that stopped need not release, because its lease has ended.
             State::Stopped | State::Unconfirmed => self.kept_session(id),
             State::Waiting | State::Holding => self.abandon(at, id),
         }
@@ -229,7 +229,7 @@ impl Checker {
         let record = &mut self.keys[key];
         turns::give_up(record, &mut self.clients, self.window, &mut self.figures, id);
         if record.waiters.is_empty() {
-            // From here on the key lies idle because nobody wants it, not because it is slow to change hands.
+            // From now on the key is idle because nobody wants it, and not because the hand-over is slow.
             record.wanted = false;
         }
         if let Some(crowd) = self.crowds.get_mut(key) {
@@ -281,10 +281,10 @@ impl Checker {
         handoff
     }
 
-    /// The second half of `granted`, where more is to be judged or counted than of a plain lock.
+    /// The second half of `granted`, for locks with more to judge or count than a plain lock.
     #[inline(never)]
     fn granted_beyond_plain(&mut self, at: Nanos, id: ClientId, hold: Nanos, fence: Option<Fence>, sent: Nanos) {
-        self.clients[id as usize].session = Session::Fine;
+        self.clients[id as usize].session = SessionState::Fine;
         if let Some(fences) = &mut self.fences {
             fences.came_with(id, fence);
             if fence.is_none() {
@@ -307,7 +307,8 @@ impl Checker {
         self.judge_order(at, id, sent);
     }
 
-    /// `id` was granted what it had `sent` then, by a lock that promises fences or has an order.
+    /// Judges the order of a grant of `id`, whose first attempt was sent at `sent`, for a lock that promises fences or
+    /// has an order.
     fn judge_order(&mut self, at: Nanos, id: ClientId, sent: Nanos) {
         let (key, grant) = (self.clients[id as usize].key, self.span(id));
         if let Some(first) = self.fences.as_mut().and_then(|fences| fences.granted(key, grant)) {
@@ -319,7 +320,7 @@ impl Checker {
             if fifo.is_promised() {
                 self.note(ViolationKind::FifoInversion, at, first, id);
             } else {
-                // Not recorded: what is no violation must not take the room of those that are.
+                // Counted but not recorded: a figure must not take the room of violations.
                 self.log.count(ViolationKind::FifoInversion);
             }
         }

@@ -1,18 +1,18 @@
-//! Which grants a broken lock could have shown itself on.
+//! Which grants are contended, so that a broken lock could have shown itself on them.
 //!
-//! A rival is a client whose grant beside this one would break the exclusion: everybody, but for one who shares only
-//! those who do not; for one of several permits, everybody while all permits are held. A grant is contended when
+//! A rival is a client whose grant at the same time would break exclusion: any other client; for a client that shares,
+//! only those that do not; with several permits, any other client while all permits are held. A grant is contended when
 //!
-//! - a rival waited at the grant, or at any time while it was held;
-//! - or a rival held the key at the grant (of a semaphore: others held all permits);
-//! - or a rival had the key's grant next before or after it, less than one nominal hold of the earlier of the two
-//!   apart. Not asked of semaphores: one grant more beside one other breaks nothing.
+//! - a rival waited at the grant, or at any time during its hold;
+//! - or a rival held the key at the grant (for a semaphore: others held all permits);
+//! - or a rival had the key's grant before or after it, and the gap was shorter than the nominal hold of the earlier
+//!   of the two. Semaphores are exempt, because one more grant beside one other breaks nothing.
 //!
-//! It counts, once, if it was made in a window and believed in for at least `Rules::least_belief`: a belief of a
-//! microsecond overlaps nobody, however broken the lock. How long that was is known when its work ends, so it is counted
-//! then; or when the next grant of its key comes near. Of grants that exclude each other only the last of a key can be
-//! uncontended yet held, for two that stood beside each other both are contended; so a mark in the key's record serves
-//! all. Where several may hold, `crowd` knows the uncontended ones.
+//! A contended grant counts, once, if it was made in a window and believed in for at least `Rules::least_belief`: a
+//! belief of a microsecond overlaps no other, however broken the lock is. Its length is known when the work ends, so
+//! the grant is counted then, or when the next grant of its key comes close. Of grants that exclude each other only the
+//! last one of a key can be both held and uncontended, because two that overlap are both contended; so one mark in the
+//! key's record is enough. If several clients may hold, `crowd` knows the uncontended grants.
 
 use crate::ClientId;
 use crate::checker::Checker;
@@ -22,17 +22,17 @@ use crate::table::{KeyRecord, Last, State};
 use crate::turns::OUTSIDE;
 use locks::{Mode, Nanos};
 
-/// Where the rivals of a grant are that is just being made.
+/// What the rivals of a new grant are doing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rivals {
     pub(crate) wait: bool,
     pub(crate) hold: bool,
-    /// The key's last grant would be one, were it another client's.
+    /// Whether the key's last grant was a rival's, if it was another client's.
     pub(crate) had_last_grant: bool,
 }
 
 impl Rivals {
-    /// Of a grant of a key that nobody shares and that has one permit.
+    /// The rivals of a grant of an unshared key with one permit.
     #[inline]
     pub(crate) const fn of_plain(record: &KeyRecord) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Rivals {
         }
     }
 
-    /// Of any grant. The client itself has left the waiters.
+    /// The rivals of any grant. The client itself is no longer among the waiters.
     pub(crate) const fn among(record: &KeyRecord, crowd: &Crowd, mode: Mode, permits: u32) -> Self {
         match mode {
             Mode::Shared => Self {
@@ -64,7 +64,7 @@ impl Rivals {
     }
 }
 
-/// Makes this grant the key's last, and says whether it is contended already.
+/// Makes this grant the key's last, and returns whether it is already contended.
 #[inline]
 pub(crate) fn enter(
     record: &mut KeyRecord,
@@ -86,7 +86,8 @@ pub(crate) fn enter(
     contended
 }
 
-/// The key's last grant is contended. If it is over it counts now, otherwise when its belief proves long enough.
+/// Marks the key's last grant as contended. If it has ended it counts now, otherwise when its belief proves long
+/// enough.
 #[inline]
 pub(crate) fn contend(record: &mut KeyRecord, figures: &mut Figures) {
     match record.last {
@@ -99,16 +100,16 @@ pub(crate) fn contend(record: &mut KeyRecord, figures: &mut Figures) {
     }
 }
 
-/// All that hold the key beside each other are contended from now on.
+/// Marks all that hold the key at the same time as contended.
 pub(crate) const fn contend_all(record: &mut KeyRecord, crowd: &mut Crowd) {
-    crowd.count_anew();
+    crowd.change_number();
     // The last grant, if it still shares the key, is one of them, and its mark must say so too.
     if matches!(record.last_mode, Mode::Shared) && record.last_client == crowd.sharers.latest() {
         record.last = Last::Contended;
     }
 }
 
-/// The work of a grant is over, and with it its belief.
+/// Handles the end of a grant's work, and with it of its belief.
 #[inline]
 pub(crate) fn settle(record: &mut KeyRecord, figures: &mut Figures, id: ClientId, contended: bool, counts: bool) {
     figures.contended_grants += u64::from(contended && counts);
@@ -119,8 +120,8 @@ pub(crate) fn settle(record: &mut KeyRecord, figures: &mut Figures, id: ClientId
 }
 
 impl Checker {
-    /// Whether the present grant of `id`, whose work ends at `at`, was made in the latest window and believed in for long
-    /// enough.
+    /// Whether the current grant of `id`, whose work ends at `at`, was made in the latest window and believed in for
+    /// long enough.
     #[inline]
     pub(crate) fn counts_if_contended(&self, at: Nanos, id: ClientId) -> bool {
         let client = &self.clients[id as usize];
@@ -128,7 +129,7 @@ impl Checker {
         client.tally_window != OUTSIDE && client.tally_window == self.windows_begun && believed >= self.least_belief
     }
 
-    /// The same for all grants whose work goes on when the trial ends.
+    /// Settles all grants whose work goes on when the trial ends.
     #[cold]
     pub(crate) fn settle_all(&mut self, at: Nanos) {
         for id in 0..self.clients.len() as ClientId {

@@ -1,7 +1,7 @@
-//! What is kept of a key besides, where several may hold it: who shares it, who wants it alone, how many hold it.
+//! The additional record of a key that several clients may hold: which share it, which want it alone, how many hold it.
 //!
-//! Those that may hold beside each other become contended together, when a rival of all of them comes. So that this
-//! takes one step, each of them that is uncontended bears the present number of the key, which changes then.
+//! Clients that may hold at the same time become contended together, when a rival of all of them comes. To do that in
+//! one step, each uncontended holder stores the key's current number, and the key then changes its number.
 
 use crate::ClientId;
 use crate::checker::Checker;
@@ -9,16 +9,16 @@ use crate::contention::{self, Rivals};
 use crate::table::{Client, Holders, KeyRecord, Last, State};
 use locks::{Key, Mode, Nanos};
 
-/// Nobody uncontended bears this number: a grant does that was contended from the start.
+/// The number of a grant that was contended from the start; no uncontended grant has it.
 const NO_COUNT: u32 = 0;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Crowd {
     pub(crate) sharers: Holders,
     pub(crate) waiting_exclusive: u32,
-    /// How many hold the key and do not share it.
+    /// How many clients hold the key without sharing it.
     pub(crate) holding: u32,
-    /// What those bear that are uncontended.
+    /// The number that uncontended holders store.
     count: u32,
 }
 
@@ -30,7 +30,7 @@ impl Crowd {
         count: NO_COUNT + 1,
     };
 
-    /// For each key its crowd, where nobody holds a share yet.
+    /// One crowd for each key, while no client shares yet.
     pub(crate) fn of_all(keys: usize, clients: &[Client]) -> Box<[Self]> {
         let mut crowds = vec![Self::NONE; keys].into_boxed_slice();
         for client in clients {
@@ -44,23 +44,23 @@ impl Crowd {
         crowds
     }
 
-    /// A grant joins those that may hold beside each other.
+    /// A grant joins the holders that may hold at the same time.
     pub(crate) const fn enter(&self, client: &mut Client, contended: bool) {
         client.tally = if contended { NO_COUNT } else { self.count };
     }
 
-    /// Whether a holder that may hold beside others is contended.
+    /// Whether a holder that may hold at the same time as others is contended.
     pub(crate) const fn has_contended(&self, client: &Client) -> bool {
         client.tally != self.count
     }
 
-    /// A grant ends, of whichever kind: whether it is contended.
+    /// Handles the end of a grant of either mode, and returns whether the grant is contended.
     #[inline(never)]
     pub(crate) fn leave(&mut self, record: &mut KeyRecord, clients: &mut [Client], permits: u32, id: ClientId) -> bool {
         let client = &clients[id as usize];
         let mode = client.mode;
         let is_marked = record.last_client == id && record.last == Last::Contended;
-        // Who excludes everybody bears no number; two of those that stood beside each other are contended.
+        // An exclusive holder stores no number; two that overlapped are both contended.
         let contended = if mode == Mode::Shared || permits > 1 {
             self.has_contended(client) || is_marked
         } else {
@@ -76,7 +76,7 @@ impl Crowd {
         contended
     }
 
-    pub(crate) const fn count_anew(&mut self) {
+    pub(crate) const fn change_number(&mut self) {
         self.count = self.count.wrapping_add(1);
         if self.count == NO_COUNT {
             self.count += 1;
@@ -86,13 +86,13 @@ impl Crowd {
     pub(crate) const fn left_waiting(&mut self, mode: Mode) {
         match mode {
             Mode::Exclusive => self.waiting_exclusive -= 1,
-            Mode::Shared => {} // Who wants to share is nobody's rival but of those that hold alone.
+            Mode::Shared => {} // A waiting sharer is a rival only of exclusive holders.
         }
     }
 }
 
 impl Checker {
-    /// Somebody began to wait for a key that several may hold.
+    /// A client began to wait for a key that several may hold.
     #[inline(never)]
     pub(crate) fn rival_came(&mut self, id: ClientId, key: Key, mode: Mode) {
         let mode = if mode == Mode::Shared && self.permits > 1 {
@@ -137,7 +137,7 @@ impl Checker {
             crowd.enter(client, contended);
         }
         if self.permits > 1 && rivals.wait {
-            // With this grant all permits are held, and somebody waits for one.
+            // With this grant all permits are held, and another client waits for one.
             contention::contend_all(record, crowd);
         }
         if rivals.hold {

@@ -1,10 +1,10 @@
-//! What prolongs a grant, and what ends it: belief, work, and what the key's next grant is owed to.
+//! The events that prolong or end a grant, its belief or its work; and what the key's next grant is due to.
 
 use crate::ClientId;
 use crate::checker::Checker;
 use crate::contention;
 use crate::stalls::lease_left;
-use crate::table::{Last, NO_LEASE_LEFT, Session, State};
+use crate::table::{Last, NO_LEASE_LEFT, SessionState, State};
 use locks::{Mode, Nanos};
 
 impl Checker {
@@ -18,7 +18,7 @@ impl Checker {
         }
         let client = &mut self.clients[id as usize];
         client.until = until;
-        // Belief that was is not undone by a lease that is set anew to end earlier.
+        // A renewed lease that ends earlier does not undo past belief.
         client.believes_until = until.max(at);
         match client.mode {
             Mode::Exclusive => self.keys[client.key as usize].holders.renew(until),
@@ -29,8 +29,8 @@ impl Checker {
     pub(crate) fn lease_lost(&mut self, at: Nanos, id: ClientId) {
         let client = &mut self.clients[id as usize];
         match client.state {
-            // The lock has ended its own session: that takes nothing from what its holder was promised.
-            State::Holding if client.session == Session::HungUp => {}
+            // The lock itself closed the session: the holder keeps its belief.
+            State::Holding if client.session == SessionState::ClosedByLock => {}
             State::Holding => {
                 let believed = at < client.believes_until;
                 client.believes_until = client.believes_until.min(at);
@@ -40,7 +40,7 @@ impl Checker {
             }
             State::Stopped => {} // Neither belief nor work is left to end.
             State::Unconfirmed => client.state = State::Idle,
-            State::Idle if self.sessions.is_some() => {} // It released, and nobody was granted the lock beside it.
+            State::Idle if self.sessions.is_some() => {} // It released, and no other client was granted the lock during its hold.
             State::Idle | State::Waiting => return self.cannot(at, id, "lose a lease"),
         }
         self.lost_session(at, id, self.session_end_seen_within);
@@ -80,7 +80,7 @@ impl Checker {
         let record = &mut self.keys[key];
         record.released_late |= late;
         if late && self.sessions.is_some() && record.wanted {
-            return; // It was free since the session ended.
+            return; // The key was free since the session ended.
         }
         record.freed = at;
         record.wanted = !(record.waiters.is_empty() || late && self.sessions.is_some());

@@ -1,4 +1,4 @@
-//! What the driver tells the checker: the steps of one client on its way from an attempt to its release.
+//! The events that the driver reports to the checker: the steps of one client from an attempt to its release.
 //!
 //! ```text
 //!                 Waiting            Granted             Released
@@ -7,58 +7,59 @@
 //!           └ GaveUp, CutOff ─┘                └─ Stopped ─> Stopped ────> Idle  Released, or the next Waiting
 //! ```
 //!
-//! Of locks that live with a session a `LeaseLost` or a `HungUp` may also follow the `Released`; of locks with a lease a
-//! `DeniedRelease` may. An event that its client's state does not allow is a finding: see `findings`.
+//! For locks that depend on a session a `LeaseLost` or a `HungUp` may also follow the `Released`; for locks with a
+//! lease a `DeniedRelease` may. An event that its client's state does not allow is a finding: see `findings`.
 //!
-//! The entries of one owner are one grant: `Granted` is the first, `Released` the last. Who takes several keys at once
-//! tells of each as a client of its own.
+//! All entries of one owner are one grant: `Granted` is the first, `Released` the last. A client that takes several
+//! keys at once reports each as a client of its own.
 //!
-//! Stamps come in non-decreasing order. At equal stamps what ends a grant comes before what begins one, for intervals
-//! are half-open; `Merge` sees to both where several threads tell.
+//! Stamps do not decrease. At equal stamps an event that ends a grant comes before one that begins a grant, because
+//! intervals are half-open; `Merge` ensures both when several threads report.
 
 use locks::{Fence, Key, Mode, Nanos};
 
-/// A client, from 0, over all threads of a trial.
+/// A client, numbered from 0 over all threads of a trial.
 pub type ClientId = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The first attempt of an acquire is sent.
     Waiting { client: ClientId, key: Key, mode: Mode },
-    /// The server acknowledged its place in the queue: whoever is sent from now on comes after it. Once more when that
-    /// place was lost and it has a new one.
+    /// The server acknowledged the client's place in the queue: clients whose attempts are sent from now on come after
+    /// it. Repeated when that place was lost and replaced by a new one.
     Queued { client: ClientId },
-    /// The acquire ended without a grant, or nobody knows how.
+    /// The acquire ended without a grant, or with unknown outcome.
     GaveUp { client: ClientId },
-    /// The end of a period ended the wait: by itself the client would have waited on. `placed` when its place in the queue
-    /// lasts for certain at this moment.
+    /// The end of a phase ended the wait, which the client would have continued. `placed` when its place in the queue
+    /// certainly still exists at this time.
     CutOff { client: ClientId, placed: bool },
-    /// The key of its `Waiting` was granted, in the mode of its `Waiting`. `until` ends the lease, `Nanos::NEVER` when nothing ends it; `hold` is how
-    /// long the client meant to hold, whatever it then does.
+    /// The key of the client's `Waiting` was granted, in the mode of its `Waiting`. `until` is the end of the lease,
+    /// `Nanos::NEVER` if nothing ends it; `hold` is how long the client planned to hold, whatever it then does.
     Granted {
         client: ClientId,
         until: Nanos,
         hold: Nanos,
         fence: Option<Fence>,
     },
-    /// The lease was set anew, and acknowledged before the one before had passed: belief now ends at `until`.
+    /// The lease was renewed, and the reply came before the earlier lease had ended: belief now ends at `until`.
     Renewed { client: ClientId, until: Nanos },
-    /// The holder was told that the lock is no longer its own: belief ends, work goes on. Where sessions are judged also
-    /// between its release and what it does next: by the answer to the release it found that its session was gone.
+    /// The holder learned that it no longer holds the lock: belief ends, work goes on. For locks that depend on a
+    /// session, also between the release and the client's next step: the reply to the release showed that the session
+    /// had ended.
     LeaseLost { client: ClientId },
-    /// The lock itself closed the session that it holds by. From now on a loss of this session excuses nothing, and the
-    /// holder believes until its release: nobody but the lock has ended what it holds.
+    /// The lock itself closed the session of its hold. From now on a loss of this session excuses nothing, and the
+    /// holder believes until its release: only the lock itself has ended the hold.
     HungUp { client: ClientId },
-    /// The holder stopped working without a release, as at the end of its lease: belief and work end. A release may
-    /// follow; it counts for the hand-off and for what it may delete.
+    /// The holder stopped working without a release, for example at the end of its lease: belief and work end. A
+    /// release may follow; it counts for the hand-over, and for what it may delete.
     Stopped { client: ClientId },
     /// The release is about to be sent: belief and work end.
     Released { client: ClientId },
-    /// The release was answered "not held" before the lease ended, and no loss had been told before.
+    /// The reply to the release was "not held" before the lease ended, and no loss had been reported before.
     DeniedRelease { client: ClientId },
     /// The driver of this client, and maybe of others, did not run for a while before: nobody could be granted anything
-    /// through it. The client's state stays as it is.
-    Stood { client: ClientId },
+    /// through it. The client's state does not change.
+    DriverStalled { client: ClientId },
 }
 
 impl Event {
@@ -75,11 +76,11 @@ impl Event {
             | Self::Stopped { client }
             | Self::Released { client }
             | Self::DeniedRelease { client }
-            | Self::Stood { client } => client,
+            | Self::DriverStalled { client } => client,
         }
     }
 
-    /// Whether it ends a belief: at equal stamps such events come first.
+    /// Whether the event ends a belief: at equal stamps such events come first.
     pub(crate) const fn ends_belief(self) -> bool {
         match self {
             Self::LeaseLost { .. } | Self::Stopped { .. } | Self::Released { .. } => true,
@@ -91,7 +92,7 @@ impl Event {
             | Self::Renewed { .. }
             | Self::HungUp { .. }
             | Self::DeniedRelease { .. }
-            | Self::Stood { .. } => false,
+            | Self::DriverStalled { .. } => false,
         }
     }
 }

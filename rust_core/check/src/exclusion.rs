@@ -1,11 +1,12 @@
-//! Exclusion: no more holders of a key beside each other than their modes and permits allow.
+//! Exclusion: no more holders of a key at the same time than their modes and permits allow.
 //!
-//! The property: of those who believe at one time to hold a key, all share it; or none does, and they are at most as
-//! many as the key has permits. E. W. Dijkstra: Solution of a Problem in Concurrent Programming Control, CACM 8(9),
-//! 1965; with readers, P. J. Courtois, F. Heymans, D. L. Parnas: Concurrent Control with "Readers" and "Writers", CACM
-//! 14(10), 1971. That a holder may only believe while its lease lasts is C. Gray, D. Cheriton: Leases, SOSP 1989.
+//! The property: of the clients that believe at one time that they hold a key, either all share it, or none does and
+//! they are at most as many as the key has permits. E. W. Dijkstra: Solution of a Problem in Concurrent Programming
+//! Control, CACM 8(9), 1965; with readers, P. J. Courtois, F. Heymans, D. L. Parnas: Concurrent Control with "Readers"
+//! and "Writers", CACM 14(10), 1971. That a holder may believe only while its lease lasts is C. Gray, D. Cheriton:
+//! Leases, SOSP 1989.
 //!
-//! Where no belief is in the way of a grant but work is that outlived its belief, that is a lease overrun: the holder's
+//! A grant that conflicts with no belief, but with work that outlived its belief, is a lease overrun: the holder's
 //! fault, not the lock's.
 
 use crate::ClientId;
@@ -20,8 +21,8 @@ impl Checker {
     pub(crate) fn judge_exclusion(&mut self, at: Nanos, second: ClientId) {
         let key = self.clients[second as usize].key;
         let (first, kind) = match self.believer_in_the_way(at, second) {
-            // Also after an overrun: what a session leaves behind when it ends unlocks nothing of another's.
-            Some(first) if self.sessions.is_some() => return self.put_off(at, first, second),
+            // Also after an overrun: the end of a session unlocks nothing of another session.
+            Some(first) if self.sessions.is_some() => return self.postpone(at, first, second),
             Some(first) if self.keys[key as usize].released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
             Some(first) => (first, ViolationKind::DoubleGrant),
             None => (self.worker_in_the_way(second), ViolationKind::LeaseOverrun),
@@ -40,7 +41,8 @@ impl Checker {
         }
     }
 
-    /// All of them, where a key has one permit: the holders, and of one who does not share those that do.
+    /// All believers in the way of `second`, for a key with one permit: the exclusive holders, and the sharers if
+    /// `second` does not share.
     pub(crate) fn believers_in_the_way(&self, at: Nanos, second: ClientId) -> Vec<ClientId> {
         let client = &self.clients[second as usize];
         let key = client.key as usize;

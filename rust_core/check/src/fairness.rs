@@ -1,7 +1,7 @@
 //! How evenly a lock serves its clients.
 
-/// Jain's fairness index, (Σx)² / (n Σx²): 1 when all have the same, 1/n when one has everything. `None` when there is
-/// nothing to share out: no clients, or no grants.
+/// Jain's fairness index, (Σx)² / (n Σx²): 1 when all have the same, 1/n when one has everything. `None` without
+/// clients or without grants.
 ///
 /// R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
 /// Computer Systems, DEC Research Report TR-301, 1984.

@@ -1,11 +1,11 @@
-//! Fences: a number that comes with every grant of a key and grows, so that what the key guards can refuse a holder
+//! Fences: a number that comes with every grant of a key and grows, so that the guarded resource can refuse a holder
 //! that was overtaken.
 //!
-//! The property: a grant's fence is above those of all grants of the key before it. M. Burrows: The Chubby Lock Service
+//! The property: a grant's fence is above those of all earlier grants of the key. M. Burrows: The Chubby Lock Service
 //! for Loosely-Coupled Distributed Systems, OSDI 2006 (sequencers); M. Kleppmann: How to Do Distributed Locking, 2016.
 //!
-//! Compared is the highest fence so far, not the last: when a counter starts anew, what it guards goes on to refuse
-//! all fences up to the highest it has seen.
+//! The comparison is with the highest fence so far and not with the last: when a counter restarts, the resource still
+//! refuses all fences up to the highest it has seen.
 
 use crate::ClientId;
 use crate::report::GrantSpan;
@@ -13,9 +13,9 @@ use locks::{Fence, Nanos};
 
 #[derive(Debug)]
 pub(crate) struct Fences {
-    /// Of each key the grant with the highest fence.
+    /// For each key the grant with the highest fence.
     highest: Box<[Option<GrantSpan>]>,
-    /// Of each client the fence of its last grant.
+    /// For each client the fence of its last grant.
     own: Box<[Option<Fence>]>,
 }
 
@@ -27,7 +27,7 @@ impl Fences {
         }
     }
 
-    /// The present grant of `client` came with this fence.
+    /// Records the fence of the current grant of `client`.
     pub(crate) fn came_with(&mut self, client: ClientId, fence: Option<Fence>) {
         self.own[client as usize] = fence;
     }
@@ -36,7 +36,7 @@ impl Fences {
         self.own[client as usize]
     }
 
-    /// Takes a grant, and returns the one before whose fence is as high or higher.
+    /// Records a grant, and returns an earlier one whose fence is as high or higher.
     pub(crate) fn granted(&mut self, key: u32, grant: GrantSpan) -> Option<GrantSpan> {
         let highest = &mut self.highest[key as usize];
         let above = highest.filter(|before| before.fence >= grant.fence);
@@ -46,7 +46,7 @@ impl Fences {
         above
     }
 
-    /// `grant`, its client's present one, ends its work.
+    /// `grant`, its client's current one, ends its work.
     pub(crate) fn ended(&mut self, key: u32, grant: GrantSpan, at: Nanos) {
         if let Some(highest) = &mut self.highest[key as usize] {
             highest.end(grant, at);

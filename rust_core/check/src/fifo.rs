@@ -1,18 +1,19 @@
-//! First come, first served, for locks whose server says when a client has its place in the queue.
+//! First come, first served, for locks whose server acknowledges places in the queue.
 //!
-//! The property: when A's place was acknowledged before B's acquire was sent, and A waits on with that place, B is not
-//! granted first. L. Lamport: A New Solution of Dijkstra's Concurrent Programming Problem, CACM 17(8), 1974, whose
-//! doorway is what lies between the send and the acknowledgement: of two clients in it at one time neither is first.
+//! The property: when A's place was acknowledged before B's acquire was sent, and A keeps waiting with that place, B is
+//! not granted first. L. Lamport: A New Solution of Dijkstra's Concurrent Programming Problem, CACM 17(8), 1974; its
+//! doorway is the time between the send and the acknowledgement: of two clients that are in the doorway at the same
+//! time, neither is first.
 //!
-//! Judged when A is granted, for only then is it sure that A kept its place: a place that lapsed on the server is
-//! acknowledged anew first, and one who gives up may have left the queue before it heard so. All grants to those who
-//! came after A's place was acknowledged were made since then, so A was passed exactly if the latest `sent` of the
-//! key's grants so far is later than the acknowledgement.
+//! Judged when A is granted, because only then it is certain that A kept its place: a lapsed place is acknowledged anew
+//! first, and a client that gives up may have left the queue before it learned that. All grants to clients that came
+//! after the acknowledgement of A's place were made since then, so A was overtaken exactly if the latest `sent` of the
+//! key's grants so far is later than that acknowledgement.
 //!
-//! One who still waits when a period ends is judged then, if its place lasts for certain: it was told of no grant, but
-//! would have kept its place.
+//! A client that still waits when a phase ends is judged then, if its place certainly still exists: it received no
+//! grant, but would have kept its place.
 //!
-//! The same is counted of a lock that acknowledges places and promises no order; there it is a figure.
+//! For a lock that acknowledges places and promises no order the same is counted, as a figure.
 
 use crate::checker::Checker;
 use crate::report::{GrantSpan, ViolationKind};
@@ -24,9 +25,9 @@ pub(crate) struct Fifo {
     is_promised: bool,
     /// When each client's place was acknowledged; `NEVER` while it has none.
     places: Box<[Nanos]>,
-    /// Whether the present place is not the first of the acquire: the one before had lapsed.
+    /// Whether the current place is not the first of the acquire, because the earlier one had lapsed.
     moved: Box<[bool]>,
-    /// Of each key the grant that was sent latest.
+    /// For each key the grant with the latest `sent`.
     latest: Box<[Option<Sent>]>,
 }
 
@@ -37,7 +38,7 @@ struct Sent {
 }
 
 impl Fifo {
-    /// `None` where nobody wants to know of the order.
+    /// `None` when the order is ignored.
     pub(crate) fn judging(order: Order, clients: u32, keys: u32) -> Option<Self> {
         match order {
             Order::Ignored => None,
@@ -55,7 +56,7 @@ impl Fifo {
         }
     }
 
-    /// Whether being passed is a violation.
+    /// Whether being overtaken is a violation.
     pub(crate) const fn is_promised(&self) -> bool {
         self.is_promised
     }
@@ -71,19 +72,19 @@ impl Fifo {
         self.moved[client as usize] = false;
     }
 
-    /// Whether who waits has kept the first place that it was given.
+    /// Whether a waiting client has kept the first place that it was given.
     pub(crate) fn has_kept_its_place(&self, client: ClientId) -> bool {
         self.places[client as usize] != Nanos::NEVER && !self.moved[client as usize]
     }
 
-    /// The grant that has passed one who waits for `key`.
+    /// The grant that overtook `client`, which waits for `key`.
     fn passer_of(&self, client: ClientId, key: u32) -> Option<GrantSpan> {
         let place = self.places[client as usize];
         let latest = self.latest[key as usize].filter(|latest| latest.sent > place);
         latest.map(|latest| latest.grant)
     }
 
-    /// Takes a grant of what was `sent` then, and returns the one that passed it.
+    /// Records a grant whose acquire was sent at `sent`, and returns the grant that overtook it.
     pub(crate) fn granted(&mut self, key: u32, sent: Nanos, grant: GrantSpan) -> Option<GrantSpan> {
         let passed_by = self.passer_of(grant.client, key);
         self.gave_up(grant.client);
@@ -94,7 +95,7 @@ impl Fifo {
         passed_by
     }
 
-    /// `grant`, its client's present one, ends its work.
+    /// `grant`, its client's current one, ends its work.
     pub(crate) fn ended(&mut self, key: u32, grant: GrantSpan, at: Nanos) {
         if let Some(latest) = &mut self.latest[key as usize] {
             latest.grant.end(grant, at);
@@ -103,7 +104,7 @@ impl Fifo {
 }
 
 impl Checker {
-    /// The wait of `id` is cut off by the end of a period, while it has its place for certain.
+    /// Judges `id`, whose wait the end of a phase cuts off while its place certainly still exists.
     #[cold]
     pub(crate) fn judge_unserved(&mut self, at: Nanos, id: ClientId) {
         let key = self.clients[id as usize].key;

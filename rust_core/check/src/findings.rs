@@ -1,8 +1,8 @@
 //! Findings: events that their client's state, or their stamp, does not allow.
 //!
-//! Then the driver is wrong, or the checker, and no verdict on this trial is worth anything. The trial goes on all the
-//! same, so that what was measured and seen is kept: an event that cannot be is left out, and what it would have ended is
-//! taken for ended where a new wait begins.
+//! A finding means that the driver or the checker is wrong, and that no verdict on this trial is worth anything. The
+//! trial still goes on, so that its measurements are kept: the impossible event is left out, and where a new wait
+//! begins, the earlier step counts as ended.
 
 use crate::checker::Checker;
 use crate::table::State;
@@ -23,7 +23,7 @@ impl Findings {
 }
 
 impl Checker {
-    /// `id` is told to do `what`, which it cannot as it is.
+    /// Records that `id` cannot do `what` in its current state.
     #[cold]
     #[inline(never)]
     pub(crate) fn cannot(&mut self, at: Nanos, id: ClientId, what: &str) {
@@ -48,7 +48,7 @@ impl Checker {
             .note(|| format!("the trial ends at {at:?}, but it is {now:?} already"));
     }
 
-    /// `id` begins to wait, and what it did before has not ended.
+    /// `id` begins to wait although its earlier step has not ended.
     #[cold]
     pub(crate) fn abandon(&mut self, at: Nanos, id: ClientId) {
         self.cannot(at, id, "begin to wait");

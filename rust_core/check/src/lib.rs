@@ -1,17 +1,17 @@
-//! The judge: whether a lock was ever given twice, and who had to wait for whom.
+//! The checker: judges whether a lock was ever granted twice, and counts who had to wait for whom.
 //!
-//! A driver tells the `Checker` what happens to each client, in the order of stamps. The checker keeps two intervals
-//! for each grant, both half-open: *belief*, while the holder may think the lock is its own, and *work*, while it goes
-//! on as if it were. More beliefs of one key at once than their modes and permits allow are a double grant; a grant
-//! beside work that went on past its belief is a lease overrun. Where the lock promises more, fences and the order of
-//! service are judged too: one file a property.
+//! A driver reports to the `Checker` what happens to each client, in the order of stamps. The checker keeps two
+//! half-open intervals for each grant: *belief*, while the holder may think that it holds the lock, and *work*, while
+//! it acts as if it did. More beliefs of one key at once than their modes and permits allow are a double grant; a grant
+//! during work that outlived its belief is a lease overrun. For locks that promise more, fences and the order of
+//! service are judged too, in one file per property.
 //!
-//! Promises: a verdict that depends on nothing but the events; constant time an event, but for a grant that breaks a
-//! rule, which may have to look through the key's holders for who is in its way, and for the end of one that such a
-//! grant was made beside; no allocation after construction, but for one when the first client asks to share, and for
-//! grants beside believers in sessions; at most 64 bytes a client and 64 a key for a plain lock.
-//! Does not promise: that the stamps are right. A stamp taken too late for a grant, or too early for a release, hides
-//! an overlap that happened.
+//! Promises: a verdict that depends on nothing but the events; constant time per event, except for a grant that breaks
+//! a rule, which may have to search the key's holders for the one in its way, and for the end of a grant that such a
+//! grant overlapped; no allocation after construction, except one when the first client asks to share, and one per
+//! grant that overlaps the belief of a session's holder; at most 64 bytes per client and 64 per key for a plain lock.
+//! Does not promise that the stamps are right. A stamp taken too late for a grant, or too early for a release, hides a
+//! real overlap.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod checker;

@@ -1,28 +1,28 @@
-//! Lost updates: does the guarded counter stand where the acknowledged writes have brought it?
+//! Lost updates: does the guarded counter have the value that the acknowledged writes give it?
 //!
-//! Each guarded write adds one. The property: acknowledged <= final <= acknowledged + unknown. *Not* a violation: a
-//! write whose answer was lost, carried out or not. Where such answers leave room, an update may hide in it that was
-//! lost, or made twice; that is said, and not taken for proof of either.
+//! Each guarded write adds one. The property: acknowledged <= final <= acknowledged + unknown. A write whose reply was
+//! lost is *not* a violation, whether it was carried out or not. Such writes may hide a lost or a repeated update; the
+//! verdict says so, and proves neither.
 
 /// The writes of one guarded counter that started from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostUpdates {
-    /// Were answered with success.
+    /// Writes whose reply was a success.
     pub acknowledged: u64,
-    /// Were sent, and their answers did not come.
+    /// Writes that were sent and whose replies did not come.
     pub unknown: u64,
 }
 
 /// What the counter's final value proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateVerdict {
-    /// Each acknowledged write is there, once, and nothing else is.
+    /// The counter contains each acknowledged write once, and nothing else.
     Kept,
-    /// No violation, but the answers to `unknown` writes were lost, which could hide one.
+    /// No violation, but the replies to `unknown` writes were lost, which could hide one.
     Undecided { unknown: u64 },
-    /// At least so many acknowledged writes are gone.
+    /// At least this many acknowledged writes are lost.
     Lost { at_least: u64 },
-    /// At least so many writes are there that nobody sent, or that were made twice.
+    /// The counter contains at least this many writes that nobody sent, or that were carried out twice.
     Surplus { at_least: u64 },
 }
 
@@ -45,14 +45,15 @@ impl LostUpdates {
     }
 }
 
-/// What the final values of several counters prove, each judged by itself: a surplus of one hides no loss of another.
+/// What the final values of several counters prove. Each is judged by itself: a surplus in one does not hide a loss in
+/// another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowsVerdict {
-    /// At least so many acknowledged writes are gone, over all rows.
+    /// At least this many acknowledged writes are lost, over all rows.
     pub lost: u64,
-    /// At least so many writes are there that nobody sent, or that were made twice, over all rows.
+    /// The rows contain at least this many writes that nobody sent, or that were carried out twice.
     pub surplus: u64,
-    /// The answers to so many writes were lost, in rows that show no violation: each could hide one.
+    /// This many writes got no reply, in rows that show no violation: each could hide one.
     pub undecided: u64,
 }
 

@@ -1,10 +1,10 @@
-//! One stream out of many: the events of several threads, each in order, delivered in the order of stamps.
+//! Merges the events of several threads, each in order, into one stream in the order of stamps.
 //!
-//! A source says with its watermark how far it has come; nothing is delivered before all sources have passed it.
+//! A source reports its progress with its watermark; nothing is delivered before all sources have passed it.
 //!
-//! Promises: the order does not depend on when a source's events arrive. At equal stamps what ends a belief comes
-//! first (intervals are half-open), except that a client's own events keep their order; then sources in turn.
-//! Does not promise: bounded memory. A source that lags holds back the others' events, and they pile up.
+//! Promises: the order does not depend on when a source's events arrive. At equal stamps an event that ends a belief
+//! comes first (intervals are half-open), except that a client's own events keep their order; then sources in turn.
+//! Does not promise bounded memory: a slow source holds back the others' events, and they accumulate.
 
 use crate::Event;
 use locks::Nanos;
@@ -41,8 +41,8 @@ impl Merge {
         }
     }
 
-    /// Takes an event of `source`, whose watermark it raises to `at`. One that is stamped before the watermark may be
-    /// delivered too late, which the checker then finds.
+    /// Takes an event of `source`, and raises its watermark to `at`. An event that is stamped before the watermark may
+    /// be delivered too late, which the checker then reports as a finding.
     pub fn push(&mut self, source: usize, at: Nanos, event: Event) {
         let Source { queue, watermark } = &mut self.sources[source];
         *watermark = Watermark::From(at).max(*watermark);
@@ -52,19 +52,19 @@ impl Merge {
         }
     }
 
-    /// Nothing earlier than `at` will come from `source`; what is stamped `at` still may. Of several watermarks the
-    /// latest holds, so one that was read before the events that were pushed meanwhile does no harm.
+    /// Nothing before `at` will come from `source`; an event stamped `at` still may. The latest of several watermarks
+    /// holds, so a watermark that was read before later pushes does no harm.
     pub fn watermark(&mut self, source: usize, at: Nanos) {
         let watermark = &mut self.sources[source].watermark;
         *watermark = Watermark::From(at).max(*watermark);
     }
 
-    /// Nothing more will come from `source`: it holds the others back no longer.
+    /// Nothing more will come from `source`: it no longer holds the others back.
     pub fn finish(&mut self, source: usize) {
         self.sources[source].watermark = Watermark::Finished;
     }
 
-    /// Delivers, in order, everything that can no longer be preceded by what is still to come.
+    /// Delivers, in order, everything that no future event can precede.
     pub fn drain(&mut self, mut deliver: impl FnMut(Nanos, Event)) {
         let Some(lowest) = self.sources.iter().map(|source| source.watermark).min() else {
             return;
@@ -73,12 +73,12 @@ impl Merge {
             let (at, event) = self.sources[source]
                 .queue
                 .pop_front()
-                .expect("next_source looked at its front");
+                .expect("`next_source` found an event at its front");
             deliver(at, event);
         }
     }
 
-    /// The source whose front event is next, unless something that is still to come may belong before it.
+    /// The source whose front event is next, unless a future event may belong before it.
     fn next_source(&self, lowest: Watermark) -> Option<usize> {
         let fronts = self.sources.iter().enumerate().filter_map(|(index, source)| {
             let (at, event) = *source.queue.front()?;
@@ -89,8 +89,8 @@ impl Merge {
     }
 }
 
-/// Moves the last event, which ends a belief, ahead of the others of its stamp that end none, but not ahead of its own
-/// client's.
+/// Moves the last event, which ends a belief, ahead of the other events of its stamp that end none, but not ahead of
+/// events of its own client.
 fn advance_last(queue: &mut VecDeque<(Nanos, Event)>) {
     let mut index = queue.len() - 1;
     let (at, event) = queue[index];

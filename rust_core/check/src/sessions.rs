@@ -1,20 +1,21 @@
-//! Locks that live with a session: the server gives them to another as soon as the session ends, and their holder goes
-//! on believing until it sees that the session is gone, if only by the answer to its release.
+//! Locks that depend on a session: the server grants them to another client as soon as the session ends, and their
+//! holder goes on believing until it notices that the session has ended, perhaps only by the reply to its release.
 //!
-//! So a grant beside a believer is not judged at once. It is a double grant as soon as one of the earlier holders in its
-//! way ends without having found its session gone; and a session lost when all of them have found that. A server closes
-//! the connection of a session that it ends, and the holder sees that within `Rules::session_end_seen_within`: a session
-//! that is found gone later was there when the other was granted the lock, and excuses nothing. Nor does one that the lock
-//! itself closed while it held (`HungUp`). One whose release was never answered, so that the lock hung up, may have been
-//! gone for any time. C. Gray, D. Cheriton: Leases, SOSP 1989, has the two clocks that would be needed to know it beforehand: a session has none.
+//! So a grant during another holder's belief is not judged at once. It is a double grant as soon as one of the earlier
+//! holders in its way ends without having found its session ended; and a lost session when all of them have found that.
+//! A server closes the connection of a session that it ends, and the holder notices that within
+//! `Rules::session_end_seen_within`. If the holder notices later, the session still existed at the other grant, and
+//! excuses nothing. A session that the lock itself closed during the hold (`HungUp`) excuses nothing either. A session
+//! whose release got no reply, so that the lock closed it, may have ended at any earlier time. C. Gray, D. Cheriton:
+//! Leases, SOSP 1989, describes the two clocks with which a holder would know the end in advance: a session has none.
 
 use crate::ClientId;
 use crate::checker::Checker;
 use crate::report::ViolationKind;
-use crate::table::{NO_LEASE_LEFT, Session, State};
+use crate::table::{NO_LEASE_LEFT, SessionState, State};
 use locks::Nanos;
 
-/// The grants that are not judged yet. Empty as long as no grant was made beside a believer.
+/// The grants that are not judged yet. Empty as long as no grant was made during another holder's belief.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     overlaps: Vec<Overlap>,
@@ -22,42 +23,43 @@ pub(crate) struct Sessions {
 
 #[derive(Debug)]
 struct Overlap {
-    /// When the later one was granted.
+    /// When the later grant was made.
     at: Nanos,
-    /// Its place in the log, if it is kept there.
+    /// Its index in the log, if it was recorded.
     recorded: Option<usize>,
-    /// The earlier holders in its way of whom it is not known yet what became of their sessions.
+    /// The earlier holders in its way whose sessions' fate is not known yet.
     earlier: Vec<ClientId>,
 }
 
 impl Sessions {
-    /// How many never came to be judged: no holder in their way found that its session was gone.
+    /// How many were never decided: no holder in their way found that its session had ended.
     pub(crate) fn undecided(&self) -> u64 {
         self.overlaps.len() as u64
     }
 }
 
 impl Checker {
-    /// `second` was granted beside believers, of whom `first` is the latest granted.
-    pub(crate) fn put_off(&mut self, at: Nanos, first: ClientId, second: ClientId) {
+    /// Postpones the verdict on `second`, which was granted during the beliefs of others, of whom `first` was granted
+    /// latest.
+    pub(crate) fn postpone(&mut self, at: Nanos, first: ClientId, second: ClientId) {
         // A double grant, unless it turns out to be something else.
         let recorded = self.record(ViolationKind::DoubleGrant, at, self.span(first), second);
         let earlier = self.believers_in_the_way(at, second);
         if earlier
             .iter()
-            .any(|&id| self.clients[id as usize].session == Session::HungUp)
+            .any(|&id| self.clients[id as usize].session == SessionState::ClosedByLock)
         {
             return self.log.count(ViolationKind::DoubleGrant);
         }
         for &id in &earlier {
-            self.clients[id as usize].session = Session::InQuestion;
+            self.clients[id as usize].session = SessionState::InQuestion;
         }
         if let Some(sessions) = &mut self.sessions {
             sessions.overlaps.push(Overlap { at, recorded, earlier });
         }
     }
 
-    /// The grant of `id` is over, and its session was there to its end.
+    /// The grant of `id` has ended, and its session existed to the end.
     pub(crate) fn kept_session(&mut self, id: ClientId) {
         if !self.no_longer_in_question(id) {
             return;
@@ -68,7 +70,7 @@ impl Checker {
         self.log.counts.double_grants += (before - sessions.overlaps.len()) as u64;
     }
 
-    /// `id` has found that its session is gone, `within` this time of its end.
+    /// `id` has found that its session has ended, `within` this time of the end.
     pub(crate) fn lost_session(&mut self, at: Nanos, id: ClientId, within: Nanos) {
         if !self.no_longer_in_question(id) {
             return;
@@ -89,8 +91,8 @@ impl Checker {
         });
     }
 
-    /// The key of `id`, which sees its session gone, is handed to whoever waits for it, as by a release; unless another has
-    /// been granted it meanwhile.
+    /// `id` has noticed the end of its session: its key is handed to a waiter, as by a release, unless another client
+    /// has been granted it meanwhile.
     pub(crate) fn free_with_session(&mut self, at: Nanos, id: ClientId) {
         if self.sessions.is_none() {
             return;
@@ -103,32 +105,32 @@ impl Checker {
         }
     }
 
-    /// The lock closed the session of `id` by itself.
+    /// The lock itself closed the session of `id`.
     pub(crate) fn hung_up(&mut self, at: Nanos, id: ClientId) {
         match self.clients[id as usize].state {
             State::Holding => {
                 self.kept_session(id);
-                self.clients[id as usize].session = Session::HungUp;
+                self.clients[id as usize].session = SessionState::ClosedByLock;
             }
-            // Its release was not answered in time.
+            // Its release got no reply in time.
             State::Unconfirmed => self.lost_session(at, id, Nanos::NEVER),
-            // It closes what is left of a wait, or what nothing is held by.
+            // It closes the rest of a wait, or a session without a hold.
             State::Idle | State::Waiting | State::Stopped => {}
         }
     }
 
     fn no_longer_in_question(&mut self, id: ClientId) -> bool {
         let client = &mut self.clients[id as usize];
-        let asked = client.session == Session::InQuestion;
+        let asked = client.session == SessionState::InQuestion;
         if asked {
-            client.session = Session::Fine;
+            client.session = SessionState::Fine;
         }
         asked
     }
 
-    /// What a client is once its release was sent.
+    /// The state of a client after its release was sent.
     pub(crate) fn state_after_release(&self, id: ClientId) -> State {
-        if self.clients[id as usize].session == Session::InQuestion {
+        if self.clients[id as usize].session == SessionState::InQuestion {
             State::Unconfirmed
         } else {
             State::Idle

@@ -1,15 +1,15 @@
-//! Progress: whether a key that is wanted is granted again, and whether everybody is.
+//! Progress: whether a wanted key is granted again, and whether every client is served.
 //!
-//! A key stalls when nobody holds it or is granted it for longer than `Rules::granted_within`, while one client waits for it
-//! all the while, and every driver runs. A lock that is free of deadlock grants it by then, whatever it has lost: the lease of whoever may still
-//! have it is over, and those who wait have asked again. L. Lamport: A New Solution of Dijkstra's Concurrent Programming
-//! Problem, CACM 17(8), 1974, has the property.
+//! A key stalls when nobody holds it or is granted it for longer than `Rules::granted_within`, while one client waits
+//! for it all the time and every driver runs. A lock without deadlocks grants it by then, whatever was lost: the lease
+//! of a possible holder has ended, and the waiters have asked again. L. Lamport: A New Solution of Dijkstra's
+//! Concurrent Programming Problem, CACM 17(8), 1974, has the property.
 //!
 //! A client starves when it still waits at the end of the window, has waited for at least half of it, and at least
 //! `PASSED_OVER` grants went to clients that had begun to wait after it.
 //!
-//! A grant was freed by a lease when somebody waited for the key ever since its last release, and was granted it only when
-//! the lease of that earlier holder had ended: as if the release had done nothing.
+//! A grant was freed by a lease when a client waited for the key ever since its last release, and was granted it only
+//! when the lease of that earlier holder had ended: as if the release had done nothing.
 
 use crate::ClientId;
 use crate::checker::Checker;
@@ -17,13 +17,13 @@ use crate::report::ViolationKind;
 use crate::table::{Client, NO_LEASE_LEFT, NOBODY, State};
 use locks::Nanos;
 
-/// Who waits in a long queue is passed by nobody; who is passed by chance is passed a few times.
+/// In a long queue nobody overtakes a waiter; by chance a waiter is overtaken a few times.
 const PASSED_OVER: u64 = 20;
 
-/// How fine what is left of a lease is kept: a shift is all that a release has to pay for it.
+/// The resolution of the stored rest of a lease: a shift is all that a release has to pay for it.
 const UNIT_BITS: u32 = 10;
 
-/// What is left of a lease that ends at `until`, rounded up, if more than `at_least` is.
+/// The rest of a lease that ends at `until`, rounded up, if it is more than `at_least`.
 #[inline]
 pub(crate) fn lease_left(at: Nanos, until: Nanos, at_least: Nanos) -> u32 {
     let left = until.since(at);
@@ -33,14 +33,14 @@ pub(crate) fn lease_left(at: Nanos, until: Nanos, at_least: Nanos) -> u32 {
     u32::try_from((left.0 >> UNIT_BITS) + 1).unwrap_or(NO_LEASE_LEFT)
 }
 
-/// Whether what was left of a lease was over this long after the release.
+/// Whether the rest of a lease had passed this long after the release.
 #[inline]
 pub(crate) const fn lease_was_over(left: u32, since_release: Nanos) -> bool {
     left != NO_LEASE_LEFT && since_release.0 >= (left as u64) << UNIT_BITS
 }
 
 impl Checker {
-    /// Somebody waits for `key`, which may have been free for too long.
+    /// Judges `key`, which a client waits for, and which may have been free for too long.
     #[cold]
     #[inline(never)]
     pub(crate) fn judge_stall(&mut self, at: Nanos, key: usize) {
@@ -53,17 +53,17 @@ impl Checker {
         let since = record
             .freed
             .max(self.clients[first as usize].since)
-            .max(self.stood_until);
+            .max(self.driver_stalled_until);
         let lasted = at.since(since);
         if lasted > self.granted_within {
-            // What comes after is another stall.
+            // A later wait is another stall.
             record.freed = at;
             record.wanted = false;
             self.note_waiting(ViolationKind::StalledKey, at, lasted, None, first);
         }
     }
 
-    /// Of all who wait when the trial ends.
+    /// Judges all keys that clients wait for when the trial ends.
     #[cold]
     pub(crate) fn judge_stalls(&mut self, at: Nanos) {
         if self.granted_within == Nanos::NEVER {
@@ -77,7 +77,7 @@ impl Checker {
         }
     }
 
-    /// Of all who wait when the window ends.
+    /// Judges all clients that wait when the window ends.
     #[cold]
     pub(crate) fn judge_starvation(&mut self, end: Nanos) {
         let half = Nanos(end.since(self.window_began).0 / 2);
@@ -89,7 +89,7 @@ impl Checker {
         }
     }
 
-    /// Of those who wait for one key, from the `last` of them on: see `turns` for how often each was passed.
+    /// Judges the waiters of one key, from the `last` of them on: see `turns` for how often each was overtaken.
     fn judge_queue(&mut self, end: Nanos, half: Nanos, last: ClientId) {
         let (mut id, mut passed) = (last, 0);
         while id != NOBODY {
@@ -107,7 +107,7 @@ impl Checker {
     fn starved(&mut self, end: Nanos, waited: Nanos, id: ClientId) {
         match &self.fifo {
             Some(fifo) if fifo.is_promised() => {
-                // Who has lost its place stands behind all that came meanwhile.
+                // A client that has lost its place stands behind all that came meanwhile.
                 if fifo.has_kept_its_place(id) {
                     self.note_waiting(ViolationKind::StarvedClient, end, waited, None, id);
                 }
@@ -116,7 +116,7 @@ impl Checker {
         }
     }
 
-    /// Whether `key` may have been free for too long; mostly it is not, and that is seen at once.
+    /// Whether `key` may have been free for too long. Usually it was not, and this check is cheap.
     #[inline]
     pub(crate) fn may_have_stalled(&self, at: Nanos, key: usize) -> bool {
         at.since(self.keys[key].freed) > self.granted_within

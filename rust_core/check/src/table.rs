@@ -1,7 +1,7 @@
-//! The checker's memory: one flat record a client, one a key, and lists threaded through the clients.
+//! The checker's memory: one flat record per client, one per key, and lists linked through the clients.
 //!
-//! A client stands in at most one list at a time, that of the waiters or that of the holders of its key, so two links
-//! a client serve both, and joining and leaving are a few stores.
+//! A client is in at most one list at a time, that of the waiters or that of the holders of its key, so two links per
+//! client serve both, and joining and leaving are a few stores.
 
 use crate::{ClientId, GrantSpan};
 use locks::{Fence, Mode, Nanos};
@@ -15,53 +15,53 @@ pub(crate) enum State {
     Waiting,
     Holding,
     Stopped,
-    /// Released, and by the answer it may yet find that its session was gone: see `sessions`.
+    /// Released, but the reply may still show that its session had ended: see `sessions`.
     Unconfirmed,
 }
 
-/// What is known of the session that a client holds by: see `sessions`.
+/// What is known of the session of a hold: see `sessions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Session {
+pub(crate) enum SessionState {
     Fine,
-    /// A grant was made beside its own, and is to be judged by how that ends.
+    /// A grant was made during its belief, and is judged by how this hold ends.
     InQuestion,
-    /// The lock itself closed it.
-    HungUp,
+    /// The lock itself closed the session.
+    ClosedByLock,
 }
 
-/// What of a key's last grant is still to be counted: see `contention`.
+/// What of a key's last grant remains to be counted: see `contention`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// Held, and no rival was met yet.
+    /// Held, and without a rival so far.
     Alone,
     /// Held, and contended.
     Contended,
-    /// Over, believed in for long enough, and not contended: it counts if the next grant comes near enough.
+    /// Ended, believed in for long enough, and not contended: it counts if the next grant comes close enough.
     Countable,
-    /// Over: counted, or not to be counted any more.
+    /// Ended: already counted, or not to be counted.
     Settled,
 }
 
-/// Not aligned to 64 bytes: a hundred thousand of them miss the cache less often when they are small.
+/// Not aligned to 64 bytes: a hundred thousand small records miss the cache less often.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) prev: ClientId,
     pub(crate) next: ClientId,
-    /// The key of the present acquire, or of the last.
+    /// The key of the current or last acquire.
     pub(crate) key: u32,
     pub(crate) state: State,
-    /// Set where there are crowds; nobody shares before.
+    /// Set only with crowds; without them nobody shares.
     pub(crate) mode: Mode,
-    /// Its grant stands in a recorded violation, which waits for the end of it.
+    /// Its grant is part of a recorded violation that waits for the grant's end.
     pub(crate) in_violation: bool,
-    pub(crate) session: Session,
-    /// When the first attempt was sent; once granted, when that was.
+    pub(crate) session: SessionState,
+    /// When the first attempt was sent; after the grant, when that was.
     pub(crate) since: Nanos,
     pub(crate) until: Nanos,
-    /// `until`, or when it was told of the loss if that was earlier.
+    /// `until`, or when the client learned of the loss, if that was earlier.
     pub(crate) believes_until: Nanos,
-    /// While it waits, how often it was overtaken, and in which window: see `turns`. While it holds, the first is the
-    /// count it stands in (see `crowd`), and the second the window that its grant fell in.
+    /// While the client waits, how often it was overtaken, and in which window: see `turns`. While it holds, `tally` is
+    /// the number of its crowd (see `crowd`), and `tally_window` the window of its grant.
     pub(crate) tally: u32,
     pub(crate) tally_window: u32,
 }
@@ -74,7 +74,7 @@ impl Client {
         state: State::Idle,
         mode: Mode::Exclusive,
         in_violation: false,
-        session: Session::Fine,
+        session: SessionState::Fine,
         since: Nanos::ZERO,
         until: Nanos::ZERO,
         believes_until: Nanos::ZERO,
@@ -82,7 +82,7 @@ impl Client {
         tally_window: 0,
     };
 
-    /// Its present grant, or the last, of which is not said here that it ended.
+    /// The client's current or last grant, without an end.
     pub(crate) fn span(&self, id: ClientId, fence: Option<Fence>) -> GrantSpan {
         GrantSpan {
             client: id,
@@ -101,25 +101,25 @@ pub(crate) const NO_LEASE_LEFT: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct KeyRecord {
-    /// In order of arrival, which is that of `sent`.
+    /// In order of arrival, which is the order of `sent`.
     pub(crate) waiters: List,
-    /// Those that share the key are in its `Crowd`.
+    /// The exclusive holders; those that share the key are in its `Crowd`.
     pub(crate) holders: Holders,
     /// When the key last became free.
     pub(crate) freed: Nanos,
-    /// When the key's last grant meant to end.
+    /// When the key's last grant planned to end.
     pub(crate) last_hold_end: Nanos,
     pub(crate) last_client: ClientId,
-    /// The window that the last grant fell in.
+    /// The window of the last grant.
     pub(crate) last_window: u32,
-    /// Length of the run of contended wins that the last grant stands in; 0 when nobody waited at it.
+    /// The length of the run of contended wins that ends with the last grant; 0 when nobody waited at it.
     pub(crate) streak: u32,
     /// See `turns`.
     pub(crate) overtaken: u32,
-    /// Set where there are crowds.
+    /// Set only with crowds.
     pub(crate) last_mode: Mode,
     pub(crate) last: Last,
-    /// What `freed` it waits for the grant that it hands the key to: somebody has waited for it ever since.
+    /// Whether a client has waited for the key ever since `freed`, so that the next grant is a hand-over.
     pub(crate) wanted: bool,
     /// How much of its lease the last release left, in units of 1,024 ns; `NO_LEASE_LEFT` when too little to tell.
     pub(crate) lease_left: u32,
@@ -145,13 +145,13 @@ impl KeyRecord {
     };
 }
 
-/// Holders of one key in one mode.
+/// The holders of one key in one mode.
 #[derive(Clone, Debug)]
 pub(crate) struct Holders {
     /// The latest granted first: with equal leases it believes longest, so a search for a believer ends at once.
     list: List,
-    /// After this too few of them believe to be in anybody's way: none of a plain lock, less than its permits of
-    /// a semaphore. It may be later than need be.
+    /// An upper bound: from this time on fewer holders than the key has permits believe (for a plain lock none), so a
+    /// grant is in nobody's way. The real time may be earlier.
     believed_at_most: Nanos,
 }
 
@@ -186,21 +186,21 @@ impl Holders {
         self.list.unlink(clients, id);
     }
 
-    /// One of them now believes until `until`.
+    /// One holder now believes until `until`.
     pub(crate) fn renew(&mut self, until: Nanos) {
         self.believed_at_most = self.believed_at_most.max(until);
     }
 
-    /// Those that still believe at `at`, the latest granted first.
+    /// The holders that still believe at `at`, the latest granted first.
     pub(crate) fn believers(&self, clients: &[Client], at: Nanos) -> impl Iterator<Item = ClientId> {
         let next = |id: ClientId| (id != NOBODY).then_some(id);
         std::iter::successors(next(self.list.head), move |&id| next(clients[id as usize].next))
             .filter(move |&id| clients[id as usize].believes_until > at)
     }
 
-    /// The `nth` (from 1) of those that still believe at `at`; the same `nth` each time. Walks only when
-    /// `believed_at_most` leaves it open, and tightens that bound when the walk was in vain: there cannot be so many
-    /// before another is added, which loosens it.
+    /// The `nth` (from 1) of the holders that still believe at `at`; the same `nth` each time. Searches only when
+    /// `believed_at_most` does not exclude it, and lowers that bound after a search in vain: so many believers are
+    /// impossible until another is added, which raises the bound.
     pub(crate) fn believer(&mut self, clients: &[Client], at: Nanos, nth: u32) -> Option<ClientId> {
         if self.believed_at_most <= at {
             return None;
@@ -237,7 +237,7 @@ impl List {
         self.head == NOBODY
     }
 
-    /// Whether it has one client only.
+    /// Whether the list has exactly one client.
     #[inline]
     pub(crate) const fn is_single(&self) -> bool {
         self.head == self.tail && self.head != NOBODY
@@ -265,7 +265,7 @@ impl List {
         self.head = id;
     }
 
-    /// Takes `id` out, which must stand in this list.
+    /// Removes `id`, which must be in this list.
     #[inline]
     pub(crate) fn unlink(&mut self, clients: &mut [Client], id: ClientId) {
         if self.is_single() {

@@ -1,12 +1,13 @@
-//! Whose turn it was: grants past somebody who waited longer, and runs of wins by one client.
+//! The order of service: grants that overtake a client that waited longer, and runs of wins by one client.
 //!
-//! How often each waiter was overtaken is kept in differences: a waiter's count is the sum of `Client::tally` over
+//! How often each waiter was overtaken is stored in differences: a waiter's count is the sum of `Client::tally` over
 //! itself and all that wait behind it. An overtake adds one to all ahead of the winner, which is one addition at the
-//! winner's neighbour; who leaves hands what it has to the neighbour ahead. Nobody was overtaken more often than the
-//! head of the queue, for it saw all that those behind it did; its count, the sum of all, is `KeyRecord::overtaken`.
+//! winner's neighbour; a leaving client passes its tally to the neighbour ahead. Nobody was overtaken more often than
+//! the head of the queue, because it saw all overtakes of those behind it; its count, the sum of all, is
+//! `KeyRecord::overtaken`.
 //!
-//! Counts are those of one window: a client's of another window (`Client::tally_window`), or a key's that had no grant
-//! in this one, are nothing.
+//! Counts are those of one window: a client's count of another window (`Client::tally_window`), and a key's count
+//! without a grant in this window, are zero.
 
 use crate::ClientId;
 use crate::report::Figures;
@@ -15,7 +16,7 @@ use crate::table::{Client, KeyRecord, List, NOBODY};
 /// The window number of the time before, between and after windows.
 pub(crate) const OUTSIDE: u32 = 0;
 
-/// The key is granted to `winner`, who waits no longer.
+/// The key is granted to `winner`, which no longer waits.
 #[inline]
 pub(crate) fn serve(
     record: &mut KeyRecord,
@@ -25,7 +26,7 @@ pub(crate) fn serve(
     winner: ClientId,
 ) {
     if record.waiters.is_single() {
-        // Nobody else waits, so there is nobody to overtake, and no run of wins to count.
+        // No other client waits, so nobody is overtaken, and no run of wins counts.
         record.waiters = List::EMPTY;
         record.overtaken = 0;
         record.streak = 0;
@@ -45,7 +46,7 @@ pub(crate) fn serve(
     count_win(record, window, figures, winner);
 }
 
-/// `id` waits no longer.
+/// `id` no longer waits.
 pub(crate) fn give_up(
     record: &mut KeyRecord,
     clients: &mut [Client],
@@ -61,7 +62,8 @@ pub(crate) fn give_up(
     record.waiters.unlink(clients, id);
 }
 
-/// Before `id` leaves: what it has goes to its neighbour ahead. `overtakes` when it is granted past somebody.
+/// Before `id` leaves: passes its tally to its neighbour ahead. `overtakes` when `id` is granted before a client that
+/// waited longer.
 #[inline(never)]
 fn hand_on(
     record: &mut KeyRecord,
@@ -93,7 +95,7 @@ impl Client {
     }
 }
 
-/// Counts the run of wins that others waited at. To be called before the winner becomes the key's last client.
+/// Counts the run of wins while others waited. To be called before the winner becomes the key's last client.
 #[inline]
 fn count_win(record: &mut KeyRecord, window: u32, figures: &mut Figures, winner: ClientId) {
     record.streak = if record.last_client == winner && record.last_window == window {

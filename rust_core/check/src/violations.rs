@@ -1,4 +1,4 @@
-//! The log of violations: counts all of them, keeps the first 100 and fills in how each went on.
+//! The log of violations: counts all of them, keeps the first 100, and fills in their ends.
 
 use crate::checker::Checker;
 use crate::table::State;
@@ -36,7 +36,7 @@ impl ViolationLog {
         }
     }
 
-    /// Keeps it if there is room; its place, when the log wants to hear of the ends of the two grants.
+    /// Records the violation if there is room. Returns its index, if the log needs the ends of the two grants.
     pub(crate) fn record(&mut self, violation: Violation) -> Option<usize> {
         if self.recorded.len() == RECORDED_MAX {
             return None;
@@ -54,10 +54,11 @@ impl ViolationLog {
         }
     }
 
-    /// The present grant of `client` ended its work. Called for grants of recorded violations only, so that the scan
+    /// The current grant of `client` ended its work. Called only for grants of recorded violations, so that the scan
     /// runs at most twice for each of them.
     pub(crate) fn work_ended(&mut self, client: ClientId, at: Nanos) {
-        // A span of an earlier grant of the same client has its end already, and one who waits has no grant to end.
+        // The span of an earlier grant of the same client already has its end, and a waiting client has no grant to
+        // end.
         let is_own = |span: &GrantSpan| span.client == client && span.granted.is_some() && span.ended.is_none();
         for violation in &mut self.recorded {
             let Some(second) = &mut violation.second else { continue };
@@ -90,19 +91,19 @@ impl ViolationLog {
 }
 
 impl Checker {
-    /// The present grant of `id`, which goes on.
+    /// The current grant of `id`, without an end.
     pub(crate) fn span(&self, id: ClientId) -> GrantSpan {
         let fence = self.fences.as_ref().and_then(|fences| fences.of(id));
         self.clients[id as usize].span(id, fence)
     }
 
-    /// Logs that the present grant of `second` should not have been made, as `first` was before it.
+    /// Logs that the current grant of `second` should not have been made, because of the earlier grant `first`.
     pub(crate) fn note(&mut self, kind: ViolationKind, at: Nanos, first: GrantSpan, second: ClientId) {
         self.log.count(kind);
         self.record(kind, at, first, second);
     }
 
-    /// Keeps such a violation in the log, if there is room: its place there.
+    /// Records such a violation, if there is room, and returns its index.
     pub(crate) fn record(
         &mut self,
         kind: ViolationKind,
@@ -128,7 +129,7 @@ impl Checker {
         Some(place)
     }
 
-    /// Logs what `waiting` was denied, which has waited for `lasted`. `first` is who was granted the key in its stead.
+    /// Logs a violation against `waiting`, which has waited for `lasted`. `first` is the grant that was made instead.
     pub(crate) fn note_waiting(
         &mut self,
         kind: ViolationKind,
@@ -156,7 +157,7 @@ impl Checker {
         self.log.record(violation);
     }
 
-    /// The release of `id` was answered "not held" inside its lease.
+    /// The reply to the release of `id` was "not held" before its lease ended.
     #[cold]
     pub(crate) fn denied(&mut self, at: Nanos, id: ClientId) {
         if !matches!(self.clients[id as usize].state, State::Idle | State::Unconfirmed) {

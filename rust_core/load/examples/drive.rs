@@ -1,4 +1,4 @@
-//! The driver without Python, for measuring what the checker and the histograms cost: built with the feature `bare` it
+//! The driver without Python, to measure the cost of the checker and the histograms: built with the feature `bare` it
 //! has neither.
 //!
 //! `drive SOCKET CLIENTS CONNECTIONS KEYS SECONDS RELEASE` runs a closed loop of `mutex` without holds and prints one
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         lock: locks::Spec {
             servers: 1,
             lease: Lease::new(10_000)?,
-            patience: Nanos::from_secs(1),
+            reply_timeout: Nanos::from_secs(1),
             retry: Retry {
                 kind: RetryKind::FullJitter,
                 base: Nanos::from_millis(1),
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
         },
         servers: vec![server],
-        connections: Connections::Shared(connections.parse()?),
+        connections: Connections::SharedByClients(connections.parse()?),
         client_name: "drive".to_owned(),
         key_prefix: format!("drive:{}:", std::process::id()).into_bytes(),
         keys: keys.parse()?,

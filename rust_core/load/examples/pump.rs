@@ -1,7 +1,7 @@
-//! The reference that the driver is measured against: a bare loop that sets and deletes, and nothing else.
+//! The reference for the driver's speed: a bare loop that sets and deletes, and nothing else.
 //!
-//! `pump SOCKET CONNECTIONS PAIRS SECONDS RELEASE` keeps `PAIRS` pairs in flight on each of `CONNECTIONS` connections to
-//! the server at the Unix socket, or `host:port`, `SOCKET`. A pair is a `SET NX PX` that succeeds and a release that
+//! `pump SOCKET CONNECTIONS PAIRS SECONDS RELEASE` keeps `PAIRS` pairs in flight on each of `CONNECTIONS` connections
+//! to the server at the Unix socket, or `host:port`, `SOCKET`. A pair is a `SET NX PX` that succeeds and a release that
 //! succeeds: by `script` (EVALSHA) or `delifeq`. No clients, tokens, checker or histograms. Prints one line of JSON:
 //! `{"pairs_per_s": .., "cpu_us_per_pair": ..}`.
 #![allow(clippy::print_stdout, reason = "it is a program")]
@@ -64,7 +64,7 @@ impl Socket {
     }
 }
 
-/// One connection: the pairs in the order of their answers, each with the command that comes next.
+/// One connection: the pairs in the order of their replies, each with its next command.
 struct Line {
     socket: Socket,
     order: VecDeque<(usize, bool)>,
@@ -111,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// For each pair what takes it and what gives it back, as bytes.
+/// For each pair the command that takes and the command that releases, as bytes.
 fn commands(pairs: usize, how: CompareAndDelete) -> Vec<(Vec<u8>, Vec<u8>)> {
     let names = KeyNames::new(format!("pump:{}:", std::process::id()).as_bytes(), pairs as u32);
     let encoder = Encoder::new(&names, how);
@@ -171,7 +171,7 @@ fn open(address: &str, connections: usize, epoll: impl AsFd) -> Result<Vec<Line>
         .collect()
 }
 
-/// Pumps for `length`; how many pairs were completed.
+/// Pumps for `length`, and returns how many pairs were completed.
 fn run(
     epoll: impl AsFd,
     lines: &mut [Line],
@@ -187,7 +187,7 @@ fn run(
         for event in ready {
             let line = &mut lines[event.data.u64() as usize];
             let count = line.socket.read(buffer)?;
-            // Every answer is one line: `+OK`, `:1`; nothing here may be refused.
+            // Every reply is one line: `+OK`, `:1`; nothing here may be refused.
             for _ in buffer[..count].iter().filter(|&&byte| byte == b'\n') {
                 let (pair, held) = line.order.pop_front().ok_or("an answer too many")?;
                 let next = if held { &commands[pair].1 } else { &commands[pair].0 };

@@ -1,8 +1,8 @@
-//! How late this machine wakes a thread that sleeps until a point in time, as the driver does: the least that the
-//! lateness of any timer can be here.
+//! How late this machine wakes a thread that sleeps until a given time, as the driver does: the lower bound of any
+//! timer's lag here.
 //!
-//! `sleep LENGTH_US COUNT` sleeps `COUNT` times for `LENGTH_US` microseconds and prints one line of JSON:
-//! `{"p50_us": .., "p99_us": ..}`.
+//! `sleep LENGTH_US COUNT` sleeps `COUNT` times for `LENGTH_US` microseconds and prints one line of JSON: `{"p50_us":
+//! .., "p99_us": ..}`.
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
 use std::error::Error;

@@ -1,11 +1,11 @@
-//! For tests: a thread whose calls are answered by hand. Its connections are never opened, so that what the locks send
+//! For tests: a thread whose calls get their replies by hand. Its connections are never opened, so what the locks send
 //! stays in `unsendable`.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use check::Report;
-use locks::{Event, Key, Keys, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
+use locks::{Event, Key, KeyList, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
 
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
@@ -13,7 +13,7 @@ use wire::{CompareAndDelete, Protocol};
 use crate::client::Doing;
 use crate::connection::{Caller, Connection};
 use crate::control::Control;
-use crate::judge::{Bench, Judge};
+use crate::judge::{Judge, WindowedChecker};
 use crate::setup;
 use crate::spec::{
     Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer, RedisServer,
@@ -32,7 +32,7 @@ fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         lock: Spec {
             servers: 1,
             lease: Lease::new(10_000).expect("it is a lease"),
-            patience: Nanos::from_secs(1),
+            reply_timeout: Nanos::from_secs(1),
             retry: Retry {
                 kind: RetryKind::Fixed,
                 base: Nanos::from_millis(1),
@@ -43,7 +43,7 @@ fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
             },
         },
         servers: Vec::new(),
-        connections: Connections::Shared(1),
+        connections: Connections::SharedByClients(1),
         client_name: String::new(),
         key_prefix: Vec::new(),
         keys: 1,
@@ -74,7 +74,7 @@ pub(crate) struct Rig {
     pub(crate) now: Nanos,
 }
 
-/// A trial for plants: it is never run.
+/// A trial for plants. It is never run.
 pub(crate) fn spec_for_plants(strategy: Strategy, threads: u32, keys_per_grant: u32) -> TrialSpec {
     let concurrency = threads * 2;
     TrialSpec {
@@ -84,12 +84,12 @@ pub(crate) fn spec_for_plants(strategy: Strategy, threads: u32, keys_per_grant: 
     }
 }
 
-/// Clients of one key within an open window, all at rest.
+/// Clients of one key, all at rest, in an open window.
 pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
     rig_of(&spec(strategy, clients))
 }
 
-/// Clients of a Redis that enter so often.
+/// Clients of a Redis lock, each of which enters `nesting` times.
 pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
     let speaks = Speaks::Redis(RedisServer {
         username: None,
@@ -108,7 +108,7 @@ pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
     })
 }
 
-/// Clients of a lock of a database, each with a session that leads to the other end of a pair of sockets.
+/// Clients of a database lock. The session of each is one end of a pair of sockets; the other ends are returned.
 pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig, Vec<UnixStream>) {
     let database = ServerSpec {
         address: Address::Unix("/nowhere".into()),
@@ -145,11 +145,11 @@ fn rig_of(spec: &TrialSpec) -> Rig {
     let (strategy, clients) = (spec.strategy, spec.concurrency);
     let control = Arc::new(Control::new(1));
     let judge = if strategy.is_optimistic() {
-        Judge::Deaf
+        Judge::NotJudged
     } else {
         let rules = trial::rules(spec);
-        let bench = Bench::new(clients, 1, rules, Arc::clone(&control));
-        Judge::Inline(Box::new(bench))
+        let checker = WindowedChecker::new(clients, 1, rules, Arc::clone(&control));
+        Judge::Inline(Box::new(checker))
     };
     let mut threads = setup::threads(spec, &control, vec![judge]).expect("the trial is sound");
     let mut thread = threads.remove(0);
@@ -164,14 +164,14 @@ fn rig_of(spec: &TrialSpec) -> Rig {
 }
 
 impl Rig {
-    /// The window is yet to open, at `start_ms`.
+    /// The window has not opened yet; it opens at `start_ms`.
     pub(crate) fn expecting_a_window(mut self, start_ms: u64, end_ms: u64) -> Self {
         self.thread.counting = false;
         self.thread.expect_window(Nanos(start_ms * MS), Nanos(end_ms * MS));
         self
     }
 
-    /// As when the loop reads the clock.
+    /// Sets the clock, as when the loop reads it.
     pub(crate) fn at_ms(mut self, ms: u64) -> Self {
         self.now = Nanos(ms * MS);
         self.thread.has_read(self.now);
@@ -179,7 +179,7 @@ impl Rig {
         self
     }
 
-    /// It asks for the key, to hold it for 1 ms.
+    /// The client asks for the key, to hold it for 1 ms.
     pub(crate) fn begins(self, client: u32) -> Self {
         self.begins_to_hold(client, 1)
     }
@@ -190,28 +190,28 @@ impl Rig {
         (record.due, record.sent) = (self.now, self.now);
         record.hold = Nanos(ms * MS);
         record.release_sent = Nanos::NEVER;
-        let (keys, mode) = (Keys::one(Key(0)), Mode::Exclusive);
+        let (keys, mode) = (KeyList::one(Key(0)), Mode::Exclusive);
         self.thread
             .judge_each(client, self.now, |client, key| check::Event::Waiting {
                 client,
                 key,
                 mode,
             });
-        self.thread.tell(client, self.now, Event::Acquire { keys, mode });
+        self.thread.dispatch(client, self.now, Event::Acquire { keys, mode });
         self
     }
 
-    /// What was sent last is answered.
+    /// The last command gets this reply.
     pub(crate) fn answered(mut self, reply: Reply) -> Self {
         let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
-        self.thread.tell(client, self.now, Event::Replied { call, reply });
+        self.thread.dispatch(client, self.now, Event::Replied { call, reply });
         self
     }
 
-    /// The answer to what was sent last will not come.
-    pub(crate) fn loses_its_answer(mut self) -> Self {
+    /// The reply to the last command is lost.
+    pub(crate) fn loses_its_reply(mut self) -> Self {
         let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
-        self.thread.tell(client, self.now, Event::Lost { call });
+        self.thread.dispatch(client, self.now, Event::Lost { call });
         self
     }
 

@@ -1,4 +1,5 @@
-//! Channels: what of a client's subscribing is sent, and what is answered here; who hears a message, and in what order.
+//! Channels: which subscription commands are sent to the server and which are answered here; which clients receive a
+//! message, and in what order.
 
 use locks::{Command, Event, Key, Nanos, Reply};
 
@@ -9,15 +10,16 @@ use crate::poller::Ready;
 use crate::subscriptions::Joined;
 use crate::thread::Thread;
 
-/// A call that needs no answer of the server's.
+/// A call that this thread answers without the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Confirmed {
     who: Caller,
-    /// The channel that was joined, and the connection. Should its subscription end before this is said, it is not true.
+    /// The connection and the channel that was joined. If that subscription ends before the client is told, the
+    /// confirmation is false.
     joined: Option<(u32, Key)>,
 }
 
-/// A message that was read.
+/// A message that was read from a channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     connection: u32,
@@ -56,17 +58,18 @@ impl Thread {
         }
     }
 
-    /// The oldest call of a connection was answered: where it was about a channel, others may have waited for that, too.
-    pub(crate) fn answer_joined(&mut self, connection: u32, now: Nanos, reply: Reply) {
+    /// Handles the reply to the oldest call of a connection. If the call was about a channel, it also answers other
+    /// clients that waited for it.
+    pub(crate) fn confirm_joined(&mut self, connection: u32, now: Nanos, reply: Reply) {
         let Some(key) = self.subscriptions.answered(connection, reply == Reply::Ok) else {
             return;
         };
         while let Some(Caller { client, call }) = self.subscriptions.joined(connection, key) {
-            self.tell(client, now, Event::Replied { call, reply });
+            self.dispatch(client, now, Event::Replied { call, reply });
         }
     }
 
-    /// Answers the calls that needed nobody else.
+    /// Answers the calls that this thread answers without the server.
     pub(crate) fn report_confirmed(&mut self, now: Nanos) {
         while let Some(Confirmed { who, joined }) = self.confirmed.pop() {
             let Caller { client, call } = who;
@@ -77,27 +80,28 @@ impl Thread {
             } else {
                 Event::Lost { call }
             };
-            self.tell(client, now, event);
+            self.dispatch(client, now, event);
         }
     }
 
-    /// A message came; `deliver` hands it out when all that was read with it has been handled.
+    /// Stores a message. `deliver` hands it out after everything that was read with it has been handled.
     pub(crate) fn published(&mut self, connection: u32, channel: &[u8], read: Nanos) {
         let server = self.connections[connection as usize].server;
         let key = self.encoders[usize::from(server)].key_of(channel);
         self.messages.extend(key.map(|key| Message { connection, key, read }));
     }
 
-    /// A release is published before it is answered, but the answer may be the first to arrive. Who has just given a lock
-    /// back would then come before all who wait to hear of it, again and again.
+    /// Puts connections with subscriptions first. The server publishes a release before it replies to it, but the reply
+    /// may arrive first. The client that has just released the lock would then always start before all that wait for
+    /// the message.
     pub(crate) fn messages_first(&self, ready: &mut [Ready]) {
-        if self.shared.strategy.subscribes() {
+        if self.params.strategy.subscribes() {
             ready.sort_unstable_by_key(|event| !self.subscribes_over(event.connection));
         }
     }
 
-    /// Hands out the messages that were read, each to all who listen. What the first one wants sent leaves at once, so
-    /// that the server is at work while the others hear it.
+    /// Hands out the messages that were read, each to all subscribers. The first subscriber's commands leave at once,
+    /// so that the server works on them while the other subscribers receive the message.
     pub(crate) fn deliver(&mut self) -> Result<(), LoadError> {
         let mut messages = std::mem::take(&mut self.messages);
         for Message { connection, key, read } in messages.drain(..) {
@@ -109,7 +113,7 @@ impl Thread {
                 };
                 let before = self.counters.all_commands;
                 self.counters.wake_ups += u64::from(self.clients[client as usize].doing == Doing::Acquiring);
-                self.tell(client, now, Event::Published { first });
+                self.dispatch(client, now, Event::Published { first });
                 if first && self.counters.all_commands > before {
                     self.flush_all(now)?;
                     now = self.read_clock();

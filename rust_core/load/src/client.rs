@@ -1,4 +1,4 @@
-//! One client as the driver sees it: its lock, what it is doing, and the stamps of its present acquire.
+//! One client as the driver sees it: its lock, its current step, and the time stamps of its current acquire.
 
 use locks::{AnyLock, Key, LockMachine, Mode, Nanos};
 
@@ -6,31 +6,31 @@ use crate::workload::Stream;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// Waits for an arrival, or for the trial to begin.
+    /// Waits for an arrival, or for the start of the trial.
     Idle,
     Acquiring,
-    /// Holds, and enters once more.
+    /// Holds the lock, and enters it once more.
     Entering,
     Holding,
     Releasing,
-    /// Gives up an acquire at the end of a period.
+    /// Cancels an acquire at the end of a phase.
     Cancelling,
     /// Thinks, or pauses after an error.
     Pausing,
 }
 
-/// What of a grant is counted.
+/// How much of a grant is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// It began outside the window.
+    /// Nothing: the grant began outside the window.
     No,
-    /// It is measured to its end, wherever that falls.
+    /// All of it, up to its end, which may lie outside the window.
     Whole,
-    /// As `Whole`, but the end of a period cut its hold short: it would have been longer.
+    /// As `Whole`, but the end of a phase cut the hold short, so the hold is not counted.
     WithoutHold,
 }
 
-/// Aligned, so that a client takes three cache lines and not four.
+/// Aligned, so that a client takes three cache lines instead of four.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Client {
@@ -39,22 +39,22 @@ pub(crate) struct Client {
     pub(crate) doing: Doing,
     pub(crate) counted: Counted,
     pub(crate) mode: Mode,
-    /// Entries of a nested grant that are not left.
+    /// Entries of a nested grant that have not been left.
     pub(crate) entries: u8,
-    /// The first key, where it takes several: see `Thread::key_sets`.
+    /// The key, or the first of several: see `Thread::key_sets`.
     pub(crate) key: Key,
     pub(crate) due: Nanos,
-    /// The first attempt's send.
+    /// When the first attempt was sent.
     pub(crate) sent: Nanos,
     pub(crate) granted: Nanos,
     /// The end of the lease; `NEVER` for a lock without one.
     pub(crate) until: Nanos,
     pub(crate) hold: Nanos,
-    /// `NEVER` until it was stamped.
+    /// When the release was sent; `NEVER` before.
     pub(crate) release_sent: Nanos,
-    /// When its lock wants to be woken.
+    /// When its lock asked to be woken.
     pub(crate) lock_wake: Nanos,
-    /// When its hold or pause is over.
+    /// When its hold or pause ends.
     pub(crate) own_wake: Nanos,
 }
 
@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// Reads a field of each of its cache lines.
+    /// Reads one field of each of its cache lines.
     #[inline]
     pub(crate) fn touch(&self) {
         std::hint::black_box((self.granted, self.lock.attempts(), self.doing));
@@ -89,13 +89,13 @@ impl Client {
         self.lock_wake.min(self.own_wake)
     }
 
-    /// Nothing of it is under way.
+    /// Whether nothing of this client is under way.
     pub(crate) fn is_at_rest(&self) -> bool {
         matches!(self.doing, Doing::Idle | Doing::Pausing)
     }
 }
 
-/// What is counted for each client in the window.
+/// The figures of one client in the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClientFigures {
     pub(crate) grants: u64,

@@ -1,4 +1,4 @@
-//! The clocks of the driver: the monotonic clock that all processes of a host share, and this thread's CPU time.
+//! The clocks of the driver: the monotonic clock, which all processes of a host share, and this thread's CPU time.
 
 use std::num::NonZeroU64;
 
@@ -6,20 +6,20 @@ use locks::Nanos;
 use rustix::thread::{ClockId, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 
-/// Now, on `CLOCK_MONOTONIC`.
+/// The current time on `CLOCK_MONOTONIC`.
 #[inline]
 pub(crate) fn now() -> Nanos {
     nanos(clock_gettime(ClockId::Monotonic))
 }
 
-/// User and system time that the calling thread has used.
+/// User and system time of the calling thread.
 pub(crate) fn thread_cpu() -> Nanos {
     nanos(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// Lets this thread's timeouts end when they are due: by default the kernel may put them off by 50 us, to save wake-ups.
+/// Makes this thread's timeouts exact: by default the kernel may delay them by 50 us to save wake-ups.
 pub(crate) fn sharpen_timeouts() {
-    // Refused only where the kernel knows no such thing; timers are then as exact as it makes them.
+    // Fails only if the kernel does not support it; timers are then as exact as the kernel makes them.
     let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
 }
 
@@ -28,7 +28,7 @@ fn nanos(time: Timespec) -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// `length` as the kernel takes a timeout.
+/// `length` in the kernel's form of a timeout.
 pub(crate) fn timespec(length: Nanos) -> Timespec {
     Timespec {
         tv_sec: (length.0 / 1_000_000_000).cast_signed(),

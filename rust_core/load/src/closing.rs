@@ -1,17 +1,18 @@
-//! Connections that the server has closed, before all others of a round.
+//! Handles connections that the server has closed before all others of a round.
 
 use crate::LoadError;
 use crate::poller::Ready;
 use crate::thread::Thread;
 
-/// How often a closed connection is read at most until its end comes: what is left is read in the next round.
+/// How often at most a closed connection is read in one round. The rest is read in the next round.
 const READS: usize = 64;
 
 impl Thread {
-    /// Reads what is closed to its end, and tells the clients. A server closes a session before it grants to another what
-    /// was held by it. Where both are there to be read, the loss was known before the grant: it is told, and stamped,
-    /// first. Otherwise a lock that was granted twice could pass for one whose holder had not heard of its loss yet.
-    pub(crate) fn closed_first(&mut self, ready: &mut Vec<Ready>) -> Result<(), LoadError> {
+    /// Reads closed connections to their end, and reports the loss to their clients. A server closes a session before
+    /// it grants that session's lock to another client. If both events are ready to be read, the loss is older than the
+    /// grant, so it must be reported and stamped first. Otherwise a lock that was granted twice could pass for one
+    /// whose holder had not yet noticed its loss.
+    pub(crate) fn handle_closed_first(&mut self, ready: &mut Vec<Ready>) -> Result<(), LoadError> {
         if !ready.iter().any(|event| event.closed) {
             return Ok(());
         }

@@ -1,12 +1,12 @@
-//! One connection to one server: its socket, the bytes on their way, and whose answers are awaited.
+//! One connection to one server: its socket, its unsent and unread bytes, and the calls that wait for replies.
 //!
 //! ```text
 //!   Down ──retry_at──> Connecting ──writable──> Greeting ──all answered──> Ready
 //!    ^                     │                       │                         │
-//!    └──────────── refused, closed, silent, rubbish ────────────────────────-┘
+//!    └──────────── refused, closed, silent, malformed ───────────────────────┘
 //! ```
-//! Answers come in the order of the calls, so the awaited calls are a queue. What a connection cannot know, such as
-//! which client a lost call belongs to beyond its number, the thread does.
+//! Replies come in the order of the calls, so the waiting calls are a queue. The connection knows clients only by
+//! number; the thread knows the rest.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,36 +15,36 @@ use std::os::fd::OwnedFd;
 use locks::{CallId, Nanos};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use wire::Malformed;
-use wire::postgres::{self, Block, LogInError};
+use wire::postgres::{self, BlockKind, LogInError};
 
 use crate::client::Doing;
-use crate::dialect::{Session, Target};
-use crate::error::SaidNo;
+use crate::dialect::{DatabaseSession, Target};
+use crate::error::ServerRefusal;
 use crate::poller::{Interest, Poller};
 use crate::spec::Address;
 
-/// First pause before a connection is opened again; doubled up to `RETRY_MAX`.
+/// The first pause before a connection is reopened. Each failure doubles it, up to `RETRY_MAX`.
 const RETRY_MIN: Nanos = Nanos::from_millis(10);
 const RETRY_MAX: Nanos = Nanos::from_millis(500);
-/// Until a full backlog is tried again.
+/// The pause before a server with a full backlog is tried again.
 const BACKLOG_PAUSE: Nanos = Nanos::from_millis(2);
-/// How long opening a connection and logging in may take.
+/// How long opening a connection and logging in may take together.
 const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
 
-/// A client, and which of its calls.
+/// A client, and one of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) client: u32,
     pub(crate) call: CallId,
 }
 
-/// A command that was sent and not answered yet.
+/// A command that was sent and has no reply yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
     pub(crate) client: u32,
-    /// What the client was about when it sent it.
+    /// What the client was doing when it sent the command.
     pub(crate) doing: Doing,
-    pub(crate) block: Block,
+    pub(crate) block: BlockKind,
     pub(crate) call: CallId,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum Broken {
     Io(#[from] io::Error),
     #[error("the server closed the connection")]
     Closed,
-    #[error("no answer to the log-in within {} s", OPEN_WITHIN.0 / 1_000_000_000)]
+    #[error("no reply to the log-in within {} s", OPEN_WITHIN.0 / 1_000_000_000)]
     Silent,
     #[error("{0}")]
     Malformed(#[from] Malformed),
@@ -77,22 +77,22 @@ pub(crate) enum Broken {
     LogIn(#[from] LogInError),
     #[error("{0}")]
     Session(#[from] postgres::Broken),
-    #[error("an answer came that nothing had asked for")]
+    #[error("a reply came that belongs to no command")]
     Unasked,
 }
 
 impl Broken {
-    /// The error of the server's by which a connection to `server` never came to stand, where there was one.
-    pub(crate) fn said_no(&self, server: u16) -> Option<SaidNo> {
+    /// The server's error, if an error of `server` kept the connection from opening.
+    pub(crate) fn refusal(&self, server: u16) -> Option<ServerRefusal> {
         let (call, code, text) = match self {
             Self::Refused { command, code, text } => ((*command).to_owned(), code.clone(), text),
-            Self::LogIn(LogInError::Refused(refusal)) => ("the log-in".to_owned(), refusal.sqlstate(), &refusal.text),
-            Self::LogIn(LogInError::NotPrepared { sql, refusal }) => {
-                (format!("to prepare `{sql}`"), refusal.sqlstate(), &refusal.text)
+            Self::LogIn(LogInError::Refused(error)) => ("the log-in".to_owned(), error.sqlstate(), &error.text),
+            Self::LogIn(LogInError::NotPrepared { sql, error }) => {
+                (format!("to prepare `{sql}`"), error.sqlstate(), &error.text)
             }
             _ => return None,
         };
-        Some(SaidNo {
+        Some(ServerRefusal {
             server,
             call,
             code,
@@ -105,18 +105,18 @@ impl Broken {
 pub(crate) struct Connection {
     pub(crate) server: u16,
     pub(crate) state: State,
-    /// To a database, from the moment it is connected.
-    pub(crate) session: Option<Box<Session>>,
+    /// The session of a connection to a database, once the socket is connected.
+    pub(crate) session: Option<Box<DatabaseSession>>,
     socket: Option<OwnedFd>,
-    /// The beginning of a reply whose end has not come.
+    /// The beginning of a reply whose end has not arrived.
     pub(crate) partial: Vec<u8>,
     pub(crate) out: Vec<u8>,
     sent: usize,
     pub(crate) awaited: VecDeque<Awaited>,
-    /// Clients whose release lies in `out` and has not been stamped.
+    /// Clients whose release is in `out` and has no time stamp yet.
     pub(crate) releasing: Vec<u32>,
-    /// How many of the awaited lie in `out` since the last flush. While there are any, the connection stands in the
-    /// thread's list of connections to be flushed.
+    /// How many of the awaited commands are in `out` since the last flush. While there are any, the thread lists this
+    /// connection for flushing.
     unflushed: usize,
     interest: Interest,
     failures: u32,
@@ -144,8 +144,8 @@ impl Connection {
         self.state == State::Ready
     }
 
-    /// A call whose command lies in `out`; true when it is the first since the last flush.
-    pub(crate) fn await_answer(&mut self, awaited: Awaited) -> bool {
+    /// Registers a call whose command is in `out`; true when it is the first since the last flush.
+    pub(crate) fn await_reply(&mut self, awaited: Awaited) -> bool {
         self.awaited.push_back(awaited);
         self.unflushed += 1;
         self.unflushed == 1
@@ -155,12 +155,12 @@ impl Connection {
         self.unflushed > 0
     }
 
-    /// Answers are on their way.
-    pub(crate) fn awaits_answers(&self) -> bool {
+    /// Whether the server owes replies to commands that were written.
+    pub(crate) fn awaits_replies(&self) -> bool {
         self.awaited.len() > self.unflushed
     }
 
-    /// The point at which this connection needs attention by itself.
+    /// When this connection next needs attention without any event on its socket.
     pub(crate) fn deadline(&self) -> Nanos {
         match self.state {
             State::Down { retry_at: at } | State::Connecting { until: at } | State::Greeting { until: at, .. } => at,
@@ -168,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Begins to connect; `connected` is due when the socket is writable.
+    /// Starts to connect. `connected` must be called when the socket is writable.
     pub(crate) fn open(&mut self, target: &Target, poller: &Poller, index: u32, now: Nanos) -> Result<(), Broken> {
         let (family, socket_flags) = match target.address {
             Address::Tcp(address) if address.is_ipv4() => (AddressFamily::INET, SocketFlags::NONBLOCK),
@@ -188,7 +188,8 @@ impl Connection {
         };
         match connecting {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
-            // A Unix socket whose backlog is full says so at once: the server has more to accept than it could yet.
+            // A Unix socket with a full backlog reports that at once: the server has not accepted its earlier
+            // connections yet.
             Err(rustix::io::Errno::AGAIN) => {
                 self.put_off(now);
                 return Ok(());
@@ -204,7 +205,7 @@ impl Connection {
         Ok(())
     }
 
-    /// For tests: it stands, over this socket.
+    /// For tests: opens the connection over this socket.
     #[cfg(test)]
     pub(crate) fn attach(&mut self, socket: OwnedFd, poller: &Poller, index: u32) -> Result<(), Broken> {
         poller.add(&socket, index, Interest::Read)?;
@@ -214,21 +215,21 @@ impl Connection {
         Ok(())
     }
 
-    /// It is opened a little later: others come first.
+    /// Postpones the opening, so that other connections come first.
     pub(crate) fn put_off(&mut self, now: Nanos) {
         self.state = State::Down {
             retry_at: now.after(BACKLOG_PAUSE),
         };
     }
 
-    /// The socket became writable for the first time: learn whether it is connected and say the greeting.
+    /// The socket became writable for the first time: checks whether it is connected, and queues the greeting.
     pub(crate) fn connected(&mut self, target: &Target, now: Nanos) -> Result<(), Broken> {
         let socket = self.socket.as_ref().expect("a connecting connection has a socket");
         sockopt::socket_error(socket)
             .map_err(io::Error::from)?
             .map_err(io::Error::from)?;
-        self.out.extend_from_slice(target.welcome.bytes());
-        self.session = target.welcome.is_database().then(Box::default);
+        self.out.extend_from_slice(target.handshake.bytes());
+        self.session = target.handshake.is_database().then(Box::default);
         self.state = State::Greeting {
             answered: 0,
             until: now.after(OPEN_WITHIN),
@@ -236,13 +237,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The log-in is through: calls may be sent.
+    /// The log-in has succeeded: calls may be sent.
     pub(crate) fn greeted(&mut self) {
         self.state = State::Ready;
         self.failures = 0;
     }
 
-    /// Reads once into `buffer`; None when there was nothing to read.
+    /// Reads once into `buffer`; `None` when there was nothing to read.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> Result<Option<usize>, Broken> {
         let Some(socket) = &self.socket else { return Ok(None) };
         match rustix::net::recv(socket, buffer, RecvFlags::empty()) {
@@ -253,8 +254,8 @@ impl Connection {
         }
     }
 
-    /// Keeps the beginning of a reply until the rest comes. A lock that hung up meanwhile is not to find the end of the old
-    /// conversation at the beginning of the next.
+    /// Keeps the beginning of a reply until the rest arrives. A connection that its lock closed meanwhile keeps
+    /// nothing: the next connection must not start with the rest of an old reply.
     pub(crate) fn keep(&mut self, rest: &[u8]) {
         self.partial.clear();
         if !matches!(self.state, State::Down { .. }) {
@@ -262,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// Writes what lies in `out` in one call; what the socket does not take is kept until it is writable.
+    /// Writes the content of `out` in one call. What the socket does not accept is kept until it is writable.
     pub(crate) fn write(&mut self, poller: &Poller, index: u32) -> Result<(), Broken> {
         self.unflushed = 0;
         let Some(socket) = &self.socket else { return Ok(()) };
@@ -287,7 +288,7 @@ impl Connection {
         Ok(())
     }
 
-    /// As `close`, but nothing went wrong: it may be opened again at once.
+    /// As `close`, but without an error: the connection may be reopened at once.
     pub(crate) fn hang_up(&mut self, now: Nanos) -> VecDeque<Awaited> {
         let failures = self.failures;
         let awaited = self.close(now);
@@ -296,7 +297,7 @@ impl Connection {
         awaited
     }
 
-    /// Closes the socket and hands over the calls that stay unanswered.
+    /// Closes the socket and returns the calls that will get no reply.
     pub(crate) fn close(&mut self, now: Nanos) -> VecDeque<Awaited> {
         self.socket = None;
         self.session = None;
@@ -319,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_with_the_answer_that_made_a_lock_hang_up_is_no_beginning_of_the_next_conversation() {
+    fn bytes_after_the_reply_that_made_a_lock_close_its_connection_do_not_start_the_next_one() {
         let mut connection = Connection::new(0);
         connection.state = State::Ready;
         connection.keep(b"$5\r\nhel");

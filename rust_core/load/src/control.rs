@@ -1,4 +1,4 @@
-//! What the threads of a trial share: the gates they pass together, the wish to stop, and where they stand.
+//! What the threads of a trial share: the gates that they pass together, the request to stop, and their progress.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -8,9 +8,9 @@ use locks::Nanos;
 
 use crate::clock;
 
-/// Where a trial stands.
+/// The phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum TrialPhase {
     Connecting,
     Warmup,
     Measuring,
@@ -18,7 +18,7 @@ pub enum Stage {
     Done,
 }
 
-impl Stage {
+impl TrialPhase {
     const ALL: [Self; 5] = [
         Self::Connecting,
         Self::Warmup,
@@ -41,17 +41,17 @@ impl Stage {
 /// A snapshot of a running trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    pub stage: Stage,
+    pub phase: TrialPhase,
     pub elapsed: Nanos,
     pub grants: u64,
     pub grants_per_s: f64,
-    /// The highest of the threads' p99 of the last step.
+    /// The highest p99 of the last step over all threads.
     pub p99: Nanos,
     pub errors: u64,
     pub reconnects: u64,
 }
 
-/// What one thread says of itself at every step of the time line.
+/// The progress of one thread, written at every step of the time line.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadProgress {
     pub(crate) grants: AtomicU64,
@@ -64,8 +64,8 @@ pub(crate) struct ThreadProgress {
 #[derive(Debug)]
 pub(crate) struct Control {
     stop: AtomicBool,
-    stage: AtomicU8,
-    stage_began: AtomicU64,
+    phase: AtomicU8,
+    phase_began: AtomicU64,
     window_start: AtomicU64,
     window_end: AtomicU64,
     pub(crate) threads: Vec<ThreadProgress>,
@@ -84,8 +84,8 @@ impl Control {
     pub(crate) fn new(threads: u32) -> Self {
         Self {
             stop: AtomicBool::new(false),
-            stage: AtomicU8::new(0),
-            stage_began: AtomicU64::new(clock::now().0),
+            phase: AtomicU8::new(0),
+            phase_began: AtomicU64::new(clock::now().0),
             window_start: AtomicU64::new(u64::MAX),
             window_end: AtomicU64::new(u64::MAX),
             threads: (0..threads).map(|_| ThreadProgress::default()).collect(),
@@ -98,7 +98,7 @@ impl Control {
         }
     }
 
-    /// Ends the trial early; harmless when it has ended.
+    /// Ends the trial early; harmless after its end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.opened.notify_all();
@@ -109,7 +109,7 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits until all threads are here; all pass with the same point in time. None when the trial was stopped.
+    /// Waits until all threads have arrived; all get the same time. `None` when the trial was stopped.
     pub(crate) fn pass_gate(&self) -> Option<Nanos> {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let round = gate.passed;
@@ -121,19 +121,19 @@ impl Control {
             self.opened.notify_all();
         }
         while gate.passed == round && !self.stopped() {
-            // The bound only covers a stop that came between the check and the wait.
+            // The timeout is only for a stop between the check and the wait.
             let waited = self.opened.wait_timeout(gate, Duration::from_millis(20));
             gate = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         (gate.passed > round && !self.stopped()).then_some(gate.opened_at)
     }
 
-    pub(crate) fn enter(&self, stage: Stage, at: Nanos) {
-        self.stage_began.store(at.0, Ordering::Relaxed);
-        self.stage.store(stage as u8, Ordering::Relaxed);
+    pub(crate) fn enter(&self, phase: TrialPhase, at: Nanos) {
+        self.phase_began.store(at.0, Ordering::Relaxed);
+        self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// All threads say the same points, before any event of the window.
+    /// Sets the window, before any event in it. All threads set the same times.
     pub(crate) fn set_window(&self, start: Nanos, end: Nanos) {
         self.window_end.store(end.0, Ordering::Release);
         self.window_start.store(start.0, Ordering::Release);
@@ -158,8 +158,8 @@ impl Control {
             .map(|thread| thread.p99_ns.load(Ordering::Relaxed))
             .max();
         Progress {
-            stage: Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))],
-            elapsed: clock::now().since(Nanos(self.stage_began.load(Ordering::Relaxed))),
+            phase: TrialPhase::ALL[usize::from(self.phase.load(Ordering::Relaxed))],
+            elapsed: clock::now().since(Nanos(self.phase_began.load(Ordering::Relaxed))),
             grants: sum(|thread| &thread.grants),
             grants_per_s: sum(|thread| &thread.step_grants) as f64 * (1e9 / crate::stats::STEP.0 as f64),
             p99: Nanos(p99.unwrap_or(0)),

@@ -1,4 +1,4 @@
-//! What is counted of a client's steps within the window.
+//! Counts the steps of clients within the window.
 
 use locks::{LockMachine, Nanos};
 
@@ -7,11 +7,11 @@ use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
 impl Thread {
-    /// An acquire is over, of whatever end: what it took. Returns its attempts.
+    /// Counts the attempts of an acquire that has ended, with any outcome, and returns them.
     pub(crate) fn count_attempts(&mut self, index: u32) -> u64 {
         let lock = &self.clients[index as usize].lock;
         let attempts = u64::from(lock.attempts());
-        self.counters.split_votes += u64::from(lock.split_votes());
+        self.counters.split_votes += u64::from(lock.no_quorum_attempts());
         self.counters.conflicts += u64::from(lock.conflicts());
         self.counters.attempts += attempts;
         self.figures[index as usize].attempts += attempts;
@@ -64,14 +64,15 @@ impl Thread {
                 self.counters.lost += 1;
             }
             Ended::Granted | Ended::Waiting => {
-                unreachable!("{ended:?} is counted elsewhere: it is no end without a grant")
+                unreachable!("{ended:?} is counted elsewhere")
             }
         }
         let figures = &mut self.figures[index as usize];
         figures.wait_max_ns = figures.wait_max_ns.max(response.0);
     }
 
-    /// A release was answered that nothing was held. What was past its end, as its holder knew, is counted already.
+    /// Counts a release whose reply was "not held". A hold that outlived its lease was already counted when its release
+    /// was sent.
     pub(crate) fn count_not_held(&mut self, index: u32) {
         let client = &self.clients[index as usize];
         if client.counted != Counted::No {
@@ -79,8 +80,8 @@ impl Thread {
         }
     }
 
-    /// How late a hold, a pause or a retry was. In an open loop lag is that of arrivals alone.
-    pub(crate) fn count_lateness(&mut self, late: Nanos) {
+    /// Records how late a timer of a hold, a pause or a retry fired. In an open loop the lag is that of arrivals only.
+    pub(crate) fn count_lag(&mut self, late: Nanos) {
         if self.counting && self.arrivals.is_none() {
             self.histograms.record(Phase::Lag, Ended::Granted, late);
         }

@@ -1,32 +1,32 @@
-//! What differs between servers of the two kinds: the greeting, how a command is written, and what a session keeps.
+//! What differs between the two kinds of server: the handshake, the encoding of a command, and the state of a session.
 
 use std::sync::Arc;
 
 use locks::{Command, Key, Script, ServerId, Strategy};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
-use wire::postgres::{Answers, Block, Hashes, LogIn, LogInPlan, SessionSpec};
+use wire::postgres::{BlockKind, Hashes, LogIn, LogInPlan, ReplyReader, SessionSpec};
 use wire::{CompareAndDelete, Greeting, KeyNames, Login, greeting, postgres};
 
 use crate::TrialError;
 use crate::spec::{Address, PostgresServer, RedisServer, ServerSpec, Speaks, TrialSpec};
 
-/// Where a connection leads and what it says first.
+/// The address of a server, and the handshake of a connection to it.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) address: Address,
-    pub(crate) welcome: Welcome,
+    pub(crate) handshake: Handshake,
 }
 
-/// What a new connection says, and what must be answered before it stands.
+/// What a new connection sends first, and what must be answered before it is open.
 #[derive(Debug)]
-pub(crate) enum Welcome {
-    /// All at once, each answered in turn. May be nothing.
+pub(crate) enum Handshake {
+    /// All commands at once, each with a reply. May be empty.
     Redis { bytes: Vec<u8>, greeting: Greeting },
-    /// A conversation.
+    /// An exchange of messages.
     Postgres(LogInPlan),
 }
 
-impl Welcome {
+impl Handshake {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Redis { bytes, .. } => bytes,
@@ -34,7 +34,7 @@ impl Welcome {
         }
     }
 
-    /// Whether the server answers at all before the connection stands.
+    /// Whether the server replies at all before the connection is open.
     pub(crate) fn is_answered(&self) -> bool {
         match self {
             Self::Redis { greeting, .. } => !greeting.is_empty(),
@@ -47,11 +47,11 @@ impl Welcome {
     }
 }
 
-/// What a connection to a database keeps besides its bytes.
+/// The state of a connection to a database, besides its bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct DatabaseSession {
     pub(crate) log_in: LogIn,
-    pub(crate) answers: Answers,
+    pub(crate) replies: ReplyReader,
 }
 
 #[derive(Debug)]
@@ -65,16 +65,13 @@ pub(crate) enum Encoder {
 }
 
 impl Encoder {
-    /// Appends the command, and says what its answer has to tell; of Redis each answer tells all by itself.
-    ///
-    /// # Panics
-    /// When the command is one of the other kind of server.
+    /// Appends the command, and returns what is needed to read its reply. A reply of Redis needs nothing.
     #[inline]
-    pub(crate) fn encode(&self, command: &Command, out: &mut Vec<u8>) -> Block {
+    pub(crate) fn encode(&self, command: &Command, out: &mut Vec<u8>) -> BlockKind {
         match (self, command) {
             (Self::Redis(encoder), _) => {
                 encoder.encode(command, out);
-                Block::Other
+                BlockKind::Other
             }
             (
                 Self::Postgres(encoder),
@@ -89,7 +86,7 @@ impl Encoder {
         }
     }
 
-    /// The lock that a channel belongs to; a database has none.
+    /// The key that a channel belongs to; a database has no channels.
     pub(crate) fn key_of(&self, channel: &[u8]) -> Option<Key> {
         match self {
             Self::Redis(encoder) => encoder.key_of(channel),
@@ -98,12 +95,13 @@ impl Encoder {
     }
 }
 
-/// The nonce is drawn here: `wire` has no chance of its own.
+/// The nonce is drawn here, because `wire` has no random generator.
 pub(crate) fn scram(password: &[u8]) -> ScramSha256 {
     ScramSha256::new(password, ChannelBinding::unsupported())
 }
 
-/// Whether each server speaks what the strategy says to it; who says nothing is understood by all.
+/// Whether each server speaks the protocol that the strategy uses with it. A strategy that sends nothing fits every
+/// server.
 pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
     let is_silent = strategy == Strategy::None;
     (0..).zip(servers).all(|(id, server)| {
@@ -112,12 +110,12 @@ pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
     })
 }
 
-/// Where each server is, and what it is told first.
+/// The address and the handshake of each server.
 pub(crate) fn targets(spec: &TrialSpec) -> Result<Vec<Target>, TrialError> {
     spec.servers.iter().map(|server| target(server, spec)).collect()
 }
 
-/// How commands to each server are written.
+/// The encoder of each server.
 pub(crate) fn encoders(spec: &TrialSpec, names: &KeyNames, hashes: &Arc<Hashes>) -> Result<Vec<Encoder>, TrialError> {
     let servers = spec.servers.iter();
     servers.map(|server| encoder(server, spec, names, hashes)).collect()
@@ -126,12 +124,12 @@ pub(crate) fn encoders(spec: &TrialSpec, names: &KeyNames, hashes: &Arc<Hashes>)
 fn target(server: &ServerSpec, spec: &TrialSpec) -> Result<Target, TrialError> {
     Ok(Target {
         address: server.address.clone(),
-        welcome: match &server.speaks {
-            Speaks::Redis(redis) => redis_welcome(redis, spec),
+        handshake: match &server.speaks {
+            Speaks::Redis(redis) => redis_handshake(redis, spec),
             Speaks::Postgres(database) => {
                 let settings = settings(database, spec);
                 let plan = LogInPlan::new(&session(database, &settings, spec));
-                Welcome::Postgres(plan.map_err(|_| TrialError::Field("servers"))?)
+                Handshake::Postgres(plan.map_err(|_| TrialError::Field("servers"))?)
             }
         },
     })
@@ -152,7 +150,7 @@ fn encoder(
     })
 }
 
-fn redis_welcome(server: &RedisServer, spec: &TrialSpec) -> Welcome {
+fn redis_handshake(server: &RedisServer, spec: &TrialSpec) -> Handshake {
     let deletes_by_script = server.compare_and_delete == CompareAndDelete::Script;
     let is_sent = |script: &Script| deletes_by_script || *script != Script::CompareAndDelete;
     let scripts: Vec<Script> = spec.strategy.scripts().iter().copied().filter(is_sent).collect();
@@ -166,10 +164,10 @@ fn redis_welcome(server: &RedisServer, spec: &TrialSpec) -> Welcome {
     };
     let mut bytes = Vec::new();
     let greeting = greeting(&login, &mut bytes);
-    Welcome::Redis { bytes, greeting }
+    Handshake::Redis { bytes, greeting }
 }
 
-/// Those of the server's description; a session that is given no name is shown under that of the trial's clients.
+/// The server's settings. A session without an application name gets the name of the trial's clients.
 fn settings(server: &PostgresServer, spec: &TrialSpec) -> Vec<(String, String)> {
     const NAME: &str = "application_name";
     let mut settings = server.settings.clone();

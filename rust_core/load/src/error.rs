@@ -1,4 +1,4 @@
-//! What can go wrong with a trial that is not the server's answer to a lock.
+//! The errors of a trial, other than a server's replies to a lock.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use locks::SpecError;
 /// A trial could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    #[error("`{0}` has no value that a trial can be made of")]
+    #[error("`{0}` has an invalid value")]
     Field(&'static str),
     #[error(transparent)]
     Lock(#[from] SpecError),
@@ -15,28 +15,28 @@ pub enum TrialError {
     Load(#[from] LoadError),
 }
 
-/// An error with which a server answered what a connection began with.
+/// A server's error reply to the handshake of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaidNo {
-    /// Its number among the servers of the trial.
+pub struct ServerRefusal {
+    /// The server's number in the trial.
     pub server: u16,
-    /// What it answered, such as `SCRIPT LOAD`.
+    /// The command that was refused, such as `SCRIPT LOAD`.
     pub call: String,
     /// The first word of a Redis error, or the SQLSTATE of a Postgres error.
     pub code: String,
     pub text: String,
 }
 
-/// The machine or a server kept a trial from running.
+/// The machine or a server prevented the trial from running.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Before the trial began; a connection that breaks later is opened again.
+    /// Connecting failed before the trial began. A connection that breaks later is reopened.
     #[error("{address}: {reason}")]
     Connect {
         address: String,
         reason: String,
         /// Boxed, so that a result without an error stays small.
-        said_no: Option<Box<SaidNo>>,
+        refusal: Option<Box<ServerRefusal>>,
     },
     #[error("the kernel refused to poll: {0}")]
     Poll(#[source] io::Error),

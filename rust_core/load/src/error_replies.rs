@@ -1,30 +1,31 @@
 //! Every error reply of a trial, counted by phase, code and server, with the first text of each.
 //!
-//! Promises: warm-up and drain are counted, too; a normal reply costs nothing here; memory is bounded, whatever the
-//! servers say. Replies by which a lock works are not counted: a conflict with another transaction or a lock that is
-//! taken (Postgres); and, of Redis, what a lock goes on from by a further command: `NOSCRIPT`, for it sends the script
-//! again; `ERR no such key`, for it asks by a script why a `RENAME` found none; `BUSYGROUP`, for the group is there.
+//! Promises: warm-up and drain are counted too; a normal reply costs nothing here; memory is bounded, whatever the
+//! servers send. Errors that are part of a lock's normal operation are not counted. With Postgres these are conflicts
+//! with another transaction and locks that are taken. With Redis these are errors after which the lock sends a further
+//! command: `NOSCRIPT` (it sends the script as source), `ERR no such key` (it asks by a script why a `RENAME` found no
+//! list) and `BUSYGROUP` (the group exists).
 
 use locks::{CallId, ErrorKind, Event, Nanos, Reply};
-use wire::postgres::{self, LogInError, Refusal};
+use wire::postgres::{self, LogInError, ServerError};
 use wire::{error_code, error_text, parse_frame};
 
 use crate::client::Doing;
 use crate::connection::{Awaited, Broken};
 use crate::thread::Thread;
 
-/// The most rows that a thread keeps. Codes are the servers' words, so there may be any number of them.
+/// The most rows that a thread keeps. Servers choose the codes, so there may be any number of them.
 const MOST_ROWS: usize = 64;
-/// The code of the row that counts what found no room.
+/// The code of the row that counts errors beyond `MOST_ROWS`.
 const FURTHER: &str = "(further codes)";
 
-/// What the client was about when it sent the call that was answered with an error.
+/// What the client was doing when it sent the call that got an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorPhase {
     Acquire,
     Renew,
     Release,
-    /// The call was sent for no acquire, hold or release, such as a log-in.
+    /// The call belongs to no acquire, hold or release, such as a log-in.
     Other,
 }
 
@@ -41,7 +42,7 @@ impl ErrorPhase {
     const fn of(doing: Doing) -> Self {
         match doing {
             Doing::Acquiring | Doing::Entering => Self::Acquire,
-            // While it holds, a lock says nothing but that its lease is to go on.
+            // While it is held, a lock sends only renewals.
             Doing::Holding => Self::Renew,
             Doing::Releasing | Doing::Cancelling => Self::Release,
             Doing::Idle | Doing::Pausing => Self::Other,
@@ -53,18 +54,18 @@ impl ErrorPhase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorReply {
     pub phase: ErrorPhase,
-    /// The first word of a reply of Redis, the SQLSTATE of one of Postgres.
+    /// The first word of an error reply of Redis, or the SQLSTATE of one of Postgres.
     pub code: String,
     pub server: u16,
     pub count: u64,
-    /// How many of them came before the window began.
+    /// How many of `count` came before the window began.
     pub warmup: u64,
     /// The first reply's text: at most 200 characters, control characters escaped.
     pub first: String,
     pub first_at: Nanos,
 }
 
-/// Where and when a reply came.
+/// The circumstances of an error reply.
 #[derive(Clone, Copy, Debug)]
 struct Came {
     phase: ErrorPhase,
@@ -104,7 +105,7 @@ impl ErrorReplies {
         }
     }
 
-    /// Adds those of another thread.
+    /// Adds the rows of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         for theirs in &other.rows {
             let same = |ours: &&mut ErrorReply| {
@@ -130,14 +131,14 @@ impl ErrorReplies {
 }
 
 impl Thread {
-    /// Hands an error of Redis, whose bytes these are, to the client that awaits it, and counts it.
+    /// Passes an error reply of Redis, with these bytes, to the client that awaits it, and counts it.
     #[cold]
-    pub(crate) fn answer_error(&mut self, index: u32, now: Nanos, awaited: Awaited, kind: ErrorKind, bytes: &[u8]) {
+    pub(crate) fn dispatch_error(&mut self, index: u32, now: Nanos, awaited: Awaited, kind: ErrorKind, bytes: &[u8]) {
         let sent_before = self.counters.all_commands;
-        self.tell_reply(awaited.client, now, awaited.call, Reply::Error(kind));
+        self.dispatch_reply(awaited.client, now, awaited.call, Reply::Error(kind));
         let expected = matches!(kind, ErrorKind::NoScript | ErrorKind::NoSuchKey | ErrorKind::BusyGroup);
         if expected && self.counters.all_commands > sent_before {
-            return; // The lock goes on from there.
+            return; // The error is part of the lock's normal operation.
         }
         let Ok(Some((frame, _))) = parse_frame(bytes) else {
             return;
@@ -148,9 +149,15 @@ impl Thread {
             .count(came, &code, || error_text(&frame).unwrap_or_default());
     }
 
-    /// Counts an error with which a database answered a call.
+    /// Counts an error reply of a database.
     #[cold]
-    pub(crate) fn count_refusal(&mut self, index: u32, now: Nanos, awaited: Option<Awaited>, refusal: &Refusal) {
+    pub(crate) fn count_server_error(
+        &mut self,
+        index: u32,
+        now: Nanos,
+        awaited: Option<Awaited>,
+        refusal: &ServerError,
+    ) {
         if refusal.kind().is_contention() {
             return;
         }
@@ -159,13 +166,13 @@ impl Thread {
             .count(came, &refusal.sqlstate(), || refusal.text.clone());
     }
 
-    /// Counts the error with which a server ended a connection, or refused a log-in after all had stood once.
+    /// Counts the error with which a server ended a connection, or refused a log-in after the trial had begun.
     #[cold]
     pub(crate) fn count_broken(&mut self, index: u32, now: Nanos, broken: &Broken) {
         let awaited = self.connections[index as usize].awaited.front().copied();
         match broken {
-            Broken::Session(postgres::Broken::Ended(refusal)) => self.count_refusal(index, now, awaited, refusal),
-            Broken::LogIn(LogInError::Refused(refusal)) => self.count_refusal(index, now, None, refusal),
+            Broken::Session(postgres::Broken::Ended(refusal)) => self.count_server_error(index, now, awaited, refusal),
+            Broken::LogIn(LogInError::Refused(refusal)) => self.count_server_error(index, now, None, refusal),
             Broken::Refused { code, text, .. } => {
                 let came = self.came(index, now, None);
                 self.error_replies.count(came, code, || text.clone());
@@ -190,8 +197,8 @@ impl Thread {
     }
 
     #[inline]
-    pub(crate) fn tell_reply(&mut self, client: u32, now: Nanos, call: CallId, reply: Reply) {
-        self.tell(client, now, Event::Replied { call, reply });
+    pub(crate) fn dispatch_reply(&mut self, client: u32, now: Nanos, call: CallId, reply: Reply) {
+        self.dispatch(client, now, Event::Replied { call, reply });
     }
 }
 

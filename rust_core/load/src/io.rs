@@ -1,7 +1,7 @@
-//! Bytes in and out: what a lock wants sent, what came back, and what is done about connections that break.
+//! Input and output: sends what the locks ask for, reads the replies, and handles broken connections.
 
 use check::Event as Judged;
-use locks::{Action, CallId, Command, Event, Lane, LockMachine, Nanos, Reply, ServerId};
+use locks::{Action, CallId, Command, ConnectionKind, Event, LockMachine, Nanos, Reply, ServerId};
 use wire::{Frame, Parsed, error_code, error_text, parse, parse_frame};
 
 use crate::LoadError;
@@ -9,15 +9,16 @@ use crate::client::Doing;
 use crate::clock;
 use crate::connection::{Awaited, Broken, Caller, Connection, State};
 use crate::database::may_pass;
-use crate::deep::AHEAD;
-use crate::dialect::Welcome;
+use crate::dialect::Handshake;
 use crate::poller::Ready;
+use crate::saturation::AHEAD;
 use crate::thread::Thread;
 
 impl Thread {
-    /// Tells the lock of a client what happened, and carries out what it wants done.
-    pub(crate) fn tell(&mut self, index: u32, now: Nanos, event: Event) {
-        // Moved out so that it can be read while the thread is changed; a nested call finds an empty one in its place.
+    /// Passes an event to the lock of a client, and carries out the resulting actions.
+    pub(crate) fn dispatch(&mut self, index: u32, now: Nanos, event: Event) {
+        // Moved out so that the list can be read while the thread is changed; a nested call finds an empty list in its
+        // place.
         let mut actions = std::mem::take(&mut self.actions);
         self.clients[index as usize].lock.on(now, event, &mut actions);
         let (mut settled, mut hung_up) = (None, false);
@@ -35,9 +36,9 @@ impl Thread {
                 }
                 Action::HangUp => {
                     hung_up = true;
-                    // Where that is its release, it is one that leaves now.
+                    // If closing the connection is the release, the release leaves now.
                     self.stamp_release(index, now);
-                    if self.shared.strategy.holds_by_session() {
+                    if self.params.strategy.holds_by_session() {
                         self.judge_each(index, now, |client, _| Judged::HungUp { client });
                     }
                     self.hang_up(index, now);
@@ -57,12 +58,12 @@ impl Thread {
         }
     }
 
-    fn send(&mut self, client: u32, call: CallId, to: ServerId, over: Lane, command: &Command) {
+    fn send(&mut self, client: u32, call: CallId, to: ServerId, over: ConnectionKind, command: &Command) {
         let who = Caller { client, call };
         match over {
-            Lane::Shared => self.send_over(self.shared_connection(client, to.0), who, command),
-            Lane::Own => self.send_over(self.own_connection(client), who, command),
-            Lane::Subscribing => self.subscribe(who, command),
+            ConnectionKind::SharedByClients => self.send_over(self.shared_connection(client, to.0), who, command),
+            ConnectionKind::Own => self.send_over(self.own_connection(client), who, command),
+            ConnectionKind::Subscribing => self.subscribe(who, command),
         }
     }
 
@@ -76,7 +77,7 @@ impl Thread {
         let before = connection.out.len();
         let block = self.encoders[usize::from(connection.server)].encode(command, &mut connection.out);
         let doing = self.clients[client as usize].doing;
-        if connection.await_answer(Awaited {
+        if connection.await_reply(Awaited {
             client,
             doing,
             block,
@@ -96,19 +97,20 @@ impl Thread {
         }
     }
 
-    /// Calls that met a closed connection are lost; the locks learn it here, not in the midst of what they asked.
+    /// Reports calls that met a closed connection as lost. The locks learn that here and not while they are handling an
+    /// event.
     pub(crate) fn report_unsendable(&mut self) {
         let now = self.read_clock();
         self.report_confirmed(now);
         let mut unsendable = std::mem::take(&mut self.unsendable);
         for Caller { client, call } in unsendable.drain(..) {
-            self.tell(client, now, Event::Lost { call });
+            self.dispatch(client, now, Event::Lost { call });
         }
         if self.unsendable.is_empty() {
             self.unsendable = unsendable;
         }
         for client in std::mem::take(&mut self.disconnected) {
-            self.tell(client, now, Event::Disconnected);
+            self.dispatch(client, now, Event::Disconnected);
         }
     }
 
@@ -135,7 +137,7 @@ impl Thread {
         self.deliver()
     }
 
-    /// Reads what has come, lets the clients act on it, and writes what they answered.
+    /// Reads what has arrived, lets the clients handle it, and writes what they send.
     fn receive(&mut self, index: u32) -> Result<(), Broken> {
         let mut buffer = std::mem::take(&mut self.scratch);
         let result = self.receive_into(index, &mut buffer);
@@ -158,7 +160,7 @@ impl Thread {
         let Some(count) = connection.read(&mut buffer[kept..])? else {
             return Ok(());
         };
-        // After the read: what the bytes grant was granted by now, and not a moment before.
+        // After the read: a grant in these bytes had been made by now, and must not be stamped earlier.
         let now = self.read_clock();
         if self.counting {
             self.counters.reads += 1;
@@ -167,26 +169,26 @@ impl Thread {
         let bytes = &buffer[..kept + count];
         let mut used = 0;
         while let State::Greeting { .. } = self.connections[index as usize].state {
-            match self.greeting_answer(index, &bytes[used..])? {
+            match self.greeting_reply(index, &bytes[used..])? {
                 Some(length) => used += length,
                 None => break,
             }
         }
-        // A hold that ended while other answers were handled must not wait for these, too.
+        // A hold that ended while other replies were handled must not wait for these as well.
         self.fire_timers(now);
         if self.connections[index as usize].is_ready() {
             used += if self.connections[index as usize].session.is_some() {
-                self.session_answers(index, now, &bytes[used..])?
+                self.session_replies(index, now, &bytes[used..])?
             } else {
-                self.answers(index, now, &bytes[used..])?
+                self.replies(index, now, &bytes[used..])?
             };
         }
         self.connections[index as usize].keep(&bytes[used..]);
         Ok(())
     }
 
-    /// Hands each whole answer to the client that awaits it; how many bytes were used.
-    fn answers(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
+    /// Passes each complete reply to the client that awaits it. Returns how many bytes were used.
+    fn replies(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
         let mut used = 0;
         for count in 0.. {
             if count % AHEAD == 0 {
@@ -202,12 +204,12 @@ impl Thread {
                     };
                     self.outstanding -= 1;
                     if let Reply::Error(kind) = reply {
-                        self.answer_error(index, now, awaited, kind, &bytes[used - length..used]);
+                        self.dispatch_error(index, now, awaited, kind, &bytes[used - length..used]);
                     } else {
-                        self.tell_reply(awaited.client, now, awaited.call, reply);
+                        self.dispatch_reply(awaited.client, now, awaited.call, reply);
                     }
                     if self.subscribes_over(index) {
-                        self.answer_joined(index, now, reply);
+                        self.confirm_joined(index, now, reply);
                     }
                 }
                 Parsed::Published { channel, used: length } => {
@@ -218,24 +220,24 @@ impl Thread {
                 Parsed::NeedMore => break,
             }
         }
-        // Those who gave back start again at once, so that their next command goes out with this batch.
+        // Clients that released start again at once, so that their next command is sent with this batch.
         self.start_waiting(now);
         Ok(used)
     }
 
-    fn greeting_answer(&mut self, index: u32, bytes: &[u8]) -> Result<Option<usize>, Broken> {
+    fn greeting_reply(&mut self, index: u32, bytes: &[u8]) -> Result<Option<usize>, Broken> {
         let connection = &mut self.connections[index as usize];
         let State::Greeting { answered, until } = connection.state else {
             return Ok(None);
         };
-        let Welcome::Redis { greeting, .. } = &self.targets[usize::from(connection.server)].welcome else {
+        let Handshake::Redis { greeting, .. } = &self.targets[usize::from(connection.server)].handshake else {
             return self.log_in(index, bytes);
         };
         let Some((frame, used)) = parse_frame(bytes)? else {
             return Ok(None);
         };
         if matches!(frame, Frame::Push(_)) {
-            return Ok(Some(used)); // Said unasked: it answers no step.
+            return Ok(Some(used)); // A push answers no step.
         }
         let step = greeting.step(answered);
         if let Some(text) = error_text(&frame)
@@ -258,7 +260,8 @@ impl Thread {
         Ok(Some(used))
     }
 
-    /// One write for all that the round put into `out`. Releases are stamped first: belief ends before the bytes leave.
+    /// Writes everything that the round put into `out`, in one call. Releases are stamped first, because belief ends
+    /// before the bytes leave.
     pub(crate) fn flush(&mut self, index: u32) -> Result<(), Broken> {
         let mut releasing = std::mem::take(&mut self.connections[index as usize].releasing);
         if !releasing.is_empty() {
@@ -271,20 +274,20 @@ impl Thread {
         connection.releasing = releasing;
         self.counters.writes += u64::from(self.counting);
         connection.write(&self.poller, index)?;
-        let welcome = &self.targets[usize::from(connection.server)].welcome;
-        if connection.state == State::Ready || welcome.is_answered() {
+        let handshake = &self.targets[usize::from(connection.server)].handshake;
+        if connection.state == State::Ready || handshake.is_answered() {
             return Ok(());
         }
-        // Nothing to log in with: the connection stands as soon as it is connected.
+        // There is nothing to log in with: the connection is open as soon as it is connected.
         connection.greeted();
         Ok(())
     }
 
-    /// A connection ended: its calls are lost, and it is opened again after a pause.
+    /// Handles the end of a connection: its calls are lost, and it is reopened after a pause.
     pub(crate) fn broken(&mut self, index: u32, broken: &Broken) -> Result<(), LoadError> {
         let now = self.read_clock();
         let connection = &mut self.connections[index as usize];
-        let stood = connection.state == State::Ready;
+        let was_open = connection.state == State::Ready;
         let server = connection.server;
         if self.connecting.is_none() {
             self.count_broken(index, now, broken);
@@ -295,22 +298,22 @@ impl Thread {
             return Err(LoadError::Connect {
                 address,
                 reason: broken.to_string(),
-                said_no: broken.said_no(server).map(Box::new),
+                refusal: broken.refusal(server).map(Box::new),
             });
         }
         self.next_upkeep = Nanos::ZERO;
-        self.counters.reconnects += u64::from(stood);
-        if stood {
+        self.counters.reconnects += u64::from(was_open);
+        if was_open {
             self.first_cut = self.first_cut.min(now);
         }
         self.counters.lost_calls += awaited.len() as u64;
         self.count_orphans(&awaited);
-        self.cut_off(index);
+        self.mark_disconnected(index);
         self.lose(awaited);
         Ok(())
     }
 
-    /// Opens connections whose pause is over and gives up those whose log-in takes too long.
+    /// Opens connections whose pause has ended, and gives up those whose log-in takes too long.
     pub(crate) fn upkeep(&mut self, now: Nanos) -> Result<(), LoadError> {
         let mut room = self.room_for_sessions();
         for index in 0..self.connections.len() as u32 {
@@ -320,7 +323,7 @@ impl Thread {
             let stays_closed = self.ending && self.owner_of(index).is_some();
             let connection = &mut self.connections[index as usize];
             let target = &self.targets[usize::from(connection.server)];
-            let is_session = target.welcome.is_database();
+            let is_session = target.handshake.is_database();
             let attempt = match connection.state {
                 State::Down { .. } if is_session && (room == 0 || stays_closed) => {
                     connection.put_off(now);

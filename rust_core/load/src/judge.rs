@@ -1,7 +1,7 @@
-//! Between the threads and the checker: a single thread tells it directly, several write to a ring each.
+//! Connects the threads with the checker: a single thread calls it directly, several threads write to one ring each.
 //!
-//! The rings are emptied by a thread of their own, which merges them in the order of their stamps up to the lowest
-//! watermark, the point before which no thread has anything more to say.
+//! A separate thread empties the rings and merges their events in the order of their stamps, up to the lowest
+//! watermark: the time before which no thread has any further event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,56 +16,56 @@ use crate::clock;
 use crate::control::Control;
 use crate::stats::histogram;
 
-/// Events a thread may be ahead of the checker before it has to wait for it.
+/// How many events a thread may be ahead of the checker before it has to wait.
 const RING: usize = 1 << 16;
 
-/// The verdict of a trial, and its hand-offs in the window.
+/// The verdict of a trial, and its hand-overs in the window.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) report: Report,
     pub(crate) handoff: Histogram<u64>,
-    /// What the checker's own thread used within the window; zero when it had none.
+    /// CPU time of the checker's own thread within the window; zero when it had none.
     pub(crate) cpu: Nanos,
 }
 
 #[derive(Debug)]
 pub(crate) enum Judge {
-    Inline(Box<Bench>),
+    Inline(Box<WindowedChecker>),
     Ring(RingEnd),
-    /// Of locks that exclude nobody: there is no belief to be judged.
-    Deaf,
+    /// For locks that exclude nobody: there is no belief to judge.
+    NotJudged,
 }
 
 impl Judge {
     #[inline]
-    pub(crate) fn tell(&mut self, at: Nanos, event: Event) {
+    pub(crate) fn record(&mut self, at: Nanos, event: Event) {
         if cfg!(feature = "bare") {
             return;
         }
         match self {
-            Self::Inline(bench) => bench.hear(at, event),
+            Self::Inline(checker) => checker.handle(at, event),
             Self::Ring(ring) => ring.push(at, event),
-            Self::Deaf => {}
+            Self::NotJudged => {}
         }
     }
 
-    /// Reads what the next event of `client` on `key` will need.
+    /// Prefetches the records for the next event of `client` on `key`.
     #[inline]
     pub(crate) fn touch(&self, client: u32, key: Key) {
-        if let Self::Inline(bench) = self {
-            bench.checker.touch(client, key);
+        if let Self::Inline(checker) = self {
+            checker.inner.touch(client, key);
         }
     }
 
-    /// The verdict, where the thread told the checker directly.
+    /// The verdict, if the thread called the checker directly.
     pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
         match self {
-            Self::Inline(bench) => Some(bench.finish(at)),
-            Self::Ring(_) | Self::Deaf => None,
+            Self::Inline(checker) => Some(checker.finish(at)),
+            Self::Ring(_) | Self::NotJudged => None,
         }
     }
 
-    /// Nothing earlier than `at` will be told any more; nothing at all after `NEVER`.
+    /// Promises that no event before `at` follows; after `NEVER`, none at all.
     #[inline]
     pub(crate) fn reached(&self, at: Nanos) {
         if let Self::Ring(ring) = self {
@@ -74,14 +74,14 @@ impl Judge {
     }
 }
 
-/// The checker with the window it keeps its figures for.
+/// The checker, and the window for which it keeps figures.
 #[derive(Debug)]
-pub(crate) struct Bench {
-    checker: Checker,
+pub(crate) struct WindowedChecker {
+    inner: Checker,
     control: Arc<Control>,
     window: Window,
     handoff: Histogram<u64>,
-    /// CPU time of the thread that hears, at the beginning and over the length of the window.
+    /// CPU time of the thread that calls the checker: at the start of the window, and over its length.
     cpu_began: Nanos,
     cpu: Nanos,
 }
@@ -93,10 +93,10 @@ enum Window {
     After,
 }
 
-impl Bench {
+impl WindowedChecker {
     pub(crate) fn new(clients: u32, keys: u32, rules: Rules, control: Arc<Control>) -> Self {
         Self {
-            checker: Checker::new(clients, keys, rules),
+            inner: Checker::new(clients, keys, rules),
             control,
             window: Window::Before,
             handoff: histogram(),
@@ -106,24 +106,24 @@ impl Bench {
     }
 
     #[inline]
-    fn hear(&mut self, at: Nanos, event: Event) {
+    fn handle(&mut self, at: Nanos, event: Event) {
         match self.window {
             Window::Before => {
                 let (start, end) = self.control.window();
                 if at >= start {
-                    self.checker.begin_window(start);
+                    self.inner.begin_window(start);
                     self.window = Window::Within { end };
                     self.cpu_began = clock::thread_cpu();
                 }
             }
             Window::Within { end } if at >= end => {
-                self.checker.end_window(end);
+                self.inner.end_window(end);
                 self.window = Window::After;
                 self.cpu = clock::thread_cpu().since(self.cpu_began);
             }
             Window::Within { .. } | Window::After => {}
         }
-        if let Some(handoff) = self.checker.on(at, event)
+        if let Some(handoff) = self.inner.on(at, event)
             && matches!(self.window, Window::Within { .. })
         {
             self.handoff.saturating_record(handoff.0);
@@ -132,14 +132,14 @@ impl Bench {
 
     pub(crate) fn finish(self, at: Nanos) -> Judged {
         Judged {
-            report: self.checker.finish(at),
+            report: self.inner.finish(at),
             handoff: self.handoff,
             cpu: Nanos::ZERO,
         }
     }
 }
 
-/// A thread's end of its ring.
+/// The writing end of a thread's ring.
 #[derive(Debug)]
 pub(crate) struct RingEnd {
     events: Producer<(Nanos, Event)>,
@@ -150,7 +150,7 @@ impl RingEnd {
     fn push(&mut self, at: Nanos, event: Event) {
         let mut item = (at, event);
         while let Err(rtrb::PushError::Full(back)) = self.events.push(item) {
-            assert!(!self.events.is_abandoned(), "the checker is gone");
+            assert!(!self.events.is_abandoned(), "the checker has ended");
             item = back;
             std::thread::yield_now();
         }
@@ -158,20 +158,20 @@ impl RingEnd {
 }
 
 impl Drop for RingEnd {
-    // A thread that ends, or panics, holds nobody back.
+    // A thread that has ended, or panicked, must not hold back the others.
     fn drop(&mut self) {
         self.watermark.store(u64::MAX, Ordering::Release);
     }
 }
 
-/// The checker's end of a ring.
+/// The reading end of a ring, for the checker.
 #[derive(Debug)]
 pub(crate) struct Source {
     events: Consumer<(Nanos, Event)>,
     watermark: Arc<AtomicU64>,
 }
 
-/// A ring: what one thread writes and the checker reads.
+/// A ring, which one thread writes and the checker reads.
 pub(crate) fn ring() -> (RingEnd, Source) {
     let (producer, consumer) = RingBuffer::new(RING);
     let watermark = Arc::new(AtomicU64::new(0));
@@ -188,14 +188,14 @@ pub(crate) fn ring() -> (RingEnd, Source) {
     )
 }
 
-/// The checker's thread: until all rings are done.
-pub(crate) fn merge(mut bench: Bench, mut sources: Vec<Source>) -> Judged {
+/// The loop of the checker's thread, until all rings are finished.
+pub(crate) fn merge(mut checker: WindowedChecker, mut sources: Vec<Source>) -> Judged {
     let mut merge = Merge::new(sources.len(), RING);
     let mut open = sources.len();
     while open > 0 {
         open = 0;
         for (index, source) in sources.iter_mut().enumerate() {
-            // The watermark first: what is pushed after it was read is not earlier than it.
+            // The watermark is read first: an event that is pushed later is not earlier than it.
             let watermark = Nanos(source.watermark.load(Ordering::Acquire));
             while let Ok((at, event)) = source.events.pop() {
                 merge.push(index, at, event);
@@ -207,14 +207,14 @@ pub(crate) fn merge(mut bench: Bench, mut sources: Vec<Source>) -> Judged {
                 open += 1;
             }
         }
-        merge.drain(|at, event| bench.hear(at, event));
+        merge.drain(|at, event| checker.handle(at, event));
         if open > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let cpu = bench.cpu;
+    let cpu = checker.cpu;
     Judged {
         cpu,
-        ..bench.finish(clock::now())
+        ..checker.finish(clock::now())
     }
 }

@@ -1,12 +1,12 @@
 //! The measuring driver: many clients on few native threads, against real servers, in real time.
 //!
-//! Each client drives one lock of `locks`; every command that one round of events produced goes out in one write per
-//! connection; the checker hears of every grant while it happens.
+//! Each client drives one lock of `locks`. Every command that one round of events produced is sent in one write per
+//! connection. The checker receives every grant as it happens.
 //!
-//! Promises: no allocation and no lock in the loop once its buffers have grown; a grant is stamped after the read that
-//! brought it and a release before the write that takes it away; a lost connection makes its calls `Lost`, never an
-//! answer; a stop is heeded within 100 ms and keeps what was measured.
-//! Does not promise: that the clients are not the limit. The record says what CPU they took.
+//! Promises: no allocation and no mutex in the loop once its buffers have grown; a grant is stamped after the read that
+//! brought it, and a release before the write that sends it; a lost connection makes its calls `Lost` and never gives
+//! them a reply; a stop takes effect within 100 ms and keeps what was measured.
+//! Does not promise that the load generator is not the bottleneck. The record contains its CPU time.
 
 #[cfg(test)]
 mod by_hand;
@@ -15,37 +15,36 @@ mod client;
 mod clock;
 mod closing;
 mod connection;
+mod connection_kinds;
 mod control;
 mod counting;
 mod database;
-mod deep;
 mod dialect;
-mod effects;
 mod error;
 mod error_replies;
+mod hold;
 mod io;
 mod judge;
-mod lanes;
 mod plant;
 mod poller;
+mod saturation;
 mod setup;
-mod shared;
 mod spec;
 mod starts;
 mod stats;
 mod steps;
 mod subscriptions;
-mod tenure;
 mod thread;
 mod timeline;
 mod timers;
 mod trial;
+mod trial_params;
 mod window;
 mod workload;
+mod writes;
 
-pub use control::{Progress, Stage};
-pub use effects::Writes;
-pub use error::{LoadError, SaidNo, TrialError};
+pub use control::{Progress, TrialPhase};
+pub use error::{LoadError, ServerRefusal, TrialError};
 pub use error_replies::{ErrorPhase, ErrorReply};
 pub use plant::Planted;
 pub use spec::{
@@ -55,3 +54,4 @@ pub use spec::{
 pub use stats::{Counters, Ended, Histograms, Phase};
 pub use timeline::Columns;
 pub use trial::{ClientColumns, Measured, Running, Trial};
+pub use writes::Writes;

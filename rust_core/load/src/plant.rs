@@ -1,16 +1,16 @@
-//! Planted faults: what a trial's checker must find before what it does not find proves anything.
+//! Planted faults. A trial's checker must find each of them; only then does it prove anything when it finds nothing.
 //!
-//! Each plant is a short made-up history of a few clients with one fault in it. It is told by the same functions of
-//! `Thread`, through the same rings and to the same rules as what clients do in the trial; only nothing is sent, and the
-//! stamps are made up. The last one has no fault, and nothing may be found in it.
+//! Each plant is a short invented history of a few clients with one fault in it. The same functions of `Thread` report
+//! it, through the same rings and under the same rules as the steps of real clients in the trial; only the commands are
+//! missing and the stamps are invented. The last plant has no fault, and the checker must find nothing in it.
 //!
-//! Does not show: that locks send what they should, or that a trial takes its stamps at the right moments.
+//! Does not show that locks send what they should, or that a trial takes its stamps at the right moments.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use check::{Event as Judged, LostUpdates, Report, UpdateVerdict};
-use locks::{Fence, Key, Keys, Lasts, Mode, Nanos, Outcome, Strategy};
+use locks::{Fence, Key, KeyList, Lasts, Mode, Nanos, Outcome, Strategy};
 
 use crate::TrialError;
 use crate::client::Doing;
@@ -24,7 +24,7 @@ const STEP: Nanos = Nanos::from_micros(10);
 /// Longer than any plant.
 const LONG: Nanos = Nanos::from_millis(100);
 
-/// One fault, or none at all, and whether the checker saw exactly that.
+/// One planted fault, or "no fault", and whether the checker found exactly that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planted {
     pub kind: &'static str,
@@ -33,7 +33,7 @@ pub struct Planted {
 
 type Script = fn(&mut Scene);
 
-/// Plants in a checker for `spec` whatever its rules can see.
+/// Plants every fault that the rules of `spec` can detect.
 pub(crate) fn all(spec: &TrialSpec) -> Result<Vec<Planted>, TrialError> {
     let mut found = Vec::new();
     let mut plant = |kind, script: Script, is_found: &dyn Fn(&Report) -> bool| {
@@ -97,9 +97,9 @@ fn one_holder_too_many(scene: &mut Scene) {
     }
 }
 
-/// Two sets of keys that have only the second in common.
+/// Two sets of keys that share only their second key.
 fn overlap_in_the_second_key(scene: &mut Scene) {
-    let count = scene.threads[0].shared.keys_per_grant();
+    let count = scene.threads[0].params.keys_per_grant();
     let ours: Vec<Key> = (0..count).map(Key).collect();
     let mut theirs: Vec<Key> = (count..2 * count).map(Key).collect();
     theirs[1] = ours[1];
@@ -111,7 +111,8 @@ fn overlap_in_the_second_key(scene: &mut Scene) {
     scene.releases(1);
 }
 
-/// All permits are held, one of them by a lease that was renewed, when another is granted after its first end.
+/// All permits are held, one of them under a renewed lease, when another client is granted after that lease's first
+/// end.
 fn past_the_first_lease(scene: &mut Scene) {
     let most = scene.permits();
     scene.asks_for_all(0);
@@ -154,7 +155,7 @@ fn an_inversion(scene: &mut Scene) {
     }
 }
 
-/// As many as may hold, readers beside each other, a lease that is renewed and one that ends: all in order.
+/// As many holders as allowed, readers at the same time, a renewed lease and an ended one: all correct.
 fn no_fault(scene: &mut Scene) {
     let most = scene.permits();
     for client in 0..most {
@@ -164,7 +165,7 @@ fn no_fault(scene: &mut Scene) {
     for client in 0..most {
         scene.releases(client);
     }
-    if scene.threads[0].shared.strategy.shares() {
+    if scene.threads[0].params.strategy.shares() {
         let keys = scene.all_keys();
         for client in 0..2 {
             scene.asks(client, &keys, Mode::Shared);
@@ -177,13 +178,13 @@ fn no_fault(scene: &mut Scene) {
     scene.releases(most);
 }
 
-/// Two writes are acknowledged, and the row holds one.
+/// Two writes are acknowledged, and the row contains one.
 fn finds_a_lost_update(spec: &TrialSpec) -> Result<bool, TrialError> {
     let mut acknowledged = 0;
     let script = |threads: Vec<Thread>| {
         let mut scene = Scene::of(threads);
-        scene.threads[0].wrote(0, Outcome::Released);
-        scene.threads[0].wrote(0, Outcome::Released);
+        scene.threads[0].write_answered(0, Outcome::Released);
+        scene.threads[0].write_answered(0, Outcome::Released);
         let writes = LostUpdates {
             acknowledged: scene.threads[0].counters.acknowledged_writes,
             unknown: scene.threads[0].counters.unknown_writes,
@@ -206,7 +207,7 @@ fn report_of(spec: &TrialSpec, script: Script) -> Result<Report, TrialError> {
     Ok(judged.report)
 }
 
-/// As the trial, with enough clients and keys for every plant; each client does what the plant says and no more.
+/// The trial's spec with enough clients and keys for every plant; each client does only what the plant says.
 fn scene_of(spec: &TrialSpec) -> TrialSpec {
     TrialSpec {
         keys: 2 * spec.keys_per_grant,
@@ -223,7 +224,7 @@ fn scene_of(spec: &TrialSpec) -> TrialSpec {
 
 struct Scene {
     threads: Vec<Thread>,
-    /// Of each client of the plant its thread and its place there: neighbours are clients of different threads.
+    /// The thread and the index there of each client of the plant: neighbours are clients of different threads.
     places: Vec<(usize, u32)>,
     now: Nanos,
     fence: u64,
@@ -245,16 +246,16 @@ impl Scene {
     }
 
     fn strategy(&self) -> Strategy {
-        self.threads[0].shared.strategy
+        self.threads[0].params.strategy
     }
 
-    /// Taken from the strategy: the rules are what is tried.
+    /// Taken from the strategy, because the rules are what is tested.
     fn permits(&self) -> u32 {
         self.strategy().permits()
     }
 
     fn all_keys(&self) -> Vec<Key> {
-        (0..self.threads[0].shared.keys_per_grant()).map(Key).collect()
+        (0..self.threads[0].params.keys_per_grant()).map(Key).collect()
     }
 
     fn at(&mut self, client: u32) -> (&mut Thread, u32, Nanos) {
@@ -286,7 +287,7 @@ impl Scene {
         record.hold = LONG;
         record.release_sent = Nanos::NEVER;
         if let Some(set) = thread.key_sets.get_mut(index as usize) {
-            *set = Keys::new(keys).expect("as many as an acquire names");
+            *set = KeyList::new(keys).expect("as many as an acquire names");
         }
         thread.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });
     }
@@ -296,7 +297,7 @@ impl Scene {
         thread.judge_each(index, now, |client, _| Judged::Queued { client });
     }
 
-    /// For so long, where it has a lease; with the next fence, where it has one and none is given.
+    /// Grants the lock for `lasts`, if it has a lease; with the next fence, if it has fences and none is given.
     fn granted(&mut self, client: u32, lasts: Nanos, fence: Option<NonZeroU64>) {
         let strategy = self.strategy();
         self.fence += 1;
@@ -320,7 +321,7 @@ impl Scene {
         thread.stamp_release(index, now);
     }
 
-    /// Nothing more is told.
+    /// Ends the plant: no event follows.
     fn close(self) -> Vec<Judge> {
         let judges: Vec<Judge> = self.threads.into_iter().map(|thread| thread.judge).collect();
         for judge in &judges {

@@ -1,5 +1,5 @@
-//! epoll, level-triggered, with timeouts in nanoseconds (`epoll_pwait2`): whole milliseconds would make every backoff
-//! and hold late.
+//! epoll, level-triggered, with timeouts in nanoseconds (`epoll_pwait2`): with whole milliseconds every backoff and
+//! hold would be late.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use rustix::event::epoll;
 
 use crate::clock;
 
-/// Taken from the kernel at once; more are taken in the next round.
+/// Events taken from the kernel at once; the rest is taken in the next round.
 const BATCH: usize = 256;
 
 #[derive(Debug)]
@@ -18,13 +18,13 @@ pub(crate) struct Poller {
     epoll: OwnedFd,
 }
 
-/// One connection on which something happened.
+/// One connection with an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) connection: u32,
     pub(crate) writable: bool,
     pub(crate) readable: bool,
-    /// The other end has closed it: behind what there is to read comes its end.
+    /// The server has closed the connection: its end comes after the unread bytes.
     pub(crate) closed: bool,
 }
 
@@ -67,18 +67,18 @@ impl Poller {
         )?)
     }
 
-    /// Waits at most `timeout` and appends what is ready to `ready`.
+    /// Waits at most `timeout`, and appends the connections with events to `ready`.
     pub(crate) fn wait(&self, timeout: Nanos, ready: &mut Vec<Ready>) -> io::Result<()> {
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; BATCH];
         let happened = match epoll::wait(&self.epoll, &mut events[..], Some(&clock::timespec(timeout))) {
             Ok((happened, _)) => happened,
-            // A signal is Python's affair; the loop looks at its flags and comes back.
+            // Python handles signals; the loop checks its flags and waits again.
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         ready.extend(happened.iter().map(|event| {
             let flags = event.flags;
-            // An error or hang-up is learnt by reading.
+            // A read reports an error or a hang-up.
             let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
             Ready {
                 connection: event.data.u64() as u32,

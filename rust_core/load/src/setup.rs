@@ -1,8 +1,8 @@
-//! From the description of a trial to its threads, ready to run.
+//! Builds the threads of a trial from its description.
 
 use std::sync::Arc;
 
-use locks::{Actions, AnyLock, Chance, Key, Keys, Nanos, Strategy};
+use locks::{Actions, AnyLock, Chance, Key, KeyList, Nanos, Strategy};
 use rustix::thread::CpuSet;
 use wire::KeyNames;
 use wire::postgres::Hashes;
@@ -11,28 +11,28 @@ use crate::client::{Client, ClientFigures};
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::dialect;
-use crate::effects::Writes;
 use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::Poller;
-use crate::shared::Shared;
 use crate::spec::{Connections, KeyChoice, Pace, TrialSpec};
 use crate::stats::{Counters, Histograms};
 use crate::subscriptions::Subscriptions;
 use crate::thread::Thread;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
+use crate::trial_params::TrialParams;
 use crate::window::Window;
 use crate::workload::{Arrivals, streams};
+use crate::writes::Writes;
 use crate::{LoadError, TrialError};
 
-/// Read at once from a connection; a pipelined batch of 1,000 answers takes 5 kB.
+/// Bytes read at once from a connection; a pipelined batch of 1,000 replies takes 5 kB.
 const SCRATCH: usize = 256 * 1024;
 
-/// Where the connections lead that clients have for themselves, or subscribe over.
+/// The server of the clients' own connections, and of those for subscriptions.
 const FIRST_SERVER: u16 = 0;
 
-/// Refuses what no trial can be made of.
+/// An error if no trial can be made of the description.
 pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
     spec.strategy.check(&spec.lock)?;
     let sound = [
@@ -46,7 +46,10 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
                 && u16::try_from(spec.servers.len()).is_ok()
                 && dialect::fits(spec.strategy, &spec.servers),
         ),
-        ("connections", !matches!(spec.connections, Connections::Shared(0))),
+        (
+            "connections",
+            !matches!(spec.connections, Connections::SharedByClients(0)),
+        ),
         ("keys_per_grant", keys_per_grant_is_sound(spec)),
         (
             "read_share",
@@ -65,18 +68,18 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
-        // What is drawn from is made once for nothing, so that a bad distribution is refused before anything starts.
-        None => Shared::new(spec).and(arrivals(spec, 0)).map(|_| ()),
+        // Builds the distributions once for this check, so that a bad one is refused before anything starts.
+        None => TrialParams::new(spec).and(arrivals(spec, 0)).map(|_| ()),
     }
 }
 
-/// A choice that can never give so many different keys would be drawn for ever.
+/// Too few distinct keys would make the drawing of a set endless.
 fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
     match spec.keys_per_grant {
         0 => false,
         1 => true,
         several => {
-            several as usize <= Keys::MOST
+            several as usize <= KeyList::MOST
                 && several <= spec.keys
                 && spec.key_choice != KeyChoice::Single
                 && spec.strategy.takes_many_keys()
@@ -85,14 +88,14 @@ fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
     }
 }
 
-/// The part of a whole that thread `index` of `threads` takes: its first element and how many.
+/// The part of `whole` that thread `index` of `threads` takes: its first element and its length.
 fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
     let first = |index: u32| (u64::from(whole) * u64::from(index) / u64::from(threads)) as u32;
     (first(index), first(index + 1) - first(index))
 }
 
 pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judge>) -> Result<Vec<Thread>, TrialError> {
-    let shared = Arc::new(Shared::new(spec)?);
+    let params = Arc::new(TrialParams::new(spec)?);
     let names = KeyNames::new(&spec.key_prefix, spec.keys);
     let hashes = Arc::new(Hashes::new(&names, spec.strategy.statements()));
     let mut chances = Chance::streams(spec.seed);
@@ -107,13 +110,13 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             .collect();
         let per_server = match spec.connections {
             _ if !spec.strategy.shares_connections() => 0,
-            Connections::Shared(whole) => share(whole, index, spec.threads).1.clamp(1, count),
+            Connections::SharedByClients(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
         threads.push(Thread {
             index: index as usize,
             core: spec.cores.get(index as usize).copied(),
-            shared: Arc::clone(&shared),
+            params: Arc::clone(&params),
             control: Arc::clone(control),
             judge,
             first_client,
@@ -160,30 +163,30 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
     Ok(threads)
 }
 
-/// Those of a thread with so many clients: the shared ones, server by server, then those beside them.
+/// The connections of a thread with this many clients: the shared ones, server by server, then the others.
 fn connections(spec: &TrialSpec, clients: u32, per_server: u32) -> Vec<Connection> {
-    let beside = connections_beside(spec.strategy, clients, per_server);
+    let extra = extra_connections(spec.strategy, clients, per_server);
     (0..spec.servers.len() as u16)
         .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
-        .chain((0..beside).map(|_| Connection::new(FIRST_SERVER)))
+        .chain((0..extra).map(|_| Connection::new(FIRST_SERVER)))
         .collect()
 }
 
-/// How many connections so many clients have to the first server besides those that they share.
-const fn connections_beside(strategy: Strategy, clients: u32, shared: u32) -> u32 {
+/// How many connections to the first server this many clients have besides the shared ones.
+const fn extra_connections(strategy: Strategy, clients: u32, shared: u32) -> u32 {
     if strategy.owns_connection() {
         clients
     } else if strategy.subscribes() {
-        shared // as many again, to subscribe over
+        shared // as many again for subscriptions
     } else {
         0
     }
 }
 
-/// Room for the keys of each client, where an acquire names several.
-fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<Keys> {
+/// Room for the keys of each client, if an acquire names several.
+fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<KeyList> {
     let room = if keys_per_grant == 1 { 0 } else { clients };
-    vec![Keys::one(Key(0)); room as usize]
+    vec![KeyList::one(Key(0)); room as usize]
 }
 
 fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialError> {
@@ -193,7 +196,7 @@ fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialErro
     else {
         return Ok(None);
     };
-    // A stream of its own, apart from those of the clients.
+    // A separate random stream, apart from those of the clients.
     let stream = streams(spec.seed ^ 0x9216_d5d9_8979_fb1b, thread, 1).remove(0);
     let arrivals = Arrivals::new(arrivals, rate_per_s / f64::from(spec.threads), stream);
     arrivals.map(Some).ok_or(TrialError::Field("rate_per_s"))

@@ -1,4 +1,4 @@
-//! What one trial is asked to do. Parsed once, at the boundary; nothing below parses it again.
+//! The description of one trial. Parsed once at the boundary; nothing below parses it again.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ pub struct TrialSpec {
     pub servers: Vec<ServerSpec>,
     pub connections: Connections,
     pub client_name: String,
-    /// Goes before the name of every key of the trial.
+    /// The prefix of every key name of the trial.
     pub key_prefix: Vec<u8>,
     pub keys: u32,
     pub key_choice: KeyChoice,
     /// How many different keys an acquire names.
     pub keys_per_grant: u32,
     pub key_order: KeyOrder,
-    /// The share of acquires that want the lock beside others, from 0 to 1.
+    /// The share of acquires that share the lock, from 0 to 1.
     pub read_share: f64,
-    /// How often a holder enters, the first time counted in.
+    /// How often a holder enters, including the first time.
     pub nesting: u8,
     pub hold: Distribution,
     pub think: Distribution,
@@ -32,16 +32,16 @@ pub struct TrialSpec {
     pub concurrency: u32,
     pub warmup: Nanos,
     pub duration: Nanos,
-    /// How long the clients may take to come to rest at the end.
+    /// How long the clients may take to finish at the end.
     pub drain: Nanos,
-    /// At the end of the window all clients die: nothing is given back, as when a machine fails.
+    /// At the end of the window all clients die: nothing is released, as when a machine fails.
     pub dies: bool,
     pub seed: u64,
     pub threads: u32,
-    /// The core that each thread keeps to; empty: any.
+    /// The core that each thread is bound to; empty: any.
     pub cores: Vec<u32>,
     pub poll: Poll,
-    /// A grant counts as contended only if it was believed in for at least this long.
+    /// A grant counts as contended only if its holder believed in it for at least this long.
     pub least_belief: Nanos,
 }
 
@@ -71,9 +71,9 @@ pub struct PostgresServer {
     pub user: String,
     pub password: Option<String>,
     pub database: String,
-    /// The table of locks, its name quoted as SQL has it.
+    /// The table of locks, its name quoted as in SQL.
     pub table: String,
-    /// What is set for each session, such as `lock_timeout`.
+    /// Settings of each session, such as `lock_timeout`.
     pub settings: Vec<(String, String)>,
     pub prepare: Prepare,
 }
@@ -84,10 +84,10 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// How many connections a thread keeps to each server.
+/// How many connections a thread opens to each server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
-    Shared(u32),
+    SharedByClients(u32),
     PerClient,
 }
 
@@ -101,7 +101,7 @@ pub enum KeyChoice {
 /// The order in which a client names several keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrder {
-    /// As they are drawn: two clients may name the same two in different orders.
+    /// In the order of drawing: two clients may name the same two keys in different orders.
     Random,
     Sorted,
 }
@@ -120,27 +120,27 @@ pub enum Distribution {
         low: Nanos,
         high: Nanos,
     },
-    /// Standard normal deviates and the lengths there, both ascending.
+    /// Standard normal deviates and the durations there, both ascending.
     Quantiles {
         points: Vec<(f64, Nanos)>,
     },
 }
 
-/// What a holder does when its lease ends under it.
+/// What a holder does when its lease ends during its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterLease {
-    /// Work on, as user code does.
+    /// Continue the work, as user code does.
     Continue,
     /// Stop the work at the end of the lease.
     Stop,
 }
 
-/// What makes a client start.
+/// When a client starts its next acquire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Each client starts again when it is done.
+    /// Each client starts again as soon as it has finished.
     Closed,
-    /// Arrivals at a rate, dealt to idle clients; `max_in_flight` bounds those that wait or run.
+    /// Arrivals at a rate, assigned to idle clients; `max_in_flight` limits how many wait or run.
     Open {
         arrivals: ArrivalKind,
         rate_per_s: f64,
@@ -157,14 +157,14 @@ pub enum ArrivalKind {
 /// How the driver waits for the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poll {
-    /// Sleep in the kernel. A wake-up costs some 20 us on virtual machines.
+    /// Sleep in the kernel. A wake-up costs about 20 us on virtual machines.
     Block,
-    /// Ask again at once; takes a whole core.
+    /// Poll again at once; takes a whole core.
     Spin,
 }
 
 impl std::fmt::Debug for RedisServer {
-    // By hand: the password must not appear.
+    // Written by hand, so that the password does not appear.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisServer")
             .field("db", &self.db)
@@ -174,7 +174,7 @@ impl std::fmt::Debug for RedisServer {
 }
 
 impl std::fmt::Debug for PostgresServer {
-    // By hand, as above.
+    // Written by hand, as above.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresServer")
             .field("database", &self.database)

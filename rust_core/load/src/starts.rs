@@ -1,5 +1,5 @@
-//! When a client begins: at once in a closed loop, with an arrival in an open one, after a pause where it thinks or met
-//! an error.
+//! When a client starts: at once in a closed loop, with an arrival in an open one, or after a pause when it thinks or
+//! met an error.
 
 use check::Event as Judged;
 use locks::{Event, Nanos};
@@ -8,11 +8,11 @@ use crate::client::{Counted, Doing};
 use crate::stats::{Ended, Phase};
 use crate::thread::Thread;
 
-/// A client that met an error, or found no server, waits this long: a dead server must not be asked in a tight loop.
+/// The pause of a client that met an error or found no server: a dead server must not be asked in a tight loop.
 pub(crate) const ERROR_PAUSE: Nanos = Nanos::from_millis(10);
 
 impl Thread {
-    /// The work begins: every client that rests starts, or waits for an arrival.
+    /// Starts the work: every client at rest starts, or waits for an arrival.
     pub(crate) fn begin(&mut self, now: Nanos) {
         self.idle.clear();
         self.queue.clear();
@@ -26,7 +26,7 @@ impl Thread {
         }
     }
 
-    /// A client has nothing to do: in a closed loop it starts in this round, in an open one with the next arrival.
+    /// The client has nothing to do: in a closed loop it starts in this round, in an open one with the next arrival.
     pub(crate) fn free(&mut self, client: u32) {
         self.clients[client as usize].doing = Doing::Idle;
         self.clients[client as usize].own_wake = Nanos::NEVER;
@@ -40,7 +40,7 @@ impl Thread {
         }
     }
 
-    /// Arrivals that have become due go to idle clients, or queue, or are dropped when too many are in flight.
+    /// Arrivals that are due go to idle clients, or queue, or are dropped when too many are in flight.
     pub(crate) fn take_arrivals(&mut self, now: Nanos) {
         let Some(mut arrivals) = self.arrivals.take() else {
             return;
@@ -51,9 +51,9 @@ impl Thread {
                 self.counters.arrivals += 1;
                 self.histograms.record(Phase::Lag, Ended::Granted, now.since(due));
             }
-            // A client in `starting` has its arrival in `queue`: they are one.
+            // A client in `starting` and its arrival in `queue` count as one.
             let busy = self.clients.len() - self.idle.len() - self.starting.len();
-            if busy + self.queue.len() >= self.shared.max_in_flight as usize {
+            if busy + self.queue.len() >= self.params.max_in_flight as usize {
                 self.counters.drops += u64::from(counted);
                 continue;
             }
@@ -65,8 +65,8 @@ impl Thread {
         self.arrivals = Some(arrivals);
     }
 
-    /// Starts the clients that are to start. Those that become free meanwhile start in the next round, so that a lock
-    /// that answers at once cannot keep the loop to itself.
+    /// Starts the clients in `starting`. Clients that become free meanwhile start in the next round, so that a lock
+    /// that answers at once cannot block the loop.
     pub(crate) fn start_waiting(&mut self, now: Nanos) {
         if self.starting.len() > 1 {
             self.touch_starting();
@@ -103,10 +103,10 @@ impl Thread {
         client.entries = 0;
         client.due = due;
         client.sent = now;
-        let keys = self.shared.draw_keys(&mut client.stream);
+        let keys = self.params.draw_keys(&mut client.stream);
         client.key = keys.as_slice()[0];
-        client.mode = self.shared.draw_mode(&mut client.stream);
-        client.hold = self.shared.hold.draw(&mut client.stream);
+        client.mode = self.params.draw_mode(&mut client.stream);
+        client.hold = self.params.hold.draw(&mut client.stream);
         client.release_sent = Nanos::NEVER;
         let mode = client.mode;
         if let Some(set) = self.key_sets.get_mut(index as usize) {
@@ -116,11 +116,11 @@ impl Thread {
             self.histograms.record(Phase::Queue, Ended::Granted, now.since(due));
         }
         self.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });
-        self.tell(index, now, Event::Acquire { keys, mode });
+        self.dispatch(index, now, Event::Acquire { keys, mode });
     }
 
     pub(crate) fn think(&mut self, index: u32, now: Nanos) {
-        let think = self.shared.think.draw(&mut self.clients[index as usize].stream);
+        let think = self.params.think.draw(&mut self.clients[index as usize].stream);
         if think == Nanos::ZERO {
             self.free(index);
         } else {

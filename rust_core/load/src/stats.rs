@@ -1,4 +1,4 @@
-//! What a thread counts: counters, one histogram a phase and outcome, and a time line in steps of 100 ms.
+//! What a thread counts: counters, one histogram per phase and outcome, and a time line in steps of 100 ms.
 
 use hdrhistogram::Histogram;
 use locks::Nanos;
@@ -67,7 +67,7 @@ impl Phase {
     }
 }
 
-/// How the thing timed ended.
+/// How the timed step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ended {
     Granted,
@@ -76,7 +76,7 @@ pub enum Ended {
     Error,
     Lost,
     Unknown,
-    /// It had not ended when the window closed: the time is at least so long.
+    /// The step had not ended when the window closed: its real time is at least as long.
     Waiting,
 }
 
@@ -104,22 +104,22 @@ impl Ended {
     }
 }
 
-/// In nanoseconds; what takes longer counts as an hour.
+/// In nanoseconds; a longer time counts as one hour.
 const LONGEST: u64 = 3_600_000_000_000;
 
 /// 1 ns to 1 h at three significant digits.
 pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are sound")
+    Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are valid")
 }
 
-/// Values below this have a bucket each; above there are half as many to an octave, which makes three digits.
+/// Values below this have a bucket each; above it there are half as many buckets per octave, which gives three digits.
 const EXACT: usize = 2_048;
 const OCTAVE: usize = EXACT / 2;
 const BUCKETS: usize = bucket(LONGEST) + 1;
 
-/// Counts in the very buckets of `histogram`, to be entered there in the end. The library's own recording keeps the
-/// extremes and the total as well, and reads a count twice as wide from memory before it goes on: three values a grant
-/// cost more with it than all that the checker does.
+/// Counts in the same buckets as `histogram`, and is added to it at the end. The library's own recording also updates
+/// the extremes and the total, and reads a count twice as wide from memory before it goes on: with it, recording three
+/// values per grant costs more than the whole checker.
 #[derive(Debug)]
 struct Recorder {
     counts: Box<[u32]>,
@@ -167,14 +167,14 @@ const fn lowest(bucket: usize) -> u64 {
     ((bucket - octave * OCTAVE) as u64) << octave
 }
 
-/// One histogram a phase and outcome, made when the first value comes.
+/// One histogram per phase and outcome, created with its first value.
 #[derive(Debug)]
 pub struct Histograms {
     table: [[Option<Recorder>; Ended::ALL.len()]; Phase::ALL.len()],
 }
 
 impl Histograms {
-    /// With those that every trial fills, so that the hot loop allocates none of them.
+    /// Includes the histograms that every trial fills, so that the hot loop does not allocate them.
     pub(crate) fn new() -> Self {
         let mut empty = Self {
             table: std::array::from_fn(|_| std::array::from_fn(|_| None)),
@@ -195,7 +195,8 @@ impl Histograms {
             .record(length.0);
     }
 
-    /// Enters what is still kept. To be called when the last value was recorded; until then the histograms lack some.
+    /// Adds all recorded counts to the histograms. To be called after the last value; until then the histograms are
+    /// incomplete.
     pub(crate) fn finish(&mut self) {
         for recorder in self.table.iter_mut().flatten().flatten() {
             recorder.enter();
@@ -218,7 +219,8 @@ impl Histograms {
         mine.histogram.add(theirs).expect("all histograms have the same bounds");
     }
 
-    /// In a closed loop a client starts when it is due, so service is response and nothing queues: one is recorded.
+    /// In a closed loop a client starts when it is due, so service time equals response time and nothing queues: only
+    /// one of them is recorded.
     pub(crate) fn copy_response_to_service(&mut self) {
         for ended in Ended::ALL {
             if let Some(response) = self.table[Phase::Response as usize][ended as usize].take() {
@@ -228,7 +230,7 @@ impl Histograms {
         }
     }
 
-    /// The histograms that hold anything.
+    /// The histograms that are not empty.
     pub fn filled(&self) -> impl Iterator<Item = (Phase, Ended, &Histogram<u64>)> {
         Phase::ALL.into_iter().flat_map(move |phase| {
             Ended::ALL.into_iter().filter_map(move |ended| {
@@ -258,7 +260,7 @@ mod tests {
         assert!((listed[0].2 as f64 / 3e12 - 1.0).abs() < 0.001);
     }
 
-    /// Of every octave the first and the last values, some in between, an hour, and beyond.
+    /// The first and the last values of every octave, some in between, an hour, and beyond.
     fn edges() -> impl Iterator<Item = u64> {
         let powers = (0..63).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]);
         powers

@@ -1,17 +1,17 @@
-//! What a client does next, from the answer to its acquire to the answer to its release.
+//! The steps of a client, from the outcome of its acquire to the outcome of its release.
 
 use check::Event as Judged;
 use locks::{Event, Fence, Lasts, LockMachine, Nanos, Outcome, Refusal};
 
 use crate::client::{Counted, Doing};
+use crate::hold::end_of;
 use crate::spec::AfterLease;
 use crate::starts::ERROR_PAUSE;
 use crate::stats::{Ended, Phase};
-use crate::tenure::end_of;
 use crate::thread::Thread;
 
 impl Thread {
-    /// The lock of a client answered what it was asked.
+    /// Handles the outcome of a client's request.
     pub(crate) fn settled(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         let in_doubt = matches!(outcome, Outcome::Unknown | Outcome::Failed(_) | Outcome::Expired);
         self.counters.unsettled += u64::from(in_doubt);
@@ -21,13 +21,13 @@ impl Thread {
             Doing::Releasing => self.released(index, now, outcome),
             Doing::Cancelling => self.free(index),
             Doing::Idle | Doing::Holding | Doing::Pausing => {
-                panic!("client {index} was asked nothing, yet its lock settled {outcome:?}")
+                panic!("client {index} has no open request, but its lock settled {outcome:?}")
             }
         }
     }
 
     fn acquired(&mut self, index: u32, now: Nanos, outcome: Outcome) {
-        if matches!(outcome, Outcome::Held { .. }) && self.shared.strategy.is_optimistic() {
+        if matches!(outcome, Outcome::Held { .. }) && self.params.strategy.is_optimistic() {
             return self.begin_try(index, now);
         }
         let attempts = if self.counting {
@@ -42,7 +42,7 @@ impl Thread {
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => Ended::Unknown,
             Outcome::Released | Outcome::Expired | Outcome::Conflict => {
-                panic!("an acquire was answered with {outcome:?}")
+                panic!("an acquire settled with {outcome:?}")
             }
         };
         self.judge_each(index, now, |client, _| Judged::GaveUp { client });
@@ -76,18 +76,18 @@ impl Thread {
         self.enter_or_hold(index, now);
     }
 
-    /// Enters until it has entered as often as the workload says, then holds.
+    /// Enters as often as the workload says, then holds.
     pub(crate) fn enter_or_hold(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
-        if client.entries < self.shared.nesting {
+        if client.entries < self.params.nesting {
             client.doing = Doing::Entering;
-            self.tell(index, now, Event::Enter);
+            self.dispatch(index, now, Event::Enter);
             return;
         }
         client.doing = Doing::Holding;
-        // Entries take place within the hold.
+        // The hold includes the time of the entries.
         let over = client.granted.after(client.hold);
-        client.own_wake = match self.shared.after_lease {
+        client.own_wake = match self.params.after_lease {
             AfterLease::Continue => over,
             AfterLease::Stop => over.min(client.until),
         };
@@ -99,23 +99,23 @@ impl Thread {
         }
     }
 
-    /// The hold is over: release the lock, one entry after another.
+    /// The hold has ended: releases the lock, one entry after another.
     pub(crate) fn release(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         if now >= client.until {
-            // With the lease all entries are over: see `Event::Release`. What is sent now may free the lock.
+            // All entries end with the lease: see `Event::Release`. What is sent now may free the lock.
             client.entries = 1;
         }
         client.doing = Doing::Releasing;
         client.own_wake = Nanos::NEVER;
-        self.tell(index, now, Event::Release);
+        self.dispatch(index, now, Event::Release);
     }
 
-    /// The release is about to leave: belief and work end here. Called before the write.
+    /// Stamps a release before it is written: belief and work end here.
     pub(crate) fn stamp_release(&mut self, index: u32, at: Nanos) {
         let client = &mut self.clients[index as usize];
         if client.doing != Doing::Releasing || client.entries > 1 || client.release_sent != Nanos::NEVER {
-            return; // Entries are left, or it is stamped: a release goes to several servers, or again after NOSCRIPT.
+            return; // Other entries remain, or the release is already stamped: it goes to several servers, or again after NOSCRIPT.
         }
         client.release_sent = at;
         if client.counted != Counted::No {
@@ -124,7 +124,8 @@ impl Thread {
             let ended = match (client.counted, lost) {
                 (Counted::Whole, false) => Some(Ended::Granted),
                 (Counted::Whole, true) => Some(Ended::Lost),
-                // Cut short it is of no known length. To leave it out would be to leave out mostly what is long.
+                // The full length of a hold that was cut short is unknown. Leaving it out would mostly leave out long
+                // holds.
                 (Counted::WithoutHold, true) => Some(Ended::Waiting),
                 (Counted::WithoutHold, false) | (Counted::No, _) => None,
             };
@@ -139,9 +140,9 @@ impl Thread {
         if let Outcome::Held { lasts, .. } = outcome {
             return self.left(index, now, lasts);
         }
-        // Whichever entry was to be left, all of them are over. Whatever the lock wants sent now is not written yet.
+        // Whichever entry was to be left, all entries are over. What the lock wants to send now is not written yet.
         self.clients[index as usize].entries = 1;
-        // Of no session that the next grant is held by.
+        // The next grant is held by another session.
         self.hung_up.retain(|client| *client != index);
         let client = &self.clients[index as usize];
         if client.counted != Counted::No {
@@ -149,26 +150,26 @@ impl Thread {
         }
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now);
-        if self.shared.strategy.writes() {
-            self.wrote(index, outcome);
-            if self.shared.strategy.is_optimistic() {
-                return self.tried(index, now, outcome);
+        if self.params.strategy.writes() {
+            self.write_answered(index, outcome);
+            if self.params.strategy.is_optimistic() {
+                return self.try_answered(index, now, outcome);
             }
         }
         let ended = match outcome {
             Outcome::Released => Ended::Granted,
             Outcome::Expired => {
                 self.count_not_held(index);
-                self.tell_of_denied_release(index, now);
+                self.report_denied_release(index, now);
                 Ended::Lost
             }
             Outcome::Failed(_) => Ended::Error,
             Outcome::Unknown => {
-                self.look_for_session(index, now);
+                self.check_session(index, now);
                 Ended::Unknown
             }
             Outcome::Held { .. } | Outcome::Refused(_) | Outcome::Conflict => {
-                panic!("a release was answered with {outcome:?}")
+                panic!("a release settled with {outcome:?}")
             }
         };
         let client = &self.clients[index as usize];
@@ -179,10 +180,11 @@ impl Thread {
         self.think(index, now);
     }
 
-    /// A release was answered "not held". Read before the lease ended, that answer was given before; and it was given no
-    /// reason where the lock ends with a session, or where what was written decides.
-    fn tell_of_denied_release(&mut self, index: u32, now: Nanos) {
-        let strategy = self.shared.strategy;
+    /// Reports a release whose reply was "not held". Read before the lease ended, the reply was also sent before that.
+    /// Locks that end with a session, and locks whose write decides, may be lost before their lease ends, so they are
+    /// left out.
+    fn report_denied_release(&mut self, index: u32, now: Nanos) {
+        let strategy = self.params.strategy;
         let client = &self.clients[index as usize];
         if now < client.until && strategy.has_lease() && !strategy.writes() {
             self.judge_each(index, now, |client, _| Judged::DeniedRelease { client });
@@ -195,19 +197,19 @@ impl Thread {
             if client.own_wake <= now {
                 let due = std::mem::replace(&mut client.own_wake, Nanos::NEVER);
                 let doing = client.doing;
-                self.count_lateness(now.since(due));
+                self.count_lag(now.since(due));
                 match doing {
                     Doing::Holding => self.hold_over(index, now),
                     Doing::Pausing => self.free(index),
-                    // The wish was for a hold or a pause that something else has ended since.
+                    // The timer was for a hold or a pause that has already ended.
                     Doing::Idle | Doing::Acquiring | Doing::Entering | Doing::Releasing | Doing::Cancelling => {}
                 }
             }
             let client = &mut self.clients[index as usize];
             if client.lock_wake <= now {
                 let due = std::mem::replace(&mut client.lock_wake, Nanos::NEVER);
-                self.count_lateness(now.since(due));
-                self.tell(index, now, Event::Woke);
+                self.count_lag(now.since(due));
+                self.dispatch(index, now, Event::Woke);
             }
             let next = self.clients[index as usize].next_wake();
             if next != Nanos::NEVER {
@@ -219,9 +221,9 @@ impl Thread {
     fn hold_over(&mut self, index: u32, now: Nanos) {
         let client = &mut self.clients[index as usize];
         let over = client.granted.after(client.hold);
-        if self.shared.after_lease == AfterLease::Stop && now < over {
+        if self.params.after_lease == AfterLease::Stop && now < over {
             if now < client.until {
-                // The lease that was to end here has been set anew.
+                // The lease that was to end here has been renewed.
                 client.own_wake = over.min(client.until);
                 return;
             }
@@ -230,14 +232,14 @@ impl Thread {
         self.release(index, now);
     }
 
-    /// The work is over: waiters give up, holders give back, nobody starts.
+    /// Ends the work: waiting clients cancel, holders release, nobody starts.
     pub(crate) fn stop_clients(&mut self) {
         let now = crate::clock::now();
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.end();
         }
         self.starting.clear();
-        // Where a connection broke, or a reply was lost, a place may have lapsed on the server before its client knows.
+        // If a connection broke, or a reply was lost, a place may have lapsed on the server before its client knows.
         let undisturbed = self.counters.reconnects == 0 && self.counters.lost_calls == 0;
         for index in 0..self.clients.len() as u32 {
             match self.clients[index as usize].doing {
@@ -246,7 +248,7 @@ impl Thread {
                     client.doing = Doing::Cancelling;
                     let placed = undisturbed && client.lock.is_placed(now);
                     self.judge_each(index, now, |client, _| Judged::CutOff { client, placed });
-                    self.tell(index, now, Event::Cancel);
+                    self.dispatch(index, now, Event::Cancel);
                 }
                 Doing::Entering | Doing::Holding => self.cut_short(index, now),
                 Doing::Idle | Doing::Releasing | Doing::Cancelling | Doing::Pausing => {}

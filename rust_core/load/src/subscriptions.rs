@@ -1,6 +1,6 @@
-//! Who listens to which channel: the clients of a thread that listen to a channel over the same connection have one
-//! subscription there, as the clients of a process have in the libraries that locks are used from. It costs the server
-//! one message, and is handed to all of them here.
+//! The subscriptions of a thread. All its clients that subscribe to a channel over the same connection share one
+//! subscription, as the clients of a process do in common lock libraries. A release then costs the server one message,
+//! which is handed to all of them here.
 //!
 //! ```text
 //!               first joins                 confirmed
@@ -8,9 +8,9 @@
 //!         ▲                    │                          │
 //!         └── refused, closed, the last one has left ─────┘
 //! ```
-//! Promises: a client that joins is answered by a confirmation that the server gave for a subscription that still stands;
-//! what a connection forgets when it closes is forgotten here. What is remembered of a channel that nobody listens to any
-//! more is kept, so that the next one finds its memory.
+//! Promises: a client that joins gets the server's confirmation of a subscription that still stands; what a closing
+//! connection forgets is forgotten here too. The record of a channel without subscribers is kept, so that the next
+//! subscriber reuses its memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,20 +20,20 @@ use crate::connection::Caller;
 
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    /// By connection and lock.
+    /// By connection and key.
     channels: BTreeMap<(u32, Key), Channel>,
-    /// What the answers that a connection still owes are about, in order.
+    /// The subjects of the replies that a connection still owes, in order.
     asked: BTreeMap<u32, VecDeque<Asked>>,
 }
 
 #[derive(Debug, Default)]
 struct Channel {
     state: State,
-    /// `SUBSCRIBE`s that are not answered; only the last one's answer is about the subscription to be.
+    /// `SUBSCRIBE`s without a reply; only the last one's reply is about the current subscription.
     unanswered: u32,
-    /// In the order in which they hear the next message.
+    /// In the order in which they receive the next message.
     listeners: VecDeque<u32>,
-    /// They came while it was asked for, and are answered with it.
+    /// Clients that came while the `SUBSCRIBE` was under way; its reply answers them too.
     joining: Vec<Caller>,
 }
 
@@ -51,14 +51,14 @@ pub(crate) enum Asked {
     Unsubscribe,
 }
 
-/// What becomes of a client that wants to listen.
+/// How a client's wish to subscribe is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
-    /// The first: a `SUBSCRIBE` is to be sent for it.
+    /// The client is the first: a `SUBSCRIBE` must be sent for it.
     AsFirst,
-    /// It is answered with the one that is on its way.
+    /// The reply to the `SUBSCRIBE` under way answers it.
     Waits,
-    /// There is nothing to wait for.
+    /// The subscription stands; there is nothing to wait for.
     Listens,
 }
 
@@ -86,7 +86,7 @@ impl Subscriptions {
         }
     }
 
-    /// Whether an `UNSUBSCRIBE` is to be sent: nobody listens any more.
+    /// Returns whether an `UNSUBSCRIBE` must be sent, because no subscriber is left.
     pub(crate) fn leave(&mut self, connection: u32, key: Key, client: u32) -> bool {
         let Some(channel) = self.channels.get_mut(&(connection, key)) else {
             return false;
@@ -101,7 +101,7 @@ impl Subscriptions {
         was_last
     }
 
-    /// The oldest call of a connection was answered. Whom else this answers: `joined` has them one by one.
+    /// Handles the reply to the oldest call of a connection. `joined` lists the other clients that it answers.
     pub(crate) fn answered(&mut self, connection: u32, stands: bool) -> Option<Key> {
         let Some(Asked::Subscribe(key)) = self.asked.get_mut(&connection)?.pop_front() else {
             return None;
@@ -109,7 +109,7 @@ impl Subscriptions {
         let channel = self.channels.get_mut(&(connection, key))?;
         channel.unanswered -= 1;
         if channel.unanswered > 0 || channel.state != State::Asked {
-            return None; // It was left meanwhile, and maybe asked for again.
+            return None; // The channel was left meanwhile, and maybe subscribed to again.
         }
         if stands {
             channel.state = State::Stands;
@@ -120,7 +120,7 @@ impl Subscriptions {
         Some(key)
     }
 
-    /// One of those who waited for the answer about a channel.
+    /// The next client that waited for the reply about a channel.
     pub(crate) fn joined(&mut self, connection: u32, key: Key) -> Option<Caller> {
         self.channels.get_mut(&(connection, key))?.joining.pop()
     }
@@ -131,12 +131,13 @@ impl Subscriptions {
             .is_some_and(|channel| channel.state == State::Stands)
     }
 
-    /// Who hears a message as the `place`th.
+    /// The client that receives a message as the `place`th.
     pub(crate) fn listener(&self, connection: u32, key: Key, place: usize) -> Option<u32> {
         self.channels.get(&(connection, key))?.listeners.get(place).copied()
     }
 
-    /// The next message is heard by another one first: whoever is first has the best chance of the lock.
+    /// Lets another client receive the next message first, because the first receiver has the best chance of getting
+    /// the lock.
     pub(crate) fn take_turns(&mut self, connection: u32, key: Key) {
         if let Some(channel) = self.channels.get_mut(&(connection, key))
             && let Some(first) = channel.listeners.pop_front()
@@ -145,9 +146,9 @@ impl Subscriptions {
         }
     }
 
-    /// A connection is closed. Appends its listeners to `cut_off`, and to `lost` the calls of those that waited for the
-    /// answer to another one's.
-    pub(crate) fn close(&mut self, connection: u32, cut_off: &mut Vec<u32>, lost: &mut Vec<Caller>) {
+    /// Handles a closed connection. Appends its subscribers to `cut_off`, and to `lost` the calls of clients that
+    /// waited for another client's reply.
+    pub(crate) fn close(&mut self, connection: u32, disconnected: &mut Vec<u32>, lost: &mut Vec<Caller>) {
         if let Some(asked) = self.asked.get_mut(&connection) {
             asked.clear();
         }
@@ -155,7 +156,7 @@ impl Subscriptions {
         for channel in self.channels.range_mut(all).map(|(_, channel)| channel) {
             channel.state = State::Forgotten;
             channel.unanswered = 0;
-            cut_off.extend(channel.listeners.drain(..));
+            disconnected.extend(channel.listeners.drain(..));
             lost.append(&mut channel.joining);
         }
     }
@@ -176,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Clients 1, 2 and 3 listen over connection 7, for which 1 has asked.
+    /// Clients 1, 2 and 3 subscribe over connection 7, for which client 1 has sent the command.
     fn three() -> Subscriptions {
         let mut known = Subscriptions::default();
         assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
@@ -196,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn all_hear_a_message_and_take_turns_at_being_first() {
+    fn all_receive_a_message_and_take_turns_at_being_first() {
         let mut known = three();
         assert_eq!(listeners(&known, 7), [1, 2, 3]);
         known.take_turns(7, KEY);
         assert_eq!(listeners(&known, 7), [2, 3, 1]);
         assert_eq!(listeners(&known, 8), [0; 0]);
-        // Who listens already is not told twice.
+        // A client that has already subscribed does not get the message twice.
         assert_eq!(known.join(7, KEY, client(2)), Joined::Listens);
         assert_eq!(listeners(&known, 7), [2, 3, 1]);
     }
@@ -245,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_closes_tells_its_listeners_and_those_who_waited_for_another_ones_answer() {
+    fn a_connection_that_closes_notifies_its_subscribers_and_those_who_waited_for_another_ones_reply() {
         let mut known = three();
         known.join(8, KEY, client(4));
         known.join(8, KEY, client(5));
-        let (mut cut_off, mut lost) = (Vec::new(), Vec::new());
-        known.close(8, &mut cut_off, &mut lost);
-        assert_eq!((cut_off, lost), (vec![4, 5], vec![client(5)]));
+        let (mut disconnected, mut lost) = (Vec::new(), Vec::new());
+        known.close(8, &mut disconnected, &mut lost);
+        assert_eq!((disconnected, lost), (vec![4, 5], vec![client(5)]));
         assert!(known.stands(7, KEY), "another connection's");
         assert_eq!(known.join(8, KEY, client(4)), Joined::AsFirst);
         assert_eq!(known.answered(8, true), Some(KEY));

@@ -1,14 +1,14 @@
 //! One thread of a trial: its clients, its connections, and the loop that serves them.
 //!
-//! A round: wait, fire the timers that are due, read each connection that has answers and let the clients act on them,
-//! write each connection once. `starts.rs` and `steps.rs` have what a client does next, `io.rs` how bytes go in and out.
+//! A round: wait, fire the timers that are due, read each connection that has replies and let the clients handle them,
+//! write to each connection once. `starts.rs` and `steps.rs` have the steps of a client, `io.rs` has input and output.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use check::ClientId;
-use locks::{Actions, Keys, Nanos};
+use locks::{Actions, KeyList, Nanos};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::LoadError;
@@ -16,46 +16,46 @@ use crate::channels::{Confirmed, Message};
 use crate::client::{Client, ClientFigures};
 use crate::clock;
 use crate::connection::{Caller, Connection};
-use crate::control::{Control, Stage};
+use crate::control::{Control, TrialPhase};
 use crate::dialect::{Encoder, Target};
-use crate::effects::Writes;
 use crate::error_replies::ErrorReplies;
 use crate::judge::Judge;
 use crate::poller::{Poller, Ready};
-use crate::shared::Shared;
 use crate::stats::{Counters, Histograms};
 use crate::subscriptions::Subscriptions;
 use crate::timeline::Timeline;
 use crate::timers::Timers;
+use crate::trial_params::TrialParams;
 use crate::window::{Longest, Window};
 use crate::workload::Arrivals;
+use crate::writes::Writes;
 
-/// The longest sleep, so that a stop is seen in time.
+/// The longest sleep, so that a stop is noticed in time.
 const LONGEST_WAIT: Nanos = Nanos::from_millis(20);
-/// How long all connections together may take; 10,000 take a second.
+/// How long opening all connections may take; 10,000 take one second.
 const CONNECT_WITHIN: Nanos = Nanos::from_secs(15);
-/// A lock may settle before its last words, what it gives back without waiting, are sent and answered: they are given
-/// this long from the end of a period.
-const LAST_WORDS_WITHIN: Nanos = Nanos::from_millis(100);
-/// How long a stopped trial may take to give its locks back.
+/// How long the drain waits for replies that no client needs: a lock may settle before its final release is sent and
+/// answered. Counted from the start of the drain.
+const FINAL_REPLIES_WITHIN: Nanos = Nanos::from_millis(100);
+/// How long a stopped trial may take to release its locks.
 const STOP_WITHIN: Nanos = Nanos::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) index: usize,
-    /// The core that it keeps to.
+    /// The core that the thread is bound to.
     pub(crate) core: Option<u32>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) params: Arc<TrialParams>,
     pub(crate) control: Arc<Control>,
     pub(crate) judge: Judge,
     /// The number of its first client in the whole trial.
     pub(crate) first_client: u32,
     pub(crate) clients: Vec<Client>,
     pub(crate) figures: Vec<ClientFigures>,
-    /// The keys that each client names; empty where they name only one.
-    pub(crate) key_sets: Vec<Keys>,
-    /// Those to server 0, then those to server 1, and so on; behind them each client's own, or those that subscribe,
-    /// where there are any.
+    /// The keys that each client names; empty if each names only one.
+    pub(crate) key_sets: Vec<KeyList>,
+    /// The connections to server 0, then those to server 1, and so on; after them each client's own, or those for
+    /// subscriptions, if there are any.
     pub(crate) connections: Vec<Connection>,
     pub(crate) per_server: u32,
     pub(crate) targets: Vec<Target>,
@@ -68,36 +68,37 @@ pub(crate) struct Thread {
     pub(crate) queue: VecDeque<Nanos>,
     /// Clients that start in this round.
     pub(crate) starting: Vec<u32>,
-    /// Calls that could not be sent: their clients hear of it in this round.
+    /// Calls that could not be sent; their clients are told in this round.
     pub(crate) unsendable: Vec<Caller>,
-    /// Clients whose own connection, or subscription, closed: they hear of it in this round, too.
+    /// Clients whose own connection, or subscription, closed; they are told in this round.
     pub(crate) disconnected: Vec<u32>,
-    /// Clients whose lock closed the session that it is held by, until they have released it.
+    /// Clients whose lock closed the session of its own hold; until their release.
     pub(crate) hung_up: Vec<u32>,
     pub(crate) subscriptions: Subscriptions,
-    /// Calls about a channel that this thread answers by itself, in this round.
+    /// Calls about a channel that this thread answers without the server, in this round.
     pub(crate) confirmed: Vec<Confirmed>,
-    /// Messages that were read and nobody has heard yet.
+    /// Messages that were read and not handed out yet.
     pub(crate) messages: Vec<Message>,
     pub(crate) dirty: Vec<u32>,
     /// Spare memory for `dirty`.
     pub(crate) kept: Vec<u32>,
-    /// Since when commands in `dirty` wait for the next answers; `NEVER` when none do.
+    /// Since when commands in `dirty` wait for the next replies; `NEVER` when none do.
     pub(crate) held_back: Nanos,
-    /// Calls that are sent, or lie ready to be, and are not answered.
+    /// Calls without a reply, whether sent or still in a buffer.
     pub(crate) outstanding: usize,
     pub(crate) actions: Actions,
     pub(crate) scratch: Vec<u8>,
     pub(crate) ready: Vec<Ready>,
-    /// The earliest point at which a connection needs attention by itself.
+    /// When a connection next needs attention without any event on its socket.
     pub(crate) next_upkeep: Nanos,
-    /// Clients may start.
+    /// Whether clients may start.
     pub(crate) running: bool,
-    /// The window is open.
+    /// Whether the window is open.
     pub(crate) counting: bool,
-    /// Since when; a connection that fails then ends the trial. `None` once all stood.
+    /// Since when the thread has been connecting; a failing connection then ends the trial. `None` once all have been
+    /// open.
     pub(crate) connecting: Option<Nanos>,
-    /// The window is over: what clients hang up from now on stays closed.
+    /// The window is over: connections that clients close from now on stay closed.
     pub(crate) ending: bool,
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
@@ -105,7 +106,7 @@ pub(crate) struct Thread {
     pub(crate) error_replies: ErrorReplies,
     pub(crate) window: Window,
     pub(crate) writes: Writes,
-    /// When a connection that stood was first found closed; `NEVER` while none was.
+    /// When an open connection was first found closed; `NEVER` if none was.
     pub(crate) first_cut: Nanos,
 }
 
@@ -124,21 +125,21 @@ pub(crate) struct Share {
 }
 
 /// Binds the calling thread to `core`.
-fn keep_to(core: u32) {
+fn bind_to(core: u32) {
     let mut cores = CpuSet::new();
     cores.set(core as usize);
-    // Refused only where somebody took the core away since it was looked up: then any other will do.
+    // Fails only if the core was taken away since it was looked up; then any other core will do.
     let _ = sched_setaffinity(None, &cores);
 }
 
 impl Thread {
-    /// The whole trial of this thread. On an error the other threads are stopped too.
+    /// Runs this thread's part of the trial. An error stops the other threads too.
     pub(crate) fn run(mut self) -> Result<(Share, Judge), LoadError> {
         clock::sharpen_timeouts();
         if let Some(core) = self.core {
-            keep_to(core);
+            bind_to(core);
         }
-        let ended = self.periods();
+        let ended = self.run_phases();
         self.judge.reached(Nanos::NEVER);
         if let Err(error) = ended {
             self.control.stop();
@@ -160,16 +161,16 @@ impl Thread {
         Ok((share, self.judge))
     }
 
-    fn periods(&mut self) -> Result<(), LoadError> {
+    fn run_phases(&mut self) -> Result<(), LoadError> {
         self.connect()?;
         let Some(began) = self.control.pass_gate() else {
             return Ok(());
         };
-        let start = began.after(self.shared.warmup);
-        let end = start.after(self.shared.duration);
+        let start = began.after(self.params.warmup);
+        let end = start.after(self.params.duration);
         self.expect_window(start, end);
         if start > began {
-            self.control.enter(Stage::Warmup, began);
+            self.control.enter(TrialPhase::Warmup, began);
         }
         let ended = self.work(began, end);
         if self.counting {
@@ -177,17 +178,17 @@ impl Thread {
             self.close_window(stopped_at);
         }
         ended?;
-        if self.shared.dies && self.window.length > Nanos::ZERO {
+        if self.params.dies && self.window.length > Nanos::ZERO {
             return Ok(());
         }
-        self.control.enter(Stage::Draining, clock::now());
+        self.control.enter(TrialPhase::Draining, clock::now());
         self.ending = true;
-        self.rest()?;
-        self.say_goodbye();
+        self.drain()?;
+        self.terminate_sessions();
         Ok(())
     }
 
-    /// Opens all connections; each must stand once before the trial begins.
+    /// Opens all connections; each must have been open once before the trial begins.
     fn connect(&mut self) -> Result<(), LoadError> {
         let began = clock::now();
         self.connecting = Some(began);
@@ -199,13 +200,13 @@ impl Thread {
             if now.since(began) >= CONNECT_WITHIN {
                 let address = self.targets[usize::from(waiting.server)].address.to_string();
                 let reason = format!(
-                    "not all connections stood within {} s",
+                    "not all connections were open within {} s",
                     CONNECT_WITHIN.0 / 1_000_000_000
                 );
                 return Err(LoadError::Connect {
                     address,
                     reason,
-                    said_no: None,
+                    refusal: None,
                 });
             }
             self.round(now, self.next_upkeep)?;
@@ -231,21 +232,21 @@ impl Thread {
         }
     }
 
-    /// No client starts any more; those under way come to rest, within a bound.
-    fn rest(&mut self) -> Result<(), LoadError> {
+    /// Drains: no client starts any more, and those under way finish within a time limit.
+    fn drain(&mut self) -> Result<(), LoadError> {
         self.running = false;
         self.stop_clients();
         let began = clock::now();
         loop {
             let now = clock::now();
             let within = if self.control.stopped() {
-                STOP_WITHIN.min(self.shared.drain)
+                STOP_WITHIN.min(self.params.drain)
             } else {
-                self.shared.drain
+                self.params.drain
             };
             let under_way = self.clients.iter().filter(|client| !client.is_at_rest()).count();
-            if under_way == 0 && (self.has_nothing_to_say() || now.since(began) >= LAST_WORDS_WITHIN) {
-                self.counters.unsettled += u64::from(!self.has_nothing_to_say());
+            if under_way == 0 && (self.has_no_open_calls() || now.since(began) >= FINAL_REPLIES_WITHIN) {
+                self.counters.unsettled += u64::from(!self.has_no_open_calls());
                 return Ok(());
             }
             if now.since(began) >= within {
@@ -257,14 +258,14 @@ impl Thread {
         }
     }
 
-    /// One turn of the loop, waiting at most until `limit`.
+    /// One round of the loop, which waits at most until `limit`.
     pub(crate) fn round(&mut self, now: Nanos, limit: Nanos) -> Result<(), LoadError> {
         let is_waited_for = [
             !self.starting.is_empty(),
             !self.unsendable.is_empty() || !self.disconnected.is_empty() || !self.confirmed.is_empty(),
-            self.has_unsent(),
+            self.has_unsent_commands(),
         ];
-        let timeout = if self.shared.spins() || is_waited_for.contains(&true) {
+        let timeout = if self.params.spins() || is_waited_for.contains(&true) {
             Nanos::ZERO
         } else {
             limit.since(now).min(LONGEST_WAIT)
@@ -277,13 +278,13 @@ impl Thread {
         self.note_stall(planned, now);
         self.window.last_look = now;
         self.judge.reached(now);
-        // Timers before reads: a hold that is over must not wait for a batch of answers.
+        // Timers before reads: a hold that has ended must not wait for a batch of replies.
         if !ready.is_empty() || now >= self.next_timed() {
             self.fire_timers(now);
         }
         self.take_arrivals(now);
         self.start_waiting(now);
-        self.closed_first(&mut ready)?;
+        self.handle_closed_first(&mut ready)?;
         self.messages_first(&mut ready);
         for &event in &ready {
             self.on_ready(event)?;
@@ -296,12 +297,12 @@ impl Thread {
         self.flush_all(now)
     }
 
-    /// The number in the whole trial of the client that is the `index`th here.
+    /// The number in the whole trial of this thread's client `index`.
     pub(crate) const fn number(&self, index: u32) -> ClientId {
         self.first_client + index
     }
 
-    /// Says where this thread stands, for whoever looks.
+    /// Publishes this thread's progress.
     pub(crate) fn publish(&self) {
         let progress = &self.control.threads[self.index];
         let (step_grants, p99) = self.timeline.running();

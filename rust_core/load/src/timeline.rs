@@ -1,13 +1,13 @@
 //! The time line of the window: counts and response times in steps of 100 ms.
 //!
-//! A step's response times go into a small histogram of 32 buckets an octave (3 %), so that live figures and the time
-//! line of several threads can be had without sorting or keeping samples.
+//! The response times of a step go into a small histogram of 32 buckets per octave (3 %), so that live figures and the
+//! time line of several threads need neither sorting nor stored samples.
 
 use locks::Nanos;
 
 use crate::stats::STEP;
 
-/// Values below 32 ns exactly, then 32 buckets an octave up to 2^42 ns, which is more than an hour.
+/// Values below 32 ns exactly, then 32 buckets per octave up to 2^42 ns, which is more than an hour.
 const BUCKETS: usize = 32 * 38;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,9 +20,9 @@ struct Step {
 #[derive(Debug)]
 pub(crate) struct Timeline {
     start: Nanos,
-    /// The last step is the running one.
+    /// The last step is the current one.
     steps: Vec<Step>,
-    /// `BUCKETS` for each step, one after the other.
+    /// `BUCKETS` buckets for each step, one step after the other.
     buckets: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ pub struct Columns {
 }
 
 impl Timeline {
-    /// Room for a window of `length`, so that it does not grow while it is measured.
+    /// Reserves room for a window of `length`, so that the time line does not grow while it is measured.
     pub(crate) fn new(length: Nanos) -> Self {
         let steps = (length.0 / STEP.0 + 2).min(100_000) as usize;
         Self {
@@ -55,12 +55,12 @@ impl Timeline {
         self.push();
     }
 
-    /// The end of the running step.
+    /// The end of the current step.
     pub(crate) fn next_step(&self) -> Nanos {
         self.start.after(Nanos(STEP.0.saturating_mul(self.steps.len() as u64)))
     }
 
-    /// Closes the running step and begins the next.
+    /// Closes the current step and begins the next.
     pub(crate) fn push(&mut self) {
         self.steps.push(Step::default());
         self.buckets.resize(self.buckets.len() + BUCKETS, 0);
@@ -87,7 +87,7 @@ impl Timeline {
         }
     }
 
-    /// Grants and p99 of the running step.
+    /// Grants and p99 of the current step.
     pub(crate) fn running(&self) -> (u64, Nanos) {
         let grants = self.steps.last().map_or(0, |step| step.grants);
         let running = self.buckets.len().saturating_sub(BUCKETS);

@@ -1,7 +1,7 @@
-//! The points in time at which a thread must do something for a client, earliest first.
+//! The times at which a thread must do something for a client, earliest first.
 //!
-//! A client has one point. Asking for a later one than is already set costs nothing: the set one fires early, and the
-//! client sets its real point then. So the patience of each call, renewed at every send, is hardly ever written.
+//! A client has one time. Asking for a later one than is already set costs nothing: the earlier one fires, and the
+//! client then sets its real time. So the reply timeout of each call, set anew at every send, is hardly ever written.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use locks::Nanos;
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// The point at which each client will really be fired; entries of the heap that differ are left over.
+    /// The time at which each client will really be fired; other entries of the heap are obsolete.
     armed: Vec<Nanos>,
 }
 
@@ -23,7 +23,7 @@ impl Timers {
         }
     }
 
-    /// `client` is fired at `at` or earlier.
+    /// Fires `client` at `at` or earlier.
     #[inline]
     pub(crate) fn arm(&mut self, client: u32, at: Nanos) {
         let armed = &mut self.armed[client as usize];
@@ -33,13 +33,13 @@ impl Timers {
         }
     }
 
-    /// The earliest point, which may be a left-over; firing it does nothing then.
+    /// The earliest time, which may be obsolete; firing it then does nothing.
     #[inline]
     pub(crate) fn next(&self) -> Nanos {
         self.heap.peek().map_or(Nanos::NEVER, |Reverse((at, _))| *at)
     }
 
-    /// The next client whose point has come; it is no longer armed.
+    /// The next client whose time has come; it is no longer armed.
     #[inline]
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<u32> {
         while let Some(&Reverse((at, client))) = self.heap.peek() {

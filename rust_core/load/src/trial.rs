@@ -1,4 +1,4 @@
-//! A whole trial: its threads, its checker, and what comes of them.
+//! A whole trial: its threads, its checker, and its result.
 
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -8,37 +8,37 @@ use check::{Order, Report, Rules};
 use locks::Nanos;
 use wire::KeyNames;
 
-use crate::control::{Control, Progress, Stage};
-use crate::effects::Writes;
+use crate::control::{Control, Progress, TrialPhase};
 use crate::error_replies::{ErrorReplies, ErrorReply};
-use crate::judge::{Bench, Judge, Judged, merge, ring};
+use crate::judge::{Judge, Judged, WindowedChecker, merge, ring};
 use crate::plant::{self, Planted};
 use crate::spec::{Pace, TrialSpec};
 use crate::stats::{Counters, Ended, Histograms, Phase};
 use crate::thread::{Share, Thread};
 use crate::timeline::{Columns, Timeline};
 use crate::window::Longest;
+use crate::writes::Writes;
 use crate::{LoadError, TrialError, clock, setup};
 
-/// What a database may take to see that a client has gone, and to give what its session held to the next.
+/// How long a database may take to notice that a client has gone and to grant its locks to the next one.
 const SESSION_GONE_WITHIN: Nanos = Nanos::from_secs(10);
-/// After this a client that waits to be told asks by itself, whether it was told or not.
+/// After this time a client that waits for a wake-up asks by itself.
 const ASKS_AGAIN_WITHIN: Nanos = Nanos::from_secs(3);
 
 /// What a trial measured.
 #[derive(Debug)]
 pub struct Measured {
     pub stopped: bool,
-    /// How long the window was; zero when the trial was stopped before it.
+    /// The length of the window; zero when the trial was stopped before it.
     pub window: Nanos,
-    /// When the trial began: the points of violations count from here.
+    /// When the trial began; the times of violations count from here.
     pub began: Nanos,
-    /// How long after that a connection that stood was first found closed; `None` where none was. A server that was
-    /// restarted answers nobody before.
+    /// How long after that an open connection was first found closed; `None` if none was. A restarted server answers
+    /// nobody before that.
     pub first_cut: Option<Nanos>,
-    /// The longest wait of any client or queued arrival, over or not.
+    /// The longest wait of any client or queued arrival, ended or not.
     pub longest_wait: Nanos,
-    /// How long the loop of any thread did not run in the window though it meant to.
+    /// The longest time in the window during which the loop of any thread did not run although it should have.
     pub longest_stall: Nanos,
     pub counters: Counters,
     pub histograms: Histograms,
@@ -49,11 +49,11 @@ pub struct Measured {
     pub report: Report,
     pub jain: Option<f64>,
     pub names: KeyNames,
-    /// The checker's clients that each client of the trial counts for: see `report`.
+    /// How many of the checker's clients belong to each client of the trial: see `report`.
     pub keys_per_grant: u32,
 }
 
-/// One element a client, in the window.
+/// One element per client, in the window.
 #[derive(Debug, Default)]
 pub struct ClientColumns {
     pub grants: Vec<u64>,
@@ -62,14 +62,14 @@ pub struct ClientColumns {
     pub wait_max_ns: Vec<u64>,
 }
 
-/// A trial that was described soundly, before and while it runs.
+/// A trial whose description was checked, before and while it runs.
 #[derive(Debug)]
 pub struct Trial {
     spec: TrialSpec,
     control: Arc<Control>,
 }
 
-/// A trial under way.
+/// A trial that runs.
 #[derive(Debug)]
 pub struct Running {
     done: mpsc::Receiver<()>,
@@ -83,24 +83,24 @@ impl Trial {
         Ok(Self { spec, control })
     }
 
-    /// Starts it on threads of its own.
+    /// Starts the trial on its own threads.
     pub fn start(&self) -> Running {
         let (tell, done) = mpsc::channel();
         let (spec, control) = (self.spec.clone(), Arc::clone(&self.control));
         let thread = std::thread::spawn(move || {
-            // Dropped at the end, also by a panic: whoever waits wakes up.
+            // Dropped at the end, also by a panic, so that a waiting caller wakes up.
             let _tell: mpsc::Sender<()> = tell;
             run(&spec, &control)
         });
         Running { done, thread }
     }
 
-    /// Ends it early; harmless before and after.
+    /// Ends the trial early; harmless before and after.
     pub fn stop(&self) {
         self.control.stop();
     }
 
-    /// Plants in a checker as this trial's what it must find: see `plant`.
+    /// Plants faults in a checker like this trial's: see `plant`.
     pub fn planted(&self) -> Result<Vec<Planted>, TrialError> {
         plant::all(&self.spec)
     }
@@ -116,7 +116,7 @@ impl Running {
         !matches!(self.done.recv_timeout(length), Err(mpsc::RecvTimeoutError::Timeout))
     }
 
-    /// What it measured, once it has ended. A panic of the trial goes on here.
+    /// The result, once the trial has ended. A panic of the trial continues here.
     pub fn finish(self) -> Result<Measured, TrialError> {
         self.thread
             .join()
@@ -127,39 +127,39 @@ impl Running {
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
     let (shares, judged) = judged(spec, control, run_threads)?;
-    control.enter(Stage::Done, clock::now());
+    control.enter(TrialPhase::Done, clock::now());
     Ok(gather(spec, control, began, &shares, judged))
 }
 
-/// Lets `work` have the threads of a trial, which tell a checker in the way that their number and the lock ask for.
+/// Runs `work` with the threads of a trial, connected to a checker in the way that their number and the lock need.
 pub(crate) fn judged<T>(
     spec: &TrialSpec,
     control: &Arc<Control>,
     work: impl FnOnce(Vec<Thread>) -> Result<(T, Vec<Judge>), TrialError>,
 ) -> Result<(T, Judged), TrialError> {
-    // Each key of a set is the checker's client: see `Thread::judge_each`.
+    // Each key of a set is a client of the checker: see `Thread::judge_each`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
-    let bench = Bench::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
+    let checker = WindowedChecker::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
     if spec.strategy.is_optimistic() {
-        let judges = (0..spec.threads).map(|_| Judge::Deaf).collect();
+        let judges = (0..spec.threads).map(|_| Judge::NotJudged).collect();
         let (done, _) = work(setup::threads(spec, control, judges)?)?;
-        Ok((done, bench.finish(clock::now())))
+        Ok((done, checker.finish(clock::now())))
     } else if spec.threads == 1 {
-        let judge = Judge::Inline(Box::new(bench));
-        let (done, told) = work(setup::threads(spec, control, vec![judge])?)?;
-        let judged = told.into_iter().find_map(|judge| judge.finish(clock::now()));
-        Ok((done, judged.expect("a single thread tells the checker directly")))
+        let judge = Judge::Inline(Box::new(checker));
+        let (done, judges_after) = work(setup::threads(spec, control, vec![judge])?)?;
+        let judged = judges_after.into_iter().find_map(|judge| judge.finish(clock::now()));
+        Ok((done, judged.expect("a single thread calls the checker directly")))
     } else {
         let (ends, sources): (Vec<_>, Vec<_>) = (0..spec.threads).map(|_| ring()).unzip();
         let threads = setup::threads(spec, control, ends.into_iter().map(Judge::Ring).collect())?;
-        let checker = std::thread::spawn(move || merge(bench, sources));
+        let merging = std::thread::spawn(move || merge(checker, sources));
         let ended = work(threads);
-        let judged = checker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let judged = merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok((ended?.0, judged))
     }
 }
 
-/// What the strategy's grants are held to.
+/// The rules for the strategy's grants.
 pub(crate) fn rules(spec: &TrialSpec) -> Rules {
     let strategy = spec.strategy;
     Rules {
@@ -173,35 +173,35 @@ pub(crate) fn rules(spec: &TrialSpec) -> Rules {
             Order::Ignored
         },
         sessions: strategy.holds_by_session(),
-        session_end_seen_within: spec.lock.patience,
+        session_end_seen_within: spec.lock.reply_timeout,
         least_belief: spec.least_belief,
         release_seen_within: spec.lock.retry.cap,
         granted_within: granted_within(spec),
     }
 }
 
-/// How long a key that is wanted may go without a grant: the lease of whoever may still have it, and then those who wait
-/// ask again within their longest pause, and are answered.
+/// How long a key that clients wait for may go without a grant: the lease of the last holder, then the longest pause of
+/// the waiters, then their reply timeout.
 fn granted_within(spec: &TrialSpec) -> Nanos {
     let lease = if spec.strategy.has_lease() {
         Nanos::from_millis(spec.lock.lease.ttl().0)
     } else {
         SESSION_GONE_WITHIN
     };
-    // Who waits to be told asks by itself now and then: a message may be lost.
-    let waits_to_be_told = spec.strategy.owns_connection() || spec.strategy.subscribes();
-    let asks_again = if waits_to_be_told {
+    // A client that waits for a wake-up asks by itself now and then, because a message may be lost.
+    let waits_for_wakeup = spec.strategy.owns_connection() || spec.strategy.subscribes();
+    let asks_again = if waits_for_wakeup {
         ASKS_AGAIN_WITHIN
     } else {
         Nanos::ZERO
     };
     lease
         .after(spec.lock.retry.cap)
-        .after(spec.lock.patience)
+        .after(spec.lock.reply_timeout)
         .after(asks_again)
 }
 
-/// Runs each on a native thread of its own; the first error of any.
+/// Runs each on its own native thread; returns the first error of any.
 fn run_threads(threads: Vec<Thread>) -> Result<(Vec<Share>, Vec<Judge>), TrialError> {
     let handles: Vec<_> = threads
         .into_iter()
@@ -242,7 +242,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         }
     }
     if spec.strategy.is_optimistic() {
-        // Where nothing excludes, a guard is put to the test whenever another wrote in between: then it must refuse.
+        // An optimistic lock is tested whenever another client wrote in between: then its write must be refused.
         judged.report.figures.grants = counters.grants;
         judged.report.figures.contended_grants = counters.conflicted_grants;
     }

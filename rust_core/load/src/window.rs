@@ -1,4 +1,4 @@
-//! The window: when it opens and closes, and what is counted of whatever is under way at either moment.
+//! The window: when it opens and closes, and what is counted of the steps under way at either moment.
 //!
 //! ```text
 //!            start                       end
@@ -9,43 +9,44 @@
 //!              │             due ─────────┼──▶ granted no grant; a sample "waiting" of end - due
 //!        due ──┼──────────────────────────┼──▶         the same: it waited for the whole window, and before
 //! ```
-//! The clients go on from the warm-up into the window: to drain them first would empty all queues, and the window would
+//! The clients go on from the warm-up into the window: draining them first would empty all queues, and the window would
 //! begin with an idle lock. All threads know start and end from the gate on.
 //!
-//! Promises: grants, commands, attempts and ends of acquires count when they happen within the window, and exactly once;
-//! a latency is a sample when its acquire was due within the window, or still waits at its end. Every reading of the clock that stamps anything
-//! goes through `read_clock`, so that the window opens and closes before the first stamp that lies beyond.
+//! Promises: grants, commands, attempts and ends of acquires count when they happen within the window, and exactly
+//! once. A latency is a sample when its acquire was due within the window, or still waits at its end. Every clock
+//! reading that stamps anything goes through `read_clock`, so that the window opens and closes before the first stamp
+//! that lies beyond.
 
 use check::Event;
 use locks::{LockMachine, Nanos};
 
 use crate::client::{Client, Doing};
 use crate::clock;
-use crate::control::Stage;
+use crate::control::TrialPhase;
 use crate::stats::{Counters, Ended, Phase};
 use crate::thread::Thread;
 
-/// Beyond any sleep of the loop; and a key counts as stalled after a reply timeout, 1 s, at the earliest.
+/// Longer than any sleep of the loop. A key counts as stalled only after at least a reply timeout, which is 1 s.
 const LONG_STALL: Nanos = Nanos::from_millis(100);
 
-/// Of one thread.
+/// The window of one thread.
 #[derive(Debug)]
 pub(crate) struct Window {
     /// Known from the gate on, `NEVER` before.
     pub(crate) start: Nanos,
-    /// Half-open: what happens at this point or later is not counted.
+    /// Half-open: what happens at this time or later is not counted.
     pub(crate) end: Nanos,
-    /// How long it was; zero until it has closed.
+    /// The length; zero until the window has closed.
     pub(crate) length: Nanos,
-    /// When it opens, has its next step or closes.
+    /// When the window opens, has its next step, or closes.
     pub(crate) turns_at: Nanos,
-    /// What the acquires that it found under way had tried before it, in sum and by client.
+    /// What the acquires under way at the start had tried before, in sum and by client.
     before: Counters,
     attempts_before: Vec<u32>,
     pub(crate) longest: Longest,
-    /// When the loop last looked at its sockets and timers.
+    /// When the loop last checked its sockets and timers.
     pub(crate) last_look: Nanos,
-    /// When it last read the clock: many times between two looks.
+    /// When the loop last read the clock: many times between two checks.
     last_reading: Nanos,
 }
 
@@ -65,10 +66,10 @@ impl Window {
     }
 }
 
-/// What is the longest of its kind in the window; of several threads, the longest of any.
+/// The longest times in the window; of several threads, the longest of any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Longest {
-    /// How long the loop did not look at its sockets and timers, beyond what it meant to sleep.
+    /// How long the loop did not check its sockets and timers, beyond its planned sleep.
     pub(crate) stall: Nanos,
     /// How long an arrival had queued for a client when the window closed.
     pub(crate) queued: Nanos,
@@ -84,7 +85,7 @@ impl Longest {
 }
 
 impl Thread {
-    /// From now on it is known when the window will be.
+    /// Sets when the window will be.
     pub(crate) fn expect_window(&mut self, start: Nanos, end: Nanos) {
         self.window.start = start;
         self.window.end = end;
@@ -92,7 +93,7 @@ impl Thread {
         self.control.set_window(start, end);
     }
 
-    /// Now, after the window was opened or closed where it was time.
+    /// The current time, after the window was opened or closed if it was time.
     #[inline]
     pub(crate) fn read_clock(&mut self) -> Nanos {
         let now = clock::now();
@@ -100,13 +101,13 @@ impl Thread {
         now
     }
 
-    /// The judge is told of a standstill before anything is stamped with its end: it may lie between a read from a
-    /// socket and the stamp of what was read.
+    /// Reports a standstill to the checker before anything is stamped with its end: the standstill may lie between a
+    /// read from a socket and the stamp of what was read.
     #[inline]
     pub(crate) fn has_read(&mut self, now: Nanos) {
         if now.since(self.window.last_reading) > LONG_STALL {
             let client = self.first_client;
-            self.judge.tell(now, Event::Stood { client });
+            self.judge.record(now, Event::DriverStalled { client });
         }
         self.window.last_reading = now;
         if now >= self.window.turns_at {
@@ -132,7 +133,7 @@ impl Thread {
     }
 
     fn open_window(&mut self) {
-        self.control.enter(Stage::Measuring, self.window.start);
+        self.control.enter(TrialPhase::Measuring, self.window.start);
         self.timeline.begin(self.window.start);
         self.counters.client_cpu_ns = clock::thread_cpu().0;
         self.counting = true;
@@ -140,9 +141,9 @@ impl Thread {
         self.counters.nominal_hold_ns += self.nominal_holds_beyond(self.window.start);
     }
 
-    /// Ends what is counted, at `end`: the planned one, or earlier when the trial was stopped.
+    /// Ends the counting at `end`: the planned end, or earlier when the trial was stopped.
     pub(crate) fn close_window(&mut self, end: Nanos) {
-        // Those that became due while the loop did not look are within the window all the same.
+        // Arrivals that became due while the loop did not check are still within the window.
         self.take_arrivals(Nanos(end.0.saturating_sub(1)));
         self.counters.client_cpu_ns = clock::thread_cpu().0 - self.counters.client_cpu_ns;
         self.publish();
@@ -155,26 +156,27 @@ impl Thread {
         self.window.length = end.since(self.window.start);
     }
 
-    /// It was due within the window, which is open.
+    /// Whether `due` lies within the window, which is open.
     #[inline]
     pub(crate) fn was_due_within(&self, due: Nanos) -> bool {
         due >= self.window.start
     }
 
-    /// The loop looks again, having meant to at `planned`: how much later it is, as far as that lies in the window.
+    /// Records how late the loop checks again, compared with `planned`, as far as that lies in the window.
     #[inline]
     pub(crate) fn note_stall(&mut self, planned: Nanos, now: Nanos) {
         let stall = now.min(self.window.end).since(planned.max(self.window.start));
         self.window.longest.stall = self.window.longest.stall.max(stall);
     }
 
-    /// Has an acquire under way. A try of an optimistic lock is no grant yet.
+    /// Whether an acquire is under way. A try of an optimistic lock is not a grant yet.
     fn is_acquiring(&self, client: &Client) -> bool {
-        let tries = self.shared.strategy.is_optimistic();
+        let tries = self.params.strategy.is_optimistic();
         client.doing == Doing::Acquiring || (tries && !client.is_at_rest())
     }
 
-    /// Notes what the acquires under way have tried before the window: at their ends they are counted in full.
+    /// Records what the acquires under way have tried before the window, because at their ends they are counted in
+    /// full.
     fn note_attempts_before(&mut self) {
         for index in 0..self.clients.len() {
             if !self.is_acquiring(&self.clients[index]) {
@@ -185,12 +187,12 @@ impl Thread {
             self.window.attempts_before[index] = attempts;
             self.window.before.attempts += u64::from(attempts);
             self.window.before.refused_attempts += u64::from(attempts.saturating_sub(1));
-            self.window.before.split_votes += u64::from(lock.split_votes());
+            self.window.before.split_votes += u64::from(lock.no_quorum_attempts());
             self.window.before.conflicts += u64::from(lock.conflicts());
         }
     }
 
-    /// Takes off what was tried before the window.
+    /// Subtracts what was tried before the window.
     fn leave_out_attempts_before(&mut self) {
         self.counters.attempts -= self.window.before.attempts;
         self.counters.refused_attempts -= self.window.before.refused_attempts;
@@ -203,7 +205,7 @@ impl Thread {
 
     /// What is left at `at` of all holds under way, as the workload wants them.
     fn nominal_holds_beyond(&self, at: Nanos) -> u64 {
-        if self.shared.strategy.is_optimistic() {
+        if self.params.strategy.is_optimistic() {
             return 0; // Their holds count when they have become grants.
         }
         let holding = |client: &&Client| matches!(client.doing, Doing::Entering | Doing::Holding | Doing::Releasing);
@@ -213,8 +215,8 @@ impl Thread {
             .sum()
     }
 
-    /// Those who still wait when the window closes have waited all the same: what is known of such a wait is that it
-    /// takes at least so long.
+    /// Counts the clients that still wait when the window closes: the waiting time so far is a lower bound of their
+    /// wait.
     pub(crate) fn count_unfinished(&mut self, end: Nanos) {
         for index in 0..self.clients.len() {
             let client = &self.clients[index];

@@ -1,7 +1,8 @@
-//! What the clients do with their locks: which key, how long they hold it, how long they think, when they arrive.
+//! What the clients do with their locks: which key they take, how long they hold it, how long they think, when they
+//! arrive.
 //!
-//! Each client draws from a stream of its own, apart from the stream of its lock, so that the same seed gives the same
-//! keys and holds whatever the lock does.
+//! Each client draws from its own random stream, apart from the stream of its lock, so that the same seed gives the
+//! same keys and holds whatever the lock does.
 
 use locks::{Key, Nanos};
 use rand_core::SeedableRng;
@@ -10,7 +11,7 @@ use rand_xoshiro::Xoroshiro128PlusPlus;
 
 use crate::spec::{ArrivalKind, Distribution, KeyChoice};
 
-/// One client's stream of choices.
+/// One client's random stream for its choices.
 pub(crate) type Stream = Xoroshiro128PlusPlus;
 
 /// One stream for each of `count` clients from `first` on, far apart in one sequence.
@@ -28,7 +29,7 @@ pub(crate) fn streams(seed: u64, first: u32, count: u32) -> Vec<Stream> {
     streams
 }
 
-/// A length of time, drawn anew each time it is needed.
+/// A duration, drawn anew each time it is needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Length {
     Fixed(Nanos),
@@ -39,7 +40,7 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// None where the parameters describe no distribution (a negative sigma, an empty range).
+    /// `None` when the parameters describe no distribution (a negative sigma, an empty range).
     pub(crate) fn new(distribution: &Distribution) -> Option<Self> {
         Some(match *distribution {
             Distribution::Fixed(value) => Self::Fixed(value),
@@ -69,8 +70,8 @@ impl Length {
     }
 }
 
-/// Lengths that go through given quantiles: the logarithm of the length is piecewise linear in a standard normal deviate,
-/// and its first and last pieces have no end. Of two quantiles that is a log-normal distribution.
+/// Durations that match given quantiles: the logarithm of the duration is piecewise linear in a standard normal
+/// deviate, and the first and last pieces extend without end. With two quantiles this is a log-normal distribution.
 #[derive(Clone, Debug)]
 pub(crate) struct Quantiles {
     pieces: Box<[Piece]>,
@@ -85,7 +86,7 @@ struct Piece {
 }
 
 impl Quantiles {
-    /// None where the points do not ascend, or are fewer than two.
+    /// `None` when the points do not ascend, or are fewer than two.
     fn new(points: &[(f64, Nanos)]) -> Option<Self> {
         let piece = |pair: &[(f64, Nanos)]| {
             let [(from, low), (to, high)] = *pair else { return None };
@@ -110,16 +111,16 @@ impl Quantiles {
     }
 }
 
-/// Which lock a client takes next.
+/// Which key a client takes next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Keys {
+pub(crate) enum KeyDraw {
     Uniform { count: u32 },
     Zipf(Zipf<f64>),
     Single,
 }
 
-impl Keys {
-    /// None where `s` is no exponent of a Zipf distribution.
+impl KeyDraw {
+    /// `None` when `s` is not an exponent of a Zipf distribution.
     pub(crate) fn new(choice: KeyChoice, count: u32) -> Option<Self> {
         Some(match choice {
             KeyChoice::Single => Self::Single,
@@ -129,7 +130,7 @@ impl Keys {
         })
     }
 
-    /// The key that `draw` would give, where it is cheap to tell and any of them may lie far away in memory.
+    /// The key that `draw` would return, if that is cheap to compute and the keys are spread over memory.
     #[inline]
     pub(crate) fn peek(&self, stream: &Stream) -> Option<Key> {
         match self {
@@ -143,7 +144,7 @@ impl Keys {
         match self {
             Self::Single => Key(0),
             Self::Uniform { count } => {
-                // A multiplication instead of a division: Lemire 2019, its bias of 2^-32 left as it is.
+                // A multiplication instead of a division (Lemire 2019); its bias of 2^-32 is accepted.
                 let drawn: u32 = StandardUniform.sample(stream);
                 Key(((u64::from(drawn) * u64::from(*count)) >> 32) as u32)
             }
@@ -153,7 +154,7 @@ impl Keys {
     }
 }
 
-/// The schedule of an open loop: when the next client is wanted.
+/// The schedule of an open loop: the due times of its arrivals.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     kind: ArrivalKind,
@@ -166,7 +167,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// None where the rate is not a positive number.
+    /// `None` when the rate is not a positive number.
     pub(crate) fn new(kind: ArrivalKind, rate_per_s: f64, stream: Stream) -> Option<Self> {
         if !(rate_per_s.is_finite() && rate_per_s > 0.0) {
             return None;
@@ -182,7 +183,7 @@ impl Arrivals {
         })
     }
 
-    /// The schedule begins at `at`, the first arrival one gap later.
+    /// Starts the schedule at `at`; the first arrival comes one gap later.
     pub(crate) fn begin(&mut self, at: Nanos) {
         self.start = at;
         self.next_ns = 0.0;
@@ -202,7 +203,7 @@ impl Arrivals {
         }
     }
 
-    /// The due time of the next arrival when it has come.
+    /// The due time of the next arrival, if it has come.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<Nanos> {
         let due = self.next_due();
         if due > now {
@@ -279,7 +280,7 @@ mod tests {
             for (quantile, _, ms) in given {
                 let below = drawn.iter().filter(|&&length| length < Nanos::from_millis(*ms)).count();
                 let share = below as f64 / drawn.len() as f64;
-                // Three times the standard deviation of a share of so many draws, and more.
+                // More than three times the standard deviation of a share of this many draws.
                 assert!(
                     (share - quantile).abs() < 0.004,
                     "{share} below {ms} ms, not {quantile}"
@@ -322,7 +323,7 @@ mod tests {
     fn keys_stay_in_range_and_zipf_prefers_the_first() {
         let mut stream = stream();
         for choice in [KeyChoice::Uniform, KeyChoice::Zipf { s: 1.1 }, KeyChoice::Single] {
-            let keys = Keys::new(choice, 10).expect("the choice is sound");
+            let keys = KeyDraw::new(choice, 10).expect("the choice is sound");
             let mut counts = [0_u32; 10];
             for _ in 0..10_000 {
                 counts[keys.draw(&mut stream).0 as usize] += 1;

@@ -1,7 +1,7 @@
-//! The list a machine appends its wishes to. One list serves all clients of a thread, so that nothing is allocated
-//! once it has grown to the largest batch.
+//! The list of actions that a machine appends to. One list serves all clients of a thread, so nothing is allocated once
+//! the list has grown to the largest batch.
 
-use crate::{Action, CallId, Command, Lane, Lasts, Nanos, Outcome, ServerId};
+use crate::{Action, CallId, Command, ConnectionKind, Lasts, Nanos, Outcome, ServerId};
 
 /// What a machine wants done, in order. Only the driver empties it, after every `LockMachine::on`.
 #[derive(Debug, Default)]
@@ -10,12 +10,12 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// Over a shared connection.
+    /// Sends over a connection that clients share.
     pub fn send(&mut self, call: CallId, to: ServerId, command: Command) {
-        self.send_over(Lane::Shared, call, to, command);
+        self.send_over(ConnectionKind::SharedByClients, call, to, command);
     }
 
-    pub fn send_over(&mut self, over: Lane, call: CallId, to: ServerId, command: Command) {
+    pub fn send_over(&mut self, over: ConnectionKind, call: CallId, to: ServerId, command: Command) {
         self.list.push(Action::Send {
             call,
             to,
@@ -48,7 +48,7 @@ impl Actions {
         self.list.push(Action::Settle(outcome));
     }
 
-    /// Hands the wishes over in order and leaves the list empty, its memory kept.
+    /// Yields the actions in order. The list is empty afterwards and keeps its memory.
     pub fn drain(&mut self) -> impl Iterator<Item = Action> {
         self.list.drain(..)
     }

@@ -24,7 +24,7 @@ use crate::redlock::Redlock;
 use crate::reentrant::Reentrant;
 use crate::replicated::Replicated;
 use crate::semaphore::Semaphore;
-use crate::session::BySession;
+use crate::session_lock::SessionLock;
 use crate::watchdog::watchdog;
 use crate::{Actions, Chance, Event, LockMachine, Nanos, Spec, Strategy};
 
@@ -37,7 +37,7 @@ enum Machine {
     None(NoLock),
     Naive(Naive),
     Mutex(Leased<Mutex>),
-    /// One that remembers more than a mutex: it must not make the clients of all larger.
+    /// A machine that needs more memory than a mutex. Boxed, so that the clients of every other cell stay small.
     Boxed(Box<dyn Large>),
 }
 
@@ -46,7 +46,8 @@ trait Large: LockMachine + std::fmt::Debug + Send {}
 impl<T: LockMachine + std::fmt::Debug + Send> Large for T {}
 
 impl AnyLock {
-    /// The machine of one client. `spec` is one that `Strategy::check` has passed; `chance` is a stream of its own.
+    /// The machine of one client. `Strategy::check` must have accepted `spec`; `chance` is a random stream of this
+    /// client alone.
     pub fn new(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Self {
         Self(match strategy {
             Strategy::None => Machine::None(NoLock::default()),
@@ -78,8 +79,8 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
         }
         Strategy::Reentrant { count } => Box::new(Reentrant::new(spec, chance, count)),
         Strategy::ReadWrite { prefer } => {
-            let recipe = ReadWrite::new(prefer, &spec);
-            Box::new(Leased::new(spec, chance, recipe))
+            let protocol = ReadWrite::new(prefer, &spec);
+            Box::new(Leased::new(spec, chance, protocol))
         }
         Strategy::Fair => Box::new(Fair::new(spec, chance)),
         Strategy::FairQueue { beat } => Box::new(FairQueue::new(spec, beat, chance)),
@@ -96,9 +97,9 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
         }
         Strategy::PgAdvisory { scope, wait, session } => {
             let lock = PgAdvisory { scope, wait, session };
-            Box::new(BySession::new(spec, chance, lock))
+            Box::new(SessionLock::new(spec, chance, lock))
         }
-        Strategy::PgRow { wait } => Box::new(BySession::new(spec, chance, PgRow { wait })),
+        Strategy::PgRow { wait } => Box::new(SessionLock::new(spec, chance, PgRow { wait })),
         Strategy::PgLease => Box::new(Leased::new(spec, chance, PgLease)),
         Strategy::PgOptimistic => Box::new(Optimistic::<PgOptimistic>::new(spec, chance)),
         Strategy::PgSerializable => Box::new(Optimistic::<PgSerializable>::new(spec, chance)),
@@ -121,8 +122,8 @@ impl LockMachine for AnyLock {
         self.machine().attempts()
     }
 
-    fn split_votes(&self) -> u32 {
-        self.machine().split_votes()
+    fn no_quorum_attempts(&self) -> u32 {
+        self.machine().no_quorum_attempts()
     }
 
     fn conflicts(&self) -> u32 {

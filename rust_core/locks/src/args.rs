@@ -1,4 +1,4 @@
-//! The arguments that a strategy was given, as in `semaphore(permits=4)`: asked for one by one, each with its default.
+//! The arguments of a strategy, as in `semaphore(permits=4)`. Each is read by its name, with a default.
 
 use crate::SpecError;
 
@@ -11,7 +11,7 @@ pub enum ArgValue {
     Bool(bool),
 }
 
-/// What a strategy was given, and what it asked for so far.
+/// The given arguments of a strategy, and the names that were read so far.
 pub(crate) struct Args<'a> {
     strategy: &'static str,
     given: &'a [(String, ArgValue)],
@@ -63,7 +63,7 @@ impl<'a> Args<'a> {
             .ok_or_else(|| self.refused(name, format!("a number from {lowest} to {highest}")))
     }
 
-    /// One of some words, each with what it stands for; the first is the default.
+    /// One of several words, each with its value. The first word is the default.
     pub(crate) fn choice<T: Copy>(&mut self, name: &'static str, words: &[(&'static str, T)]) -> Result<T, SpecError> {
         let found = match self.ask(name) {
             None => words.first(),
@@ -76,7 +76,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Refuses what was given and never asked for.
+    /// An error if an argument was given that the strategy never read.
     pub(crate) fn finish(self) -> Result<(), SpecError> {
         match self.given.iter().find(|(name, _)| !self.known.contains(&name.as_str())) {
             None => Ok(()),

@@ -1,9 +1,9 @@
-//! When to try again: `Retry` is the policy, `Backoff` is how far one client has come with it.
+//! When to try again: `Retry` is the policy, `Backoff` is the progress of one client under it.
 //!
 //! The kinds and their names are those of Marc Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
-//! Promises: a pause never wraps, whatever the factor and however many attempts; two clients that were refused together
-//! do not stay in step, for each kind draws at least its first pause.
-//! Does not promise: order of service. Whoever tries first after a release gets the lock.
+//! Promises: a pause never wraps, whatever the factor and the number of attempts. Two clients that were refused
+//! together do not stay in step, because each kind draws at least its first pause at random.
+//! Does not promise order of service: after a release, the first client to try gets the lock.
 
 use crate::{Chance, Nanos, Refusal, SpecError};
 
@@ -55,14 +55,14 @@ impl RetryKind {
     }
 }
 
-/// A retry policy. Not every kind asks every field: see `RetryKind`.
+/// A retry policy. `RetryKind` says which fields a kind uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     pub kind: RetryKind,
     pub base: Nanos,
-    /// How much longer each pause of `Exponential`, `FullJitter` and `EqualJitter` may be than the one before.
+    /// The largest ratio of one pause to the pause before it, for `Exponential`, `FullJitter` and `EqualJitter`.
     pub factor: f64,
-    /// The longest pause of the kinds that grow; `Fixed` does not ask it.
+    /// The longest pause of the kinds whose pauses grow. `Fixed` does not use it.
     pub cap: Nanos,
     /// `None`: as many as `max_wait` allows.
     pub max_attempts: Option<u32>,
@@ -122,19 +122,20 @@ pub enum Next {
     GiveUp(Refusal),
 }
 
-/// How far one client has come with its retry policy.
+/// The progress of one client under its retry policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
     began: Nanos,
-    /// The longest that the last pause could be; for `DecorrelatedJitter` the last pause itself.
+    /// The upper bound of the last pause; for `DecorrelatedJitter` the last pause itself.
     reach: Nanos,
     attempts: u32,
-    /// Of the present request; here because there is room, and a client's record has none to spare.
+    /// Conflicts of the current request. Kept here because this struct has padding to spare and a client's record has
+    /// not.
     conflicts: u32,
 }
 
 impl Backoff {
-    /// At the `Acquire`.
+    /// The start of a request, at its `Acquire`.
     pub const fn begin(now: Nanos) -> Self {
         Self {
             began: now,
@@ -144,12 +145,12 @@ impl Backoff {
         }
     }
 
-    /// A statement of the present request met another transaction.
+    /// Counts a statement of the current request that met another transaction.
     pub(crate) const fn conflict(&mut self) {
         self.conflicts = self.conflicts.saturating_add(1);
     }
 
-    /// A release is a request of its own: what the acquire met is counted already.
+    /// Starts a new count for a release, which is a request of its own.
     pub(crate) const fn forget_conflicts(&mut self) {
         self.conflicts = 0;
     }
@@ -158,7 +159,7 @@ impl Backoff {
         self.conflicts
     }
 
-    /// At the start of each attempt.
+    /// Counts an attempt, at its start.
     pub const fn attempt(&mut self) {
         self.attempts = self.attempts.saturating_add(1);
     }
@@ -168,7 +169,7 @@ impl Backoff {
         self.attempts
     }
 
-    /// After the attempt that ended `now` without the lock.
+    /// Decides what follows an attempt that ended `now` without the lock.
     pub fn after_refusal(&mut self, now: Nanos, retry: &Retry, chance: &mut Chance) -> Next {
         if retry.kind == RetryKind::None || retry.max_attempts.is_some_and(|most| self.attempts >= most) {
             return Next::GiveUp(Refusal::Busy);
@@ -180,9 +181,9 @@ impl Backoff {
         Next::TryAt(at)
     }
 
-    /// After the attempt that ended `now` without the lock, for a lock that is told when to try again: until when it may
-    /// wait for that.
-    pub fn wait_to_be_told(&self, now: Nanos, retry: &Retry) -> Next {
+    /// Decides what follows an attempt that ended `now` without the lock, for a lock that is woken by a message:
+    /// `TryAt` is the end of the longest wait for that message.
+    pub fn wait_for_message(&self, now: Nanos, retry: &Retry) -> Next {
         if retry.kind == RetryKind::None || retry.max_attempts.is_some_and(|most| self.attempts >= most) {
             return Next::GiveUp(Refusal::Busy);
         }
@@ -193,7 +194,7 @@ impl Backoff {
         Next::TryAt(until)
     }
 
-    /// What is left of the longest wait; nothing when the policy does not wait.
+    /// The rest of the longest wait; zero when the policy does not wait.
     pub fn left(&self, now: Nanos, retry: &Retry) -> Nanos {
         if retry.kind == RetryKind::None {
             return Nanos::ZERO;
@@ -201,13 +202,14 @@ impl Backoff {
         self.began.after(retry.max_wait).since(now)
     }
 
-    /// The end of the longest wait. Whether the policy tries again or not: a lock may wait within one attempt, too.
+    /// The end of the longest wait. It counts also when the policy makes no second attempt, because a lock may wait
+    /// within one attempt.
     pub const fn ends(&self, retry: &Retry) -> Nanos {
         self.began.after(retry.max_wait)
     }
 
-    /// After an attempt that was granted too late to be believed. Giving up then says so: nobody else had the lock, and
-    /// what the attempt met was a slow answer.
+    /// Decides what follows an attempt whose grant came too late to be used. Giving up reports `TooLate` and not
+    /// `Busy`: nobody else had the lock, the reply was slow.
     pub fn after_late_grant(&mut self, now: Nanos, retry: &Retry, chance: &mut Chance) -> Next {
         match self.after_refusal(now, retry, chance) {
             Next::TryAt(at) => Next::TryAt(at),
@@ -240,10 +242,10 @@ impl Backoff {
         }
     }
 
-    /// The next longest pause. Grown step by step and not as a power: products of doubles are the same on every
-    /// machine, powers are not.
+    /// The upper bound of the next pause. Multiplied step by step and not as a power: products of doubles are the same
+    /// on every machine, powers are not.
     fn grow(&mut self, retry: &Retry) -> Nanos {
-        // The conversion to u64 stops at its ends; rounding up keeps a small base from standing still.
+        // The conversion to u64 saturates. Rounding up lets even a small base grow.
         let grown = if self.attempts <= 1 {
             retry.base
         } else {
@@ -254,7 +256,7 @@ impl Backoff {
     }
 }
 
-/// Uniform from 0 to `longest`, both possible.
+/// Uniform from 0 to `longest`, both included.
 fn up_to(longest: Nanos, chance: &mut Chance) -> Nanos {
     Nanos(chance.below(longest.0.saturating_add(1)))
 }

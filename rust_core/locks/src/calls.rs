@@ -1,13 +1,13 @@
-//! What the machines share about a command that is on its way: its number, how long its answer is waited for, and what
-//! an error says about its effect.
+//! What all machines share about a command that has been sent: its id, the deadline of its reply, and what an error
+//! reply says about its effect.
 
-use crate::{Actions, CallId, ErrorKind, Nanos, ServerId};
+use crate::{Actions, CallId, ErrorKind, Key, Nanos, ServerId};
 
-/// The one server of the strategies that need no other.
+/// The server of all strategies that use one server.
 pub(crate) const SERVER: ServerId = ServerId(0);
 
-/// The call ids of one client. Lives as long as the client, and never starts again: an id that came back with the next
-/// attempt would let a late answer to the last one count for it.
+/// The call ids of one client. The numbering lasts as long as the client and never restarts: a reused id would let a
+/// late reply to an earlier attempt count for the current one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Calls(u64);
 
@@ -18,27 +18,42 @@ impl Calls {
     }
 }
 
-pub(crate) enum Wait {
-    GoesOn,
-    Over,
+/// A command that has no reply yet, and when it is given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PendingCall {
+    pub(crate) call: CallId,
+    pub(crate) deadline: Nanos,
 }
 
-/// Whether to wait on for an answer until `deadline`. Asks for the point again when this one came early.
-pub(crate) fn wait(now: Nanos, deadline: Nanos, out: &mut Actions) -> Wait {
+/// A command about a key that has no reply yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PendingKeyCall {
+    pub(crate) key: Key,
+    pub(crate) call: CallId,
+    pub(crate) sent: Nanos,
+}
+
+pub(crate) enum Deadline {
+    Ahead,
+    Passed,
+}
+
+/// Whether `deadline` has passed. If not, asks to be woken then: this wake-up came early.
+pub(crate) fn check_deadline(now: Nanos, deadline: Nanos, out: &mut Actions) -> Deadline {
     if now >= deadline {
-        return Wait::Over;
+        return Deadline::Passed;
     }
     out.wake_at(deadline);
-    Wait::GoesOn
+    Deadline::Ahead
 }
 
-/// What a command that takes a lock has done when it was answered by an error.
-pub(crate) enum Effect {
+/// The effect of a command that takes a lock, as far as an error reply tells.
+pub(crate) enum TakeEffect {
     Nothing,
     Unknown,
 }
 
-impl Effect {
+impl TakeEffect {
     pub(crate) const fn of(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::ReadOnly
@@ -55,15 +70,16 @@ impl Effect {
             | ErrorKind::Canceled
             | ErrorKind::InFailedTransaction
             | ErrorKind::TooManyConnections => Self::Nothing,
-            // A proxy that lost the server's answer says so with an error of its own; and what is no script never
-            // answers NOSCRIPT.
+            // A proxy that lost the server's reply reports an error of its own. A command that is not a script never
+            // gets NOSCRIPT.
             ErrorKind::NoScript | ErrorKind::SessionEnded | ErrorKind::Other | ErrorKind::Unexpected => Self::Unknown,
         }
     }
 }
 
-/// Whether an error of a database says that a statement met others, and that nothing of it is left: it can be tried again.
-/// One that was cancelled has waited for them: nothing else of a statement about one row takes long.
+/// Whether this error of a database means that the statement met another transaction and that nothing of it remains:
+/// the statement can be sent again. `Canceled` counts too, because a statement about one row takes long only while it
+/// waits for others.
 pub(crate) const fn is_conflict(kind: ErrorKind) -> bool {
     match kind {
         ErrorKind::Serialization | ErrorKind::Deadlock | ErrorKind::LockNotAvailable | ErrorKind::Canceled => true,

@@ -1,7 +1,9 @@
-//! A small seeded generator that is handed in: tokens and pauses of a machine, keys and holds of a driver.
+//! A small seeded random generator that is passed in: for tokens and pauses of a machine, for keys and holds of a
+//! driver.
 //!
-//! Promises: the same seed gives the same draws on every machine; `streams` of one seed do not overlap within 2^64
-//! draws. Does not promise secrecy: who knows the seed knows the tokens, so a lock in production is seeded from the
+//! Promises: the same seed gives the same draws on every machine; the `streams` of one seed do not overlap within 2^64
+//! draws.
+//! Does not promise secrecy: anyone who knows the seed knows the tokens, so a lock in production is seeded from the
 //! operating system.
 
 use rand_core::{Rng, SeedableRng};
@@ -32,9 +34,9 @@ impl Chance {
         self.0.next_u64()
     }
 
-    /// Uniform in `0..n`, without bias. Panics when `n` is 0, for then there is nothing to choose from.
+    /// Uniform in `0..n`, without bias. Panics when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        assert!(n > 0, "a choice among nothing");
+        assert!(n > 0, "no number is below 0");
         // Lemire, "Fast Random Integer Generation in an Interval" (2019): the high word is the draw; the few low words
         // that would favour some results are drawn again.
         let mut wide = u128::from(self.bits()) * u128::from(n);
@@ -103,7 +105,7 @@ mod tests {
             for _ in 0..10_000 {
                 counts[chance.below(n) as usize] += 1;
             }
-            // Five standard deviations; the seed is fixed, so this is no gamble.
+            // Five standard deviations; the seed is fixed, so the test always gives the same result.
             let (mean, slack) = (10_000.0 / n as f64, 5.0 * (10_000.0 / n as f64).sqrt());
             assert!(
                 counts.iter().all(|&count| (f64::from(count) - mean).abs() <= slack),
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a choice among nothing")]
+    #[should_panic(expected = "no number is below 0")]
     fn a_choice_among_nothing_is_our_fault() {
         Chance::seeded(1).below(0);
     }

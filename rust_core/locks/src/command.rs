@@ -1,14 +1,14 @@
-//! What a lock can ask of a server.
+//! The commands that a lock can send to a server.
 
-use crate::{EntryId, Key, Keys, Script, Statement, Token};
+use crate::{EntryId, Key, KeyList, Script, Statement, Token};
 
-/// A command about the keys of a lock. Besides its name a lock may have companions, keys whose names begin with its own:
-/// see `Companion`.
+/// A command about the keys of a lock. Besides the key of its name, a lock may have companion keys, whose names begin
+/// with that name: see `Companion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `SET key token NX PX lease_ms`
     SetNxPx { key: Key, token: Token, lease_ms: u64 },
-    /// Delete the key only when it holds `token`: Lua, or the server's own command where it has one.
+    /// Deletes the key only if it holds `token`: by a Lua script, or by the server's own command where it has one.
     CompareAndDelete { key: Key, token: Token, form: ScriptForm },
     /// `SETNX key 1`
     SetNx { key: Key },
@@ -16,7 +16,7 @@ pub enum Command {
     Expire { key: Key, seconds: u64 },
     /// `DEL key`
     Del { key: Key },
-    /// A script about one lock. `KEYS`: its name and the script's companions; `ARGV`: the token, then as many of
+    /// A script about one lock. `KEYS`: the lock's name and the script's companions. `ARGV`: the token, then as many of
     /// `numbers` as the script takes.
     Run {
         script: Script,
@@ -25,23 +25,23 @@ pub enum Command {
         token: Token,
         numbers: [u64; 2],
     },
-    /// A script about several locks. `KEYS`: their names; `ARGV`: the token, then the lease.
+    /// A script about several locks. `KEYS`: their names. `ARGV`: the token, then the lease in ms.
     RunAll {
         script: Script,
         form: ScriptForm,
-        keys: Keys,
+        keys: KeyList,
         token: Token,
         lease_ms: u64,
     },
     /// `WAIT replicas timeout_ms`. Blocks.
     Wait { replicas: u64, timeout_ms: u64 },
-    /// `BLPOP bell timeout`, the bell of `token`: the doorbell list that only its waiter listens to, called
-    /// `<name>:bell:<token>`. The timeout is never 0, which would be none. Blocks.
-    AwaitBell { key: Key, token: Token, timeout_ms: u64 },
-    /// `RENAME next bell`: what lies ready under the name of `token`, called `<name>:next:<token>`, becomes the bell of
-    /// `heir`, and rings it.
-    HandOver { key: Key, token: Token, heir: Token },
-    /// `SUBSCRIBE channel`, the channel of the key.
+    /// `BLPOP list timeout` on the wake-up list of `token`, called `<name>:bell:<token>`, which only that waiter reads.
+    /// The timeout is never 0, because 0 means no timeout. Blocks.
+    AwaitWakeup { key: Key, token: Token, timeout_ms: u64 },
+    /// `RENAME next list`: the list that was prepared for the holder's `token`, called `<name>:next:<token>`, becomes
+    /// the wake-up list of `successor` and wakes it.
+    HandOver { key: Key, token: Token, successor: Token },
+    /// `SUBSCRIBE channel`, the channel of the key
     Subscribe { key: Key },
     /// `UNSUBSCRIBE channel`
     Unsubscribe { key: Key },
@@ -57,7 +57,7 @@ pub enum Command {
     DropTicket { key: Key, entry: EntryId },
     /// `XTRIM stream MAXLEN ~ length`
     TrimQueue { key: Key, length: u64 },
-    /// A block of a database's protocol; `token` and `numbers` where its statement has such parameters.
+    /// A block of a database's protocol, with `token` and `numbers` if its statement has such parameters.
     Sql {
         statement: Statement,
         key: Key,
@@ -66,7 +66,7 @@ pub enum Command {
     },
 }
 
-/// How a script travels: by its SHA-1, or, after `NOSCRIPT`, as its whole text, which also caches it on the server.
+/// How a script is sent: by its SHA-1, or, after `NOSCRIPT`, as its whole text, which the server then caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptForm {
     Sha,
@@ -74,14 +74,14 @@ pub enum ScriptForm {
 }
 
 impl Command {
-    /// The token that it carries, if it is a command of one attempt.
+    /// The command's token, if the command belongs to one attempt.
     pub const fn token(&self) -> Option<Token> {
         match *self {
             Self::SetNxPx { token, .. }
             | Self::CompareAndDelete { token, .. }
             | Self::Run { token, .. }
             | Self::RunAll { token, .. }
-            | Self::AwaitBell { token, .. }
+            | Self::AwaitWakeup { token, .. }
             | Self::HandOver { token, .. }
             | Self::AddTicket { token, .. }
             | Self::ReadTicket { token, .. } => Some(token),
@@ -100,7 +100,7 @@ impl Command {
         }
     }
 
-    /// The same command as whole text, when it is a script that was sent by its SHA-1: what to send after `NOSCRIPT`.
+    /// The same command with the script's whole text, if it was sent by SHA-1: what to send after `NOSCRIPT`.
     pub fn as_source(mut self) -> Option<Self> {
         match &mut self {
             Self::CompareAndDelete { form, .. } | Self::Run { form, .. } | Self::RunAll { form, .. }

@@ -1,4 +1,4 @@
-//! What can be wrong with the description of a lock. Each message says what was given and what would do.
+//! Errors in the description of a lock. Each message names the given value and the allowed ones.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum SpecError {
         argument: String,
         known: Vec<&'static str>,
     },
-    /// An argument of another type, or out of range.
+    /// The argument has the wrong type, or its value is out of range.
     BadArgument {
         strategy: &'static str,
         argument: &'static str,
@@ -25,24 +25,24 @@ pub enum SpecError {
         given: String,
         known: Vec<&'static str>,
     },
-    /// Not a length of time that a lease can have: zero, negative, or more than `Lease::LONGEST`.
+    /// A lease of zero, negative, or longer than `Lease::LONGEST`.
     LeaseOutOfRange {
         millis: i64,
     },
-    /// The drift allowance takes all of the lease, so that no grant could ever be believed.
-    LeaseWithinDrift {
+    /// The clock-skew margin is as long as the lease, so no grant could ever be believed.
+    LeaseWithinSkewMargin {
         strategy: &'static str,
         lease: Millis,
-        allowance: Nanos,
+        margin: Nanos,
     },
-    /// Not as many servers as the strategy was told of.
+    /// The number of servers differs from the strategy's.
     OtherServers {
         strategy: &'static str,
         nodes: u16,
         servers: u16,
     },
-    /// With no patience each call would be given up as it is sent.
-    NoPatience,
+    /// With a reply timeout of 0 each call would be given up as it is sent.
+    ZeroReplyTimeout,
     NoAttempts,
     FactorOutOfRange {
         factor: f64,
@@ -91,25 +91,22 @@ impl fmt::Display for SpecError {
                     "a lease of {millis} ms: it must be from 1 ms to 2^53 ms (9007199254740992 ms)"
                 )
             }
-            Self::LeaseWithinDrift {
+            Self::LeaseWithinSkewMargin {
                 strategy,
                 lease,
-                allowance,
+                margin,
             } => write!(
                 f,
-                "`{strategy}` could never be held with a lease of {} ms: the drift allowance (a share, and 2 ms) is \
-                 {allowance:?}; take at least 3 ms",
+                "`{strategy}` could never be held with a lease of {} ms: the clock-skew margin (a share of the lease, plus 2 ms) is \
+                 {margin:?}; take at least 3 ms",
                 lease.0
             ),
             Self::OtherServers {
                 strategy,
                 nodes,
                 servers,
-            } => write!(
-                f,
-                "`{strategy}` is to work over {nodes} servers, and was given {servers}"
-            ),
-            Self::NoPatience => f.write_str("a patience of 0 would give up each call as it is sent"),
+            } => write!(f, "`{strategy}` needs {nodes} servers, and was given {servers}"),
+            Self::ZeroReplyTimeout => f.write_str("a reply timeout of 0 would give up each call as it is sent"),
             Self::NoAttempts => f.write_str("`max_attempts` must be at least 1; leave it out for no limit"),
             Self::FactorOutOfRange { factor } => {
                 write!(

@@ -1,4 +1,5 @@
-//! `fair`: the stream queue as it is published. `XADD` my ticket, `XREADGROUP ... BLOCK` for one, then `SET NX PX`.
+//! `fair`: the stream queue as it is published. `XADD` adds a ticket, `XREADGROUP ... BLOCK` reads one, then `SET NX
+//! PX` takes the lock.
 //!
 //! ```text
 //!                             entry:
@@ -6,31 +7,31 @@
 //!    Idle ──────▶ Opening ──▶ Adding ──▶ Reading ──▶ Asking ── OK in time ──▶ Held
 //!                   ▲ └ group known: straight on ▲ ▲     ▲ │ └ OK too late ─▶ │ │ Release, Cancel
 //!                   │                  no ticket │ │ Woke│ │ Nil              ▼ ▼
-//!                   └────────────────────────────┘ │    Pausing ◀──────── GivingBack ──▶ Idle
+//!                   └────────────────────────────┘ │    Pausing ◀──────── Releasing ───▶ Idle
 //!                      (the group is gone: once)   └ Adding again
 //! ```
-//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel, which takes back what there is).
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`, a `Cancel` that drops the ticket).
 //!
-//! It is not fair, for all its name: the group hands a ticket to whoever reads next, and whose ticket it is does not
-//! matter. It is kept as it is, so that its inversions can be counted, but for one thing: it never hangs. A holder that
-//! dies takes its ticket with it (that stays pending for ever, and nobody needs it: each waiter brought one of its own).
-//! Whoever has read a ticket tries `SET NX PX` again as the retry policy says, and has the lock when the dead one's lease
-//! has ended. Who gives up drops the ticket that it read, or, when it read none, its own. A ticket that nobody will
-//! hand out any more (trimmed, or read by a connection that then broke) is missed for as long as one blocking read, and
-//! then a new one is added.
+//! The published algorithm is not fair: the group hands a ticket to the next reader, no matter whose ticket it is. This
+//! machine keeps that flaw so that its inversions can be counted, and changes one thing: it never hangs. A holder that
+//! dies leaves its ticket pending for ever, which harms nobody, because each waiter adds a ticket of its own. A client
+//! that has read a ticket repeats `SET NX PX` as the retry policy says, and gets the lock when the dead holder's lease
+//! has ended. A client that gives up drops the ticket that it read, or, if it read none, its own. A ticket that will
+//! never be handed out (trimmed, or read over a connection that then broke) costs its waiter one blocking read; then
+//! the waiter adds a new one.
 //!
-//! The place in the queue is acknowledged by the answer to `XADD`, for then the ticket stands, and whoever asks from now
-//! on adds theirs behind it. A ticket that takes the place of one that is gone stands at the end, and is acknowledged
-//! anew: nobody waits any more with the place before it, so that nobody can be passed at it. What is counted of a client
-//! is therefore at most what befell it.
+//! The reply to `XADD` acknowledges the place in the queue: from then on the ticket stands, and later clients add
+//! theirs behind it. A ticket that replaces a lost one stands at the end and is acknowledged anew. Nobody waits at the
+//! earlier place any more, so nobody can be overtaken there: the inversions counted for a client are at most those that
+//! happened to it.
 //!
-//! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own; each wait on
-//! the server is bounded. Does not promise order, though it says who has a place.
+//! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own; each wait
+//! on the server is bounded. Does not promise order, although it acknowledges places.
 
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
+use crate::calls::{Calls, Deadline, PendingKeyCall, check_deadline};
 use crate::{
     Actions, CallId, Chance, Command, EntryId, Event, Key, LockMachine, Mode, Nanos, Outcome, Reply, ScriptForm, Spec,
     Token,
@@ -38,7 +39,8 @@ use crate::{
 
 /// The longest blocking read.
 const BLOCK: Nanos = Nanos::from_secs(1);
-/// What the queue is trimmed to: far more than wait at once, for it is only to drop what the dead left.
+/// The length to which the queue is trimmed: far more than wait at once, because trimming only removes what dead
+/// clients left.
 const LENGTH: u64 = 100_000;
 
 #[derive(Debug)]
@@ -47,11 +49,12 @@ pub(crate) struct Fair {
     chance: Chance,
     calls: Calls,
     backoff: Backoff,
-    /// The reader's name in the group. One for all requests of a client: the server keeps each for ever.
+    /// The reader's name in the group. One name for all requests of a client, because the server keeps each name for
+    /// ever.
     reader: Token,
-    /// The lock whose group is known to exist.
+    /// The key whose group is known to exist.
     open: Option<Key>,
-    /// The group has been made anew in this request.
+    /// The group was created again during this request.
     reopened: bool,
     state: State,
 }
@@ -59,46 +62,39 @@ pub(crate) struct Fair {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The group is being made.
-    Opening(Unanswered),
-    Adding(Unanswered),
-    /// As `Adding`, but nobody wants the lock any more.
-    Withdrawing(Unanswered),
+    /// The command that creates the group has no reply yet.
+    Opening(PendingKeyCall),
+    Adding(PendingKeyCall),
+    /// As `Adding`, but the request was cancelled.
+    Withdrawing(PendingKeyCall),
     Reading(Reading),
-    /// The `SET` is not answered.
+    /// The `SET` has no reply yet.
     Asking(Asking),
     Pausing(Pausing),
-    Held(Claim),
-    /// The compare-and-delete is not answered.
-    GivingBack(GivingBack),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Unanswered {
-    key: Key,
-    call: CallId,
-    sent: Nanos,
+    Held(TicketAttempt),
+    /// The compare-and-delete has no reply yet.
+    Releasing(Releasing),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     key: Key,
-    /// The ticket that we added.
+    /// The ticket that this client added.
     own: EntryId,
     call: CallId,
-    /// The end of patience: after the longest that the read may block.
+    /// When the read is given up: the longest time it may block, plus the reply timeout.
     until: Nanos,
 }
 
-/// What an attempt wants to own, and the ticket that entitles it to try. The token is fresh for each attempt.
+/// The key that an attempt tries to own, its fresh token, and the ticket that entitles it to try.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct TicketAttempt {
     key: Key,
     token: Token,
     ticket: EntryId,
 }
 
-impl Claim {
+impl TicketAttempt {
     fn delete(self, form: ScriptForm) -> Command {
         Command::CompareAndDelete {
             key: self.key,
@@ -110,7 +106,7 @@ impl Claim {
 
 #[derive(Clone, Copy, Debug)]
 struct Asking {
-    claim: Claim,
+    attempt: TicketAttempt,
     call: CallId,
     sent: Nanos,
 }
@@ -123,8 +119,8 @@ struct Pausing {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct GivingBack {
-    claim: Claim,
+struct Releasing {
+    attempt: TicketAttempt,
     call: CallId,
     sent: Nanos,
     form: ScriptForm,
@@ -133,11 +129,11 @@ struct GivingBack {
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
-    /// The grant came when its lease was as good as over. The ticket is kept for the next attempt.
+    /// The grant came when its lease had practically ended. The ticket is kept for the next attempt.
     TooLate,
 }
 
@@ -174,13 +170,13 @@ impl Fair {
             | State::Reading(_)
             | State::Asking(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Acquire, but the last request is not settled"),
+            | State::Releasing(_) => panic!("Acquire, but the last request is not settled"),
         }
     }
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(claim) => self.give_back(now, claim, Why::Release, out),
+            State::Held(attempt) => self.send_release(now, attempt, Why::Release, out),
             State::Idle
             | State::Opening(_)
             | State::Adding(_)
@@ -188,38 +184,38 @@ impl Fair {
             | State::Reading(_)
             | State::Asking(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Release, but nothing is held"),
+            | State::Releasing(_) => panic!("Release, but nothing is held"),
         }
     }
 
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            // A group that is being made is nobody's.
+            // Nobody owns the group that is being created.
             State::Idle | State::Opening(_) => self.settle(Outcome::Released, out),
-            // The answer says what the ticket is called; the wake point asked for at the send still bounds the wait.
+            // The reply names the ticket to drop. The wake-up that was asked for at the send still bounds the wait.
             State::Adding(adding) => self.state = State::Withdrawing(adding),
             State::Reading(reading) => {
                 out.hang_up();
                 self.drop_ticket(reading.key, reading.own, out);
                 self.settle(Outcome::Released, out);
             }
-            // At once: it travels behind the `SET` on the same connection, and undoes what that has done.
-            State::Asking(asking) => self.give_back(now, asking.claim, Why::Cancel, out),
+            // Sent at once: the delete follows the `SET` on the same connection and undoes it.
+            State::Asking(asking) => self.send_release(now, asking.attempt, Why::Cancel, out),
             State::Pausing(pausing) => {
                 self.hand_in(pausing.key, pausing.ticket, out);
                 self.settle(Outcome::Released, out);
             }
-            State::Held(claim) => self.give_back(now, claim, Why::Release, out),
-            State::GivingBack(back) => match back.why {
+            State::Held(attempt) => self.send_release(now, attempt, Why::Release, out),
+            State::Releasing(releasing) => match releasing.why {
                 Why::TooLate => {
-                    self.hand_in(back.claim.key, back.claim.ticket, out);
+                    self.hand_in(releasing.attempt.key, releasing.attempt.ticket, out);
                     let why = Why::Cancel;
-                    self.state = State::GivingBack(GivingBack { why, ..back });
+                    self.state = State::Releasing(Releasing { why, ..releasing });
                 }
-                // On its way already; the one settlement to come answers both requests.
+                // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
             },
-            // Cancelled already; likewise.
+            // Already cancelled; its one settlement answers both requests.
             State::Withdrawing(_) => {}
         }
     }
@@ -231,9 +227,9 @@ impl Fair {
             State::Withdrawing(adding) if adding.call == call => self.withdrawn(adding.key, reply, out),
             State::Reading(reading) if reading.call == call => self.read(now, reading, reply, out),
             State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
-            State::GivingBack(back) if back.call == call => self.given_back(now, back, reply, out),
-            // An answer to a call that was given up, or that nobody waits for. It says how things stood then, not
-            // whether we hold anything now, and whatever it may have taken has been asked back.
+            State::Releasing(releasing) if releasing.call == call => self.release_answered(now, releasing, reply, out),
+            // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
+            // have taken has been released.
             State::Idle
             | State::Opening(_)
             | State::Adding(_)
@@ -242,7 +238,7 @@ impl Fair {
             | State::Asking(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
@@ -251,36 +247,36 @@ impl Fair {
             State::Opening(waiting) | State::Adding(waiting) | State::Withdrawing(waiting) => Some(waiting.call),
             State::Reading(reading) => Some(reading.call),
             State::Asking(asking) => Some(asking.call),
-            State::GivingBack(back) => Some(back.call),
+            State::Releasing(releasing) => Some(releasing.call),
             State::Idle | State::Pausing(_) | State::Held(_) => None,
         };
-        // Else the connection of a call that was given up, or that nobody waits for. A lock is not tied to a connection.
+        // Otherwise the lost call was given up earlier. A held lock does not depend on a connection.
         if lost == Some(call) {
-            self.unanswered(out);
+            self.no_reply(out);
         }
     }
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         let deadline = match self.state {
             State::Opening(waiting) | State::Adding(waiting) | State::Withdrawing(waiting) => {
-                waiting.sent.after(self.spec.patience)
+                waiting.sent.after(self.spec.reply_timeout)
             }
             State::Reading(reading) => reading.until,
-            State::Asking(asking) => asking.sent.after(self.spec.patience),
+            State::Asking(asking) => asking.sent.after(self.spec.reply_timeout),
             State::Pausing(pausing) => pausing.until,
-            State::GivingBack(back) => back.sent.after(self.spec.patience),
-            // The point guarded a call that has been answered since.
+            State::Releasing(releasing) => releasing.sent.after(self.spec.reply_timeout),
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => return,
         };
-        match (wait(now, deadline, out), self.state) {
-            (Wait::GoesOn, _) => {}
-            (Wait::Over, State::Pausing(pausing)) => self.attempt(now, pausing.key, pausing.ticket, out),
-            (Wait::Over, State::Reading(_)) => {
-                // What else waits on that connection would not be answered either.
+        match (check_deadline(now, deadline, out), self.state) {
+            (Deadline::Ahead, _) => {}
+            (Deadline::Passed, State::Pausing(pausing)) => self.attempt(now, pausing.key, pausing.ticket, out),
+            (Deadline::Passed, State::Reading(_)) => {
+                // Later commands on that connection would get no reply either.
                 out.hang_up();
-                self.unanswered(out);
+                self.no_reply(out);
             }
-            (Wait::Over, _) => self.unanswered(out),
+            (Deadline::Passed, _) => self.no_reply(out),
         }
     }
 }
@@ -300,7 +296,8 @@ impl LockMachine for Fair {
             Event::Cancel => self.cancel(now, out),
             Event::Replied { call, reply } => self.replied(now, call, reply, out),
             Event::Lost { call } => self.lost(call, out),
-            // It subscribes to nothing; and what matters of its connection is the read, whose loss is told by itself.
+            // This lock subscribes to nothing. Of its own connection only the blocking read matters, and `Lost` reports
+            // that.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Woke => self.woke(now, out),
         }

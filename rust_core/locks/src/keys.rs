@@ -2,15 +2,15 @@
 
 use crate::Key;
 
-/// From one to `Keys::MOST` keys, in the order in which the client named them. `Copy`, so that it can travel in an event
-/// and a command.
+/// From one to `KeyList::MOST` keys, in the order in which the client named them. `Copy`, so that events and commands
+/// can carry it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Keys {
+pub struct KeyList {
     count: u8,
     keys: [Key; Self::MOST],
 }
 
-impl Keys {
+impl KeyList {
     pub const MOST: usize = 8;
 
     pub const fn one(key: Key) -> Self {
@@ -20,7 +20,7 @@ impl Keys {
         }
     }
 
-    /// None when there are none, or more than `MOST`.
+    /// `None` when `keys` is empty or longer than `MOST`.
     pub fn new(keys: &[Key]) -> Option<Self> {
         let first = *keys.first()?;
         let mut all = [first; Self::MOST];
@@ -31,8 +31,8 @@ impl Keys {
         })
     }
 
-    /// The key of a lock that takes only one. Panics when there are several: the driver asked a lock for what it does
-    /// not do.
+    /// The key of a lock that takes only one. Panics when there are several, because the driver asked for something
+    /// this lock does not do.
     pub fn only(self) -> Key {
         assert!(self.count == 1, "{self:?} for a lock that takes one key");
         self.keys[0]
@@ -54,7 +54,7 @@ impl Keys {
                 distinct += 1;
             }
         }
-        // As `new` makes it, so that equal sets are equal.
+        // Filled as in `new`, so that equal lists compare equal.
         let first = self.keys[0];
         self.keys[distinct..].fill(first);
         self.count = distinct as u8;
@@ -62,13 +62,13 @@ impl Keys {
     }
 }
 
-impl From<Key> for Keys {
+impl From<Key> for KeyList {
     fn from(key: Key) -> Self {
         Self::one(key)
     }
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for KeyList {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.as_slice()).finish()
     }
@@ -81,23 +81,23 @@ mod tests {
     #[test]
     fn keys_stay_in_the_order_given_until_they_are_sorted() {
         let given = [Key(5), Key(2), Key(5), Key(3)];
-        let keys = Keys::new(&given).expect("four are few");
+        let keys = KeyList::new(&given).expect("four are few");
         assert_eq!(keys.as_slice(), given);
         assert_eq!(keys.sorted().as_slice(), [Key(2), Key(3), Key(5)]);
-        assert_eq!(Some(keys.sorted()), Keys::new(&[Key(2), Key(3), Key(5)]));
-        assert_eq!(Keys::one(Key(4)).sorted(), Keys::one(Key(4)));
+        assert_eq!(Some(keys.sorted()), KeyList::new(&[Key(2), Key(3), Key(5)]));
+        assert_eq!(KeyList::one(Key(4)).sorted(), KeyList::one(Key(4)));
     }
 
     #[test]
     fn none_and_too_many_are_refused() {
-        assert_eq!(Keys::new(&[]), None);
-        assert_eq!(Keys::new(&[Key(1); Keys::MOST + 1]), None);
-        assert!(Keys::new(&[Key(1); Keys::MOST]).is_some());
+        assert_eq!(KeyList::new(&[]), None);
+        assert_eq!(KeyList::new(&[Key(1); KeyList::MOST + 1]), None);
+        assert!(KeyList::new(&[Key(1); KeyList::MOST]).is_some());
     }
 
     #[test]
     #[should_panic(expected = "for a lock that takes one key")]
     fn a_lock_of_one_key_is_given_one() {
-        Keys::new(&[Key(1), Key(2)]).expect("two are few").only();
+        KeyList::new(&[Key(1), Key(2)]).expect("two are few").only();
     }
 }

@@ -1,5 +1,5 @@
-//! `layered`: a mutex on Redis outside, which spares the database the herd; inside it the row gives a fence, and takes the
-//! work's write only from whoever has the newest.
+//! `layered`: a mutex on Redis, which keeps most waiters away from the database. Inside it a row of the database issues
+//! a fence, and accepts the work's write only from the client with the newest fence.
 //!
 //! ```text
 //!          Acquire              held           fence and value             Release, Cancel
@@ -7,19 +7,19 @@
 //!     ▲              (the mutex)  ▲    │ too late, Cancel                                        │ written, or not
 //!     │                           │    ▼                                                         ▼
 //!     │                           └─ Outside ◀── the policy allows another                    Leaving
-//!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is given back
+//!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is released
 //! ```
-//! `Outside` is all that the mutex does by itself: asking, pausing, giving back. Not drawn: an error, a loss or silence of
-//! the database gives the mutex back with a last word that nobody waits for, and ends in `Idle` at once. A statement that
-//! met another transaction is sent again, until the reply timeout has passed.
+//! `Outside` is all that the mutex does by itself: asking, pausing, releasing. Not drawn: an error, a lost call or a
+//! reply timeout of the database releases the mutex with a command whose reply nobody awaits, and ends in `Idle` at
+//! once. A statement that met another transaction is sent again until the reply timeout has passed.
 //!
-//! Promises what the mutex does; and, also when Redis loses everything, that no write is acknowledged once a later holder
-//! has its fence. `Expired` says that a write was refused for that. The write alone decides how a release settles: where
-//! it was acknowledged and the answer about the mutex is lost, that frees itself within one lease.
+//! Promises what the mutex does. It also promises, even when Redis loses everything, that no write is acknowledged once
+//! a later holder has its fence. `Expired` says that a write was refused for that reason. The write alone decides the
+//! outcome of a release: if it was acknowledged and the reply about the mutex is lost, the lease frees the mutex.
 
 use std::sync::Arc;
 
-use crate::calls::{Wait, wait};
+use crate::calls::{Deadline, check_deadline};
 use crate::leased::Leased;
 use crate::mutex::Mutex;
 use crate::{
@@ -30,24 +30,24 @@ use crate::{
 pub(crate) struct Layered {
     spec: Arc<Spec>,
     mutex: Leased<Mutex>,
-    /// What the mutex wants, before it is passed on. Empty between events; kept for its memory.
-    wishes: Actions,
+    /// The actions of the mutex, before they are passed on. Empty between events; kept for its memory.
+    mutex_actions: Actions,
     key: Key,
-    /// Of the present request.
+    /// Conflicts of the current request.
     conflicts: u32,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// The mutex is at work, or idle; how it settles is how this does.
+    /// The mutex is at work, or idle. Its outcome is passed on as this lock's outcome.
     Outside,
-    /// The mutex is held; the fence, or the value, is not answered.
+    /// The mutex is held; the fence or the value has no reply yet.
     Entering(Entering),
     Held(Fence, u64),
-    /// The write is not answered.
-    Writing(Unanswered),
-    /// The mutex is given back, and however that ends: this is how it settles.
+    /// The write has no reply yet.
+    Writing(PendingWrite),
+    /// The mutex is being released. Whatever its outcome, this lock settles with this one.
     Leaving(Outcome),
 }
 
@@ -67,10 +67,10 @@ impl Entering {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Unanswered {
+struct PendingWrite {
     call: CallId,
     deadline: Nanos,
-    /// Fence and value, in case that the write has to be sent again.
+    /// Fence and value, in case the write has to be sent again.
     numbers: [u64; 2],
 }
 
@@ -79,7 +79,7 @@ impl Layered {
         Self {
             mutex: Leased::new(Arc::clone(&spec), chance, Mutex),
             spec,
-            wishes: Actions::default(),
+            mutex_actions: Actions::default(),
             key: Key(0),
             conflicts: 0,
             state: State::Outside,
@@ -88,11 +88,11 @@ impl Layered {
 
     fn acquire(&mut self, now: Nanos, event: Event, key: Key, out: &mut Actions) {
         match self.state {
-            // Where it is not idle, the mutex says so.
+            // If the mutex is not idle, it panics itself.
             State::Outside => {
                 self.key = key;
                 self.conflicts = 0;
-                self.tell_mutex(now, event, out);
+                self.pass_to_mutex(now, event, out);
             }
             State::Held(..) => panic!("Acquire, but the last grant was not released"),
             State::Entering(_) | State::Writing(_) | State::Leaving(_) => {
@@ -108,7 +108,7 @@ impl Layered {
                 let numbers = [fence.0.get(), value];
                 let call = self.send(Statement::FencedWrite, numbers, out);
                 let deadline = self.guard(now, out);
-                self.state = State::Writing(Unanswered {
+                self.state = State::Writing(PendingWrite {
                     call,
                     deadline,
                     numbers,
@@ -122,11 +122,11 @@ impl Layered {
 
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Outside => self.tell_mutex(now, Event::Cancel, out),
-            // A fence that nobody uses harms nobody.
+            State::Outside => self.pass_to_mutex(now, Event::Cancel, out),
+            // An unused fence harms nobody.
             State::Entering(_) => self.leave(now, Outcome::Released, out),
             State::Held(..) => self.release(now, out),
-            // The one settlement to come answers both requests.
+            // Its one settlement answers both requests.
             State::Writing(_) | State::Leaving(_) => {}
         }
     }
@@ -135,9 +135,9 @@ impl Layered {
         match self.state {
             State::Entering(entering) if entering.awaits(call) => self.entering(now, entering, call, reply, out),
             State::Writing(writing) if writing.call == call => self.written(now, writing, reply, out),
-            // One of the mutex, or of an earlier attempt: the mutex knows its own.
+            // A call of the mutex, or of an earlier attempt: the mutex recognises its own calls.
             State::Outside | State::Entering(_) | State::Held(..) | State::Writing(_) | State::Leaving(_) => {
-                self.tell_mutex(now, Event::Replied { call, reply }, out);
+                self.pass_to_mutex(now, Event::Replied { call, reply }, out);
             }
         }
     }
@@ -151,7 +151,7 @@ impl Layered {
         if lost {
             self.abandon(now, Outcome::Unknown, out);
         } else {
-            self.tell_mutex(now, Event::Lost { call }, out);
+            self.pass_to_mutex(now, Event::Lost { call }, out);
         }
     }
 
@@ -159,31 +159,31 @@ impl Layered {
         let deadline = match self.state {
             State::Entering(entering) => entering.deadline,
             State::Writing(writing) => writing.deadline,
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Held(..) => return,
-            State::Outside | State::Leaving(_) => return self.tell_mutex(now, Event::Woke, out),
+            State::Outside | State::Leaving(_) => return self.pass_to_mutex(now, Event::Woke, out),
         };
-        match wait(now, deadline, out) {
-            Wait::GoesOn => {}
-            Wait::Over => self.abandon(now, Outcome::Unknown, out),
+        match check_deadline(now, deadline, out) {
+            Deadline::Ahead => {}
+            Deadline::Passed => self.abandon(now, Outcome::Unknown, out),
         }
     }
 
-    fn tell_mutex(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        self.ask_mutex(now, out, |mutex, wishes| mutex.on(now, event, wishes));
+    fn pass_to_mutex(&mut self, now: Nanos, event: Event, out: &mut Actions) {
+        self.run_mutex(now, out, |mutex, actions| mutex.on(now, event, actions));
     }
 
-    /// Passes on what the mutex wants, but for how it settles where that is not the end.
-    fn ask_mutex(&mut self, now: Nanos, out: &mut Actions, ask: impl FnOnce(&mut Leased<Mutex>, &mut Actions)) {
-        let mut wishes = std::mem::take(&mut self.wishes);
-        ask(&mut self.mutex, &mut wishes);
-        self.pass_on(now, &mut wishes, out);
-        self.wishes = wishes;
+    /// Runs the mutex and passes on its actions, except an outcome that is not the end of the request.
+    fn run_mutex(&mut self, now: Nanos, out: &mut Actions, ask: impl FnOnce(&mut Leased<Mutex>, &mut Actions)) {
+        let mut actions = std::mem::take(&mut self.mutex_actions);
+        ask(&mut self.mutex, &mut actions);
+        self.pass_on(now, &mut actions, out);
+        self.mutex_actions = actions;
     }
 
-    fn pass_on(&mut self, now: Nanos, wishes: &mut Actions, out: &mut Actions) {
-        for wish in wishes.drain() {
-            match wish {
+    fn pass_on(&mut self, now: Nanos, actions: &mut Actions, out: &mut Actions) {
+        for action in actions.drain() {
+            match action {
                 Action::Send {
                     call,
                     to,
@@ -193,7 +193,7 @@ impl Layered {
                 Action::WakeAt(at) => out.wake_at(at),
                 Action::Settle(outcome) => self.mutex_settled(now, outcome, out),
                 Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
-                    unreachable!("a mutex does not want {wish:?}")
+                    unreachable!("a mutex never emits {action:?}")
                 }
             }
         }
@@ -208,7 +208,7 @@ impl Layered {
                 out.settle(decided);
             }
             (State::Entering(_) | State::Held(..) | State::Writing(_), outcome) => {
-                unreachable!("the mutex is held, and settles {outcome:?}")
+                unreachable!("the mutex is held, but settles {outcome:?}")
             }
         }
     }
@@ -225,7 +225,7 @@ impl LockMachine for Layered {
             } => self.acquire(now, event, keys.only(), out),
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It has no connection of its own.
+            // This lock has no connection of its own.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

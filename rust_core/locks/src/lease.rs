@@ -1,19 +1,19 @@
-//! How long a lock lives on the server, and how much of that its holder may believe.
+//! How long a lock lasts on the server, and how much of that its holder may believe.
 //!
-//! Promises: `until` is never later than the server's expiry while the clocks of both sides run within 1 % of each
-//! other, and it never wraps. Does not promise anything against clocks that jump.
+//! Promises: `until` is never later than the server's expiry as long as the clocks of both sides differ by less than 1
+//! % in speed, and it never wraps. Does not promise anything against clocks that jump.
 
 use crate::{Millis, Nanos, SpecError};
 
-/// A lease that a server takes: from 1 ms to 2^53 ms. (Redis refuses a `PX` that overflows its own clock in
-/// milliseconds, which begins above 2^62; such a lease cannot be made here.)
+/// A lease that a server accepts: from 1 ms to 2^53 ms. (Redis refuses a `PX` that overflows its own clock in
+/// milliseconds, above 2^62 ms; such a lease cannot be made here.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lease {
     ttl: Millis,
 }
 
 impl Lease {
-    /// 2^53 ms, some 285,000 years: above it, programs that keep numbers as doubles (Lua among them) lose digits.
+    /// 2^53 ms, about 285,000 years. Programs that store numbers as doubles, such as Lua, lose digits above it.
     pub const LONGEST: Millis = Millis(1 << 53);
 
     pub const fn new(millis: i64) -> Result<Self, SpecError> {
@@ -29,7 +29,8 @@ impl Lease {
         self.ttl
     }
 
-    /// This lease for a server that counts whole seconds: rounded up, for a lock must not end before it was asked to.
+    /// This lease for a server that counts whole seconds: rounded up, because a lock must not end earlier than asked
+    /// for.
     #[must_use]
     pub const fn in_whole_seconds(self) -> Self {
         Self {
@@ -37,54 +38,55 @@ impl Lease {
         }
     }
 
-    /// What is taken off for clocks that do not run alike: 1 % of the lease and 2 ms, as the Redlock algorithm has it
-    /// (redis.io, "Distributed Locks with Redis").
-    pub const fn drift(self) -> Nanos {
-        self.drift_of(Drift::STANDARD)
+    /// The clock-skew margin, which is subtracted for clocks of different speed: 1 % of the lease and 2 ms, as in the
+    /// Redlock algorithm (redis.io, "Distributed Locks with Redis").
+    pub const fn skew_margin(self) -> Nanos {
+        self.skew_margin_of(SkewMargin::STANDARD)
     }
 
-    pub const fn drift_of(self, drift: Drift) -> Nanos {
-        clamp(self.drift_wide(drift))
+    pub const fn skew_margin_of(self, skew: SkewMargin) -> Nanos {
+        clamp(self.skew_margin_wide(skew))
     }
 
-    /// The end of belief for a lease whose command was handed over at `sent`.
+    /// The end of belief for a lease whose command was passed to the connection at `sent`.
     ///
-    /// Counted from before the send, since the server starts counting when the command reaches it, which is later: a
-    /// reply that is delayed, or a holder that was stopped while it waited, must not lengthen the lease.
+    /// Counted from before the send, because the server starts counting later, when the command reaches it. A delayed
+    /// reply, or a holder that was paused while it waited, must not lengthen the lease.
     pub const fn until(self, sent: Nanos) -> Nanos {
-        self.until_less(Drift::STANDARD, sent)
+        self.until_less(SkewMargin::STANDARD, sent)
     }
 
-    /// As `until`, with another allowance.
-    pub const fn until_less(self, drift: Drift, sent: Nanos) -> Nanos {
-        // In u128: 2^53 ms are 500 times what u64 holds in nanoseconds, and the allowance alone is 5 times as much.
-        // Sums that stop at the end of u64 would take the one from the other and leave nothing of the longest leases.
+    /// As `until`, with another clock-skew margin.
+    pub const fn until_less(self, skew: SkewMargin, sent: Nanos) -> Nanos {
+        // In u128: 2^53 ms in nanoseconds is 500 times the largest u64, and the margin alone is 5 times as large as
+        // that. Sums that saturate in u64 would leave nothing of the longest leases.
         let end = sent.0 as u128 + self.ttl.0 as u128 * 1_000_000;
-        clamp(end.saturating_sub(self.drift_wide(drift)))
+        clamp(end.saturating_sub(self.skew_margin_wide(skew)))
     }
 
-    /// Whether a grant could be believed at all.
-    pub const fn outlasts_drift(self) -> bool {
-        self.ttl.0 as u128 * 1_000_000 > self.drift_wide(Drift::STANDARD)
+    /// Whether any time of the lease is left after the clock-skew margin.
+    pub const fn outlasts_skew_margin(self) -> bool {
+        self.ttl.0 as u128 * 1_000_000 > self.skew_margin_wide(SkewMargin::STANDARD)
     }
 
-    const fn drift_wide(self, drift: Drift) -> u128 {
-        self.ttl.0 as u128 * drift.per_million as u128 + 2_000_000
+    const fn skew_margin_wide(self, skew: SkewMargin) -> u128 {
+        self.ttl.0 as u128 * skew.per_million as u128 + 2_000_000
     }
 }
 
-/// The share of a lease that is taken off for clocks that do not run alike, in whole millionths: the same on every
-/// machine, and equal to itself, as a float is not.
+/// The share of a lease that is subtracted for clocks of different speed. In whole millionths, so that it is the same
+/// on every machine and can be compared, which a float cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drift {
+pub struct SkewMargin {
     per_million: u32,
 }
 
-impl Drift {
+impl SkewMargin {
     /// 1 %.
     pub const STANDARD: Self = Self { per_million: 10_000 };
 
-    /// A share from 0 to 0.1: 3 ms, the shortest lease that outlasts the 2 ms taken off in any case, outlasts it too.
+    /// A share from 0 to 0.1. A lease of 3 ms, the shortest that exceeds the fixed 2 ms, exceeds the largest margin
+    /// too.
     pub(crate) fn of(share: f64) -> Self {
         Self {
             per_million: (share * 1e6).round() as u32,
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn belief_ends_one_percent_and_2_ms_before_the_lease() {
-        assert_eq!(lease(10_000).drift(), Nanos::from_millis(102));
+        assert_eq!(lease(10_000).skew_margin(), Nanos::from_millis(102));
         assert_eq!(
             lease(10_000).until(Nanos::from_millis(7)),
             Nanos::from_millis(7 + 9_898)
@@ -137,30 +139,33 @@ mod tests {
 
     #[test]
     fn another_share_may_be_taken_off() {
-        let until = |share| lease(10_000).until_less(Drift::of(share), Nanos::ZERO);
+        let until = |share| lease(10_000).until_less(SkewMargin::of(share), Nanos::ZERO);
         assert_eq!(until(0.0), Nanos::from_millis(9_998));
         assert_eq!(until(0.01), lease(10_000).until(Nanos::ZERO));
         assert_eq!(until(0.1), Nanos::from_millis(8_998));
         assert_eq!(
-            lease(3).until_less(Drift::of(0.1), Nanos::ZERO),
+            lease(3).until_less(SkewMargin::of(0.1), Nanos::ZERO),
             Nanos::from_micros(700)
         );
-        assert_eq!(lease(1 << 53).until_less(Drift::of(0.1), Nanos::ZERO), Nanos::NEVER);
+        assert_eq!(
+            lease(1 << 53).until_less(SkewMargin::of(0.1), Nanos::ZERO),
+            Nanos::NEVER
+        );
     }
 
     #[test]
     fn a_lease_within_its_drift_ends_before_it_was_sent() {
         assert!(lease(1).until(Nanos::from_secs(1)) < Nanos::from_secs(1));
         assert_eq!(lease(1).until(Nanos::ZERO), Nanos::ZERO);
-        assert!(!lease(2).outlasts_drift());
-        assert!(lease(3).outlasts_drift());
+        assert!(!lease(2).outlasts_skew_margin());
+        assert!(lease(3).outlasts_skew_margin());
     }
 
     #[test]
     fn the_longest_leases_do_not_end_before_they_begin() {
         assert_eq!(lease(1 << 53).until(Nanos::ZERO), Nanos::NEVER);
         assert_eq!(lease(1 << 53).until(Nanos::NEVER), Nanos::NEVER);
-        // The first lease whose nanoseconds do not fit u64, though what its drift leaves does.
+        // The first lease whose nanoseconds do not fit into u64, although what the margin leaves does.
         let millis = u64::MAX / 1_000_000 + 1;
         assert_eq!(lease(millis).until(Nanos::ZERO), Nanos(millis * 990_000 - 2_000_000));
     }

@@ -1,32 +1,33 @@
 //! Every lock of pybench, each a pure state machine.
 //!
-//! A machine is one client's attempt to take, keep and give back one lock. It is told one thing that happened at a
-//! time (`Event`), and appends what it wants done to a list (`Actions`); whoever drives it carries the list out and
-//! reports back. The measuring driver, the simulator and a Python handle drive the same machines.
+//! A machine takes, keeps and releases one lock for one client. It receives one event at a time (`Event`) and appends
+//! its actions to a list (`Actions`); its driver carries the actions out and reports back. The benchmark and the
+//! simulator drive the same machines.
 //!
-//! Promises: nothing here opens a socket, reads a clock or draws from a generator that was not handed in; the same
+//! Promises: nothing here opens a socket, reads a clock or draws from a generator that was not passed in; the same
 //! events at the same times with the same seed give the same actions. An early or repeated `Woke` is harmless, and a
 //! reply to a call that the machine no longer waits for changes nothing.
-//! Does not promise: delivery, order between servers, or time. Those are the driver's.
+//! Does not promise: delivery, order between servers, or time. Those are the driver's responsibility.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod actions;
 mod any;
 mod args;
+mod auto_renewal;
 mod backoff;
 mod calls;
 mod chance;
-mod claim;
 mod command;
 mod contract;
 mod error;
 mod fair;
 mod fair_queue;
 mod fenced;
-mod kept;
+mod grant;
 mod keys;
 mod layered;
 mod lease;
+mod lease_protocol;
 mod leased;
 mod multilock;
 mod mutex;
@@ -42,7 +43,6 @@ mod pg_serializable;
 mod postgres;
 mod quorum;
 mod read_write;
-mod recipe;
 mod redisson;
 mod redisson_multilock;
 mod redisson_redlock;
@@ -51,7 +51,7 @@ mod reentrant;
 mod replicated;
 mod script;
 mod semaphore;
-mod session;
+mod session_lock;
 mod spec;
 mod statement;
 mod strategy;
@@ -65,13 +65,13 @@ pub use backoff::{Backoff, Next, Retry, RetryKind};
 pub use chance::Chance;
 pub use command::{Command, ScriptForm};
 pub use contract::{
-    Action, CallId, EntryId, ErrorKind, Event, Fence, Key, Lane, Lasts, LockMachine, Mode, Outcome, Refusal, Reply,
-    ServerId, Token,
+    Action, CallId, ConnectionKind, EntryId, ErrorKind, Event, Fence, Key, Lasts, LockMachine, Mode, Outcome, Refusal,
+    Reply, ServerId, Token,
 };
 pub use error::SpecError;
-pub use keys::Keys;
-pub use lease::{Drift, Lease};
-pub use postgres::{Scope, Session, Wait};
+pub use keys::KeyList;
+pub use lease::{Lease, SkewMargin};
+pub use postgres::{Scope, SessionOwner, Wait};
 pub use quorum::{Fanout, QuorumRules};
 pub use read_write::Prefer;
 pub use redisson::{Children, RedissonRules};

@@ -1,20 +1,20 @@
-//! `multilock`: several keys as one lock, on one server or on several: on each server all keys or none, in one script, and
-//! a quorum of servers. The way of redlock4j. The states are drawn in `quorum`.
+//! `multilock`: several keys as one lock, on one server or on several: one script takes all keys of a server or none,
+//! and a quorum of servers decides. As redlock4j does it. `quorum` has the diagram of the states.
 //!
-//! The keys are sorted, and each is taken once, so that all clients name them alike. Where one key is somebody else's,
-//! the script gives back what it has taken before it answers. One validity for the whole set, as in `redlock`; the
-//! give-back deletes of all keys on all servers what still holds the token.
+//! The keys are sorted, and each is taken once, so that all clients name them alike. If another client holds one key,
+//! the script releases what it has taken before it replies. The whole set has one validity time, as in `redlock`; a
+//! release deletes on all servers those keys that still hold the token.
 //!
 //! Promises exclusion over each key of the set, as `redlock` does, and no deadlock: nobody waits while holding a part.
-//! Does not promise: anything that `redlock` does not; with `nodes: 1` it depends on that one server.
+//! Does not promise anything that `redlock` does not; with `nodes: 1` it depends on that one server.
 
-use crate::quorum::{Quorum, Stake, Taken};
-use crate::{Command, Keys, Reply, Script, ScriptForm, Token};
+use crate::quorum::{Quorum, Resource, Taken};
+use crate::{Command, KeyList, Reply, Script, ScriptForm, Token};
 
-pub(crate) type Multilock = Quorum<Keys>;
+pub(crate) type Multilock = Quorum<KeyList>;
 
-impl Stake for Keys {
-    fn of(keys: Keys) -> Self {
+impl Resource for KeyList {
+    fn of(keys: KeyList) -> Self {
         keys.sorted()
     }
 
@@ -22,12 +22,12 @@ impl Stake for Keys {
         run_all(Script::TakeAll, self, token, lease_ms, form)
     }
 
-    fn give_back(self, token: Token, form: ScriptForm) -> Command {
-        // The script does not ask for a lease.
-        run_all(Script::GiveBackAll, self, token, 0, form)
+    fn release(self, token: Token, form: ScriptForm) -> Command {
+        // The script takes no lease.
+        run_all(Script::ReleaseAll, self, token, 0, form)
     }
 
-    fn taken(reply: Reply) -> Option<Taken> {
+    fn take_reply(reply: Reply) -> Option<Taken> {
         match reply {
             Reply::Int(1) => Some(Taken::Mine),
             Reply::Int(0) => Some(Taken::Theirs),
@@ -43,7 +43,7 @@ impl Stake for Keys {
     }
 }
 
-const fn run_all(script: Script, keys: Keys, token: Token, lease_ms: u64, form: ScriptForm) -> Command {
+const fn run_all(script: Script, keys: KeyList, token: Token, lease_ms: u64, form: ScriptForm) -> Command {
     Command::RunAll {
         script,
         form,

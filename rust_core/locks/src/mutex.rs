@@ -1,25 +1,25 @@
-//! `mutex`: `SET key token NX PX ttl`, and compare-and-delete to give it back.
+//! `mutex`: takes with `SET key token NX PX ttl`, releases with a compare-and-delete.
 //!
-//! Its states are those of `Leased`, and so are its promises: exclusion while nobody outlives the lease and the server
-//! keeps its data; a dead holder's lock is free again after one lease.
+//! `Leased` has its states and its promises: exclusion while no work outlives the lease and the server keeps its data;
+//! a dead holder's lock is free again after one lease.
 
-use crate::recipe::{Answer, Claim, Recipe};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
 use crate::{Command, Reply};
 
-/// Of no size: a client of a mutex stays as small as it can be.
+/// Zero-sized, so that a client of a mutex stays as small as possible.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex;
 
-impl Recipe for Mutex {
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
-        claim.set_if_absent(lease_ms)
+impl LeaseProtocol for Mutex {
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
+        attempt.set_if_absent(lease_ms)
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
-        Answer::of_set(reply)
+    fn take_reply(&self, reply: Reply) -> TakeReply {
+        TakeReply::of_set(reply)
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        claim.compare_and_delete()
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        attempt.compare_and_delete()
     }
 }

@@ -1,8 +1,9 @@
-//! `naive`: `SETNX key 1`, then `EXPIRE key s`; `DEL key` to give it back. What many programs do, faithfully.
+//! `naive`: takes with `SETNX key 1` and `EXPIRE key s`, releases with `DEL key`. What many programs do, reproduced
+//! exactly.
 //!
 //! ```text
 //!          Acquire           1           1, 0 in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───▶ Leasing ─────────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ───▶ Leasing ─────────────▶ Held ─────────────────▶ Releasing ───▶ Idle
 //!                    │ ▲ │        │ └── Cancel ──────────────────────────────────▶ ▲
 //!                  0 │ │ └────────│── Cancel ──▶ Withdrawing ── 1 ─────────────────┘
 //!                    ▼ │ Woke     │ 1, 0 too late, and the policy allows another
@@ -10,14 +11,15 @@
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
 //!
-//! Promises exclusion only while nobody crashes, no answer is lost and no work outlives the lease: a key whose `EXPIRE`
-//! was never sent stays for ever, and `DEL` does not ask whose the lock is. These are its flaws, kept on purpose, but
-//! shown by holders only: a grant that nobody held is not deleted once its lease may be over, for nobody would see it.
+//! Promises exclusion only while nobody crashes, no reply is lost and no work outlives the lease: a key whose `EXPIRE`
+//! was never sent stays for ever, and `DEL` does not check who owns the lock. These flaws are kept on purpose, but only
+//! for holders: a grant that no client held is not deleted once its lease may have ended, because no client would see
+//! the effect.
 
 use std::sync::Arc;
 
 use crate::backoff::{Backoff, Next};
-use crate::calls::{Calls, Effect, SERVER, Wait, wait};
+use crate::calls::{Calls, Deadline, PendingKeyCall, SERVER, TakeEffect, check_deadline};
 use crate::{
     Actions, CallId, Chance, Command, ErrorKind, Event, Key, Lasts, LockMachine, Mode, Nanos, Outcome, Reply, Spec,
 };
@@ -34,23 +36,16 @@ pub(crate) struct Naive {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The `SETNX` is not answered.
-    Asking(Unanswered),
-    /// As `Asking`, but nobody wants the lock any more.
-    Withdrawing(Unanswered),
-    /// The `EXPIRE` is not answered; the key is ours, as far as anybody asks.
-    Leasing(Unanswered),
+    /// The `SETNX` has no reply yet.
+    Asking(PendingKeyCall),
+    /// As `Asking`, but the request was cancelled.
+    Withdrawing(PendingKeyCall),
+    /// The `EXPIRE` has no reply yet; other clients already see the key as taken.
+    Leasing(PendingKeyCall),
     Pausing(Pausing),
     Held(Key),
-    /// The `DEL` is not answered.
-    GivingBack(Unanswered, Why),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Unanswered {
-    key: Key,
-    call: CallId,
-    sent: Nanos,
+    /// The `DEL` has no reply yet.
+    Releasing(PendingKeyCall, Why),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +56,7 @@ struct Pausing {
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
@@ -85,40 +80,38 @@ impl Naive {
                 self.attempt(now, key, out);
             }
             State::Held(_) => panic!("Acquire, but the last grant was not released"),
-            State::Asking(_)
-            | State::Withdrawing(_)
-            | State::Leasing(_)
-            | State::Pausing(_)
-            | State::GivingBack(..) => panic!("Acquire, but the last request is not settled"),
+            State::Asking(_) | State::Withdrawing(_) | State::Leasing(_) | State::Pausing(_) | State::Releasing(..) => {
+                panic!("Acquire, but the last request is not settled")
+            }
         }
     }
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(key) => self.give_back(now, key, Why::Release, out),
+            State::Held(key) => self.send_release(now, key, Why::Release, out),
             State::Idle
             | State::Asking(_)
             | State::Withdrawing(_)
             | State::Leasing(_)
             | State::Pausing(_)
-            | State::GivingBack(..) => panic!("Release, but nothing is held"),
+            | State::Releasing(..) => panic!("Release, but nothing is held"),
         }
     }
 
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
-            // The answer says whether there is anything to give back; the wake point asked for at the send still
+            // The reply says whether there is anything to release. The wake-up that was asked for at the send still
             // bounds the wait for it.
             State::Asking(asking) => self.state = State::Withdrawing(asking),
-            // Taken for certain, and on one connection the DEL arrives behind the EXPIRE: no need to wait.
+            // The lock is certainly taken, and on one connection the DEL arrives behind the EXPIRE: no need to wait.
             State::Leasing(leasing) if now < self.until(leasing) => {
-                self.give_back(now, leasing.key, Why::Cancel, out);
+                self.send_release(now, leasing.key, Why::Cancel, out);
             }
             State::Leasing(_) => self.settle(Outcome::Unknown, out),
-            State::Held(key) => self.give_back(now, key, Why::Release, out),
-            // On its way already; the one settlement to come answers both requests.
-            State::GivingBack(..) | State::Withdrawing(_) => {}
+            State::Held(key) => self.send_release(now, key, Why::Release, out),
+            // The release was already sent; its one settlement answers both requests.
+            State::Releasing(..) | State::Withdrawing(_) => {}
         }
     }
 
@@ -127,54 +120,54 @@ impl Naive {
             State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
             State::Withdrawing(asking) if asking.call == call => self.withdrawn(now, asking, reply, out),
             State::Leasing(leasing) if leasing.call == call => self.leased(now, leasing, reply, out),
-            State::GivingBack(back, why) if back.call == call => self.given_back(why, reply, out),
-            // An answer to a call that was given up: it says nothing about the present one.
+            State::Releasing(releasing, why) if releasing.call == call => self.release_answered(why, reply, out),
+            // A reply to a call that was given up says nothing about the current one.
             State::Idle
             | State::Asking(_)
             | State::Withdrawing(_)
             | State::Leasing(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(..) => {}
+            | State::Releasing(..) => {}
         }
     }
 
     fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
         match self.state {
-            State::Asking(waiting) | State::Withdrawing(waiting) | State::GivingBack(waiting, _)
+            State::Asking(waiting) | State::Withdrawing(waiting) | State::Releasing(waiting, _)
                 if waiting.call == call =>
             {
                 self.settle(Outcome::Unknown, out);
             }
             State::Leasing(leasing) if leasing.call == call => self.abandon(now, leasing, Outcome::Unknown, out),
-            // The connection of a call that was given up. A lock that is held is not tied to a connection.
+            // The lost call was given up. A held lock does not depend on a connection.
             State::Idle
             | State::Asking(_)
             | State::Withdrawing(_)
             | State::Leasing(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(..) => {}
+            | State::Releasing(..) => {}
         }
     }
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            // Without an owner in the key there is no way to take back only what is ours: a SETNX that was carried out
-            // unseen leaves its key for ever.
-            State::Asking(waiting) | State::Withdrawing(waiting) | State::GivingBack(waiting, _) => {
-                match wait(now, waiting.sent.after(self.spec.patience), out) {
-                    Wait::GoesOn => {}
-                    Wait::Over => self.settle(Outcome::Unknown, out),
+            // The key names no owner, so the machine cannot release only what is its own: a SETNX whose reply was lost
+            // leaves its key for ever.
+            State::Asking(waiting) | State::Withdrawing(waiting) | State::Releasing(waiting, _) => {
+                match check_deadline(now, waiting.sent.after(self.spec.reply_timeout), out) {
+                    Deadline::Ahead => {}
+                    Deadline::Passed => self.settle(Outcome::Unknown, out),
                 }
             }
-            State::Leasing(leasing) => match wait(now, leasing.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.abandon(now, leasing, Outcome::Unknown, out),
+            State::Leasing(leasing) => match check_deadline(now, leasing.sent.after(self.spec.reply_timeout), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.abandon(now, leasing, Outcome::Unknown, out),
             },
             State::Pausing(pausing) if now >= pausing.until => self.attempt(now, pausing.key, out),
             State::Pausing(pausing) => out.wake_at(pausing.until),
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
@@ -184,7 +177,7 @@ impl Naive {
         self.state = State::Asking(self.send(now, key, Command::SetNx { key }, out));
     }
 
-    fn asked(&mut self, now: Nanos, asking: Unanswered, reply: Reply, out: &mut Actions) {
+    fn asked(&mut self, now: Nanos, asking: PendingKeyCall, reply: Reply, out: &mut Actions) {
         let key = asking.key;
         match reply {
             Reply::Int(1) => {
@@ -208,13 +201,13 @@ impl Naive {
         }
     }
 
-    fn withdrawn(&mut self, now: Nanos, asking: Unanswered, reply: Reply, out: &mut Actions) {
+    fn withdrawn(&mut self, now: Nanos, asking: PendingKeyCall, reply: Reply, out: &mut Actions) {
         match reply {
-            Reply::Int(1) => self.give_back(now, asking.key, Why::Cancel, out),
+            Reply::Int(1) => self.send_release(now, asking.key, Why::Cancel, out),
             Reply::Int(0) => self.settle(Outcome::Released, out),
-            Reply::Error(kind) => match Effect::of(kind) {
-                Effect::Nothing => self.settle(Outcome::Released, out),
-                Effect::Unknown => self.settle(Outcome::Unknown, out),
+            Reply::Error(kind) => match TakeEffect::of(kind) {
+                TakeEffect::Nothing => self.settle(Outcome::Released, out),
+                TakeEffect::Unknown => self.settle(Outcome::Unknown, out),
             },
             Reply::Ok
             | Reply::Nil
@@ -228,10 +221,10 @@ impl Naive {
         }
     }
 
-    fn leased(&mut self, now: Nanos, leasing: Unanswered, reply: Reply, out: &mut Actions) {
+    fn leased(&mut self, now: Nanos, leasing: PendingKeyCall, reply: Reply, out: &mut Actions) {
         match reply {
-            // 0 says that the key is gone: somebody's unchecked DEL took it. Naive code does not look at this answer,
-            // and neither does this machine: it believes, and the checker sees what comes of it.
+            // 0 means that the key is gone: another client's unchecked DEL removed it. Naive code ignores this reply,
+            // and so does this machine: it believes in the lock, and the checker sees the consequences.
             Reply::Int(0 | 1) => {
                 let until = self.until(leasing);
                 if until > now {
@@ -258,16 +251,16 @@ impl Naive {
         }
     }
 
-    /// The end of belief of the lease that is being set.
-    fn until(&self, leasing: Unanswered) -> Nanos {
+    /// The end of belief in the lease that is being set.
+    fn until(&self, leasing: PendingKeyCall) -> Nanos {
         self.spec.lease.in_whole_seconds().until(leasing.sent)
     }
 
-    fn give_back(&mut self, now: Nanos, key: Key, why: Why, out: &mut Actions) {
-        self.state = State::GivingBack(self.send(now, key, Command::Del { key }, out), why);
+    fn send_release(&mut self, now: Nanos, key: Key, why: Why, out: &mut Actions) {
+        self.state = State::Releasing(self.send(now, key, Command::Del { key }, out), why);
     }
 
-    fn given_back(&mut self, why: Why, reply: Reply, out: &mut Actions) {
+    fn release_answered(&mut self, why: Why, reply: Reply, out: &mut Actions) {
         let outcome = match reply {
             Reply::Int(1) => Outcome::Released,
             Reply::Int(0) => match why {
@@ -296,16 +289,16 @@ impl Naive {
         }
     }
 
-    fn send(&mut self, now: Nanos, key: Key, command: Command, out: &mut Actions) -> Unanswered {
+    fn send(&mut self, now: Nanos, key: Key, command: Command, out: &mut Actions) -> PendingKeyCall {
         let call = self.calls.fresh();
         out.send(call, SERVER, command);
-        out.wake_at(now.after(self.spec.patience));
-        Unanswered { key, call, sent: now }
+        out.wake_at(now.after(self.spec.reply_timeout));
+        PendingKeyCall { key, call, sent: now }
     }
 
-    /// Settles now, with a `DEL` behind that nobody waits for: the `SETNX` was granted, so the key is ours until the
-    /// lease that the `EXPIRE` may have set is over.
-    fn abandon(&mut self, now: Nanos, leasing: Unanswered, outcome: Outcome, out: &mut Actions) {
+    /// Settles now, and sends a `DEL` whose reply nobody awaits: the `SETNX` was granted, so this client owns the key
+    /// until the lease that the `EXPIRE` may have set ends.
+    fn abandon(&mut self, now: Nanos, leasing: PendingKeyCall, outcome: Outcome, out: &mut Actions) {
         if now < self.until(leasing) {
             out.send(self.calls.fresh(), SERVER, Command::Del { key: leasing.key });
         }
@@ -327,7 +320,7 @@ impl LockMachine for Naive {
             } => self.acquire(now, keys.only(), out),
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It has no connection of its own.
+            // This lock has no connection of its own.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

@@ -1,4 +1,4 @@
-//! `none`: no lock at all. The control of every run: a checker that does not catch it proves nothing.
+//! `none`: takes no lock. The control of every run: it proves that the checker detects overlaps.
 //!
 //! ```text
 //!            Acquire: settle Held for ever
@@ -43,7 +43,7 @@ impl LockMachine for NoLock {
             (State::Idle, Event::Cancel) => out.settle(Outcome::Released),
             (State::Idle, Event::Release) => panic!("Release, but nothing is held"),
             (State::Held, Event::Acquire { .. }) => panic!("Acquire, but the last grant was not released"),
-            // Nothing was sent and no point asked for, so this is about somebody else.
+            // Nothing was sent and no wake-up asked for, so the event is not for this client.
             (
                 State::Idle | State::Held,
                 Event::Replied { .. }

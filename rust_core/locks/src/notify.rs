@@ -1,47 +1,50 @@
-//! `notify`: a loser subscribes to the lock's channel, and tries again when a release is published there.
+//! `notify`: a refused client subscribes to the lock's channel, and tries again when a release is published there.
 //!
 //! ```text
 //!          Acquire           taken in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Releasing ───▶ Idle
 //!                   ▲ ▲ ▲ │ └── taken too late, Cancel ─────────────▶ ▲ │
-//!              told │ │ │ │ another's                                   │ was too late, and the
-//!       or time out │ │ │ ├─────────▶ Subscribing ── fails ──▶ Pausing ◀┘ policy allows another
+//!           message │ │ │ │ busy                                        │ was too late, and the
+//!        or timeout │ │ │ ├─────────▶ Subscribing ── fails ──▶ Pausing ◀┘ policy allows another
 //!                   │ │ │ │              │    ▲                 │
-//!                   │ │ └─│── stands ────┘    │ disconnected    │ Woke
+//!                   │ │ └─│── confirmed ─┘    │ disconnected    │ Woke
 //!                   │ └───│───────────────────│─────────────────┘
-//!                Listening ◀── stood when asked
-//!                     └── told, but not first ──▶ Yielding ── Woke, or told as first ──▶ Asking
+//!                Listening ◀── subscribed before the attempt
+//!                     └── message, not as first ──▶ Yielding ── Woke, or message as first ──▶ Asking
 //! ```
-//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening, yielding
-//! or pausing).
+//! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening,
+//! yielding or pausing).
 //!
-//! No wake-up is lost: what is waited for is a message after an attempt that was *sent* when the subscription stood, and
-//! a message that overtakes the answer to that attempt is remembered. An attempt is a plain
-//! `SET NX PX`, but for the one before a wait, which is a script that says how long the holder's lease still lasts; who is
-//! refused after a message need not ask, for whoever was quicker has nearly all of the lease before him. A holder that dies publishes nothing: each waiter
-//! also tries when the holder's lease ends, a random part of the policy's `base` later, so that they do not come at once.
-//! Where that lease was renewed meanwhile it is told the new end, and waits for that: while a holder renews, a waiter asks
-//! once in each two thirds of a lease at most, and after the last renewal of one that died at the end.
-//! The subscription stays when the lock is taken, and is given up only when another lock has to be waited for: a client
-//! that comes back to the same lock spends one command less on each wait, and a message that nobody waits for is no
-//! command. Where no subscription can be had, the policy's pauses are used instead.
+//! No wake-up is lost: the machine waits for a message only after an attempt that was *sent* while the subscription
+//! stood, and it remembers a message that overtakes the reply to that attempt.
 //!
-//! A message that several hear over one subscription, in one process, wakes all of them; but whoever is not the first to
-//! be told tries a tenth of the policy's `base` later. The first one has its answer by then: it would otherwise come only
-//! after those to all the others, who try in vain.
+//! An attempt is a plain `SET NX PX`. The attempt before a wait is a script instead, which returns the rest of the
+//! holder's lease. A client that is refused after a message does not need that script, because the new holder has
+//! nearly all of its lease left. A dead holder publishes nothing, so each waiter also tries when the holder's lease
+//! ends, plus a random part of the policy's `base`, so that the waiters do not come at once. If the lease was renewed
+//! meanwhile, the waiter learns the new end and waits for that: while a holder renews, a waiter sends at most one
+//! attempt per two thirds of a lease. If the holder dies, the waiter tries when its last renewed lease ends.
 //!
-//! What is held is kept by `Kept`, where that is asked for.
+//! The subscription outlives the request, and is given up only for a wait on another lock: a client that returns to the
+//! same lock saves one command per wait, and a message that nobody waits for costs no command. If no subscription can
+//! be had, the policy's pauses are used instead.
+//!
+//! A message wakes all waiters that share a subscription, in one process; but all except the first one try a tenth of
+//! the policy's `base` later. By then the first one has its reply, which would otherwise come after the replies to the
+//! vain attempts of all others.
+//!
+//! `AutoRenewal` renews a held lock, if the strategy asks for it.
 //!
 //! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own. Of the
-//! policy, `max_wait` bounds the wait and kind `none` fails fast. Does not promise order: a release wakes all waiters,
-//! and whoever comes first has it. The rest of the herd is seen in the attempts.
+//! policy, `max_wait` bounds the wait, and kind `none` fails fast. Does not promise order: a release wakes all waiters,
+//! and the first to arrive gets the lock. The attempts show the cost of waking all of them.
 
 use std::sync::Arc;
 
+use crate::auto_renewal::AutoRenewal;
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
-use crate::claim::{Claim, Grant};
-use crate::kept::Kept;
+use crate::calls::{Calls, Deadline, check_deadline};
+use crate::grant::{Attempt, Grant};
 use crate::{Actions, CallId, Chance, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec};
 
 #[derive(Debug)]
@@ -54,11 +57,11 @@ pub(crate) struct Notify {
     state: State,
 }
 
-/// Outlives the requests: see above.
+/// The subscription outlives requests: see the file's comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subscription {
     None,
-    /// Not confirmed yet.
+    /// The subscription is not confirmed yet.
     Asked {
         key: Key,
         call: CallId,
@@ -71,42 +74,42 @@ enum Subscription {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The script that takes it is not answered.
+    /// The attempt has no reply yet.
     Asking(Asking),
-    /// The subscription is not confirmed.
+    /// The subscription is not confirmed yet.
     Subscribing(Subscribing),
-    /// For a message, or for the end of the holder's lease.
+    /// Waits for a message, or for the end of the holder's lease.
     Listening(Listening),
-    /// Told of a release, but somebody else was told first.
+    /// A message of a release came, but another client received it first.
     Yielding(Pausing),
-    /// Without a subscription.
+    /// Waits for the next attempt without a subscription.
     Pausing(Pausing),
     Held(Grant),
-    /// The script that gives it back is not answered.
-    GivingBack(GivingBack),
+    /// The script that releases has no reply yet.
+    Releasing(Releasing),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Asking {
-    claim: Claim,
+    attempt: Attempt,
     call: CallId,
     sent: Nanos,
-    how: How,
-    /// The subscription stood when this was sent: no release after it goes unheard.
-    heard: bool,
-    /// A message came since it was sent.
-    told: bool,
+    kind: AttemptKind,
+    /// The subscription stood when this was sent: a later release is not missed.
+    subscribed_before: bool,
+    /// A message came since this was sent.
+    message_came: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
-    /// The first of a request, by plain `SET NX PX`, which costs the server less than the script.
+enum AttemptKind {
+    /// The first attempt of a request, by plain `SET NX PX`, which costs the server less than the script.
     First,
-    /// After a message, in the same way. Whoever was quicker has it since that message, so that nearly all of the lease is
-    /// left.
-    Told,
-    /// Before a wait, by script, which says for how long the holder's lease still lasts.
-    Looking(ScriptForm),
+    /// After a message, by plain `SET NX PX`. A refusal means that another client has taken the lock since that
+    /// message, so nearly all of its lease is left.
+    AfterMessage,
+    /// Before a wait, by the script, which returns the rest of the holder's lease.
+    ByScript(ScriptForm),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +122,7 @@ struct Subscribing {
 #[derive(Clone, Copy, Debug)]
 struct Listening {
     key: Key,
-    /// When to try without a message; never later than `end`.
+    /// When to try without a message; not later than `end`.
     until: Nanos,
     /// The end of the longest wait.
     end: Nanos,
@@ -132,8 +135,8 @@ struct Pausing {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct GivingBack {
-    claim: Claim,
+struct Releasing {
+    attempt: Attempt,
     call: CallId,
     sent: Nanos,
     form: ScriptForm,
@@ -142,19 +145,19 @@ struct GivingBack {
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
-    /// The grant came when its lease was as good as over.
+    /// The grant came when its lease had practically ended.
     TooLate,
 }
 
-const LOOKING: How = How::Looking(ScriptForm::Sha);
+const BY_SCRIPT: AttemptKind = AttemptKind::ByScript(ScriptForm::Sha);
 
-/// Renewed three times in each lease, or not at all.
-pub(crate) fn notify(spec: Arc<Spec>, chance: Chance, renews: bool) -> Kept<Notify> {
-    Kept::new(Notify::new(spec, chance), renews.then_some(3), Nanos::NEVER)
+/// Renewed three times per lease, or not at all.
+pub(crate) fn notify(spec: Arc<Spec>, chance: Chance, renews: bool) -> AutoRenewal<Notify> {
+    AutoRenewal::new(Notify::new(spec, chance), renews.then_some(3), Nanos::NEVER)
 }
 
 impl Notify {
@@ -173,7 +176,7 @@ impl Notify {
         match self.state {
             State::Idle => {
                 self.backoff = Backoff::begin(now);
-                self.attempt(now, key, How::First, out);
+                self.attempt(now, key, AttemptKind::First, out);
             }
             State::Held(_) => panic!("Acquire, but the last grant was not released"),
             State::Asking(_)
@@ -181,38 +184,38 @@ impl Notify {
             | State::Listening(_)
             | State::Yielding(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Acquire, but the last request is not settled"),
+            | State::Releasing(_) => panic!("Acquire, but the last request is not settled"),
         }
     }
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(grant) => self.give_back(now, grant.claim, ScriptForm::Sha, Why::Release, out),
+            State::Held(grant) => self.send_release(now, grant.attempt, ScriptForm::Sha, Why::Release, out),
             State::Idle
             | State::Asking(_)
             | State::Subscribing(_)
             | State::Listening(_)
             | State::Yielding(_)
             | State::Pausing(_)
-            | State::GivingBack(_) => panic!("Release, but nothing is held"),
+            | State::Releasing(_) => panic!("Release, but nothing is held"),
         }
     }
 
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            // Nothing is taken. A subscription that is on its way is welcome later.
+            // Nothing is taken. A subscription that is under way can be used later.
             State::Idle | State::Subscribing(_) | State::Listening(_) | State::Yielding(_) | State::Pausing(_) => {
                 self.settle(Outcome::Released, out);
             }
-            // At once: it travels behind the attempt on the same connection, and undoes what that has done.
-            State::Asking(asking) => self.give_back(now, asking.claim, ScriptForm::Sha, Why::Cancel, out),
-            State::Held(grant) => self.give_back(now, grant.claim, ScriptForm::Sha, Why::Release, out),
-            State::GivingBack(back) => match back.why {
+            // Sent at once: the release follows the attempt on the same connection and undoes it.
+            State::Asking(asking) => self.send_release(now, asking.attempt, ScriptForm::Sha, Why::Cancel, out),
+            State::Held(grant) => self.send_release(now, grant.attempt, ScriptForm::Sha, Why::Release, out),
+            State::Releasing(releasing) => match releasing.why {
                 Why::TooLate => {
                     let why = Why::Cancel;
-                    self.state = State::GivingBack(GivingBack { why, ..back });
+                    self.state = State::Releasing(Releasing { why, ..releasing });
                 }
-                // On its way already; the one settlement to come answers both requests.
+                // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
             },
         }
@@ -238,9 +241,9 @@ impl Notify {
             State::Subscribing(subscribing) if subscribing.call == call => {
                 self.subscribed(now, subscribing.key, reply, out);
             }
-            State::GivingBack(back) if back.call == call => self.given_back(now, back, reply, out),
-            // An answer to a call that was given up. It says how things stood then, not whether we hold anything now,
-            // and whatever it may have taken has been asked back.
+            State::Releasing(releasing) if releasing.call == call => self.release_answered(now, releasing, reply, out),
+            // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
+            // have taken has been released.
             State::Idle
             | State::Asking(_)
             | State::Subscribing(_)
@@ -248,7 +251,7 @@ impl Notify {
             | State::Yielding(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
@@ -257,11 +260,11 @@ impl Notify {
             self.subscription = Subscription::None;
         }
         match self.state {
-            State::Asking(asking) if asking.call == call => self.abandon(asking.claim, Outcome::Unknown, out),
+            State::Asking(asking) if asking.call == call => self.abandon(asking.attempt, Outcome::Unknown, out),
             State::Subscribing(subscribing) if subscribing.call == call => self.pause(now, subscribing.key, out),
-            State::GivingBack(back) if back.call == call => self.settle(Outcome::Unknown, out),
-            // The connection of a call that was given up: what it may have taken frees itself within one lease. A lock
-            // that is held is not tied to a connection.
+            State::Releasing(releasing) if releasing.call == call => self.settle(Outcome::Unknown, out),
+            // The lost call was given up, and its lease frees what it may have taken. A held lock does not depend on a
+            // connection.
             State::Idle
             | State::Asking(_)
             | State::Subscribing(_)
@@ -269,30 +272,33 @@ impl Notify {
             | State::Yielding(_)
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
     fn published(&mut self, now: Nanos, first: bool, out: &mut Actions) {
         match &mut self.state {
-            State::Asking(asking) => asking.told = true,
+            State::Asking(asking) => asking.message_came = true,
             &mut State::Listening(Listening { key, end, .. }) => {
                 if first {
-                    self.attempt(now, key, How::Told, out);
+                    self.attempt(now, key, AttemptKind::AfterMessage, out);
                 } else {
-                    let until = now.after(self.courtesy()).min(end);
+                    let until = now.after(self.yield_delay()).min(end);
                     self.state = State::Yielding(Pausing { key, until });
                     out.wake_at(until);
                 }
             }
-            &mut State::Yielding(Pausing { key, .. }) if first => self.attempt(now, key, How::Told, out),
-            // Nobody waits; or the next attempt comes anyway, soon, at the confirmation or after the pause.
+            &mut State::Yielding(Pausing { key, .. }) if first => {
+                self.attempt(now, key, AttemptKind::AfterMessage, out);
+            }
+            // This client does not wait for a message, or its next attempt comes soon anyway: at the confirmation or
+            // after the pause.
             State::Subscribing(_)
             | State::Yielding(_)
             | State::Pausing(_)
             | State::Idle
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
@@ -300,57 +306,61 @@ impl Notify {
         self.subscription = Subscription::None;
         match self.state {
             State::Listening(listening) => self.subscribe(now, listening.key, out),
-            // Nobody listens; the answer to the question, or to the one that is about to come, finds that nothing stands,
-            // and subscribes; for a subscription that was on its way comes a `Lost`.
+            // This client does not listen. The reply to its current or next attempt finds no subscription, and
+            // subscribes again. A subscription that was under way is reported by `Lost`.
             State::Asking(_)
             | State::Yielding(_)
             | State::Subscribing(_)
             | State::Idle
             | State::Pausing(_)
             | State::Held(_)
-            | State::GivingBack(_) => {}
+            | State::Releasing(_) => {}
         }
     }
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Asking(asking) => match wait(now, asking.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.abandon(asking.claim, Outcome::Unknown, out),
+            State::Asking(asking) => match check_deadline(now, asking.sent.after(self.spec.reply_timeout), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.abandon(asking.attempt, Outcome::Unknown, out),
             },
-            State::Subscribing(subscribing) => match wait(now, subscribing.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => {
-                    // What else waits on that connection would not be answered either.
-                    self.subscription = Subscription::None;
-                    out.hang_up();
-                    self.pause(now, subscribing.key, out);
+            State::Subscribing(subscribing) => {
+                match check_deadline(now, subscribing.sent.after(self.spec.reply_timeout), out) {
+                    Deadline::Ahead => {}
+                    Deadline::Passed => {
+                        // Later commands on that connection would get no reply either.
+                        self.subscription = Subscription::None;
+                        out.hang_up();
+                        self.pause(now, subscribing.key, out);
+                    }
                 }
+            }
+            State::Listening(listening) => match check_deadline(now, listening.until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed if now >= listening.end => self.settle(Outcome::Refused(Refusal::TimedOut), out),
+                Deadline::Passed => self.attempt(now, listening.key, BY_SCRIPT, out),
             },
-            State::Listening(listening) => match wait(now, listening.until, out) {
-                Wait::GoesOn => {}
-                Wait::Over if now >= listening.end => self.settle(Outcome::Refused(Refusal::TimedOut), out),
-                Wait::Over => self.attempt(now, listening.key, LOOKING, out),
+            State::Yielding(yielding) => match check_deadline(now, yielding.until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.attempt(now, yielding.key, AttemptKind::AfterMessage, out),
             },
-            State::Yielding(yielding) => match wait(now, yielding.until, out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.attempt(now, yielding.key, How::Told, out),
+            State::Pausing(pausing) => match check_deadline(now, pausing.until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.attempt(now, pausing.key, AttemptKind::First, out),
             },
-            State::Pausing(pausing) => match wait(now, pausing.until, out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.attempt(now, pausing.key, How::First, out),
-            },
-            State::GivingBack(back) => match wait(now, back.sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.settle(Outcome::Unknown, out),
-            },
-            // The point guarded a call that has been answered since.
+            State::Releasing(releasing) => {
+                match check_deadline(now, releasing.sent.after(self.spec.reply_timeout), out) {
+                    Deadline::Ahead => {}
+                    Deadline::Passed => self.settle(Outcome::Unknown, out),
+                }
+            }
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
 }
 
-mod around;
+mod renewable;
 mod steps;
 
 impl LockMachine for Notify {

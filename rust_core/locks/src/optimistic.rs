@@ -1,5 +1,6 @@
-//! What the strategies share that lock nothing while the work goes on: its effect is written only when nobody else has
-//! written meanwhile, and else the whole work is done again. What one reads and writes is its `Effect`.
+//! What the optimistic strategies share: they lock nothing while the work goes on. The work's effect is written only if
+//! nobody else has written meanwhile; otherwise the whole work is repeated. `OptimisticStatements` says what a strategy
+//! reads and writes.
 //!
 //! ```text
 //!          Acquire             read            Release, Cancel           written
@@ -10,29 +11,31 @@
 //!                      ▲                                         │ Acquire of the same key: the next attempt
 //!                      └─────────────────────────────────────────┘
 //! ```
-//! Not drawn: where a transaction is open it is ended before a conflict or an error goes on (`Undoing`); what ends in
-//! `Idle` at once (an error, `Unknown`, a Cancel before it is held, an Acquire when the policy allows no other attempt).
+//! Not drawn: an open transaction is ended before a conflict or an error goes on (`Undoing`); what ends in `Idle` at
+//! once (an error, `Unknown`, a Cancel before it is held, an Acquire when the policy allows no further attempt).
 //!
-//! Promises: a write that was acknowledged was based on what nobody had changed since; `Conflict` means that nothing was
-//! written; no attempt follows one whose write may have been carried out; nothing stays open while it pauses.
-//! Does not promise exclusion of the work: two may work at once, and one of them in vain.
+//! Promises: an acknowledged write was based on a value that nobody had changed since; `Conflict` means that nothing
+//! was written; no attempt follows one whose write may have been carried out; no transaction stays open during a pause.
+//! Does not promise exclusion of the work: two clients may work at once, one of them in vain.
 
 use std::sync::Arc;
 
 use crate::backoff::{Backoff, Next};
-use crate::calls::{Calls, Wait, wait};
-use crate::{Actions, CallId, Chance, Event, Key, Lane, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement};
+use crate::calls::{Calls, Deadline, PendingCall, check_deadline};
+use crate::{
+    Actions, CallId, Chance, ConnectionKind, Event, Key, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement,
+};
 
-/// What is read before the work, and written behind it.
-pub(crate) trait Effect {
-    const LANE: Lane;
-    /// Answers what is read: not below 0.
+/// The statements that read before the work and write after it.
+pub(crate) trait OptimisticStatements {
+    const CONNECTION: ConnectionKind;
+    /// Returns the value that was read, which is at least 0.
     const READ: Statement;
-    /// Given what was read; answers a row when it is written.
+    /// Takes the value that was read; returns a row if it was written.
     const WRITE: Statement;
-    /// Ends the transaction that the read has opened, and that was not committed.
+    /// Ends the transaction that the read opened, if it was not committed.
     const UNDO: Option<Statement>;
-    /// Whether a write without a row says that another was first.
+    /// Whether a write that returns no row means that another client wrote first.
     const GUARDED: bool;
 }
 
@@ -43,46 +46,40 @@ pub(crate) struct Optimistic<E> {
     calls: Calls,
     backoff: Backoff,
     conflicts: u32,
-    /// Of the present, or the last, `Acquire`.
+    /// The key of the current or last `Acquire`.
     key: Key,
     state: State,
-    effect: std::marker::PhantomData<E>,
+    statements: std::marker::PhantomData<E>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    Reading(Unanswered),
-    /// Until the next attempt.
+    Reading(PendingCall),
+    /// Waits until the next attempt.
     Pausing(Nanos),
-    /// The work goes on, based on this.
+    /// The work goes on, based on this value.
     Held(u64),
-    /// The work goes on, but the session in which it is to be written has ended.
+    /// The work goes on, but the session that was to write its effect has ended.
     Gone,
-    Writing(Unanswered),
-    /// The end of a transaction that was in vain is not answered.
-    Undoing(Unanswered, Then),
-    /// Idle, but when the same work is asked for again this is its next attempt.
+    Writing(PendingCall),
+    /// The statement that ends a failed transaction has no reply yet.
+    Undoing(PendingCall, Then),
+    /// Idle, but an `Acquire` of the same key is the next attempt of the same work.
     Conflicted(Next),
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Unanswered {
-    call: CallId,
-    deadline: Nanos,
-}
-
-/// What follows when nothing is open any more.
+/// What follows when no transaction is open any more.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// Another attempt, if the policy allows it.
+    /// Another attempt, if the policy allows one.
     Again,
-    /// The work has to be done again.
+    /// The work has to be repeated.
     Conflict,
     Settle(Outcome),
 }
 
-impl<E: Effect> Optimistic<E> {
+impl<E: OptimisticStatements> Optimistic<E> {
     pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
         Self {
             spec,
@@ -92,7 +89,7 @@ impl<E: Effect> Optimistic<E> {
             conflicts: 0,
             key: Key(0),
             state: State::Idle,
-            effect: std::marker::PhantomData,
+            statements: std::marker::PhantomData,
         }
     }
 
@@ -114,8 +111,8 @@ impl<E: Effect> Optimistic<E> {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(read) => self.state = State::Writing(self.say(now, E::WRITE, [read, 0], out)),
-            // With the session its transaction has ended: nothing is written, and nothing to be undone.
+            State::Held(read) => self.state = State::Writing(self.send_statement(now, E::WRITE, [read, 0], out)),
+            // The session has ended, and its transaction with it: nothing is written and nothing must be undone.
             State::Gone => self.settle(Outcome::Expired, out),
             State::Idle
             | State::Reading(_)
@@ -129,10 +126,10 @@ impl<E: Effect> Optimistic<E> {
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Idle | State::Pausing(_) | State::Conflicted(_) => self.settle(Outcome::Released, out),
-            // Behind the read on the same connection. What only reads leaves nothing.
+            // Sent behind the read on the same connection. A statement that only reads leaves nothing.
             State::Reading(_) => self.undo(now, Then::Settle(Outcome::Released), out),
             State::Held(_) | State::Gone => self.release(now, out),
-            // The one settlement to come answers both requests.
+            // Its one settlement answers both requests.
             State::Writing(_) | State::Undoing(_, Then::Conflict | Then::Settle(_)) => {}
             State::Undoing(undoing, Then::Again) => {
                 self.state = State::Undoing(undoing, Then::Settle(Outcome::Released));
@@ -145,7 +142,7 @@ impl<E: Effect> Optimistic<E> {
             State::Reading(reading) if reading.call == call => self.has_read(now, reply, out),
             State::Writing(writing) if writing.call == call => self.has_written(now, reply, out),
             State::Undoing(undoing, then) if undoing.call == call => self.undone(now, then, reply, out),
-            // An answer to a call that was given up, or undone.
+            // A reply to a call that was given up, or undone.
             State::Reading(_)
             | State::Writing(_)
             | State::Undoing(..)
@@ -162,9 +159,9 @@ impl<E: Effect> Optimistic<E> {
             State::Reading(waiting) | State::Writing(waiting) if waiting.call == call => {
                 self.settle(Outcome::Unknown, out);
             }
-            // The end of a session ends its transaction, too.
+            // The end of a session also ends its transaction.
             State::Undoing(undoing, then) if undoing.call == call => self.then(now, then, out),
-            // A call of a connection that was given up.
+            // The lost call belongs to a connection that was given up.
             State::Reading(_)
             | State::Writing(_)
             | State::Undoing(..)
@@ -178,9 +175,9 @@ impl<E: Effect> Optimistic<E> {
 
     fn disconnected(&mut self) {
         match self.state {
-            // There was no belief, so there is none to end; but there is nothing to commit any more.
-            State::Held(_) if E::LANE == Lane::Own => self.state = State::Gone,
-            // The loss of a call is told by itself; and this may be the end of a connection that was hung up on.
+            // There was no belief to end, but there is nothing left to commit.
+            State::Held(_) if E::CONNECTION == ConnectionKind::Own => self.state = State::Gone,
+            // `Lost` reports each lost call, and this may be the end of a connection that this client closed itself.
             State::Held(_)
             | State::Idle
             | State::Reading(_)
@@ -196,17 +193,17 @@ impl<E: Effect> Optimistic<E> {
         let deadline = match self.state {
             State::Reading(waiting) | State::Writing(waiting) | State::Undoing(waiting, _) => waiting.deadline,
             State::Pausing(until) => until,
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) | State::Gone | State::Conflicted(_) => return,
         };
-        match (wait(now, deadline, out), self.state) {
-            (Wait::GoesOn, _) => {}
-            (Wait::Over, State::Pausing(_)) => self.attempt(now, out),
-            (Wait::Over, State::Undoing(_, then)) => {
+        match (check_deadline(now, deadline, out), self.state) {
+            (Deadline::Ahead, _) => {}
+            (Deadline::Passed, State::Pausing(_)) => self.attempt(now, out),
+            (Deadline::Passed, State::Undoing(_, then)) => {
                 Self::hang_up(out);
                 self.then(now, then, out);
             }
-            (Wait::Over, _) => {
+            (Deadline::Passed, _) => {
                 Self::hang_up(out);
                 self.settle(Outcome::Unknown, out);
             }
@@ -216,7 +213,7 @@ impl<E: Effect> Optimistic<E> {
 
 mod steps;
 
-impl<E: Effect> LockMachine for Optimistic<E> {
+impl<E: OptimisticStatements> LockMachine for Optimistic<E> {
     fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
         match event {
             Event::Acquire {
@@ -225,7 +222,7 @@ impl<E: Effect> LockMachine for Optimistic<E> {
             } => self.acquire(now, keys.only(), out),
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it is for those who write"),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It subscribes to nothing.
+            // This lock subscribes to nothing.
             Event::Published { .. } => {}
             Event::Disconnected => self.disconnected(),
             Event::Release => self.release(now, out),

@@ -1,33 +1,34 @@
-//! `pg-advisory`: an advisory lock of the database, of the session or of a transaction, waited for in the server's queue
-//! or tried again and again.
+//! `pg-advisory`: an advisory lock of the database, of a session or of a transaction. A client waits in the server's
+//! queue, or retries.
 //!
 //! ```text
-//!    scope      Idle ──▶ Asking ──────────────────────▶ Held ──▶ GivingBack ──▶ Idle
+//!    scope      Idle ──▶ Asking ──────────────────────▶ Held ──▶ Releasing ───▶ Idle
 //!    session            pg_[try_]advisory_lock                  pg_advisory_unlock
 //!                        └── an error ──▶ Undoing: pg_advisory_unlock, in case that it came with the grant
 //!    transaction        BEGIN; pg_[try_]advisory_xact_lock      COMMIT
 //!                        └── false, an error ──▶ Undoing: ROLLBACK, before any pause
 //! ```
-//! The states are those of `BySession`, which tells the rest. Promises what it does. In a session that others use, too,
-//! it promises nothing: the database counts what one session takes twice as one holder, so it excludes nobody.
+//! `SessionLock` has the states and the rest of the algorithm. Promises what it does. In a session that other clients
+//! use too, it promises nothing: the database counts two locks of one session as one holder, so such a lock excludes
+//! nobody.
 
-use crate::postgres::{Scope, Session, Wait};
-use crate::recipe::{Answer, Was};
-use crate::session::InSession;
-use crate::{ErrorKind, Lane, Mode, Reply, Statement};
+use crate::lease_protocol::{ReleaseReply, TakeReply};
+use crate::postgres::{Scope, SessionOwner, Wait};
+use crate::session_lock::SessionStatements;
+use crate::{ConnectionKind, ErrorKind, Mode, Reply, Statement};
 
 #[derive(Debug)]
 pub(crate) struct PgAdvisory {
     pub(crate) scope: Scope,
     pub(crate) wait: Wait,
-    pub(crate) session: Session,
+    pub(crate) session: SessionOwner,
 }
 
-impl InSession for PgAdvisory {
-    fn lane(&self) -> Lane {
+impl SessionStatements for PgAdvisory {
+    fn connection(&self) -> ConnectionKind {
         match self.session {
-            Session::Own => Lane::Own,
-            Session::Shared => Lane::Shared,
+            SessionOwner::ThisClient => ConnectionKind::Own,
+            SessionOwner::AllClients => ConnectionKind::SharedByClients,
         }
     }
 
@@ -49,14 +50,14 @@ impl InSession for PgAdvisory {
     }
 
     fn take_also(&self, _mode: Mode) -> Statement {
-        unreachable!("it takes one key")
+        unreachable!("an advisory lock takes one key")
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
+    fn take_reply(&self, reply: Reply) -> TakeReply {
         match (self.wait, reply) {
             // The functions that wait return nothing.
-            (Wait::Block, Reply::Ok) | (Wait::Try | Wait::SkipLocked, Reply::Int(1)) => Answer::Granted(None),
-            (Wait::Try | Wait::SkipLocked, Reply::Int(0)) => Answer::Busy,
+            (Wait::Block, Reply::Ok) | (Wait::Try | Wait::SkipLocked, Reply::Int(1)) => TakeReply::Granted(None),
+            (Wait::Try | Wait::SkipLocked, Reply::Int(0)) => TakeReply::Busy,
             (
                 Wait::Block | Wait::Try | Wait::SkipLocked,
                 Reply::Ok
@@ -67,7 +68,7 @@ impl InSession for PgAdvisory {
                 | Reply::Items
                 | Reply::Error(_)
                 | Reply::Other,
-            ) => Answer::Odd,
+            ) => TakeReply::Unexpected,
         }
     }
 
@@ -92,17 +93,17 @@ impl InSession for PgAdvisory {
         }
     }
 
-    fn give_back(&self, mode: Mode) -> Statement {
+    fn release(&self, mode: Mode) -> Statement {
         match self.scope {
             Scope::Session => unlock(mode),
             Scope::Transaction => Statement::Commit,
         }
     }
 
-    fn given_back(&self, reply: Reply) -> Option<Was> {
+    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
         match self.scope {
-            Scope::Session => Was::of_unlock(reply),
-            Scope::Transaction => Was::of_commit(reply),
+            Scope::Session => ReleaseReply::of_unlock(reply),
+            Scope::Transaction => ReleaseReply::of_commit(reply),
         }
     }
 }
@@ -114,12 +115,12 @@ const fn unlock(mode: Mode) -> Statement {
     }
 }
 
-impl Was {
-    /// Of an unlock: false when it was not held.
+impl ReleaseReply {
+    /// The reply to an unlock; false means that the lock was not held.
     const fn of_unlock(reply: Reply) -> Option<Self> {
         match reply {
-            Reply::Int(1) => Some(Self::Ours),
-            Reply::Int(0) => Some(Self::NotOurs),
+            Reply::Int(1) => Some(Self::WasHeld),
+            Reply::Int(0) => Some(Self::WasLost),
             Reply::Ok
             | Reply::Nil
             | Reply::Int(_)
@@ -131,12 +132,12 @@ impl Was {
         }
     }
 
-    /// Of a `COMMIT`. One that was answered with `ROLLBACK` ends a transaction that had failed before, and with that its
-    /// locks.
+    /// The reply to a `COMMIT`. The answer `ROLLBACK` means that the transaction had failed earlier, and its locks
+    /// ended then.
     pub(crate) const fn of_commit(reply: Reply) -> Option<Self> {
         match reply {
-            Reply::Ok => Some(Self::Ours),
-            Reply::Error(ErrorKind::InFailedTransaction) => Some(Self::NotOurs),
+            Reply::Ok => Some(Self::WasHeld),
+            Reply::Error(ErrorKind::InFailedTransaction) => Some(Self::WasLost),
             Reply::Nil
             | Reply::Int(_)
             | Reply::Entry(_)

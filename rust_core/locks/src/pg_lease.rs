@@ -1,73 +1,72 @@
-//! `pg-lease`: a row with an owner and an end, taken and given back by one statement each, in no transaction that stays
-//! open: so it lives behind a pooler, and needs no session of its own.
+//! `pg-lease`: a row with an owner and an expiry, taken and released by one statement each. No transaction stays open,
+//! so it works behind a pooler and needs no session of its own.
 //!
 //! ```text
 //!          Acquire           a fence, in time      Release, Cancel
-//!    Idle ─────────▶ Asking ────────────────▶ Held ───────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ────────────────▶ Held ───────────────▶ Releasing ───▶ Idle
 //!                    │ ▲ │                                           ▲
 //!             no row │ │ └── a fence, too late ──────────────────────┘
 //!                    ▼ │ Woke
 //!                   Pausing
 //! ```
-//! The states are those of `Leased`, which tells the rest. Promises what it does, on the clock of the database: exclusion
-//! while nobody outlives the lease, and fences that grow with every grant. A release that meets another transaction is sent
-//! again until the reply timeout has passed. A row is never deleted, so its fence never goes
-//! back.
+//! `Leased` has the states and the rest of the algorithm. Promises what it does, on the clock of the database:
+//! exclusion while no work outlives the lease, and fences that grow with every grant. A release that meets another
+//! transaction is sent again until the reply timeout has passed. A row is never deleted, so its fence never decreases.
 
 use std::num::NonZeroU64;
 
 use crate::calls::is_conflict;
-use crate::recipe::{Answer, Claim, Recipe, Was};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, ReleaseReply, TakeReply};
 use crate::{Command, ErrorKind, Fence, Reply, Statement};
 
 #[derive(Debug)]
 pub(crate) struct PgLease;
 
-impl Recipe for PgLease {
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
-        Statement::LeaseTake.for_owner(claim.key, claim.token, [lease_ms, 0])
+impl LeaseProtocol for PgLease {
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
+        Statement::LeaseTake.for_owner(attempt.key, attempt.token, [lease_ms, 0])
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
+    fn take_reply(&self, reply: Reply) -> TakeReply {
         match reply {
             Reply::Int(count) => match fence(count) {
-                Some(fence) => Answer::Granted(Some(fence)),
-                // Somebody else has written the column.
-                None => Answer::Odd,
+                Some(fence) => TakeReply::Granted(Some(fence)),
+                // Another program has written the column.
+                None => TakeReply::Unexpected,
             },
-            Reply::Nil => Answer::Busy,
+            Reply::Nil => TakeReply::Busy,
             Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
-                Answer::Odd
+                TakeReply::Unexpected
             }
         }
     }
 
-    /// The statement waits for others that write the row at this moment. Where the server lets it wait no longer, or, at
-    /// a level of isolation that is not the usual one, not win, one of them has the row.
-    fn refuses_by(&self, kind: ErrorKind) -> bool {
+    /// The statement waits for transactions that write the row at this moment. If the server ends that wait, or, at a
+    /// stricter isolation level, ends the statement, one of those transactions has the row.
+    fn is_refusal(&self, kind: ErrorKind) -> bool {
         is_conflict(kind)
     }
 
-    /// Whoever tries to take the row reads it, which is enough to fail at the stricter levels of isolation. Left as it is,
-    /// the row would stay taken until its lease ends.
-    fn is_given_back_again(&self, kind: ErrorKind) -> bool {
+    /// A client that tries to take the row reads it, which is enough to make this statement fail at the stricter
+    /// isolation levels. Without a retry the row would stay taken until its lease ends.
+    fn retries_release(&self, kind: ErrorKind) -> bool {
         is_conflict(kind)
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        Statement::LeaseGiveBack.for_owner(claim.key, claim.token, [0, 0])
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        Statement::LeaseRelease.for_owner(attempt.key, attempt.token, [0, 0])
     }
 
-    fn given_back(&self, reply: Reply) -> Option<Was> {
+    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
         match reply {
-            Reply::Int(_) => Some(Was::Ours),
-            Reply::Nil => Some(Was::NotOurs),
+            Reply::Int(_) => Some(ReleaseReply::WasHeld),
+            Reply::Nil => Some(ReleaseReply::WasLost),
             Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
         }
     }
 }
 
-/// Of a column that counts up from 0: what it holds after the first grant is 1.
+/// The fence in a column that counts up from 0: after the first grant it is 1.
 pub(crate) fn fence(count: i64) -> Option<Fence> {
     u64::try_from(count).ok().and_then(NonZeroU64::new).map(Fence)
 }

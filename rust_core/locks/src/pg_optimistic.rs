@@ -1,21 +1,21 @@
-//! `pg-optimistic`: reads the version of the row, and in the end writes only if it is the same still.
+//! `pg-optimistic`: reads the version of the row, and after the work writes only if the version is unchanged.
 //!
 //! ```text
 //!    Idle ──▶ Reading ───────────▶ Held ──▶ Writing ─────────────────────────▶ Idle
 //!             SELECT version                UPDATE .. WHERE version = mine
 //!                                           └── no row: Conflicted ──▶ the whole work again
 //! ```
-//! The states are those of `Optimistic`, which tells the rest. Each statement is a transaction of its own, so it needs no
-//! session of its own, and leaves nothing open.
+//! `Optimistic` has the states and the rest of the algorithm. Each statement is a transaction of its own, so this lock
+//! needs no session of its own and leaves no transaction open.
 
-use crate::optimistic::Effect;
-use crate::{Lane, Statement};
+use crate::optimistic::OptimisticStatements;
+use crate::{ConnectionKind, Statement};
 
 #[derive(Debug)]
 pub(crate) enum PgOptimistic {}
 
-impl Effect for PgOptimistic {
-    const LANE: Lane = Lane::Shared;
+impl OptimisticStatements for PgOptimistic {
+    const CONNECTION: ConnectionKind = ConnectionKind::SharedByClients;
     const READ: Statement = Statement::VersionRead;
     const WRITE: Statement = Statement::VersionWrite;
     const UNDO: Option<Statement> = None;

@@ -1,19 +1,20 @@
 //! `pg-row`: rows locked by a transaction that stays open as long as they are held.
 //!
 //! ```text
-//!    Idle ──▶ Asking ───────────────────────────────▶ Held ──▶ GivingBack ──▶ Idle
+//!    Idle ──▶ Asking ───────────────────────────────▶ Held ──▶ Releasing ───▶ Idle
 //!             BEGIN; SELECT .. FOR UPDATE | SHARE ..           COMMIT
 //!             └── one of the rows not had ──▶ Undoing: ROLLBACK, before any pause
 //! ```
-//! The states are those of `BySession`, which tells the rest. All rows are asked for in one write, in the order in which
-//! the client named them: two clients that name them crosswise can wait for each other, and the server ends one of both.
+//! `SessionLock` has the states and the rest of the algorithm. All rows are requested in one write to the socket, in
+//! the order in which the client named them: two clients that name them in opposite order can wait for each other, and
+//! the server then ends one of the two transactions.
 //!
-//! Promises what `BySession` does; that a row that does not exist is an error, for it locks nothing. Where locked rows are
-//! skipped, the two cannot be told apart.
+//! Promises what `SessionLock` does; and that a row that does not exist is an error, because it locks nothing. With
+//! `SKIP LOCKED` a missing row looks the same as a locked one.
 
+use crate::lease_protocol::{ReleaseReply, TakeReply};
 use crate::postgres::Wait;
-use crate::recipe::{Answer, Was};
-use crate::session::InSession;
+use crate::session_lock::SessionStatements;
 use crate::{Mode, Reply, Statement};
 
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(crate) struct PgRow {
     pub(crate) wait: Wait,
 }
 
-impl InSession for PgRow {
+impl SessionStatements for PgRow {
     const MANY_KEYS: bool = true;
 
     fn blocks(&self) -> bool {
@@ -50,11 +51,11 @@ impl InSession for PgRow {
         }
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
+    fn take_reply(&self, reply: Reply) -> TakeReply {
         match (self.wait, reply) {
-            // The id of the row, whatever it is.
-            (_, Reply::Int(_)) => Answer::Granted(None),
-            (Wait::SkipLocked, Reply::Nil) => Answer::Busy,
+            // The id of the row; its value does not matter.
+            (_, Reply::Int(_)) => TakeReply::Granted(None),
+            (Wait::SkipLocked, Reply::Nil) => TakeReply::Busy,
             (
                 Wait::Block | Wait::Try | Wait::SkipLocked,
                 Reply::Ok
@@ -64,7 +65,7 @@ impl InSession for PgRow {
                 | Reply::Items
                 | Reply::Error(_)
                 | Reply::Other,
-            ) => Answer::Odd,
+            ) => TakeReply::Unexpected,
         }
     }
 
@@ -80,11 +81,11 @@ impl InSession for PgRow {
         reply == Reply::Ok
     }
 
-    fn give_back(&self, _mode: Mode) -> Statement {
+    fn release(&self, _mode: Mode) -> Statement {
         Statement::Commit
     }
 
-    fn given_back(&self, reply: Reply) -> Option<Was> {
-        Was::of_commit(reply)
+    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
+        ReleaseReply::of_commit(reply)
     }
 }

@@ -1,4 +1,4 @@
-//! `pg-serializable`: the work within one serializable transaction, done again where the server cannot place it.
+//! `pg-serializable`: the work within one serializable transaction, repeated if the server cannot serialize it.
 //!
 //! ```text
 //!    Idle ──▶ Reading ──────────────────▶ Held ──▶ Writing ─────────▶ Idle
@@ -6,17 +6,17 @@
 //!             └── 40001, 40P01 ──▶ Undoing ◀── 40001, 40P01 ──┘
 //!                                  ROLLBACK ──▶ the next attempt, or Conflicted
 //! ```
-//! The states are those of `Optimistic`, which tells the rest. The transaction is in a session of the client's own; when
-//! that ends during the work, nothing is written.
+//! `Optimistic` has the states and the rest of the algorithm. The transaction is in a session of this client alone; if
+//! the session ends during the work, nothing is written.
 
-use crate::optimistic::Effect;
-use crate::{Lane, Statement};
+use crate::optimistic::OptimisticStatements;
+use crate::{ConnectionKind, Statement};
 
 #[derive(Debug)]
 pub(crate) enum PgSerializable {}
 
-impl Effect for PgSerializable {
-    const LANE: Lane = Lane::Own;
+impl OptimisticStatements for PgSerializable {
+    const CONNECTION: ConnectionKind = ConnectionKind::Own;
     const READ: Statement = Statement::SerializableRead;
     const WRITE: Statement = Statement::SerializableWrite;
     const UNDO: Option<Statement> = Some(Statement::Rollback);

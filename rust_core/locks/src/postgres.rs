@@ -1,35 +1,35 @@
-//! What the locks of a database have in common: the words of their arguments, and the statements of each.
+//! What the database locks have in common: the types of their arguments, and the statements of each lock.
 
 use crate::Statement;
 
-/// How long a lock of the database lives.
+/// How long a lock of the database lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Until it is unlocked, or the session ends.
+    /// Until it is unlocked or the session ends.
     Session,
-    /// Until the transaction ends: safe behind a pooler that lends sessions by the transaction.
+    /// Until the transaction ends: safe behind a pooler that assigns sessions per transaction.
     Transaction,
 }
 
-/// What a client does when another holds the lock.
+/// What a client does when another client holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
-    /// It waits in the server's queue.
+    /// The client waits in the server's queue.
     Block,
     /// The server refuses at once, and the retry policy decides.
     Try,
-    /// The server answers as though the row did not exist, and the retry policy decides.
+    /// The server replies as if the row did not exist, and the retry policy decides.
     SkipLocked,
 }
 
-/// Whose session a lock is taken in.
+/// Which clients use the session that takes the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Session {
-    /// This client's own.
-    Own,
-    /// One that other clients use, too. The database counts what one session takes twice as one holder, so this excludes
-    /// nobody: a classic mistake, here to be seen.
-    Shared,
+pub enum SessionOwner {
+    /// This client alone.
+    ThisClient,
+    /// All clients. The database counts two locks of one session as one holder, so this excludes nobody: a classic
+    /// mistake, here to be demonstrated.
+    AllClients,
 }
 
 pub(crate) const fn advisory_statements(scope: Scope, wait: Wait) -> &'static [Statement] {

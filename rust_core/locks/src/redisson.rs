@@ -1,26 +1,27 @@
 //! Child locks taken one after another, as `RedissonMultiLock` of Redisson (3.x) does, and `RedissonRedLock`, which
-//! inherits from it and allows a minority to fail.
+//! inherits from it and lets a minority fail.
 //!
 //! ```text
 //!          Acquire         the last child taken            renewed        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────────▶ Renewing ─────────▶ Held ─────────────────▶ GivingBack ──▶ Idle
+//!    Idle ─────────▶ Asking ───────────────────▶ Renewing ─────────▶ Held ─────────────────▶ Releasing ───▶ Idle
 //!                     ▲ │ └── too many failed, out of time; Cancel ──│──────────────────────▶ ▲ │
-//!                Woke │ │ busy                    └─ too late; Cancel ───────────────────────▶─┘ │ given back, and the
+//!                Woke │ │ busy                    └─ too late; Cancel ───────────────────────▶─┘ │ released, and the
 //!                     │ ▼                                                                         │ policy allows another
 //!                   Pausing         Asking, from the first child ◀────────────────────────────────┘
 //! ```
-//! Not drawn: each child taken or failed leads to the next one, still `Asking`.
+//! Not drawn: each child that is taken or has failed leads to the next one, still `Asking`.
 //!
-//! Faithful in the order of commands and in what is looked at, but for three things: a child that is busy is asked again by
-//! the retry policy, where Redisson waits for a message; a child is no hash with a count, since nothing nests here; and a
-//! server that errs or is silent ends the request once too many have failed, where Redisson asks again without a pause.
+//! The order of commands, and which replies are checked, are Redisson's, with three exceptions: a busy child is asked
+//! again by the retry policy, where Redisson waits for a message; a child is not a hash with a count, because nothing
+//! nests here; and a server with errors or without replies ends the request once too many children have failed, where
+//! Redisson asks again without a pause.
 
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Wait, wait};
+use crate::calls::{Calls, Deadline, check_deadline};
 use crate::{
-    Actions, CallId, Chance, Command, Event, Key, Keys, Lasts, LockMachine, Mode, Nanos, Outcome, Refusal, Reply,
+    Actions, CallId, Chance, Command, Event, Key, KeyList, Lasts, LockMachine, Mode, Nanos, Outcome, Refusal, Reply,
     RetryKind, Script, ScriptForm, ServerId, Spec, Token,
 };
 
@@ -40,15 +41,15 @@ pub(crate) struct Redisson {
     /// Counts the passes over the children.
     backoff: Backoff,
     began: Nanos,
-    /// When the wait budget is used up; `NEVER` when nothing waits.
+    /// When the wait budget ends; `NEVER` when the request does not wait.
     budget_end: Nanos,
     child: Child,
-    /// The renewals, or the give-backs, that are under way.
+    /// The renewals, or the releases, that are under way.
     round: Round,
     state: State,
 }
 
-/// The child that is being asked.
+/// The child that is currently asked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Child {
     polls: Backoff,
@@ -59,53 +60,53 @@ struct Child {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    /// The `SET` of a child is not answered.
+    /// The `SET` of a child has no reply yet.
     Asking {
         pass: Pass,
         call: CallId,
         sent: Nanos,
     },
-    /// The child is busy.
+    /// The child is busy; waits until the next attempt.
     Pausing {
         pass: Pass,
         until: Nanos,
     },
-    /// The renewals are not all answered.
+    /// Some renewals have no reply yet.
     Renewing {
         pass: Pass,
         sent: Nanos,
     },
     Held(Pass),
-    /// The give-backs are not all answered.
-    GivingBack {
+    /// Some releases have no reply yet.
+    Releasing {
         pass: Pass,
         sent: Nanos,
         why: Why,
     },
 }
 
-/// One attempt: a pass over the children, with a token of its own.
+/// One attempt: a pass over the children, with its own token.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
-    keys: Keys,
+    keys: KeyList,
     token: Token,
     at: u16,
     failed: u16,
-    /// A bit for each child.
+    /// One bit per child.
     taken: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// The holder is done.
+    /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
     Cancel,
-    /// Too many children were busy, or the wait budget was used up.
+    /// Too many children were busy, or the wait budget ended.
     Again,
-    /// All were taken, but not all were still ours, or the lease was as good as over.
+    /// All children were taken, but some were lost meanwhile, or the lease had practically ended.
     TooLate,
-    /// Too many children failed, the last one so.
+    /// Too many children failed; this is the outcome of the last failure.
     End(Outcome),
 }
 
@@ -125,7 +126,7 @@ impl Redisson {
         }
     }
 
-    fn acquire(&mut self, now: Nanos, keys: Keys, out: &mut Actions) {
+    fn acquire(&mut self, now: Nanos, keys: KeyList, out: &mut Actions) {
         match self.state {
             State::Idle => {
                 self.backoff = Backoff::begin(now);
@@ -133,7 +134,7 @@ impl Redisson {
                 self.attempt(now, self.rules.children.keys(keys), out);
             }
             State::Held(_) => panic!("Acquire, but the last grant was not released"),
-            State::Asking { .. } | State::Pausing { .. } | State::Renewing { .. } | State::GivingBack { .. } => {
+            State::Asking { .. } | State::Pausing { .. } | State::Renewing { .. } | State::Releasing { .. } => {
                 panic!("Acquire, but the last request is not settled")
             }
         }
@@ -141,31 +142,33 @@ impl Redisson {
 
     fn release(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Held(pass) => self.give_back(now, pass, Why::Release, out),
+            State::Held(pass) => self.send_release(now, pass, Why::Release, out),
             State::Idle
             | State::Asking { .. }
             | State::Pausing { .. }
             | State::Renewing { .. }
-            | State::GivingBack { .. } => panic!("Release, but nothing is held"),
+            | State::Releasing { .. } => panic!("Release, but nothing is held"),
         }
     }
 
     fn cancel(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
             State::Idle => self.settle(Outcome::Released, out),
-            // No need to wait for the answer: the give-back arrives behind the SET that it takes back.
+            // No need to wait for the reply: the release arrives behind the SET that it undoes.
             State::Asking { pass, .. } => {
                 let taken = pass.taken | 1 << pass.at;
-                self.give_back(now, Pass { taken, ..pass }, Why::Cancel, out);
+                self.send_release(now, Pass { taken, ..pass }, Why::Cancel, out);
             }
-            State::Pausing { pass, .. } | State::Renewing { pass, .. } => self.give_back(now, pass, Why::Cancel, out),
-            State::Held(pass) => self.give_back(now, pass, Why::Release, out),
-            State::GivingBack { pass, sent, why } => match why {
+            State::Pausing { pass, .. } | State::Renewing { pass, .. } => {
+                self.send_release(now, pass, Why::Cancel, out);
+            }
+            State::Held(pass) => self.send_release(now, pass, Why::Release, out),
+            State::Releasing { pass, sent, why } => match why {
                 Why::Again | Why::TooLate | Why::End(_) => {
                     let why = Why::Cancel;
-                    self.state = State::GivingBack { pass, sent, why };
+                    self.state = State::Releasing { pass, sent, why };
                 }
-                // On its way already; the one settlement to come answers both requests.
+                // The release was already sent; its one settlement answers both requests.
                 Why::Release | Why::Cancel => {}
             },
         }
@@ -174,8 +177,8 @@ impl Redisson {
     fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
         match self.state {
             State::Asking { pass, call: asked, .. } if asked == call => self.asked(now, pass, reply, out),
-            State::Renewing { pass, .. } | State::GivingBack { pass, .. } => match self.round.answered(call, reply) {
-                None => {} // An answer to a call that was given up.
+            State::Renewing { pass, .. } | State::Releasing { pass, .. } => match self.round.answered(call, reply) {
+                None => {} // A reply to a call that was given up.
                 Some(child) if self.round.wants_source(child) => {
                     let command = self.command(pass, child, ScriptForm::Source);
                     let again = self.calls.fresh();
@@ -184,45 +187,45 @@ impl Redisson {
                 }
                 Some(_) => self.go_on(now, out),
             },
-            // An answer to a call that was given up: it says nothing about the present one.
+            // A reply to a call that was given up says nothing about the current one.
             State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
         }
     }
 
     fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
         match self.state {
-            State::Asking { pass, call: asked, .. } if asked == call => self.silent(now, pass, out),
-            State::Renewing { .. } | State::GivingBack { .. } => {
+            State::Asking { pass, call: asked, .. } if asked == call => self.child_timed_out(now, pass, out),
+            State::Renewing { .. } | State::Releasing { .. } => {
                 if self.round.lost(call) {
                     self.go_on(now, out);
                 }
             }
-            // The connection of a call that was given up. A lock that is held is not tied to a connection.
+            // The lost call was given up. A held lock does not depend on a connection.
             State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
         }
     }
 
     fn woke(&mut self, now: Nanos, out: &mut Actions) {
         match self.state {
-            State::Asking { pass, sent, .. } => match wait(now, sent.after(self.spec.patience), out) {
-                Wait::GoesOn => {}
-                Wait::Over => self.silent(now, pass, out),
+            State::Asking { pass, sent, .. } => match check_deadline(now, sent.after(self.spec.reply_timeout), out) {
+                Deadline::Ahead => {}
+                Deadline::Passed => self.child_timed_out(now, pass, out),
             },
-            State::Pausing { pass, until } => match wait(now, until, out) {
-                Wait::GoesOn => {}
-                Wait::Over if now >= self.child.deadline => self.child_failed(now, pass, Why::Again, out),
-                Wait::Over => self.ask(now, pass, out),
+            State::Pausing { pass, until } => match check_deadline(now, until, out) {
+                Deadline::Ahead => {}
+                Deadline::Passed if now >= self.child.deadline => self.child_failed(now, pass, Why::Again, out),
+                Deadline::Passed => self.ask(now, pass, out),
             },
-            State::Renewing { sent, .. } | State::GivingBack { sent, .. } => {
-                match wait(now, sent.after(self.spec.patience), out) {
-                    Wait::GoesOn => {}
-                    Wait::Over => {
+            State::Renewing { sent, .. } | State::Releasing { sent, .. } => {
+                match check_deadline(now, sent.after(self.spec.reply_timeout), out) {
+                    Deadline::Ahead => {}
+                    Deadline::Passed => {
                         self.round.give_up();
                         self.go_on(now, out);
                     }
                 }
             }
-            // The point guarded a call that has been answered since.
+            // The wake-up was for a call that has been answered since.
             State::Idle | State::Held(_) => {}
         }
     }
@@ -232,8 +235,8 @@ impl Redisson {
         self.send_round(now, pass, pass.taken, out);
     }
 
-    fn give_back(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
-        self.state = State::GivingBack { pass, sent: now, why };
+    fn send_release(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
+        self.state = State::Releasing { pass, sent: now, why };
         let children = self.rules.count(pass.keys, self.spec.servers);
         let to = match why {
             Why::Release => u32::MAX >> (32 - u32::from(children)),
@@ -243,7 +246,7 @@ impl Redisson {
         self.go_on(now, out);
     }
 
-    /// The renewals, or the give-backs, of these children: in order, and none waits for another.
+    /// Sends the renewals, or the releases, of these children, in order and without waiting in between.
     fn send_round(&mut self, now: Nanos, pass: Pass, children: u32, out: &mut Actions) {
         self.round.begin();
         for child in (0..32).filter(|child| children & 1 << child != 0) {
@@ -256,7 +259,7 @@ impl Redisson {
             self.round.sent(child, call);
         }
         if children != 0 {
-            out.wake_at(now.after(self.spec.patience));
+            out.wake_at(now.after(self.spec.reply_timeout));
         }
     }
 
@@ -270,20 +273,20 @@ impl Redisson {
                 token,
                 numbers: [self.spec.lease.ttl().0, 0],
             },
-            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) | State::GivingBack { .. } => {
+            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) | State::Releasing { .. } => {
                 Command::CompareAndDelete { key, token, form }
             }
         }
     }
 
-    /// After something that the round was told.
+    /// Goes on after the round received a reply or a loss.
     fn go_on(&mut self, now: Nanos, out: &mut Actions) {
         if self.round.is_under_way() {
             return;
         }
         match self.state {
             State::Renewing { pass, sent } => self.renewed(now, pass, sent, out),
-            State::GivingBack { pass, why, .. } => self.given_back(now, pass, why, out),
+            State::Releasing { pass, why, .. } => self.release_answered(now, pass, why, out),
             State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {
                 unreachable!("no round is under way")
             }
@@ -292,11 +295,11 @@ impl Redisson {
 
     fn renewed(&mut self, now: Nanos, pass: Pass, sent: Nanos, out: &mut Actions) {
         let until = match self.rules.children {
-            Children::Servers => now.after(self.spec.lease.ttl().into()),
-            Children::Keys => match self.round.outcome(pass.taken.count_ones() as u16) {
+            Children::PerServer => now.after(self.spec.lease.ttl().into()),
+            Children::PerKey => match self.round.outcome(pass.taken.count_ones() as u16) {
                 Outcome::Released => self.spec.lease.until(sent),
-                Outcome::Expired => return self.give_back(now, pass, Why::TooLate, out),
-                other => return self.give_back(now, pass, Why::End(other), out),
+                Outcome::Expired => return self.send_release(now, pass, Why::TooLate, out),
+                other => return self.send_release(now, pass, Why::End(other), out),
             },
         };
         if until > now {
@@ -304,11 +307,11 @@ impl Redisson {
             let lasts = Lasts::Until(until);
             out.settle(Outcome::Held { lasts, fence: None });
         } else {
-            self.give_back(now, pass, Why::TooLate, out);
+            self.send_release(now, pass, Why::TooLate, out);
         }
     }
 
-    fn given_back(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
+    fn release_answered(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
         match (why, self.round.is_certain()) {
             (Why::Release, _) => {
                 let taken = pass.taken.count_ones() as u16;
@@ -316,7 +319,7 @@ impl Redisson {
                 self.settle(outcome, out);
             }
             (Why::End(outcome), _) => self.settle(outcome, out),
-            // The keys, if they are there, free themselves.
+            // If the keys still exist, their leases free them.
             (Why::Cancel | Why::Again | Why::TooLate, false) => self.settle(Outcome::Unknown, out),
             (Why::Cancel, true) => self.settle(Outcome::Released, out),
             (Why::Again, true) => self.start_again(now, pass.keys, Refusal::Busy, Refusal::TimedOut, out),
@@ -324,8 +327,8 @@ impl Redisson {
         }
     }
 
-    /// At once, as Redisson does: the wait for the children is pause enough.
-    fn start_again(&mut self, now: Nanos, keys: Keys, used_up: Refusal, too_long: Refusal, out: &mut Actions) {
+    /// Starts the next pass at once, as Redisson does: the wait for the children was pause enough.
+    fn start_again(&mut self, now: Nanos, keys: KeyList, used_up: Refusal, too_long: Refusal, out: &mut Actions) {
         let retry = &self.spec.retry;
         let most = retry.max_attempts.unwrap_or(u32::MAX);
         if retry.kind == RetryKind::None || self.backoff.attempts() >= most {
@@ -360,7 +363,7 @@ impl LockMachine for Redisson {
             } => self.acquire(now, keys, out),
             Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
             Event::Enter => panic!("Enter, but it does not nest"),
-            // It has no connection of its own.
+            // This lock has no connection of its own.
             Event::Published { .. } | Event::Disconnected => {}
             Event::Release => self.release(now, out),
             Event::Cancel => self.cancel(now, out),

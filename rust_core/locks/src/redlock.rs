@@ -1,23 +1,25 @@
-//! `redlock`: `SET key token NX PX ttl` on several servers that know nothing of each other, and compare-and-delete on all
-//! of them to give it back (redis.io, "Distributed Locks with Redis"). The states are drawn in `quorum`.
+//! `redlock`: takes with `SET key token NX PX ttl` on several independent servers, and releases with a
+//! compare-and-delete on all of them (redis.io, "Distributed Locks with Redis"). `quorum` has the diagram of the
+//! states.
 //!
-//! Held when more than half of the servers granted and something is left of the lease, counted from before the first
-//! send, less the drift allowance (`drift_factor` and 2 ms), at the moment of the return. With `fanout: multiplexed` all
-//! servers are asked before any has answered, and a quorum is enough; with `sequential` one after another, to the last.
-//! Either settles as soon as no quorum can be reached any more: with an even number of servers a split vote is a refusal.
+//! Held when more than half of the servers granted and some of the lease is left at the moment of the return: counted
+//! from before the first send, less the clock-skew margin (`drift_factor` and 2 ms). With `fanout: multiplexed` all
+//! servers are asked before any has replied, and a quorum is enough; with `sequential` they are asked one after
+//! another, to the last. Either way the attempt ends as soon as no quorum can be reached any more: with an even number
+//! of servers, two clients with half of them each are both refused.
 //!
-//! Promises exclusion while fewer than half of the servers are down, slow, or lose answers, and each request settles
-//! within the node timeouts of its last calls (a release within the patience). A give-back goes to every server asked,
-//! on the same connection as the `SET` before it. Does not promise: safety when a server that granted comes back without
-//! its data inside the lease, against clocks that jump, or for work past the lease.
+//! Promises exclusion while fewer than half of the servers are down, slow, or lose replies; and that each request
+//! settles within the node timeouts of its last calls (a release within the reply timeout). A release goes to every
+//! server that was asked, on the same connection as the `SET` before it. Does not promise safety when a server that
+//! granted comes back without its data inside the lease, against clocks that jump, or for work past the lease.
 
-use crate::quorum::{Quorum, Stake, Taken};
-use crate::{Command, Key, Keys, Reply, ScriptForm, Token};
+use crate::quorum::{Quorum, Resource, Taken};
+use crate::{Command, Key, KeyList, Reply, ScriptForm, Token};
 
 pub(crate) type Redlock = Quorum<Key>;
 
-impl Stake for Key {
-    fn of(keys: Keys) -> Self {
+impl Resource for Key {
+    fn of(keys: KeyList) -> Self {
         keys.only()
     }
 
@@ -29,11 +31,11 @@ impl Stake for Key {
         }
     }
 
-    fn give_back(self, token: Token, form: ScriptForm) -> Command {
+    fn release(self, token: Token, form: ScriptForm) -> Command {
         Command::CompareAndDelete { key: self, token, form }
     }
 
-    fn taken(reply: Reply) -> Option<Taken> {
+    fn take_reply(reply: Reply) -> Option<Taken> {
         match reply {
             Reply::Ok => Some(Taken::Mine),
             Reply::Nil => Some(Taken::Theirs),

@@ -1,14 +1,15 @@
 //! `replicated`: a `mutex` that counts as granted only once enough replicas have it: `SET key token NX PX ttl`, then
-//! `WAIT replicas timeout`. Where too few answered in time it is given back, and tried again as the policy says.
+//! `WAIT replicas timeout`. If too few replicas confirmed in time, the lock is released and tried again as the policy
+//! says.
 //!
-//! Its states are those of `Leased`; between `Asking` and `Held` it is asked twice. All goes over the client's own
-//! connection, since `WAIT` blocks it, and speaks of what was written over it.
+//! `Leased` has its states; two commands lie between `Asking` and `Held`. All commands use the client's own connection,
+//! because `WAIT` blocks it and counts only what was written over it.
 //!
-//! Promises what `mutex` does. A server that fails over loses fewer locks, not none: a replica without the key may still
-//! be the one that is promoted, and a replica that has it may not have it on disk.
+//! Promises what `mutex` does. A server that fails over loses fewer locks, but may lose some: a replica without the key
+//! may be promoted, and a replica with the key may not have it on disk.
 
-use crate::recipe::{Answer, Claim, Recipe};
-use crate::{Command, Lane, Reply};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
+use crate::{Command, ConnectionKind, Reply};
 
 #[derive(Debug)]
 pub(crate) struct Replicated {
@@ -16,15 +17,15 @@ pub(crate) struct Replicated {
     pub(crate) timeout_ms: u32,
 }
 
-impl Recipe for Replicated {
-    const LANE: Lane = Lane::Own;
+impl LeaseProtocol for Replicated {
+    const CONNECTION: ConnectionKind = ConnectionKind::Own;
 
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
-        claim.set_if_absent(lease_ms)
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
+        attempt.set_if_absent(lease_ms)
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
-        Answer::of_set(reply)
+    fn take_reply(&self, reply: Reply) -> TakeReply {
+        TakeReply::of_set(reply)
     }
 
     fn confirm(&self) -> Option<Command> {
@@ -34,10 +35,10 @@ impl Recipe for Replicated {
         })
     }
 
-    fn confirmed(&self, reply: Reply) -> Answer {
+    fn confirm_reply(&self, reply: Reply) -> TakeReply {
         match reply {
-            Reply::Int(count) if count >= i64::from(self.replicas) => Answer::Granted(None),
-            Reply::Int(0..) => Answer::Busy,
+            Reply::Int(count) if count >= i64::from(self.replicas) => TakeReply::Granted(None),
+            Reply::Int(0..) => TakeReply::Busy,
             Reply::Int(_)
             | Reply::Ok
             | Reply::Nil
@@ -45,11 +46,11 @@ impl Recipe for Replicated {
             | Reply::Token(_)
             | Reply::Items
             | Reply::Error(_)
-            | Reply::Other => Answer::Odd,
+            | Reply::Other => TakeReply::Unexpected,
         }
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
-        claim.compare_and_delete()
+    fn release(&self, attempt: LeaseAttempt) -> Command {
+        attempt.compare_and_delete()
     }
 }

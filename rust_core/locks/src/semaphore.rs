@@ -1,10 +1,10 @@
-//! `semaphore`: at most so many holders at once. A sorted set holds their tokens, each with the end of its own lease by
-//! the server's clock; whoever asks removes those that are over, then counts.
+//! `semaphore`: at most `permits` holders at once. A sorted set holds their tokens, each with the end of its own lease
+//! by the server's clock; the script that takes removes expired tokens, then counts.
 //!
-//! Its states are those of `Leased`. Promises at most that many holders while nobody outlives the lease, the server
-//! keeps its data and its clock does not jump; a dead holder's permit is free again after one lease, and only its own.
+//! `Leased` has its states. Promises at most that many holders while no work outlives the lease, the server keeps its
+//! data and its clock does not jump; a dead holder's permit is free again after one lease, and only its own.
 
-use crate::recipe::{Answer, Claim, Recipe};
+use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
 use crate::{Command, Reply, Script, ScriptForm};
 
 #[derive(Debug)]
@@ -12,27 +12,27 @@ pub(crate) struct Semaphore {
     pub(crate) permits: u32,
 }
 
-impl Recipe for Semaphore {
-    fn take(&self, claim: Claim, lease_ms: u64) -> Command {
+impl LeaseProtocol for Semaphore {
+    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
         Command::Run {
             script: Script::SemaphoreTake,
             form: ScriptForm::Sha,
-            key: claim.key,
-            token: claim.token,
+            key: attempt.key,
+            token: attempt.token,
             numbers: [u64::from(self.permits), lease_ms],
         }
     }
 
-    fn taken(&self, reply: Reply) -> Answer {
-        Answer::of_script(reply)
+    fn take_reply(&self, reply: Reply) -> TakeReply {
+        TakeReply::of_script(reply)
     }
 
-    fn give_back(&self, claim: Claim) -> Command {
+    fn release(&self, attempt: LeaseAttempt) -> Command {
         Command::Run {
-            script: Script::SemaphoreGiveBack,
+            script: Script::SemaphoreRelease,
             form: ScriptForm::Sha,
-            key: claim.key,
-            token: claim.token,
+            key: attempt.key,
+            token: attempt.token,
             numbers: [0, 0],
         }
     }

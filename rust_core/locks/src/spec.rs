@@ -1,23 +1,23 @@
-//! What every lock of a cell is told alike: how long it lives, how long an answer may take, when to try again.
+//! The settings that all locks of a cell share: the lease, the reply timeout, the retry policy.
 
 use crate::{Lease, Nanos, Retry, SpecError};
 
-/// Shared by the clients of a cell. Make it, `check` it once, and hand it to every machine.
+/// Shared by the clients of a cell. Make it, `check` it once, and pass it to every machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spec {
-    /// Servers of the cell: `ServerId` is below it.
+    /// Servers of the cell: every `ServerId` is below it.
     pub servers: u16,
     pub lease: Lease,
-    /// How long an answer may take before the call is given up. Has no default: a server that stalls must not hang
-    /// its clients.
-    pub patience: Nanos,
+    /// How long a reply may take before the call is given up. No default: a server that stalls must not hang its
+    /// clients.
+    pub reply_timeout: Nanos,
     pub retry: Retry,
 }
 
 impl Spec {
     pub fn check(&self) -> Result<(), SpecError> {
-        if self.patience == Nanos::ZERO {
-            return Err(SpecError::NoPatience);
+        if self.reply_timeout == Nanos::ZERO {
+            return Err(SpecError::ZeroReplyTimeout);
         }
         self.retry.check()
     }

@@ -1,7 +1,7 @@
-//! The SQL statements, and what each is given and answers.
+//! The SQL statements, their parameters and their results.
 //!
 //! A command is one *block* of the extended protocol, from its first message to its `Sync`: it may open a transaction
-//! before its statement, and end one behind it. Where any part of a block fails, the server skips the rest of it.
+//! before its statement, and end one after it. If any part of a block fails, the server skips the rest of it.
 
 use crate::{Command, Key, Token};
 
@@ -14,23 +14,23 @@ macro_rules! statements {
         impl Statement {
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Its text, `$1` and on for its parameters, `{locks}` for the table; empty for what only ends a
-            /// transaction.
+            /// The SQL text, with `$1` and so on for its parameters and `{locks}` for the table; empty for a block that
+            /// only ends a transaction.
             pub const fn sql(self) -> &'static str {
                 match self { $(Self::$name => $sql),* }
             }
 
-            /// What `$1` and on stand for.
+            /// The meaning of `$1` and so on.
             pub const fn parameters(self) -> &'static [Parameter] {
                 match self { $(Self::$name => &[$(Parameter::$parameter),*]),* }
             }
 
-            /// The transaction that its block opens before it.
+            /// The transaction that the block opens before the statement.
             pub const fn opens(self) -> Opens {
                 match self { $(Self::$name => Opens::$opens),* }
             }
 
-            /// Whether its block ends the transaction behind it: `COMMIT`.
+            /// Whether the block ends the transaction after the statement: `COMMIT`.
             pub const fn commits(self) -> bool {
                 match self { $(Self::$name => $ends),* }
             }
@@ -39,12 +39,12 @@ macro_rules! statements {
 }
 
 impl Statement {
-    /// Whether it has the token among its parameters.
+    /// Whether the token is among the parameters.
     pub const fn takes_token(self) -> bool {
-        matches!(self, Self::LeaseTake | Self::LeaseGiveBack)
+        matches!(self, Self::LeaseTake | Self::LeaseRelease)
     }
 
-    /// The command that says it about this key. Of those that know no owner: a session is its own.
+    /// The command with this statement about this key, without an owner: the session is the owner.
     pub(crate) const fn about(self, key: Key, numbers: [u64; 2]) -> Command {
         Command::Sql {
             statement: self,
@@ -64,22 +64,22 @@ impl Statement {
     }
 }
 
-/// What follows when a statement meets another transaction: a serialization failure (40001), a deadlock (40P01), or a lock
-/// for which it may not wait, or not so long (55P03). The server has undone what the statement did.
+/// What follows when a statement meets another transaction: a serialization failure (40001), a deadlock (40P01), or a
+/// lock for which the statement may not wait, or no longer (55P03). The server has undone what the statement did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     /// The attempt is over. The retry policy says whether another one follows.
     NextAttempt,
     /// The same statement is sent again at once, until the reply timeout has passed since it was first sent.
     SentAgain,
-    /// The transaction is over, and with it the lock: nothing is left to be done.
+    /// The transaction has ended, and the lock with it: nothing is left to do.
     EndsTheLock,
-    /// It touches no row and waits for no lock. Should it fail all the same, the session is closed.
+    /// The statement touches no row and waits for no lock. If it still fails, the session is closed.
     NotExpected,
 }
 
 impl Statement {
-    /// Of each statement, in whatever lock it is used.
+    /// The same for each statement in every lock that uses it.
     pub const fn on_conflict(self) -> OnConflict {
         match self {
             Self::AdvisoryLock
@@ -107,14 +107,14 @@ impl Statement {
             | Self::VersionWrite
             | Self::SerializableRead
             | Self::SerializableWrite => OnConflict::NextAttempt,
-            Self::LeaseGiveBack | Self::FenceTake | Self::ValueRead | Self::FencedWrite => OnConflict::SentAgain,
+            Self::LeaseRelease | Self::FenceTake | Self::ValueRead | Self::FencedWrite => OnConflict::SentAgain,
             Self::Commit => OnConflict::EndsTheLock,
             Self::AdvisoryUnlock | Self::AdvisoryUnlockShared | Self::Rollback => OnConflict::NotExpected,
         }
     }
 }
 
-/// What a parameter of a statement stands for.
+/// The meaning of a statement's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Parameter {
     /// `bigint`: the first 8 bytes of SHA-256 over the name of the key.
@@ -125,14 +125,14 @@ pub enum Parameter {
     Token,
     /// `bigint`: the first of the command's numbers.
     First,
-    /// `bigint`: the second of them.
+    /// `bigint`: the second of the command's numbers.
     Second,
 }
 
 /// The transaction that a block opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Opens {
-    /// None: the statement is a transaction of its own, or within one that stands open.
+    /// None: the statement is a transaction of its own, or part of one that is open.
     Nothing,
     /// `BEGIN`
     Transaction,
@@ -140,21 +140,21 @@ pub enum Opens {
     Serializable,
 }
 
-// A statement with the transaction that its block opens, its parameters, its text, and whether its block commits.
-// Rows hold: id int, fence bigint, version bigint, value bigint, owner uuid, expires_at timestamptz.
+// Each line: the statement, the transaction that its block opens, its parameters, its text, and whether its block
+// commits. A row holds: id int, fence bigint, version bigint, value bigint, owner uuid, expires_at timestamptz.
 statements! {
     AdvisoryLock = Nothing, [Hash], "SELECT pg_advisory_lock($1)", false;
     AdvisoryLockShared = Nothing, [Hash], "SELECT pg_advisory_lock_shared($1)", false;
     AdvisoryTry = Nothing, [Hash], "SELECT pg_try_advisory_lock($1)", false;
     AdvisoryTryShared = Nothing, [Hash], "SELECT pg_try_advisory_lock_shared($1)", false;
-    /// False: it was not held, which is an error.
+    /// Returns false when the lock was not held, which is an error.
     AdvisoryUnlock = Nothing, [Hash], "SELECT pg_advisory_unlock($1)", false;
     AdvisoryUnlockShared = Nothing, [Hash], "SELECT pg_advisory_unlock_shared($1)", false;
     TransactionLock = Transaction, [Hash], "SELECT pg_advisory_xact_lock($1)", false;
     TransactionLockShared = Transaction, [Hash], "SELECT pg_advisory_xact_lock_shared($1)", false;
     TransactionTry = Transaction, [Hash], "SELECT pg_try_advisory_xact_lock($1)", false;
     TransactionTryShared = Transaction, [Hash], "SELECT pg_try_advisory_xact_lock_shared($1)", false;
-    /// The first row of a transaction; the `Also` ones lock further rows of it.
+    /// Locks the first row of a transaction; the `Also` statements lock its further rows.
     RowLock = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE", false;
     RowLockAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE", false;
     RowLockShared = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE", false;
@@ -167,27 +167,29 @@ statements! {
     RowSkipAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR UPDATE SKIP LOCKED", false;
     RowSkipShared = Transaction, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE SKIP LOCKED", false;
     RowSkipSharedAlso = Nothing, [Row], "SELECT id FROM {locks} WHERE id = $1 FOR SHARE SKIP LOCKED", false;
-    /// One atomic step on the database's clock, as it is when the row's lock is ours; the lease in milliseconds is the
-    /// first number. Answers the fence, or no row.
+    /// One atomic step, on the database's clock at the time when the row is locked. The first number is the lease in
+    /// ms. Returns the fence, or no row when another client holds the lease.
     LeaseTake = Nothing, [Row, Token, First],
         "INSERT INTO {locks} AS l (id, owner, fence, expires_at) \
          VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 ms') \
          ON CONFLICT (id) DO UPDATE SET owner = $2, fence = l.fence + 1, \
          expires_at = clock_timestamp() + $3 * interval '1 ms' \
          WHERE l.expires_at <= clock_timestamp() RETURNING fence", false;
-    /// A row is never deleted, so that its fence never goes back. No row: it was no longer ours.
-    LeaseGiveBack = Nothing, [Row, Token],
+    /// Keeps the row, so that its fence never decreases. Returns no row when this client no longer held the lease.
+    LeaseRelease = Nothing, [Row, Token],
         "UPDATE {locks} SET owner = NULL, expires_at = '-infinity' WHERE id = $1 AND owner = $2 RETURNING id", false;
     VersionRead = Nothing, [Row], "SELECT version FROM {locks} WHERE id = $1", false;
-    /// The version that was read, which counts the writes, too. No row: another has written since.
+    /// Takes the version that was read; the version also counts the writes. Returns no row when another client has
+    /// written since.
     VersionWrite = Nothing, [Row, First],
         "UPDATE {locks} SET version = $2 + 1, value = $2 + 1 WHERE id = $1 AND version = $2 RETURNING id", false;
     SerializableRead = Serializable, [Row], "SELECT value FROM {locks} WHERE id = $1", false;
-    /// The value that was read.
+    /// Takes the value that was read.
     SerializableWrite = Nothing, [Row, First], "UPDATE {locks} SET value = $2 + 1 WHERE id = $1 RETURNING id", true;
     FenceTake = Nothing, [Row], "UPDATE {locks} SET fence = fence + 1 WHERE id = $1 RETURNING fence", false;
     ValueRead = Nothing, [Row], "SELECT value FROM {locks} WHERE id = $1", false;
-    /// The fence of the writer and the value that it read. No row: a later one has come, and the write is refused.
+    /// Takes the writer's fence and the value that it read. Returns no row when a later fence exists: the write is
+    /// refused.
     FencedWrite = Nothing, [Row, First, Second],
         "UPDATE {locks} SET value = $3 + 1 WHERE id = $1 AND fence = $2 RETURNING id", false;
     Commit = Nothing, [], "", true;

@@ -1,7 +1,7 @@
-//! The catalogue: each strategy by its name, its arguments, and what a driver has to know of it.
+//! The catalogue: each strategy with its name, its arguments, and what a driver has to know about it.
 
 use crate::args::{ArgValue, Args};
-use crate::postgres::{Scope, Session, Wait};
+use crate::postgres::{Scope, SessionOwner, Wait};
 use crate::read_write::Prefer;
 use crate::reentrant::Count;
 use crate::{Lease, Millis, Nanos, QuorumRules, RedissonRules, ServerId, Spec, SpecError};
@@ -14,9 +14,9 @@ pub enum Strategy {
     Naive,
     Mutex,
     Watchdog {
-        /// How often a lease is set anew before it would end.
+        /// How many renewals fall into one lease.
         renewals_per_ttl: u32,
-        /// No renewal follows after so long a hold; `None`: it goes on for ever.
+        /// The hold after which no renewal is sent; `None`: renewals never stop.
         max_hold: Option<Millis>,
     },
     Reentrant {
@@ -27,7 +27,7 @@ pub enum Strategy {
     },
     Fair,
     FairQueue {
-        /// How often a waiter shows that it lives.
+        /// The time between two signs of life of a waiter.
         beat: Millis,
     },
     Notify {
@@ -50,7 +50,7 @@ pub enum Strategy {
     PgAdvisory {
         scope: Scope,
         wait: Wait,
-        session: Session,
+        session: SessionOwner,
     },
     PgRow {
         wait: Wait,
@@ -62,7 +62,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Each with the arguments that it has when none are given.
+    /// Each strategy with its default arguments.
     pub const ALL: [Self; 22] = [
         Self::None,
         Self::Naive,
@@ -91,7 +91,7 @@ impl Strategy {
         Self::PgAdvisory {
             scope: Scope::Session,
             wait: Wait::Block,
-            session: Session::Own,
+            session: SessionOwner::ThisClient,
         },
         Self::PgRow { wait: Wait::Block },
         Self::PgLease,
@@ -100,7 +100,7 @@ impl Strategy {
         Self::Layered,
     ];
 
-    /// The strategy that a matrix names. A name or argument that does not exist is an error that lists those that do.
+    /// The strategy that a matrix names. For an unknown name or argument the error lists the known ones.
     pub fn named(name: &str, given: &[(String, ArgValue)]) -> Result<Self, SpecError> {
         let strategy = Self::ALL.into_iter().find(|known| known.name() == name);
         let strategy = strategy.ok_or_else(|| SpecError::UnknownStrategy {
@@ -113,7 +113,7 @@ impl Strategy {
         Ok(strategy)
     }
 
-    /// The same strategy with the arguments that it was given.
+    /// This strategy with the given arguments.
     fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         Ok(match self {
             Self::None
@@ -130,7 +130,10 @@ impl Strategy {
                     &[("session", Scope::Session), ("transaction", Scope::Transaction)],
                 )?,
                 wait: args.choice("wait", &[("block", Wait::Block), ("try", Wait::Try)])?,
-                session: args.choice("session", &[("own", Session::Own), ("shared", Session::Shared)])?,
+                session: args.choice(
+                    "session",
+                    &[("own", SessionOwner::ThisClient), ("shared", SessionOwner::AllClients)],
+                )?,
             },
             Self::PgRow { .. } => Self::PgRow {
                 wait: args.choice(
@@ -202,7 +205,7 @@ impl Strategy {
         }
     }
 
-    /// Whether some holders may share it: `Mode::Shared` is understood.
+    /// Whether holders may share the lock: `Mode::Shared` is supported.
     pub const fn shares(self) -> bool {
         matches!(
             self,
@@ -210,7 +213,7 @@ impl Strategy {
         )
     }
 
-    /// Whether its holder may enter once more.
+    /// Whether the holder may enter once more.
     pub const fn nests(self) -> bool {
         matches!(self, Self::Reentrant { .. })
     }
@@ -223,7 +226,7 @@ impl Strategy {
         )
     }
 
-    /// Whether each client needs a connection of its own to the first server.
+    /// Whether each client needs its own connection to the first server.
     pub const fn owns_connection(self) -> bool {
         matches!(
             self,
@@ -233,23 +236,23 @@ impl Strategy {
                 | Self::PgRow { .. }
                 | Self::PgSerializable
                 | Self::PgAdvisory {
-                    session: Session::Own,
+                    session: SessionOwner::ThisClient,
                     ..
                 }
         )
     }
 
-    /// Whether its clients subscribe to channels, over connections to the first server beside the shared ones.
+    /// Whether its clients subscribe to channels, over separate connections to the first server.
     pub const fn subscribes(self) -> bool {
         matches!(self, Self::Notify { .. })
     }
 
-    /// Whether it sends anything over connections that clients share: a session is dear where it is never used.
+    /// Whether it uses connections that clients share: an unused database session would be an expensive waste.
     pub const fn shares_connections(self) -> bool {
         !(self.owns_connection() && self.database().is_some())
     }
 
-    /// The server that is a database, if one is; all others speak Redis.
+    /// The server that is a database, if there is one; all other servers are Redis servers.
     pub const fn database(self) -> Option<ServerId> {
         match self {
             Self::PgAdvisory { .. }
@@ -262,43 +265,43 @@ impl Strategy {
         }
     }
 
-    /// Whether what it holds ends with a session: see `Lasts::Session`.
+    /// Whether a hold ends with a session: see `Lasts::Session`.
     pub const fn holds_by_session(self) -> bool {
         matches!(self, Self::PgAdvisory { .. } | Self::PgRow { .. })
     }
 
-    /// Whether what it leaves on a server ends by the clock.
+    /// Whether its lock on a server expires by the clock.
     pub const fn has_lease(self) -> bool {
         !(self.holds_by_session() || self.is_optimistic())
     }
 
-    /// Whether its release carries the effect of the work, so that what counts is a release that was answered with
-    /// `Released`. Those that exclude nobody have no belief: their effects judge them.
+    /// Whether its release writes the effect of the work, so that the work counts only if the release settled as
+    /// `Released`. Strategies that exclude nobody have no belief: their written values are judged instead.
     pub const fn writes(self) -> bool {
         matches!(self, Self::PgOptimistic | Self::PgSerializable | Self::Layered)
     }
 
-    /// Whether a grant is only the beginning of a try, which its release may find in conflict with another.
+    /// Whether a grant only starts a try, whose release may find a conflict.
     pub const fn is_optimistic(self) -> bool {
         matches!(self, Self::PgOptimistic | Self::PgSerializable)
     }
 
-    /// Whether each grant carries a fence that grows.
+    /// Whether each grant has a fence, which grows from grant to grant.
     pub const fn fences(self) -> bool {
         matches!(self, Self::Fenced { .. } | Self::PgLease | Self::Layered)
     }
 
-    /// Whether its server acknowledges places in a queue, which it tells with `Action::Queued`.
+    /// Whether its server acknowledges places in a queue, which the machine reports with `Action::Queued`.
     pub const fn acknowledges_places(self) -> bool {
         matches!(self, Self::Fair | Self::FairQueue { .. })
     }
 
-    /// Whether it serves those whose place it acknowledged in their order.
+    /// Whether it grants in the order of the acknowledged places.
     pub const fn is_fifo(self) -> bool {
         matches!(self, Self::FairQueue { .. })
     }
 
-    /// How many may hold one key at once. What promises nothing is held to what a lock should do.
+    /// How many clients may hold one key at once. A strategy that promises nothing is measured against one holder.
     pub const fn permits(self) -> u32 {
         match self {
             Self::Semaphore { permits } => permits,
@@ -306,7 +309,7 @@ impl Strategy {
         }
     }
 
-    /// How many servers it wants; `None` for a lock that takes the first of them.
+    /// How many servers it needs; `None` for a lock that uses only the first of them.
     pub const fn nodes(self) -> Option<u16> {
         match self {
             Self::Redlock(rules) | Self::Multilock(rules) => Some(rules.nodes),
@@ -316,7 +319,7 @@ impl Strategy {
         }
     }
 
-    /// Whether it can work with this description at all.
+    /// Whether the strategy can work with this spec.
     pub fn check(self, spec: &Spec) -> Result<(), SpecError> {
         spec.check()?;
         if let Some(nodes) = self.nodes().filter(|&nodes| nodes != spec.servers) {
@@ -328,16 +331,16 @@ impl Strategy {
         }
         if let Self::Replicated { timeout_ms, .. } = self {
             let timeout = Nanos::from_millis(timeout_ms.into());
-            if timeout >= spec.patience || timeout >= Nanos::from(spec.lease.ttl()) {
+            if timeout >= spec.reply_timeout || timeout >= Nanos::from(spec.lease.ttl()) {
                 return Err(SpecError::BadArgument {
                     strategy: self.name(),
                     argument: "timeout_ms",
-                    wanted: "shorter than the lease and than the patience for an answer".to_owned(),
+                    wanted: "shorter than the lease and than the reply timeout".to_owned(),
                 });
             }
         }
         if let Self::PgAdvisory {
-            session: Session::Shared,
+            session: SessionOwner::AllClients,
             scope,
             wait,
         } = self
@@ -351,14 +354,15 @@ impl Strategy {
                     .to_owned(),
             });
         }
-        // `naive` rounds up to a second, far more than its drift; `redisson-redlock` believes in all of its lease. A lease
-        // that outlasts the usual drift outlasts the most that a strategy can be given.
-        let takes_drift_off = self.has_lease() && !matches!(self, Self::None | Self::Naive | Self::RedissonRedlock(_));
-        if takes_drift_off && !spec.lease.outlasts_drift() {
-            return Err(SpecError::LeaseWithinDrift {
+        // `naive` rounds up to a second, far more than its clock-skew margin; `redisson-redlock` believes in all of its
+        // lease. A lease that exceeds the standard margin exceeds the largest margin that a strategy can be given.
+        let takes_skew_margin_off =
+            self.has_lease() && !matches!(self, Self::None | Self::Naive | Self::RedissonRedlock(_));
+        if takes_skew_margin_off && !spec.lease.outlasts_skew_margin() {
+            return Err(SpecError::LeaseWithinSkewMargin {
                 strategy: self.name(),
                 lease: spec.lease.ttl(),
-                allowance: spec.lease.drift(),
+                margin: spec.lease.skew_margin(),
             });
         }
         Ok(())

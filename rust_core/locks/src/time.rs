@@ -1,11 +1,11 @@
-//! Time as a machine sees it: a point on somebody else's monotonic clock, in nanoseconds.
+//! Time as a machine sees it: a time on the driver's monotonic clock, in nanoseconds.
 //!
-//! A point and a length share the type, as a test reads best with plain numbers; `Nanos::NEVER` is the one point that
-//! no clock reaches. Sums stop at `NEVER` instead of wrapping, for a lease of 2^53 ms must not end in the past.
+//! Times and durations share the type, because tests read best with plain numbers. `Nanos::NEVER` is the one time that
+//! no clock reaches. Sums saturate at `NEVER` instead of wrapping, because a lease of 2^53 ms must not end in the past.
 
 use std::fmt;
 
-/// Nanoseconds: a point on the monotonic clock of the driver, or a length of time.
+/// Nanoseconds: a time on the driver's monotonic clock, or a duration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
@@ -25,13 +25,13 @@ impl Nanos {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The point `length` later; stops at `NEVER`.
+    /// The time `length` later; saturates at `NEVER`.
     #[must_use]
     pub const fn after(self, length: Self) -> Self {
         Self(self.0.saturating_add(length.0))
     }
 
-    /// The length from `earlier` to here; zero when `earlier` is later.
+    /// The duration from `earlier` to here; zero when `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
@@ -47,7 +47,7 @@ impl fmt::Debug for Nanos {
     }
 }
 
-/// Whole milliseconds: what Redis takes as a lease (`PX`).
+/// Whole milliseconds: the unit of a Redis lease (`PX`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub u64);
 

@@ -1,7 +1,8 @@
-//! Properties of the locks on one server: whatever happens, in whatever order, within the contract of the driver.
+//! Properties of the locks on one server: they hold whatever happens, in whatever order, within the contract of the
+//! driver.
 //!
-//! A driver that knows nothing of locks tells a machine arbitrary things (answers of any kind to any call ever made,
-//! repeated ones too, losses, wake-ups at any time) and a watcher checks each thing the machine wants.
+//! A driver without knowledge of locks sends arbitrary events to a machine (replies of any kind to any call ever made,
+//! repeated ones too, losses, wake-ups at any time), and a watcher checks each action.
 
 mod support;
 
@@ -9,27 +10,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, EntryId, Event, Key, Lane, Lasts, Lease, LockMachine, Mode,
-    Nanos, Outcome, Reply, Script, Spec, Strategy as Lock, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, EntryId, Event, Key, Lasts, Lease, LockMachine,
+    Mode, Nanos, Outcome, Reply, Script, Spec, Strategy as Lock, Token,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use support::{ERRORS, PATIENCE, config, retries};
+use support::{ERRORS, REPLY_TIMEOUT, config, retries};
 
 #[derive(Clone, Debug)]
 enum Step {
     /// `Acquire` when idle, `Release` while held.
     Request(Key),
     Cancel,
-    /// To any call ever made, answered or not.
-    Answer(Index, Reply),
-    /// The reply that is the most likely to lead on, to the newest call.
-    AnswerWell,
+    /// A reply to any call ever made, answered or not.
+    Reply(Index, Reply),
+    /// The most successful reply, to the newest call.
+    ReplyWell,
     Lose(Index),
     Publish(bool),
     Disconnect,
     Wake,
-    /// On to the point asked for, and wake.
+    /// Moves to the time that was asked for, and wakes the machine.
     Sleep,
     Pass(Nanos),
 }
@@ -45,8 +46,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..3_u32).prop_map(|key| Step::Request(Key(key))),
         1 => Just(Step::Cancel),
-        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        6 => Just(Step::AnswerWell),
+        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        6 => Just(Step::ReplyWell),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => any::<bool>().prop_map(Step::Publish),
         1 => Just(Step::Disconnect),
@@ -64,7 +65,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![1, 3, 50, 10_000, 1 << 53]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry,
     })
 }
@@ -75,21 +76,21 @@ enum Phase {
     Acquiring,
     Held,
     /// Released or cancelled, and not settled.
-    Letting,
+    Releasing,
 }
 
-/// Tells the machine, and checks each thing it wants.
+/// Sends events to the machine, and checks each action.
 struct Watcher {
     strategy: Lock,
     lock: AnyLock,
     now: Nanos,
     phase: Phase,
     calls: Vec<(CallId, Command)>,
-    /// Where in `calls` the present request begins.
+    /// The index in `calls` where the current request begins.
     present: usize,
     answered: BTreeSet<CallId>,
     tokens: BTreeSet<Token>,
-    /// Those of earlier requests.
+    /// The tokens of earlier requests.
     spent: BTreeSet<Token>,
     wake: Option<Nanos>,
 }
@@ -114,30 +115,30 @@ impl Watcher {
         match step {
             Step::Request(key) => self.request(*key),
             Step::Cancel => {
-                self.phase = Phase::Letting;
-                self.tell(Event::Cancel);
+                self.phase = Phase::Releasing;
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) => {
+            Step::Reply(which, reply) => {
                 if let Some(call) = self.pick(*which) {
-                    self.answer(call, *reply);
+                    self.reply_to(call, *reply);
                 }
             }
-            Step::AnswerWell => {
+            Step::ReplyWell => {
                 let newest = self.calls.iter().rev();
                 let well = newest.filter_map(|&(call, command)| Some((call, good(command)?)));
                 if let Some((call, reply)) = { well }.next() {
-                    self.answer(call, reply);
+                    self.reply_to(call, reply);
                 }
             }
             Step::Lose(which) => {
                 if let Some(call) = self.pick(*which) {
                     self.answered.insert(call);
-                    self.tell(Event::Lost { call });
+                    self.send_event(Event::Lost { call });
                 }
             }
-            &Step::Publish(first) => self.tell(Event::Published { first }),
-            Step::Disconnect => self.tell(Event::Disconnected),
-            Step::Wake => self.tell(Event::Woke),
+            &Step::Publish(first) => self.send_event(Event::Published { first }),
+            Step::Disconnect => self.send_event(Event::Disconnected),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
         }
@@ -149,16 +150,16 @@ impl Watcher {
                 self.phase = Phase::Acquiring;
                 self.present = self.calls.len();
                 self.spent.clone_from(&self.tokens);
-                self.tell(Event::Acquire {
+                self.send_event(Event::Acquire {
                     keys: key.into(),
                     mode: Mode::Exclusive,
                 });
             }
             Phase::Held => {
-                self.phase = Phase::Letting;
-                self.tell(Event::Release);
+                self.phase = Phase::Releasing;
+                self.send_event(Event::Release);
             }
-            Phase::Acquiring | Phase::Letting => {} // The contract allows no second request.
+            Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
     }
 
@@ -166,22 +167,22 @@ impl Watcher {
         (!self.calls.is_empty()).then(|| which.get(&self.calls).0)
     }
 
-    fn answer(&mut self, call: CallId, reply: Reply) {
+    fn reply_to(&mut self, call: CallId, reply: Reply) {
         self.answered.insert(call);
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
-    fn may_send(&self, over: Lane) -> bool {
+    fn may_send(&self, over: ConnectionKind) -> bool {
         match over {
-            Lane::Shared => true,
-            Lane::Own => self.strategy.owns_connection(),
-            Lane::Subscribing => self.strategy.subscribes(),
+            ConnectionKind::SharedByClients => true,
+            ConnectionKind::Own => self.strategy.owns_connection(),
+            ConnectionKind::Subscribing => self.strategy.subscribes(),
         }
     }
 
-    /// A lock that was handed over by a ring is held at once, and confirmed meanwhile.
-    fn is_about_a_ring(&self, phase: Phase, wish: &Action) -> bool {
-        let is_of_one = match wish {
+    /// A lock that was handed over by a wake-up is held at once, and confirmed meanwhile.
+    fn is_about_a_wakeup(&self, phase: Phase, action: &Action) -> bool {
+        let is_of_one = match action {
             Action::Send { command, .. } => confirms(command),
             Action::Renewed { .. } | Action::Lapsed => true,
             _ => false,
@@ -192,23 +193,23 @@ impl Watcher {
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
-        let wishes: Vec<Action> = out.drain().collect();
+        let actions: Vec<Action> = out.drain().collect();
         if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
-                !at_rest || wishes.iter().all(|wish| self.is_about_a_ring(before, wish)),
-                "{event:?} at rest ({before:?}) led to {wishes:?}"
+                !at_rest || actions.iter().all(|action| self.is_about_a_wakeup(before, action)),
+                "{event:?} at rest ({before:?}) led to {actions:?}"
             );
         }
-        for action in wishes {
+        for action in actions {
             match action {
                 Action::Send {
                     call, command, over, ..
@@ -227,7 +228,7 @@ impl Watcher {
                     assert!(self.strategy.acknowledges_places(), "{:?} queues", self.strategy);
                     assert_eq!(self.phase, Phase::Acquiring, "queued");
                 }
-                Action::Renewed { .. } | Action::Lapsed => panic!("{:?} wants {action:?}", self.strategy),
+                Action::Renewed { .. } | Action::Lapsed => panic!("{:?} emits {action:?}", self.strategy),
             }
         }
     }
@@ -250,7 +251,7 @@ impl Watcher {
                 assert!(!self.spent.contains(&token), "{token:?} is used again");
                 self.tokens.insert(token);
             }
-            Command::Run { token, .. } | Command::AwaitBell { token, .. } | Command::HandOver { token, .. } => {
+            Command::Run { token, .. } | Command::AwaitWakeup { token, .. } | Command::HandOver { token, .. } => {
                 assert!(self.tokens.contains(&token), "{token:?} is not mine");
             }
             // A reader has one name for all requests.
@@ -268,7 +269,7 @@ impl Watcher {
                 Phase::Held
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
-            | (Phase::Letting, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
+            | (Phase::Releasing, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
                 Phase::Idle
             }
             (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
@@ -286,12 +287,12 @@ impl Watcher {
                 );
                 let present = &self.calls[self.present..];
                 let mut latest = present.last();
-                // A ring grants, and is confirmed in the same step.
-                let is_rung = latest.is_some_and(|(_, command)| confirms(command));
-                if is_rung {
+                // A wake-up grants, and is confirmed in the same step.
+                let is_woken = latest.is_some_and(|(_, command)| confirms(command));
+                if is_woken {
                     let mut pops = present
                         .iter()
-                        .filter(|(_, command)| matches!(command, Command::AwaitBell { .. }));
+                        .filter(|(_, command)| matches!(command, Command::AwaitWakeup { .. }));
                     latest = pops.next_back();
                 }
                 let &(last, command) = latest.expect("a grant follows a call of its request");
@@ -301,7 +302,7 @@ impl Watcher {
                 assert_eq!(call, last, "held by an answer to an earlier attempt");
                 let granted = match self.strategy {
                     Lock::Naive => matches!(reply, Reply::Int(0 | 1)),
-                    Lock::FairQueue { .. } if is_rung => matches!(reply, Reply::Int(1..)),
+                    Lock::FairQueue { .. } if is_woken => matches!(reply, Reply::Int(1..)),
                     Lock::FairQueue { .. } => reply == Reply::Int(0),
                     Lock::Notify { .. } => Some(reply) == good(command),
                     Lock::None | Lock::Mutex | Lock::Fair => reply == Reply::Ok,
@@ -313,7 +314,7 @@ impl Watcher {
         }
     }
 
-    /// Loses all that is unanswered, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, delivers the wake-ups, and checks that the request settles.
     fn come_to_rest(&mut self, answers: Ending) {
         for _ in 0..8 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {
@@ -323,7 +324,7 @@ impl Watcher {
                 let calls = self.calls.iter().map(|&(call, _)| call);
                 let open: Vec<CallId> = calls.filter(|call| !self.answered.contains(call)).collect();
                 for call in open {
-                    self.tell(Event::Lost { call });
+                    self.send_event(Event::Lost { call });
                 }
             }
             self.sleep();
@@ -342,7 +343,7 @@ enum Ending {
     Silence,
 }
 
-/// The reply that leads on; none where nobody waits for one.
+/// The reply that lets the request succeed; `None` if nobody waits for one.
 fn good(command: Command) -> Option<Reply> {
     match command {
         Command::SetNxPx { .. }
@@ -359,7 +360,7 @@ fn good(command: Command) -> Option<Reply> {
         | Command::Expire { .. }
         | Command::Del { .. } => Some(Reply::Int(1)),
         Command::AddTicket { .. } | Command::ReadTicket { .. } => Some(Reply::Entry(ENTRY)),
-        Command::AwaitBell { .. } => Some(Reply::Items),
+        Command::AwaitWakeup { .. } => Some(Reply::Items),
         Command::Unsubscribe { .. }
         | Command::AckTicket { .. }
         | Command::DropTicket { .. }
@@ -368,7 +369,7 @@ fn good(command: Command) -> Option<Reply> {
     }
 }
 
-/// Those that are taken and given back, and nothing between. What others do is looked at in `leased`.
+/// The locks that only take and release. `leased` tests the others.
 fn plain() -> Vec<Lock> {
     let names = ["none", "naive", "mutex", "fair", "fair-queue", "notify"];
     let is_plain = |lock: &Lock| names.contains(&lock.name());

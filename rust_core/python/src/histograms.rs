@@ -1,4 +1,4 @@
-//! Encoded histograms to columns and back.
+//! Encodes histograms, and decodes them to columns.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};

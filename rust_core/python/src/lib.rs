@@ -1,7 +1,7 @@
 //! The module `pybench._core`: arguments in, columns out. `pybench/_core.pyi` is its contract.
 //!
-//! One call a trial. Arguments are parsed with the interpreter attached, the trial runs detached, and the thread that
-//! waits for it lets Python see its signals.
+//! One call per trial. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
+//! thread lets Python handle its signals.
 
 mod histograms;
 mod result;

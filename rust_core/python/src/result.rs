@@ -1,4 +1,4 @@
-//! What a trial measured, as Python sees it.
+//! The result of a trial, as Python sees it.
 
 use check::{GrantSpan, Violation, ViolationKind};
 use load::Measured;
@@ -45,7 +45,7 @@ pub(crate) struct Progress {
 impl From<load::Progress> for Progress {
     fn from(progress: load::Progress) -> Self {
         Self {
-            phase: progress.stage.name(),
+            phase: progress.phase.name(),
             elapsed_ns: progress.elapsed.0,
             grants: progress.grants,
             grants_per_s: progress.grants_per_s,
@@ -103,7 +103,7 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         totals.set_item(name, value)?;
     }
     let (figures, counts) = (&measured.report.figures, &measured.report.counts);
-    // The checker sees each key of a set as a grant of its own.
+    // The checker counts each key of a set as a grant of its own.
     let sets = u64::from(measured.keys_per_grant);
     for (name, value) in [
         ("began_ns", measured.began.0),

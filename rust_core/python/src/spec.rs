@@ -1,4 +1,4 @@
-//! A trial as Python describes it: dictionaries, checked field by field.
+//! The description of a trial from Python: dictionaries, checked field by field.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
-/// The field `name` of `dict`, or a `ValueError` that says which field is missing or of what type it was.
+/// The field `name` of `dict`, or a `ValueError` that says which field is missing or of which wrong type it is.
 fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = dict
         .get_item(name)?
@@ -33,7 +33,7 @@ fn dict<'py>(parent: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyD
         .map_err(|_| PyValueError::new_err(format!("`{name}` must be a dictionary")))
 }
 
-/// The one of `choices` that the field names.
+/// The value of `choices` that the field names.
 fn choice<T: Copy>(dict: &Bound<'_, PyDict>, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
     let given: String = field(dict, name)?;
     let found = choices
@@ -62,7 +62,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         lock: locks::Spec {
             servers: u16::try_from(servers.len()).map_err(|_| PyValueError::new_err("too many `servers`"))?,
             lease: Lease::new(field(spec, "ttl_ms")?).map_err(value_error)?,
-            patience: nanos(spec, "patience_ns")?,
+            reply_timeout: nanos(spec, "patience_ns")?,
             retry: retry(&dict(spec, "retry")?)?,
         },
         servers: servers.iter().map(server_spec).collect::<PyResult<_>>()?,
@@ -104,7 +104,7 @@ fn arguments(args: &Bound<'_, PyDict>) -> PyResult<Vec<(String, ArgValue)>> {
     let mut arguments = Vec::new();
     for (name, value) in args {
         let name: String = name.extract()?;
-        // Python's bool is an int too, so it is asked first.
+        // Python's bool is also an int, so bool is tried first.
         let value = if let Ok(value) = value.extract::<bool>() {
             ArgValue::Bool(value)
         } else if let Ok(value) = value.extract::<i64>() {
@@ -151,7 +151,7 @@ fn postgres_server(server: &Bound<'_, PyDict>) -> PyResult<PostgresServer> {
             .iter()
             .map(|(name, value)| Ok((name.extract()?, value.extract()?)))
             .collect::<PyResult<_>>()
-            .map_err(|_| PyValueError::new_err("`settings` must hold texts under their names"))?,
+            .map_err(|_| PyValueError::new_err("`settings` must map names to texts"))?,
         prepare: choice(
             server,
             "prepare",
@@ -196,7 +196,7 @@ fn retry(retry: &Bound<'_, PyDict>) -> PyResult<Retry> {
 
 fn connections(connections: &Bound<'_, PyDict>) -> PyResult<Connections> {
     match field::<String>(connections, "kind")?.as_str() {
-        "shared" => Ok(Connections::Shared(field(connections, "count")?)),
+        "shared" => Ok(Connections::SharedByClients(field(connections, "count")?)),
         "per-client" => Ok(Connections::PerClient),
         _ => Err(PyValueError::new_err(
             "`connections` must be of kind shared or per-client",
@@ -236,7 +236,7 @@ fn distribution(length: &Bound<'_, PyDict>) -> PyResult<Distribution> {
                 .collect(),
         }),
         _ => Err(PyValueError::new_err(
-            "a length must be of kind fixed, exp, lognormal, uniform or quantiles",
+            "a duration must be of kind fixed, exp, lognormal, uniform or quantiles",
         )),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use load::{LoadError, SaidNo, TrialError};
+use load::{LoadError, ServerRefusal, TrialError};
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -15,7 +15,7 @@ use crate::spec::trial_spec;
 
 create_exception!(pybench._core, ConnectError, PyException);
 
-/// How long Python may be kept from its signals.
+/// How often Python handles its signals while a trial runs.
 const SIGNALS: Duration = Duration::from_millis(20);
 
 #[pyclass(frozen, module = "pybench._core")]
@@ -40,7 +40,8 @@ impl Trial {
         if cfg!(debug_assertions) {
             return Err(PyRuntimeError::new_err("a core built for debugging does not measure"));
         }
-        // The first array of a process imports NumPy, which takes 100 ms: not at the moment when Ctrl-C wants an end.
+        // The first array of a process imports NumPy, which takes 100 ms: that must not happen while Ctrl-C ends a
+        // trial.
         PyArray1::<u64>::zeros(spec.py(), 0, false);
         let inner = load::Trial::new(trial_spec(spec)?).map_err(|error| to_python(spec.py(), &error))?;
         Ok(Self {
@@ -78,11 +79,11 @@ impl Trial {
             Ok(result) => State::Done(result.clone_ref(py)),
             Err(_) => State::Failed,
         };
-        // What a signal handler raised goes first: whoever asked for an end must not be told of its consequences.
+        // An exception of a signal handler comes first, because it is the reason for the end.
         raised.map_or(ended, Err)
     }
 
-    /// What its checker must find, and whether it does: pairs of a kind and whether it was caught.
+    /// The planted faults that the checker must find: pairs of a kind and whether the checker found exactly that.
     fn planted(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, bool)>> {
         let planted = py
             .detach(|| self.inner.planted())
@@ -115,9 +116,9 @@ impl Trial {
 
 fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
     match error {
-        TrialError::Load(LoadError::Connect { said_no, .. }) => {
+        TrialError::Load(LoadError::Connect { refusal, .. }) => {
             let raised = ConnectError::new_err(error.to_string());
-            match with_refusal(py, &raised, said_no.as_deref()) {
+            match with_refusal(py, &raised, refusal.as_deref()) {
                 Ok(()) => raised,
                 Err(other) => other,
             }
@@ -127,8 +128,8 @@ fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
     }
 }
 
-/// Gives a `ConnectError` what the server said no to, and in which words; `None` where it said nothing.
-fn with_refusal(py: Python<'_>, raised: &PyErr, said_no: Option<&SaidNo>) -> PyResult<()> {
-    let told = said_no.map(|no| (no.server, no.call.as_str(), no.code.as_str(), no.text.as_str()));
-    raised.value(py).setattr("refusal", told)
+/// Sets the `refusal` of a `ConnectError`: the server's error, or `None` if it sent none.
+fn with_refusal(py: Python<'_>, raised: &PyErr, refusal: Option<&ServerRefusal>) -> PyResult<()> {
+    let parts = refusal.map(|it| (it.server, it.call.as_str(), it.code.as_str(), it.text.as_str()));
+    raised.value(py).setattr("refusal", parts)
 }

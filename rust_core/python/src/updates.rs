@@ -1,12 +1,12 @@
-//! The judge of guarded counters, for whoever reads their final values.
+//! Judges guarded counters by their final values.
 
 use check::{LostUpdates, RowsVerdict};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What the final values prove, each row judged by itself: writes that are lost at least, writes too many at least, and those of unknown end in
-/// rows where nothing is amiss.
+/// What the final values prove, each row judged by itself: a lower bound of the lost writes, a lower bound of the
+/// surplus writes, and the writes of unknown outcome in rows without a violation.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python by value")]
 pub(crate) fn judge_rows(

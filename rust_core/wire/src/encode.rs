@@ -1,6 +1,6 @@
-//! `locks::Command` to bytes. Every command is a template, made once for the cell's names, which have one length:
-//! encoding copies it and patches in the index of the key and the token. A number (lease, seconds) mostly comes last and
-//! is appended.
+//! Encodes a `locks::Command`. Every command is a template, made once for the cell's key names, which have one length:
+//! encoding copies the template and patches in the index of the key and the token. A number (lease, seconds) mostly
+//! comes last and is appended.
 
 use locks::{Command, Companion, Script, ScriptForm};
 
@@ -10,7 +10,7 @@ use crate::request::{push_bulk, push_entry, push_head, push_number, push_seconds
 use crate::scripts::Scripts;
 use crate::template::{Part, Template};
 
-/// How a key is deleted only when it holds my token.
+/// How a key is deleted only if it holds my token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompareAndDelete {
     /// The Lua script: any server.
@@ -21,7 +21,7 @@ pub enum CompareAndDelete {
     DelEx,
 }
 
-/// Writes commands about the keys of one set of names, for one dialect of compare-and-delete.
+/// Encodes commands about the keys of one set of names, for one dialect of compare-and-delete.
 #[derive(Debug)]
 pub struct Encoder {
     index: Index,
@@ -32,31 +32,31 @@ pub struct Encoder {
     expire: Template,
     del: Template,
     scripts: Scripts,
-    await_bell: Template,
+    await_wakeup: Template,
     hand_over: [Template; 2],
     subscribe: Template,
     unsubscribe: Template,
     create_queue: Template,
     add_ticket: Template,
-    /// Up to how long it blocks, and what follows.
+    /// The parts before and after the blocking time.
     read_ticket: [Template; 2],
     ack_ticket: Template,
     drop_ticket: Template,
     trim_queue: Template,
 }
 
-/// The one consumer group of a lock's queue; each waiter is a consumer named by its token.
+/// The consumer group of a lock's queue; each waiter is a consumer named by its token.
 const GROUP: &str = "waiters";
 
 impl Encoder {
-    pub fn new(keys: &KeyNames, how: CompareAndDelete) -> Self {
+    pub fn new(keys: &KeyNames, dialect: CompareAndDelete) -> Self {
         use Part::{Key, Number, OfToken, Text, Token};
         let source = Script::CompareAndDelete.source();
         let sha = sha1_smol::Sha1::from(source).digest().to_string();
         let template = |parts: &[Part<'_>]| Template::new(parts, keys.first());
         let channel = || Part::Companion(Companion::Channel);
         let tickets = || Part::Companion(Companion::Tickets);
-        let delete = |script: [&str; 2]| match how {
+        let delete = |script: [&str; 2]| match dialect {
             CompareAndDelete::Script => template(&[Text(script[0]), Text(script[1]), Text("1"), Key, Token]),
             CompareAndDelete::DelIfEq => template(&[Text("DELIFEQ"), Key, Token]),
             CompareAndDelete::DelEx => template(&[Text("DELEX"), Key, Text("IFEQ"), Token]),
@@ -69,11 +69,11 @@ impl Encoder {
             expire: template(&[Text("EXPIRE"), Key, Number]),
             del: template(&[Text("DEL"), Key]),
             scripts: Scripts::new(keys.first()),
-            await_bell: template(&[Text("BLPOP"), OfToken(Companion::Bell), Number]),
+            await_wakeup: template(&[Text("BLPOP"), OfToken(Companion::Wakeup), Number]),
             hand_over: Template::halves(
-                &[Text("RENAME"), OfToken(Companion::Next)],
+                &[Text("RENAME"), OfToken(Companion::Prepared)],
                 0,
-                &[OfToken(Companion::Bell)],
+                &[OfToken(Companion::Wakeup)],
                 keys.first(),
             ),
             subscribe: template(&[Text("SUBSCRIBE"), channel()]),
@@ -100,7 +100,7 @@ impl Encoder {
         }
     }
 
-    /// The lock that a channel belongs to.
+    /// The key that a channel belongs to.
     pub fn key_of(&self, channel: &[u8]) -> Option<locks::Key> {
         self.index.read(channel)
     }
@@ -130,11 +130,11 @@ impl Encoder {
             } => {
                 self.delete_by_source.push_token(out, self.index, key, token);
             }
-            _ => self.encode_other(command, out), // those two are nearly all that is ever sent
+            _ => self.encode_other(command, out), // nearly all commands are of the two kinds above
         }
     }
 
-    /// Every command that `encode` does not write itself. Apart from it, so that `encode` stays small where it is inlined.
+    /// Encodes the commands that `encode` does not. Separate, so that `encode` stays small where it is inlined.
     #[inline(never)]
     fn encode_other(&self, command: &Command, out: &mut Vec<u8>) {
         let index = self.index;
@@ -174,13 +174,13 @@ impl Encoder {
                 push_number(out, replicas);
                 push_number(out, timeout_ms);
             }
-            Command::AwaitBell { key, token, timeout_ms } => {
-                self.await_bell.push_token(out, index, key, token);
+            Command::AwaitWakeup { key, token, timeout_ms } => {
+                self.await_wakeup.push_token(out, index, key, token);
                 push_seconds(out, timeout_ms);
             }
-            Command::HandOver { key, token, heir } => {
+            Command::HandOver { key, token, successor } => {
                 self.hand_over[0].push_token(out, index, key, token);
-                self.hand_over[1].push_token(out, index, key, heir);
+                self.hand_over[1].push_token(out, index, key, successor);
             }
             Command::Subscribe { key } => self.subscribe.push(out, index, key),
             Command::Unsubscribe { key } => self.unsubscribe.push(out, index, key),

@@ -9,13 +9,13 @@ const MAX_TEXT: usize = 200;
 /// The most characters of a code.
 const MAX_CODE: usize = 32;
 
-/// What servers before Redis 7 put before the error of a command that a script called.
+/// What servers before Redis 7 write before the error of a command that a script called.
 const IN_SCRIPT: &[u8] = b"ERR Error running script";
 
-/// What `RENAME` answers of a key that is not there: it has no code of its own.
+/// The reply to a `RENAME` of a missing key: it has no code of its own.
 const NO_SUCH_KEY: &[u8] = b"ERR no such key";
 
-/// The kind of an error from its line, which starts with a code word such as `NOSCRIPT`.
+/// The kind of an error, from its line, which starts with a code word such as `NOSCRIPT`.
 pub fn error_kind(line: &[u8]) -> ErrorKind {
     if line == NO_SUCH_KEY {
         return ErrorKind::NoSuchKey;
@@ -43,8 +43,8 @@ fn kind_of_code(code: &[u8]) -> Option<ErrorKind> {
     })
 }
 
-/// The code of an error reply: its first word, or, of an error that a script met, the code of that. At most 32 characters.
-/// `None` when the frame is no error.
+/// The code of an error reply: its first word, or, for an error inside a script, the code of that error. At most 32
+/// characters. `None` when the frame is not an error.
 pub fn error_code(frame: &Frame<'_>) -> Option<String> {
     let (Frame::Error(line) | Frame::BulkError(line)) = frame else {
         return None;
@@ -66,7 +66,7 @@ pub fn error_code(frame: &Frame<'_>) -> Option<String> {
 }
 
 /// The text of an error reply, for people: at most 200 characters, control characters escaped, broken UTF-8 replaced.
-/// `None` when the frame is no error.
+/// `None` when the frame is not an error.
 pub fn error_text(frame: &Frame<'_>) -> Option<String> {
     let (Frame::Error(line) | Frame::BulkError(line)) = frame else {
         return None;
@@ -76,12 +76,12 @@ pub fn error_text(frame: &Frame<'_>) -> Option<String> {
 
 /// At most 200 characters of a text, control characters escaped, broken UTF-8 replaced.
 pub(crate) fn printable(text: &[u8]) -> String {
-    // A character has at most four bytes: the rest of a long error is not even looked at.
+    // A character has at most four bytes, so the rest of a long error is never read.
     let text = &text[..text.len().min(MAX_TEXT * 4)];
     let mut shown = String::new();
     let mut length = 0;
     for char in String::from_utf8_lossy(text).chars() {
-        // No escape is cut in two.
+        // The length counts whole escapes, so none is cut in two.
         length += if char.is_control() {
             char.escape_default().count()
         } else {

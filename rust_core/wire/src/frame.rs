@@ -1,13 +1,13 @@
-//! One reply as it came, borrowed from the buffer it came in: every type of RESP2 and RESP3.
+//! One reply, borrowed from the buffer it was read into: every type of RESP2 and RESP3.
 
 use std::iter::FusedIterator;
 
 use crate::scan::{Scan, Stop};
 
-/// A reply, or an element of one. Attributes (`|`) are notes about the frame that follows them and are left out.
+/// A reply, or an element of one. Attributes (`|`) describe the frame that follows them and are left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// `+`, without its end.
+    /// `+`, without its line end.
     Simple(&'a [u8]),
     /// `-`
     Error(&'a [u8]),
@@ -21,7 +21,7 @@ pub enum Frame<'a> {
     Double(f64),
     /// `#`
     Boolean(bool),
-    /// `(`: the digits with their sign, as they came.
+    /// `(`: the digits with their sign, unchanged.
     BigNumber(&'a [u8]),
     /// `!`
     BulkError(&'a [u8]),
@@ -32,29 +32,29 @@ pub enum Frame<'a> {
         text: &'a [u8],
     },
     /// `*`
-    Array(Children<'a>),
-    /// `%`: its children are keys and values in turn.
-    Map(Children<'a>),
+    Array(Elements<'a>),
+    /// `%`: its elements are keys and values in turn.
+    Map(Elements<'a>),
     /// `~`
-    Set(Children<'a>),
-    /// `>`: not an answer to a command.
-    Push(Children<'a>),
+    Set(Elements<'a>),
+    /// `>`: not a reply to a command.
+    Push(Elements<'a>),
 }
 
-/// The elements of an aggregate, read again from the buffer as they are walked.
+/// The elements of an aggregate, parsed again from the buffer as they are iterated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Children<'a> {
+pub struct Elements<'a> {
     count: usize,
     body: &'a [u8],
 }
 
-impl<'a> Children<'a> {
+impl<'a> Elements<'a> {
     /// `body` must have been found to hold `count` frames and nothing else.
     pub(crate) fn new(count: usize, body: &'a [u8]) -> Self {
         Self { count, body }
     }
 
-    /// How many frames there are; a map has two for each entry.
+    /// The number of frames; a map has two per entry.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -63,47 +63,47 @@ impl<'a> Children<'a> {
         self.count == 0
     }
 
-    pub fn iter(&self) -> ChildIter<'a> {
-        ChildIter {
+    pub fn iter(&self) -> ElementIter<'a> {
+        ElementIter {
             left: self.count,
             scan: Scan::new(self.body),
         }
     }
 }
 
-impl<'a> IntoIterator for Children<'a> {
+impl<'a> IntoIterator for Elements<'a> {
     type Item = Frame<'a>;
-    type IntoIter = ChildIter<'a>;
+    type IntoIter = ElementIter<'a>;
 
-    fn into_iter(self) -> ChildIter<'a> {
+    fn into_iter(self) -> ElementIter<'a> {
         self.iter()
     }
 }
 
-impl<'a> IntoIterator for &Children<'a> {
+impl<'a> IntoIterator for &Elements<'a> {
     type Item = Frame<'a>;
-    type IntoIter = ChildIter<'a>;
+    type IntoIter = ElementIter<'a>;
 
-    fn into_iter(self) -> ChildIter<'a> {
+    fn into_iter(self) -> ElementIter<'a> {
         self.iter()
     }
 }
 
-/// Walks the elements of an aggregate in order.
+/// Iterates over the elements of an aggregate in order.
 #[derive(Clone, Debug)]
-pub struct ChildIter<'a> {
+pub struct ElementIter<'a> {
     left: usize,
     scan: Scan<'a>,
 }
 
-impl<'a> Iterator for ChildIter<'a> {
+impl<'a> Iterator for ElementIter<'a> {
     type Item = Frame<'a>;
 
     fn next(&mut self) -> Option<Frame<'a>> {
         self.left = self.left.checked_sub(1)?;
         match self.scan.frame() {
             Ok(frame) => Some(frame),
-            Err(Stop::NeedMore | Stop::Bad(_)) => unreachable!("the elements were read once when the aggregate was"),
+            Err(Stop::NeedMore | Stop::Bad(_)) => unreachable!("the elements were parsed once with the aggregate"),
         }
     }
 
@@ -112,5 +112,5 @@ impl<'a> Iterator for ChildIter<'a> {
     }
 }
 
-impl ExactSizeIterator for ChildIter<'_> {}
-impl FusedIterator for ChildIter<'_> {}
+impl ExactSizeIterator for ElementIter<'_> {}
+impl FusedIterator for ElementIter<'_> {}

@@ -1,4 +1,4 @@
-//! What a new connection says before anything else: all of it in one write, the answers counted off afterwards.
+//! The first commands of a new connection: all of them in one write; their replies are counted afterwards.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use locks::Script;
 
 use crate::request::push_command;
 
-/// The protocol version of the replies; commands look the same in both.
+/// The protocol version of the replies; commands are the same in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// Every server.
@@ -15,7 +15,7 @@ pub enum Protocol {
     Resp3,
 }
 
-/// Who logs in, and as what. `Debug` shows no password.
+/// The credentials and options of a connection. `Debug` shows no password.
 #[derive(Clone, Copy)]
 pub struct Login<'a> {
     pub protocol: Protocol,
@@ -23,10 +23,10 @@ pub struct Login<'a> {
     pub username: Option<&'a str>,
     pub password: Option<&'a str>,
     pub db: u32,
-    /// Shown by `CLIENT LIST`. Servers take printable ASCII without spaces; other characters become `-`.
-    /// Empty: none is set.
+    /// Shown by `CLIENT LIST`. Servers accept printable ASCII without spaces; other characters become `-`. Empty: no
+    /// name is set.
     pub client_name: &'a str,
-    /// What to load, so that the first call of each is not met by `NOSCRIPT`.
+    /// The scripts to load, so that their first calls do not get `NOSCRIPT`.
     pub scripts: &'a [Script],
 }
 
@@ -43,7 +43,7 @@ impl fmt::Debug for Login<'_> {
     }
 }
 
-/// What one reply to a greeting is the answer to.
+/// The step of a greeting that one reply belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GreetingStep {
     /// `HELLO`, with credentials and name in it.
@@ -55,7 +55,8 @@ pub enum GreetingStep {
 }
 
 impl GreetingStep {
-    /// Whether the connection is of no use when this fails. Its name is a courtesy, and older servers have none.
+    /// Whether the connection is useless when this step fails. The client name is optional, and older servers have
+    /// none.
     pub fn is_required(self) -> bool {
         match self {
             Self::SetName => false,
@@ -63,7 +64,7 @@ impl GreetingStep {
         }
     }
 
-    /// The command's name, to say what failed.
+    /// The command's name, for error messages.
     pub fn command(self) -> &'static str {
         match self {
             Self::Hello => "HELLO",
@@ -75,14 +76,14 @@ impl GreetingStep {
     }
 }
 
-/// The replies that must come before the connection is open, in order. May be none.
+/// The replies that must come before the connection is open, in order. May be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
     steps: Vec<GreetingStep>,
 }
 
 impl Greeting {
-    /// How many replies must come.
+    /// The number of replies that must come.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
@@ -91,7 +92,7 @@ impl Greeting {
         self.steps.is_empty()
     }
 
-    /// What the reply `index`, from 0, answers.
+    /// The step that reply `index`, from 0, belongs to.
     ///
     /// # Panics
     /// When there is no such reply.
@@ -100,10 +101,10 @@ impl Greeting {
     }
 }
 
-/// Appends the commands of a new connection to `out`, and says what will be answered.
+/// Appends the commands of a new connection to `out`, and returns the expected replies.
 pub fn greeting(login: &Login<'_>, out: &mut Vec<u8>) -> Greeting {
     let mut steps = Vec::new();
-    let mut say = |step, arguments: &[&[u8]]| {
+    let mut send = |step, arguments: &[&[u8]]| {
         push_command(out, arguments);
         steps.push(step);
     };
@@ -124,28 +125,28 @@ pub fn greeting(login: &Login<'_>, out: &mut Vec<u8>) -> Greeting {
             if !name.is_empty() {
                 hello.extend([&b"SETNAME"[..], &name]);
             }
-            say(GreetingStep::Hello, &hello);
+            send(GreetingStep::Hello, &hello);
         }
         Protocol::Resp2 => {
             match (username, login.password) {
                 (None, None) => {}
-                // The one form that servers before Redis 6 know.
-                (None, Some(password)) => say(GreetingStep::Auth, &[b"AUTH", password.as_bytes()]),
+                // The only form that servers before Redis 6 know.
+                (None, Some(password)) => send(GreetingStep::Auth, &[b"AUTH", password.as_bytes()]),
                 (Some(username), password) => {
                     let password = password.unwrap_or_default();
-                    say(GreetingStep::Auth, &[b"AUTH", username.as_bytes(), password.as_bytes()]);
+                    send(GreetingStep::Auth, &[b"AUTH", username.as_bytes(), password.as_bytes()]);
                 }
             }
             if !name.is_empty() {
-                say(GreetingStep::SetName, &[b"CLIENT", b"SETNAME", &name]);
+                send(GreetingStep::SetName, &[b"CLIENT", b"SETNAME", &name]);
             }
         }
     }
     if login.db != 0 {
-        say(GreetingStep::Select, &[b"SELECT", login.db.to_string().as_bytes()]);
+        send(GreetingStep::Select, &[b"SELECT", login.db.to_string().as_bytes()]);
     }
     for script in login.scripts {
-        say(
+        send(
             GreetingStep::ScriptLoad,
             &[b"SCRIPT", b"LOAD", script.source().as_bytes()],
         );
@@ -153,7 +154,7 @@ pub fn greeting(login: &Login<'_>, out: &mut Vec<u8>) -> Greeting {
     Greeting { steps }
 }
 
-/// One bad character would fail all of `HELLO`.
+/// One invalid character would fail all of `HELLO`.
 fn client_name(name: &str) -> Vec<u8> {
     name.chars()
         .map(|char| if char.is_ascii_graphic() { char as u8 } else { b'-' })

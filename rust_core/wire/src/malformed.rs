@@ -1,5 +1,5 @@
-//! What came instead of a reply. The text is read by somebody whose port may belong to another kind of server, so each
-//! variant carries the bytes that are wrong, made printable.
+//! The errors for bytes that are not a reply. The reader of the message may have named the port of another kind of
+//! server, so each variant contains the wrong bytes, made printable.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{MAX_DEPTH, MAX_LINE, MAX_REPLY};
 
-/// Bytes that are no reply, and that no further bytes can make one. Nothing after them on the connection can be
+/// Bytes that are not a reply, and that no further bytes can turn into one. Nothing after them on the connection can be
 /// understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
@@ -27,7 +27,7 @@ pub enum Malformed {
     TooDeep { found: Excerpt },
 }
 
-/// The first bytes of what came: at most [`Self::LONGEST`], shown in quotes with everything unprintable escaped.
+/// The first bytes that came: at most [`Self::LONGEST`], shown in quotes with everything unprintable escaped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Excerpt {
     bytes: Box<[u8]>,
@@ -45,7 +45,7 @@ impl Excerpt {
         }
     }
 
-    /// Who talks like this, for the wrong ports that people really give.
+    /// The kind of server that sends such bytes, for ports that people really confuse.
     pub(crate) fn speaker(&self) -> &'static str {
         const SPEAKERS: [(&[u8], &str); 7] = [
             (b"HTTP/", ", which is how an HTTP server answers"),

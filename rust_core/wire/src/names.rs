@@ -1,8 +1,8 @@
-//! The names of a cell's locks: `<prefix>{<index>}`, the index padded with zeros, so that all names have one length
-//! and the encoder needs to patch no more than its digits into a template.
+//! The key names of a cell: `<prefix>{<index>}`, the index padded with zeros, so that all names have one length and the
+//! encoder needs to patch only the digits into a template.
 //!
-//! The braces make the index the hash tag: in a cluster every key of one lock lands on one node. A prefix that holds
-//! `{` moves the tag, which starts at the first one; that only spreads the keys in another way.
+//! The braces make the index the hash tag: in a cluster all keys of one lock are on one node. In a prefix with `{` the
+//! tag starts at that brace; that only distributes the keys differently.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use locks::Key;
 
 use crate::request::write_padded;
 
-/// The rule that makes the name of a key. There is no table: a million names take no memory, and writing an index costs
-/// less than fetching a name from beyond the processor's cache.
+/// Computes the name of a key. There is no table: a million names take no memory, and writing an index costs less than
+/// fetching a name from beyond the processor's cache.
 #[derive(Clone)]
 pub struct KeyNames {
     /// The name of `Key(0)`.
@@ -23,7 +23,7 @@ impl KeyNames {
     /// The longest prefix, in bytes.
     pub const MAX_PREFIX: usize = 512;
 
-    /// Names for `Key(0)` up to and without `Key(count)`; `prefix` may hold any bytes.
+    /// Names for `Key(0)` up to but not including `Key(count)`; `prefix` may contain any bytes.
     ///
     /// # Panics
     /// When `prefix` is longer than [`Self::MAX_PREFIX`].
@@ -51,7 +51,7 @@ impl KeyNames {
         name
     }
 
-    /// How many keys have a name.
+    /// The number of keys with a name.
     pub(crate) const fn count(&self) -> u32 {
         self.index.count
     }
@@ -67,7 +67,7 @@ impl KeyNames {
         name
     }
 
-    /// A name to make the others of: `index` writes what differs.
+    /// The name from which the others are made: `index` writes the difference.
     pub(crate) fn first(&self) -> &[u8] {
         &self.first
     }
@@ -83,7 +83,7 @@ impl fmt::Debug for KeyNames {
     }
 }
 
-/// The part of a name in which it differs from the others: `digits` bytes from `at` on.
+/// The part in which a name differs from the others: `digits` bytes from `at` on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Index {
     at: usize,
@@ -100,7 +100,7 @@ impl Index {
         (index < self.count).then_some(Key(index))
     }
 
-    /// Makes the name that `name` starts with that of `key`.
+    /// Turns the name at the front of `name` into that of `key`.
     #[inline]
     pub(crate) fn write(self, key: Key, name: &mut [u8]) {
         assert!(key.0 < self.count, "key {} of {}", key.0, self.count);

@@ -1,15 +1,15 @@
-//! Postgres: statements to bytes, and bytes to replies, without a socket.
+//! Postgres: encodes statements and parses replies, without a socket.
 //!
-//! Outwards: [`LogInPlan`] has what a new session says and [`LogIn`] follows the answers; [`Encoder`] writes a block, from
-//! its first message to its `Sync`. Inwards: [`Answers`] reduces all that answers a block to one reply.
+//! Outgoing: [`LogInPlan`] has the messages of a new session and [`LogIn`] handles the replies; [`Encoder`] writes a
+//! block, from its first message to its `Sync`. Incoming: [`ReplyReader`] reduces all messages that answer a block to
+//! one reply.
 //!
-//! Messages are laid out by the crate `postgres-protocol`. The nonce of a log-in by SCRAM is random, so whoever drives
-//! this makes it and hands it in.
+//! The crate `postgres-protocol` lays out the messages. The nonce of a log-in by SCRAM is random, so the caller creates
+//! it and passes it in.
 //!
-//! Promises what the rest of `wire` does: no bytes make it panic, loop, or allocate by a length that they merely announce.
-//! Does not speak TLS, GSS or COPY.
+//! Promises what the rest of `wire` does: no bytes cause a panic, an endless loop, or an allocation of a length that
+//! they merely announce. Does not support TLS, GSS or COPY.
 
-mod answers;
 mod block;
 mod encode;
 mod hashes;
@@ -17,13 +17,14 @@ mod login;
 mod malformed;
 mod messages;
 mod plan;
-mod refusal;
+mod reply_reader;
+mod server_error;
 
-pub use answers::{Answers, Block, Broken};
 pub use encode::{Encoder, Prepare};
 pub use hashes::{Hashes, hash};
 pub use login::{LogIn, LogInError, MakeScram, Progress};
 pub use malformed::Malformed;
-pub use messages::{GOODBYE, MAX_MESSAGE};
+pub use messages::{MAX_MESSAGE, TERMINATE};
 pub use plan::{LogInPlan, SessionSpec};
-pub use refusal::Refusal;
+pub use reply_reader::{BlockKind, Broken, ReplyReader};
+pub use server_error::ServerError;

@@ -1,19 +1,19 @@
-//! A reply reduced to what a lock asks of it.
+//! A reply reduced to what locks need.
 
 use locks::{EntryId, Reply, Token};
 
-use crate::{Children, Frame, Malformed, error_kind, parse_frame};
+use crate::{Elements, Frame, Malformed, error_kind, parse_frame};
 
-/// What stands at the front of a buffer.
+/// What is at the front of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// The answer to the oldest command that has none yet, `used` bytes long.
+    /// The reply to the oldest command that has none yet, `used` bytes long.
     Reply { reply: Reply, used: usize },
-    /// Something the server said unasked, `used` bytes long. It answers no command.
+    /// A push of the server, `used` bytes long. It answers no command.
     Push { used: usize },
     /// A message of a channel, `used` bytes long. It answers no command either.
     Published { channel: &'a [u8], used: usize },
-    /// No whole reply yet: ask again with more bytes behind these.
+    /// The reply is incomplete: call again with more bytes.
     NeedMore,
 }
 
@@ -23,7 +23,7 @@ pub enum Parsed<'a> {
 /// When no further bytes can make a reply of at most [`crate::MAX_REPLY`] bytes out of `buf`.
 #[inline]
 pub fn parse(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
-    // Nearly all that a lock is ever answered; the reader of frames gives the same, more slowly.
+    // Nearly all replies to a lock; the frame parser gives the same results, but slower.
     let (reply, used) = match *buf {
         [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Ok, 5),
         [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => (Reply::Int(i64::from(digit - b'0')), 4),
@@ -34,7 +34,7 @@ pub fn parse(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
     Ok(Parsed::Reply { reply, used })
 }
 
-#[inline(never)] // so that what is inlined into a driver's loop stays small
+#[inline(never)] // so that the code inlined into a driver's loop stays small
 fn parse_any(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
     let Some((frame, used)) = parse_frame(buf)? else {
         return Ok(Parsed::NeedMore);
@@ -49,7 +49,7 @@ fn parse_any(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
             None => entry_id(text).map_or(Reply::Other, Reply::Entry),
         },
         Frame::Map(streams) => entry_read(streams).map_or(Reply::Other, Reply::Entry),
-        // RESP2 has no pushes: there, what concerns channels comes as an array.
+        // RESP2 has no pushes: there, messages about channels are arrays.
         Frame::Push(items) | Frame::Array(items) => match (about_channel(items), frame) {
             (Some(AboutChannel::Confirmation), _) => Reply::Ok,
             (Some(AboutChannel::Message(channel)), _) => return Ok(Parsed::Published { channel, used }),
@@ -67,15 +67,15 @@ fn parse_any(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
 }
 
 enum AboutChannel<'a> {
-    /// Of a `SUBSCRIBE` or `UNSUBSCRIBE`: it is the only answer to that command.
+    /// Of a `SUBSCRIBE` or `UNSUBSCRIBE`: the only reply to that command.
     Confirmation,
     Message(&'a [u8]),
 }
 
-/// It has three elements, and the first is a word of the server's, never a name. No answer to a command of ours looks like
-/// that, whatever a lock is called: a blocking pop found two elements, its list's name first; what was read from a stream
-/// is one element, which holds the name.
-fn about_channel(items: Children<'_>) -> Option<AboutChannel<'_>> {
+/// A message about a channel has three elements, and the first is a word of the server, never a name. No reply to a
+/// lock's command looks like that, whatever the lock's name: a blocking pop returns two elements, its list's name
+/// first; a read from a stream returns one element, which contains the name.
+fn about_channel(items: Elements<'_>) -> Option<AboutChannel<'_>> {
     if items.len() != 3 {
         return None;
     }
@@ -89,12 +89,12 @@ fn about_channel(items: Children<'_>) -> Option<AboutChannel<'_>> {
     }
 }
 
-fn list(items: Children<'_>) -> Reply {
+fn list(items: Elements<'_>) -> Reply {
     let mut elements = items.iter();
     match (elements.next(), elements.next()) {
         (None, _) => Reply::Other,
         (Some(Frame::Array(stream)), _) => entry_read(stream).map_or(Reply::Items, Reply::Entry),
-        // What a blocking pop found, behind the name of its list.
+        // The result of a blocking pop, after the name of its list.
         (Some(Frame::Bulk(_)), Some(Frame::Bulk(text))) if items.len() == 2 => {
             number(text).map_or(Reply::Items, Reply::Int)
         }
@@ -106,9 +106,9 @@ fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The id of the first entry that was read from the first stream: its name, then its entries, each an id and its fields.
-/// RESP2 has an array of such pairs, RESP3 a map.
-fn entry_read(streams: Children<'_>) -> Option<EntryId> {
+/// The id of the first entry that was read from the first stream: its name, then its entries, each an id and its
+/// fields. RESP2 has an array of such pairs, RESP3 a map.
+fn entry_read(streams: Elements<'_>) -> Option<EntryId> {
     let mut streams = streams.iter();
     let (Frame::Bulk(_), Frame::Array(entries)) = (streams.next()?, streams.next()?) else {
         return None;
@@ -123,7 +123,7 @@ fn entry_read(streams: Children<'_>) -> Option<EntryId> {
     }
 }
 
-/// 32 hex digits, in the small letters in which tokens are written.
+/// 32 hex digits, in lower case as tokens are written.
 fn token(text: &[u8]) -> Option<Token> {
     if text.len() != 32 || !text.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
@@ -140,7 +140,7 @@ fn entry_id(text: &[u8]) -> Option<EntryId> {
     let (ms, seq) = str::from_utf8(text).ok()?.split_once('-')?;
     let number = |digits: &str| {
         let first = digits.as_bytes().first()?;
-        first.is_ascii_digit().then(|| digits.parse().ok())? // a sign is no digit
+        first.is_ascii_digit().then(|| digits.parse().ok())? // a sign is not a digit
     };
     Some(EntryId {
         ms: number(ms)?,

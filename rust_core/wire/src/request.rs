@@ -1,8 +1,8 @@
-//! How a command looks on the wire, in both protocol versions: an array of bulk strings.
+//! The format of a command on the wire, in both protocol versions: an array of bulk strings.
 
 use locks::EntryId;
 
-/// The head of a command of `arguments` arguments, its name counted in.
+/// The head of a command of `arguments` arguments, including its name.
 pub(crate) fn push_head(out: &mut Vec<u8>, arguments: usize) {
     push_count(out, b'*', arguments);
 }
@@ -13,7 +13,7 @@ pub(crate) fn push_bulk(out: &mut Vec<u8>, argument: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// One argument made of `pieces`; where it starts.
+/// Appends one argument that consists of `pieces`, and returns where it starts.
 pub(crate) fn push_pieces(out: &mut Vec<u8>, pieces: &[&[u8]]) -> usize {
     push_bulk_head(out, pieces.iter().map(|piece| piece.len()).sum());
     let start = out.len();
@@ -24,7 +24,7 @@ pub(crate) fn push_pieces(out: &mut Vec<u8>, pieces: &[&[u8]]) -> usize {
     start
 }
 
-/// What stands before an argument of `len` bytes.
+/// The head of an argument of `len` bytes.
 fn push_bulk_head(out: &mut Vec<u8>, len: usize) {
     push_count(out, b'$', len);
 }
@@ -47,14 +47,14 @@ fn push_count(out: &mut Vec<u8>, kind: u8, count: usize) {
 /// An argument that is a number.
 #[inline]
 pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
-    // From right to left in one go, and one copy: `$`, two digits of length at most, CR LF, the number, CR LF.
+    // From right to left, and one copy: `$`, at most two digits of length, CR LF, the number, CR LF.
     let mut bulk = [0; 7 + LONGEST_NUMBER];
-    let (head, end) = bulk.split_last_chunk_mut::<2>().expect("room for more");
+    let (head, end) = bulk.split_last_chunk_mut::<2>().expect("the buffer has room");
     *end = *b"\r\n";
     let len = decimal(number, head).len();
     let at = head.len() - len;
     let head = &mut head[..at];
-    let (head, end) = head.split_last_chunk_mut::<2>().expect("room for more");
+    let (head, end) = head.split_last_chunk_mut::<2>().expect("the buffer has room");
     *end = *b"\r\n";
     let at = head.len() - decimal(len as u64, head).len() - 1;
     head[at] = b'$';
@@ -78,7 +78,7 @@ pub(crate) fn push_entry(out: &mut Vec<u8>, EntryId { ms, seq }: EntryId) {
 /// The digits of `u64::MAX`.
 const LONGEST_NUMBER: usize = 20;
 
-/// Writes `number` at the end of `room`, which must be large enough, and hands out its digits.
+/// Writes `number` at the end of `room`, which must be large enough, and returns its digits.
 #[inline]
 fn decimal(mut number: u64, room: &mut [u8]) -> &[u8] {
     let mut at = room.len();
@@ -87,7 +87,7 @@ fn decimal(mut number: u64, room: &mut [u8]) -> &[u8] {
         room[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
         number /= 100;
     }
-    // What is left is one digit, or none behind an even number of them: zero itself has one.
+    // One digit is left, or none after an even number of digits; zero itself has one digit.
     if number > 0 || at == room.len() {
         at -= 1;
         room[at] = b'0' + number as u8;
@@ -95,7 +95,7 @@ fn decimal(mut number: u64, room: &mut [u8]) -> &[u8] {
     &room[at..]
 }
 
-/// Fills `room` with `number`, which must fit, and zeros before it.
+/// Fills `room` with `number`, which must fit, and leading zeros.
 #[inline]
 pub(crate) fn write_padded(mut number: u32, room: &mut [u8]) {
     let (odd, pairs) = room.as_rchunks_mut();

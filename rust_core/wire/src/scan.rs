@@ -1,11 +1,11 @@
-//! The reader of frames. It keeps no state between calls: as long as a frame is not whole it says so, and is asked
-//! again with more bytes. Each byte is judged as soon as it is there, so that a wrong one is never waited past.
+//! The frame parser. It keeps no state between calls: it reports an incomplete frame, and is called again with more
+//! bytes. Each byte is checked as soon as it arrives, so that a wrong byte is reported before the frame is complete.
 //!
-//! Nothing here owns memory: a frame borrows from the buffer, and a length that was announced is only compared.
+//! The parser allocates nothing: a frame borrows from the buffer, and an announced length is only compared.
 
 use memchr::memchr2;
 
-use crate::{Children, Excerpt, Frame, Malformed};
+use crate::{Elements, Excerpt, Frame, Malformed};
 
 /// The longest reply, in bytes on the wire.
 pub const MAX_REPLY: usize = 1 << 20;
@@ -13,13 +13,13 @@ pub const MAX_REPLY: usize = 1 << 20;
 /// The longest simple string, error or number, in bytes.
 pub const MAX_LINE: usize = 64 << 10;
 
-/// How many aggregates may lie in one another.
+/// How many levels of aggregates may be nested.
 pub const MAX_DEPTH: usize = 8;
 
 /// The shortest frame is `_` and CR LF.
 const MIN_FRAME: usize = 3;
 
-/// Reads one frame from the front of `buf`: it and how many bytes it took, or `None` as long as it is not whole.
+/// Reads one frame from the front of `buf`: the frame and the bytes it took, or `None` while it is incomplete.
 ///
 /// # Errors
 /// When no further bytes can make a frame of at most [`MAX_REPLY`] bytes out of `buf`.
@@ -48,12 +48,12 @@ impl From<Malformed> for Stop {
     }
 }
 
-/// A place in a buffer, and the frames from there on.
+/// A position in a buffer, and the parser of the frames from there on.
 #[derive(Clone, Debug)]
 pub(crate) struct Scan<'a> {
     buf: &'a [u8],
     at: usize,
-    /// Where the frame being read starts, to say what is wrong with it.
+    /// Where the current frame starts, for error messages.
     start: usize,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Scan<'a> {
         self.frame_within(MAX_DEPTH)
     }
 
-    /// The next frame, with at most `depth` aggregates in one another.
+    /// The next frame, with at most `depth` nested levels of aggregates.
     fn frame_within(&mut self, depth: usize) -> Result<Frame<'a>, Stop> {
         loop {
             self.start = self.at;
@@ -78,19 +78,19 @@ impl<'a> Scan<'a> {
                 b':' => Frame::Integer(self.integer()?),
                 b'$' | b'*' if self.null()? => Frame::Null,
                 b'$' => Frame::Bulk(self.blob("a bulk string")?),
-                b'*' => Frame::Array(self.children("an array", 1, depth)?),
+                b'*' => Frame::Array(self.elements("an array", 1, depth)?),
                 b'_' => self.end("a null").map(|()| Frame::Null)?,
                 b'#' => Frame::Boolean(self.boolean()?),
                 b',' => Frame::Double(self.double()?),
                 b'(' => Frame::BigNumber(self.big_number()?),
                 b'!' => Frame::BulkError(self.blob("a bulk error")?),
                 b'=' => self.verbatim()?,
-                b'%' => Frame::Map(self.children("a map", 2, depth)?),
-                b'~' => Frame::Set(self.children("a set", 1, depth)?),
-                b'>' => Frame::Push(self.children("a push", 1, depth)?),
+                b'%' => Frame::Map(self.elements("a map", 2, depth)?),
+                b'~' => Frame::Set(self.elements("a set", 1, depth)?),
+                b'>' => Frame::Push(self.elements("a push", 1, depth)?),
                 b'|' => {
-                    self.children("an attribute", 2, depth)?;
-                    continue; // to the frame that it is a note about
+                    self.elements("an attribute", 2, depth)?;
+                    continue; // to the frame that the attribute describes
                 }
                 _ => return Err(Malformed::UnknownType { found: self.found() }.into()),
             });
@@ -115,7 +115,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A line of which each byte, told its place, must be `allowed`.
+    /// A line in which each byte must be `allowed` at its index.
     fn line_of(&mut self, what: &'static str, allowed: fn(usize, u8) -> bool) -> Result<&'a [u8], Stop> {
         let rest = &self.buf[self.at..];
         let len = rest
@@ -214,12 +214,12 @@ impl<'a> Scan<'a> {
         self.check_room(len + 2)?;
         let body = self.buf.get(self.at..self.at + len).ok_or(Stop::NeedMore)?;
         self.at += len;
-        self.start = self.at; // what stands in the place of the end is of more use than the start of a long body
+        self.start = self.at; // the bytes in place of the line end are more useful than the start of a long body
         self.end(what)?;
         Ok(body)
     }
 
-    fn children(&mut self, what: &'static str, per_entry: usize, depth: usize) -> Result<Children<'a>, Stop> {
+    fn elements(&mut self, what: &'static str, per_entry: usize, depth: usize) -> Result<Elements<'a>, Stop> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Malformed::TooDeep { found: self.found() }.into());
         };
@@ -229,10 +229,10 @@ impl<'a> Scan<'a> {
         for _ in 0..count {
             self.frame_within(depth)?;
         }
-        Ok(Children::new(count, &self.buf[first..self.at]))
+        Ok(Elements::new(count, &self.buf[first..self.at]))
     }
 
-    /// Whether RESP2's null comes next: `-1` where a length would stand.
+    /// Whether RESP2's null comes next: `-1` in place of a length.
     fn null(&mut self) -> Result<bool, Stop> {
         if self.buf.get(self.at) != Some(&b'-') {
             return Ok(false);
@@ -301,7 +301,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// That `more` bytes may still come, before they are waited for.
+    /// Checks that `more` bytes may still come, before waiting for them.
     fn check_room(&self, more: usize) -> Result<(), Stop> {
         if self.at + more > MAX_REPLY {
             return Err(Malformed::TooLong { found: self.found() }.into());
@@ -325,9 +325,9 @@ impl<'a> Scan<'a> {
 enum Digits {
     Number(u64),
     TooLarge,
-    /// No digit at all, something that is none, or more than any number has.
+    /// No digit at all, another byte, or more digits than any number has.
     Other,
 }
 
-/// As many digits as the longest number has, `i64::MAX`: ten times what is below `largest` then never overflows.
+/// As many digits as the longest number has, `i64::MAX`: ten times a value below `largest` then never overflows.
 const MAX_DIGITS: usize = 19;

@@ -1,12 +1,12 @@
-//! The calls of all scripts that there are, laid out from what each says of itself.
+//! Templates for the calls of all scripts, made from what `Script` says about each.
 
-use locks::{Key, Keys, Script, ScriptForm, Token};
+use locks::{Key, KeyList, Script, ScriptForm, Token};
 
 use crate::names::Index;
 use crate::request::{push_bulk, push_head, push_number};
 use crate::template::{Part, Template};
 
-// Scripts are looked up by their place.
+// Scripts are looked up by their index.
 const _: () = {
     let mut place = 0;
     while place < Script::ALL.len() {
@@ -32,7 +32,7 @@ pub(crate) struct Scripts {
 struct Call {
     /// `EVALSHA sha` or `EVAL source`: what follows the head of every call.
     opening: Box<[u8]>,
-    /// The call about one lock, but for its numbers.
+    /// The call about one lock, without its numbers.
     about_one: Template,
 }
 
@@ -51,7 +51,7 @@ impl Scripts {
         }
     }
 
-    /// A call about one lock, whose numbers are still to follow.
+    /// Appends a call about one lock; the caller appends its numbers.
     pub(crate) fn push(
         &self,
         out: &mut Vec<u8>,
@@ -65,17 +65,17 @@ impl Scripts {
             .push_companions(out, index, key, token);
     }
 
-    /// A call about several locks, whose lease is still to follow.
+    /// Appends a call about several locks; the caller appends its lease.
     pub(crate) fn push_all(
         &self,
         out: &mut Vec<u8>,
         index: Index,
         (script, form): (Script, ScriptForm),
-        keys: &Keys,
+        keys: &KeyList,
         token: Token,
     ) {
         let keys = keys.as_slice();
-        // The opening's two, how many keys there are, the keys, the token and the lease.
+        // The two arguments of the opening, the number of keys, the keys, the token and the lease.
         push_head(out, 2 + 1 + keys.len() + 2);
         out.extend_from_slice(&self.call(script, form).opening);
         push_number(out, keys.len() as u64);

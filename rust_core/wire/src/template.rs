@@ -1,21 +1,21 @@
-//! Commands made once, as bytes: writing one copies it and patches in the index of its key and the token.
+//! Command templates: writing a command copies its bytes and patches in the index of its key and the token.
 
 use locks::{Companion, Key, Token};
 
 use crate::names::Index;
 use crate::request::{push_bulk, push_head, push_pieces};
 
-/// One argument of a command as the template sees it.
+/// One argument of a command in a template.
 pub(crate) enum Part<'a> {
     Text(&'a str),
     /// The lock's name.
     Key,
-    /// The name of a key beside it.
+    /// The name of a companion key.
     Companion(Companion),
-    /// The name of a key beside it, with the token behind.
+    /// The name of a companion key, with the token after it.
     OfToken(Companion),
     Token,
-    /// Only behind all others, and left to the writer of the command: its length varies.
+    /// Only after all others. The caller appends it, because its length varies.
     Number,
 }
 
@@ -23,23 +23,23 @@ pub(crate) enum Part<'a> {
 #[derive(Debug)]
 pub(crate) struct Template {
     bytes: Box<[u8]>,
-    /// Where the first name starts. Nowhere in bytes without a key, which are never patched with one.
+    /// Where the first name starts. Out of range in bytes without a key, which are never patched with one.
     key_at: usize,
-    /// Where the others do. Apart from the first, so that a command about one key, which most are, has no loop.
+    /// Where the other names start. Separate from the first, so that the usual command, about one key, has no loop.
     companions_at: Box<[usize]>,
-    /// Nowhere in bytes without a token, as above.
+    /// Where the token starts. Out of range in bytes without a token, as above.
     token_at: usize,
 }
 
 const TOKEN_LEN: usize = 32;
 
 impl Template {
-    /// A whole command, but for the numbers at its end. `name` is the first key's.
+    /// A whole command without the numbers at its end. `name` is the first key's.
     pub(crate) fn new(parts: &[Part<'_>], name: &[u8]) -> Self {
         Self::lay_out(Some(parts.len()), parts, name)
     }
 
-    /// A command in two halves, with so many arguments between them that the writer of the command adds.
+    /// A command in two halves; the caller appends `between` arguments between them.
     pub(crate) fn halves(first: &[Part<'_>], between: usize, second: &[Part<'_>], name: &[u8]) -> [Self; 2] {
         let arguments = first.len() + between + second.len();
         [
@@ -48,7 +48,7 @@ impl Template {
         ]
     }
 
-    /// Arguments of a command whose head is written otherwise.
+    /// Arguments of a command whose head is written elsewhere.
     pub(crate) fn fragment(parts: &[Part<'_>], name: &[u8]) -> Self {
         Self::lay_out(None, parts, name)
     }
@@ -87,20 +87,20 @@ impl Template {
         }
     }
 
-    /// Appends what has one key and no token.
+    /// Appends a template with one key and no token.
     #[inline]
     pub(crate) fn push(&self, out: &mut Vec<u8>, index: Index, key: Key) {
         self.copy_with_key(out, index, key);
     }
 
-    /// Appends what has one key and a token.
+    /// Appends a template with one key and a token.
     #[inline]
     pub(crate) fn push_token(&self, out: &mut Vec<u8>, index: Index, key: Key, token: Token) {
         let command = self.copy_with_key(out, index, key);
         self.write_token(command, token);
     }
 
-    /// Appends what has a key, any companions of it and a token.
+    /// Appends a template with a key, any companions of it and a token.
     pub(crate) fn push_companions(&self, out: &mut Vec<u8>, index: Index, key: Key, token: Token) {
         let command = self.copy_with_key(out, index, key);
         for &at in &self.companions_at {
@@ -109,7 +109,7 @@ impl Template {
         self.write_token(command, token);
     }
 
-    /// Appends what has a token and no key.
+    /// Appends a template with a token and no key.
     pub(crate) fn push_keyless(&self, out: &mut Vec<u8>, token: Token) {
         let command = self.copy(out);
         self.write_token(command, token);
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::KeyNames;
 
-    // A script may have any companions, also ones that none has yet.
+    // A script may have any companions, also ones that no script has yet.
     #[test]
     fn the_index_is_patched_into_every_name() {
         let names = KeyNames::new(b"p:", 100);

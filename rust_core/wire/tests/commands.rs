@@ -1,10 +1,10 @@
 //! Commands on the wire, read back as the argument lists that a server sees.
 
-use locks::{Command, EntryId, Key, Keys, Script, ScriptForm, Token};
+use locks::{Command, EntryId, Key, KeyList, Script, ScriptForm, Token};
 use proptest::prelude::*;
 use wire::{CompareAndDelete, Encoder, Frame, KeyNames, parse_frame};
 
-/// What `SCRIPT LOAD` of the script answers.
+/// The reply to a `SCRIPT LOAD` of the script.
 fn sha(script: Script) -> String {
     sha1_smol::Sha1::from(script.source()).digest().to_string()
 }
@@ -15,8 +15,8 @@ const DIALECTS: [CompareAndDelete; 3] = [
     CompareAndDelete::DelEx,
 ];
 
-fn encoder(prefix: &[u8], count: u32, how: CompareAndDelete) -> Encoder {
-    Encoder::new(&KeyNames::new(prefix, count), how)
+fn encoder(prefix: &[u8], count: u32, dialect: CompareAndDelete) -> Encoder {
+    Encoder::new(&KeyNames::new(prefix, count), dialect)
 }
 
 /// The commands in `bytes`, each as its arguments.
@@ -121,25 +121,25 @@ fn what_blocks_says_for_how_long() {
         timeout_ms: 1_500,
     };
     assert_eq!(words(&of(wait)), ["WAIT", "2", "1500"]);
-    // The one time limit in seconds.
+    // The only time limit in seconds.
     for (timeout_ms, seconds) in [(0, "0.000"), (1, "0.001"), (1_050, "1.050"), (30_000, "30.000")] {
-        let bell = Command::AwaitBell {
+        let wakeup = Command::AwaitWakeup {
             key: Key(7),
             token: TOKEN,
             timeout_ms,
         };
         let name = format!("p:{{07}}:bell:{TOKEN_HEX}");
-        assert_eq!(words(&of(bell)), ["BLPOP", &name, seconds]);
+        assert_eq!(words(&of(wakeup)), ["BLPOP", &name, seconds]);
     }
 }
 
 #[test]
-fn a_bell_is_given_by_its_name_from_one_token_to_another() {
+fn a_wakeup_is_given_by_its_name_from_one_token_to_another() {
     let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
     let given = Command::HandOver {
         key: Key(7),
         token: TOKEN,
-        heir: Token { high: 1, low: 0xabc },
+        successor: Token { high: 1, low: 0xabc },
     };
     let (from, to) = (
         format!("p:{{07}}:next:{TOKEN_HEX}"),
@@ -197,7 +197,7 @@ fn a_queue_is_a_stream_whose_readers_are_named_by_their_tokens() {
     check(Command::TrimQueue { key, length }, "XTRIM p:{07}:tickets MAXLEN ~ 1000");
 }
 
-/// The arguments of a script that both forms begin with.
+/// The first arguments of a script call, in both forms.
 fn openings(script: Script) -> [(ScriptForm, [String; 2]); 2] {
     [
         (ScriptForm::Sha, ["EVALSHA".into(), sha(script)]),
@@ -238,12 +238,12 @@ fn a_script_about_several_locks_is_given_all_names_and_the_lease() {
     let encoder = encoder(b"p:", 20, CompareAndDelete::Script);
     for script in Script::ALL.iter().copied() {
         for (form, opening) in openings(script) {
-            for count in 1..=Keys::MOST {
+            for count in 1..=KeyList::MOST {
                 let keys: Vec<_> = (0..count as u32).map(|index| Key(19 - 2 * index)).collect();
                 let run = Command::RunAll {
                     script,
                     form,
-                    keys: Keys::new(&keys).unwrap(),
+                    keys: KeyList::new(&keys).unwrap(),
                     token: TOKEN,
                     lease_ms: 30_000,
                 };
@@ -322,7 +322,7 @@ fn a_prefix_of_any_bytes_reaches_the_server_whole() {
     }
 }
 
-/// Any number, and often one at which a number grows a digit or a type ends.
+/// Any number, and often one at which a number gains a digit or a type ends.
 fn numbers() -> impl Strategy<Value = u64> {
     let edges = vec![
         0,
@@ -368,7 +368,7 @@ proptest! {
             vec![text("EVALSHA"), text(&sha(Script::CompareAndDelete)), text("1"), name.clone(), hex.clone()]
         );
         prop_assert_eq!(
-            arguments(&encoder, Command::AwaitBell { key, token, timeout_ms: number }),
+            arguments(&encoder, Command::AwaitWakeup { key, token, timeout_ms: number }),
             vec![
                 text("BLPOP"),
                 [&name[..], b":bell:", &hex].concat(),

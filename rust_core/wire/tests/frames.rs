@@ -100,7 +100,7 @@ fn big_numbers_keep_their_digits() {
 }
 
 #[test]
-fn bulk_errors_and_verbatim_strings_are_told_apart() {
+fn bulk_errors_and_verbatim_strings_are_distinguished() {
     assert_eq!(
         frame(b"!21\r\nSYNTAX invalid syntax\r\n"),
         Frame::BulkError(b"SYNTAX invalid syntax")
@@ -120,7 +120,7 @@ fn bulk_errors_and_verbatim_strings_are_told_apart() {
 }
 
 #[test]
-fn sets_and_pushes_are_told_apart_from_arrays() {
+fn sets_and_pushes_are_distinguished_from_arrays() {
     assert!(matches!(frame(b"~1\r\n+a\r\n"), Frame::Set(_)));
     let push = frame(b">3\r\n+message\r\n+channel\r\n+hello\r\n");
     assert!(matches!(push, Frame::Push(_)));
@@ -137,7 +137,7 @@ fn attributes_are_left_out_wherever_they_stand() {
 }
 
 #[test]
-fn the_answer_to_hello_is_a_map() {
+fn the_reply_to_hello_is_a_map() {
     let hello = b"%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$7\r\nmodules\r\n*0\r\n";
     let fields = elements(&frame(hello));
     assert_eq!(

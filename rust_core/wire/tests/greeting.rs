@@ -1,4 +1,4 @@
-//! What a new connection says.
+//! The first commands of a new connection.
 
 use locks::Script;
 use wire::{Frame, GreetingStep, Login, Protocol, greeting, parse_frame};
@@ -12,12 +12,12 @@ const PLAIN: Login<'_> = Login {
     scripts: &[],
 };
 
-/// The commands of a greeting, each as its words, with the step that it is.
-fn said(login: &Login<'_>) -> Vec<(GreetingStep, String)> {
+/// The commands of a greeting, each as its words, with its step.
+fn answer(login: &Login<'_>) -> Vec<(GreetingStep, String)> {
     let mut out = Vec::new();
     let greeting = greeting(login, &mut out);
     let mut rest = &out[..];
-    let mut said = Vec::new();
+    let mut answer = Vec::new();
     for index in 0..greeting.len() {
         let (frame, used) = parse_frame(rest).unwrap().expect("a command for each step");
         let Frame::Array(arguments) = frame else {
@@ -27,15 +27,15 @@ fn said(login: &Login<'_>) -> Vec<(GreetingStep, String)> {
             Frame::Bulk(word) => str::from_utf8(word).unwrap().to_owned(),
             other => panic!("{other:?}"),
         };
-        said.push((
+        answer.push((
             greeting.step(index),
             arguments.iter().map(word).collect::<Vec<_>>().join(" "),
         ));
         rest = &rest[used..];
     }
     assert!(rest.is_empty(), "a step for each command");
-    assert_eq!(greeting.is_empty(), said.is_empty());
-    said
+    assert_eq!(greeting.is_empty(), answer.is_empty());
+    answer
 }
 
 fn step(step: GreetingStep, words: &str) -> (GreetingStep, String) {
@@ -44,7 +44,7 @@ fn step(step: GreetingStep, words: &str) -> (GreetingStep, String) {
 
 #[test]
 fn nothing_to_say_is_said_in_no_bytes() {
-    assert_eq!(said(&PLAIN), []);
+    assert_eq!(answer(&PLAIN), []);
 }
 
 #[test]
@@ -57,19 +57,19 @@ fn the_older_protocol_logs_in_and_names_itself_in_two_commands() {
     };
     let auth = step(GreetingStep::Auth, "AUTH ann secret");
     let name = step(GreetingStep::SetName, "CLIENT SETNAME pybench");
-    assert_eq!(said(&login), [auth, name.clone()]);
-    // Servers before Redis 6 know no users.
+    assert_eq!(answer(&login), [auth, name.clone()]);
+    // Servers before Redis 6 have no users.
     let login = Login {
         username: None,
         ..login
     };
-    assert_eq!(said(&login), [step(GreetingStep::Auth, "AUTH secret"), name]);
+    assert_eq!(answer(&login), [step(GreetingStep::Auth, "AUTH secret"), name]);
     let login = Login {
         username: Some(""),
         client_name: "",
         ..login
     };
-    assert_eq!(said(&login), [step(GreetingStep::Auth, "AUTH secret")]);
+    assert_eq!(answer(&login), [step(GreetingStep::Auth, "AUTH secret")]);
 }
 
 #[test]
@@ -78,18 +78,18 @@ fn the_newer_protocol_says_all_of_it_in_hello() {
         protocol: Protocol::Resp3,
         ..PLAIN
     };
-    assert_eq!(said(&login), [step(GreetingStep::Hello, "HELLO 3")]);
+    assert_eq!(answer(&login), [step(GreetingStep::Hello, "HELLO 3")]);
     let login = Login {
         client_name: "pybench",
         ..login
     };
-    assert_eq!(said(&login), [step(GreetingStep::Hello, "HELLO 3 SETNAME pybench")]);
+    assert_eq!(answer(&login), [step(GreetingStep::Hello, "HELLO 3 SETNAME pybench")]);
     let login = Login {
         password: Some("secret"),
         ..login
     };
     assert_eq!(
-        said(&login),
+        answer(&login),
         [step(GreetingStep::Hello, "HELLO 3 AUTH default secret SETNAME pybench")]
     );
     let login = Login {
@@ -97,7 +97,7 @@ fn the_newer_protocol_says_all_of_it_in_hello() {
         ..login
     };
     assert_eq!(
-        said(&login),
+        answer(&login),
         [step(GreetingStep::Hello, "HELLO 3 AUTH ann secret SETNAME pybench")]
     );
 }
@@ -108,12 +108,12 @@ fn a_user_without_a_password_gives_an_empty_one() {
         username: Some("ann"),
         ..PLAIN
     };
-    assert_eq!(said(&login), [step(GreetingStep::Auth, "AUTH ann ")]);
+    assert_eq!(answer(&login), [step(GreetingStep::Auth, "AUTH ann ")]);
     let login = Login {
         protocol: Protocol::Resp3,
         ..login
     };
-    assert_eq!(said(&login), [step(GreetingStep::Hello, "HELLO 3 AUTH ann ")]);
+    assert_eq!(answer(&login), [step(GreetingStep::Hello, "HELLO 3 AUTH ann ")]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_database_is_selected_and_scripts_are_loaded_last() {
     let load = format!("SCRIPT LOAD {}", Script::CompareAndDelete.source());
     let hello = step(GreetingStep::Hello, "HELLO 3");
     assert_eq!(
-        said(&login),
+        answer(&login),
         [
             hello,
             step(GreetingStep::Select, "SELECT 15"),
@@ -142,7 +142,10 @@ fn a_client_name_that_servers_refuse_is_made_fit() {
         client_name: "my run\n\u{e9}:1",
         ..PLAIN
     };
-    assert_eq!(said(&login), [step(GreetingStep::SetName, "CLIENT SETNAME my-run--:1")]);
+    assert_eq!(
+        answer(&login),
+        [step(GreetingStep::SetName, "CLIENT SETNAME my-run--:1")]
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What cannot become a reply is refused as early as the bytes allow, within bounds, and in words that help.
+//! Bytes that cannot become a reply are refused as early as possible, within bounds, and with a helpful text.
 
 use wire::{MAX_DEPTH, MAX_LINE, MAX_REPLY, Malformed, Parsed, parse, parse_frame};
 
@@ -8,7 +8,7 @@ fn malformed(bytes: &[u8]) -> Malformed {
     malformed
 }
 
-/// What is wrong with `bytes`, all of which but the last could still have become a reply.
+/// The error of `bytes`, which without their last byte could still have become a reply.
 fn refused_at_its_last_byte(bytes: &[u8]) -> Malformed {
     let (_, before) = bytes.split_last().unwrap();
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_length_beyond_the_limit_is_refused_before_it_is_waited_for() {
             bytes.escape_ascii()
         );
     }
-    // The length itself is within the limit, but not with its end, or with three bytes for each element.
+    // The length itself is within the limit, but not together with its line end, or with three bytes per element.
     for bytes in [
         &b"$1048576\r\n"[..],
         b"*349523\r\n",
@@ -207,7 +207,7 @@ fn nothing_at_all_is_no_fault() {
 }
 
 #[test]
-fn the_words_name_the_server_that_really_answered() {
+fn the_words_name_the_server_that_really_replied() {
     assert_eq!(
         malformed(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n").to_string(),
         "not a Redis reply: received \"HTTP/1.1 400 Bad Request\\r\\nConten\" and more, \

@@ -1,4 +1,4 @@
-//! The names of locks.
+//! The names of keys.
 
 use locks::Key;
 use wire::{CompareAndDelete, Encoder, KeyNames};

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Tree, trees};
-use wire::{Children, Frame, Parsed, parse, parse_frame};
+use wire::{Elements, Frame, Parsed, parse, parse_frame};
 
 // A frame or a reply owns no memory, so that no length on the wire can make one large.
 const _: () = assert!(!std::mem::needs_drop::<Option<(Frame<'_>, usize)>>());
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn what_came_instead_is_told_in_one_printable_line(bytes in nearly_replies()) {
+    fn what_came_instead_is_shown_in_one_printable_line(bytes in nearly_replies()) {
         if let Err(malformed) = parse_frame(&bytes) {
             let text = malformed.to_string();
             prop_assert!(text.chars().all(|char| (' '..='~').contains(&char)), "{}", text);
@@ -92,7 +92,7 @@ fn verdict(bytes: &[u8]) -> Verdict {
     }
 }
 
-/// Bytes of three kinds: any at all, the protocol's own characters in any order, and a frame with one byte changed.
+/// Bytes of three kinds: any bytes, the protocol's own characters in any order, and a frame with one byte changed.
 fn nearly_replies() -> impl Strategy<Value = Vec<u8>> {
     let alphabet = b"+-:$*_,#(!=%~|>\r\n0123456789tfxOK .e".to_vec();
     let damaged = (trees(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(tree, place, byte)| {
@@ -116,7 +116,7 @@ fn walk(frame: &Frame<'_>) {
     }
 }
 
-fn children<'a>(frame: &Frame<'a>) -> Option<Children<'a>> {
+fn children<'a>(frame: &Frame<'a>) -> Option<Elements<'a>> {
     match frame {
         Frame::Array(children) | Frame::Map(children) | Frame::Set(children) | Frame::Push(children) => Some(*children),
         _ => None,

@@ -1,4 +1,4 @@
-//! What a lock makes of each answer.
+//! The meaning of each reply to a lock.
 
 use locks::{EntryId, ErrorKind, Reply, Token};
 use wire::{Frame, Parsed, error_kind, error_text, parse, parse_frame};
@@ -11,7 +11,7 @@ fn reply(bytes: &[u8]) -> Reply {
 }
 
 #[test]
-fn the_answers_of_lock_commands_are_read_in_both_protocols() {
+fn the_replies_of_lock_commands_are_read_in_both_protocols() {
     assert_eq!(reply(b"+OK\r\n"), Reply::Ok);
     assert_eq!(reply(b"$-1\r\n"), Reply::Nil);
     assert_eq!(reply(b"_\r\n"), Reply::Nil);
@@ -27,7 +27,7 @@ fn the_answers_of_lock_commands_are_read_in_both_protocols() {
 }
 
 #[test]
-fn a_well_formed_answer_of_another_shape_is_other() {
+fn a_well_formed_reply_of_another_shape_is_other() {
     let others = [
         &b"+QUEUED\r\n"[..],
         b"+OK!\r\n",
@@ -92,7 +92,7 @@ fn the_id_of_an_added_entry_is_a_bulk_string() {
     assert_eq!(reply(b"$4\r\n1-2\xff\r\n"), Reply::Other);
 }
 
-/// What follows the name of a stream that was read.
+/// The bytes after the name of a stream that was read.
 const ENTRIES: &str = "*1\r\n*2\r\n$16\r\n1526919030474-55\r\n*2\r\n$5\r\ntoken\r\n$1\r\nt\r\n";
 
 #[test]
@@ -178,7 +178,7 @@ fn a_lock_named_as_a_kind_of_message_fools_nobody() {
     ] {
         assert_eq!(reply(bytes.as_bytes()), expected, "{bytes}");
     }
-    // The channel, too, may have such a name.
+    // The channel may have such a name too.
     let message = b"*3\r\n$7\r\nmessage\r\n$9\r\nsubscribe\r\n$9\r\nsubscribe\r\n";
     let (channel, used) = (&b"subscribe"[..], message.len());
     assert_eq!(parse(message), Ok(Parsed::Published { channel, used }));

@@ -1,7 +1,8 @@
-//! Locks that work as they say are never accused of more, however long their commands travel and their holders work.
+//! Correct locks are never accused of more than their holders' faults, however long their commands take and their
+//! holders work.
 //!
-//! A model of one key on one server and of clients that set it, work and delete it, with a delay on every way. A client
-//! counts its lease from before the send, less `DRIFT`, which is longer than any delay.
+//! A model of one key on one server and of clients that set it, work and delete it, with a delay in each direction. A
+//! client counts its lease from before the send, less `MARGIN`, which is longer than any delay.
 
 use check::{Checker, ClientId, Event, Report, Rules, ViolationCounts};
 use locks::{Key, Mode, Nanos};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 
 const CLIENTS: u32 = 4;
 const TTL: u64 = 100;
-const DRIFT: u64 = 25;
+const MARGIN: u64 = 25;
 const STEPS: usize = 600;
 
 /// How a release deletes the key.
@@ -41,12 +42,12 @@ enum Step {
 struct World {
     delete: Delete,
     work: Work,
-    /// Delays of the ways there and back and pauses between tries, up to 20; and holds, up to twice the lease.
+    /// Delays in both directions and pauses between tries, up to 20; and holds, up to twice the lease.
     delays: Box<dyn Iterator<Item = u64>>,
     holds: Box<dyn Iterator<Item = u64>>,
     plan: BTreeMap<(u64, u64), (ClientId, Step)>,
     planned: u64,
-    /// Who set the key, and when it expires.
+    /// The client that set the key, and when the key expires.
     key: Option<(ClientId, u64)>,
     checker: Checker,
     now: u64,
@@ -98,7 +99,7 @@ impl World {
             }
             Step::SetAnswered { granted: false, .. } => self.after_delay(client, Step::Send),
             Step::SetAnswered { sent, granted: true } => {
-                let (until, hold) = (sent + TTL - DRIFT, self.holds.next().expect("holds go round"));
+                let (until, hold) = (sent + TTL - MARGIN, self.holds.next().expect("holds go round"));
                 self.tell(Event::Granted {
                     client,
                     until: Nanos(until),
@@ -107,7 +108,7 @@ impl World {
                 });
                 let end = match self.work {
                     Work::GoesOn => now + hold,
-                    // Stamps are unique, so the end may slip by one for each client.
+                    // Stamps are unique, so the end may move by one for each client.
                     Work::StopsAtLeaseEnd => (now + hold).min(until - u64::from(CLIENTS)),
                 };
                 self.at(end, client, Step::Release);

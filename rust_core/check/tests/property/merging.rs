@@ -1,15 +1,16 @@
-//! Whatever the threads do, the merged stream is the whole in order.
+//! Whatever the threads do, the merged stream contains all events in order.
 
 use check::{Event, Merge};
 use locks::{Key, Mode, Nanos};
 use proptest::prelude::*;
 
-/// Per source: the gaps between its stamps, and what each event is: a release (of a holder from before), or what ends no belief.
+/// Per source: the gaps between its stamps, and the kind of each event: a release (of an earlier holder), or an event
+/// that ends no belief.
 fn sources() -> impl Strategy<Value = Vec<Vec<(u64, u8)>>> {
     prop::collection::vec(prop::collection::vec((0_u64..3, 0_u8..6), 0..40), 1..5)
 }
 
-/// The events of each source, each with a client of its own, so that all can be told apart.
+/// The events of each source, each with its own client, so that all differ.
 fn streams(sources: Vec<Vec<(u64, u8)>>) -> Vec<Vec<(Nanos, Event)>> {
     let mut clients = 0..;
     let mut stream = |gaps: Vec<(u64, u8)>| {
@@ -45,7 +46,7 @@ proptest! {
     ) {
         let streams = streams(sources);
         let mut expected: Vec<_> = streams.concat();
-        // Stable: releases first within a stamp, then by source, then in the source's order.
+        // A stable sort: releases first within a stamp, then by source, then in the source's order.
         expected.sort_by_key(|&(at, event)| (at, !matches!(event, Event::Released { .. })));
 
         let mut merge = Merge::new(streams.len(), 4);

@@ -1,12 +1,13 @@
-//! The rules of the judge once more, over a whole history at once, as plainly as they can be put and as slow as may be.
+//! The checker's rules a second time, over a whole history at once, written as plainly as possible and without regard
+//! to speed.
 //!
-//! Waits are compared by their place in the history, as events of one stamp have an order too; belief and work are
-//! compared as half-open intervals of time. A history must have no other event of the same stamp before an end.
+//! Waits are compared by their index in the history, because events of one stamp also have an order; belief and work
+//! are compared as half-open intervals of time. In a history, the end of a grant must be the first event of its stamp.
 
 use check::{ClientId, Event, Figures, Order, Rules, ViolationCounts};
 use locks::{Fence, Key, Mode, Nanos};
 
-/// What was told, and where in it the window began and ended (before the event of that index).
+/// The events, and the indices in them before which the window began and ended.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) events: Vec<(Nanos, Event)>,
@@ -24,7 +25,7 @@ struct Wait {
     over: usize,
     /// When its last place in the queue was acknowledged.
     place: Option<Nanos>,
-    /// How often one was.
+    /// How often a place was acknowledged.
     places: u32,
 }
 
@@ -43,11 +44,11 @@ struct Grant {
     belief_end: Nanos,
     work_end: Nanos,
     work_end_index: usize,
-    /// Where it was told of a loss, if it was, before it asked for the next lock.
+    /// When the client learned of a loss, if it did, before it asked for the next lock.
     told_of_loss: Option<Nanos>,
-    /// When and where it was told of a loss while it believed.
+    /// The stamp and index at which the client learned of a loss while it believed.
     lost: Option<(Nanos, usize)>,
-    /// When and where its release was sent, and whether it still worked then.
+    /// The stamp and index of its release, and whether the client still worked then.
     release: Option<(Nanos, usize, bool)>,
 }
 
@@ -67,7 +68,7 @@ impl Wait {
 }
 
 impl Grant {
-    /// Whether the two may not hold one key beside each other, where it has one permit.
+    /// Whether the two may not hold one key at the same time, if it has one permit.
     fn excludes(&self, other: &Self) -> bool {
         self.mode == Mode::Exclusive || other.mode == Mode::Exclusive
     }
@@ -119,7 +120,7 @@ impl<'a> Oracle<'a> {
                         release: None,
                     });
                 }
-                // Told before the end of the belief so far, so belief has no gap.
+                // Reported before the end of the earlier belief, so belief has no gap.
                 Event::Renewed { until, .. } => grant.unwrap().belief_end = until.max(at),
                 Event::LeaseLost { .. } => {
                     let grant = grant.unwrap();
@@ -129,7 +130,7 @@ impl<'a> Oracle<'a> {
                     grant.belief_end = grant.belief_end.min(at);
                     grant.told_of_loss = grant.told_of_loss.or(Some(at));
                 }
-                Event::HungUp { .. } | Event::DeniedRelease { .. } | Event::Stood { .. } => {}
+                Event::HungUp { .. } | Event::DeniedRelease { .. } | Event::DriverStalled { .. } => {}
                 Event::Stopped { .. } => {
                     let grant = grant.unwrap();
                     (grant.work_end, grant.work_end_index) = (at, index);
@@ -150,7 +151,7 @@ impl<'a> Oracle<'a> {
     pub(crate) fn counts(&self) -> ViolationCounts {
         let mut counts = ViolationCounts::default();
         for second in &self.grants {
-            // What unlocks nothing when it comes too late.
+            // With sessions, a late release unlocks nothing.
             let late_release = !self.history.rules.sessions
                 && self.grants.iter().any(|first| {
                     let late = |(at, index, _)| at > first.belief_end && index < second.index;
@@ -221,20 +222,20 @@ impl<'a> Oracle<'a> {
         figures
     }
 
-    /// Whether it was for long enough to count.
+    /// Whether the grant was believed in for long enough to count.
     fn is_believed(&self, grant: &Grant) -> bool {
         let end = self.stamp(self.history.events.len());
         let over = grant.belief_end.min(grant.work_end).min(end);
         over.since(grant.at) >= self.history.rules.least_belief
     }
 
-    /// Of the event at `index`, or of the last.
+    /// The stamp of the event at `index`, or of the last event.
     fn stamp(&self, index: usize) -> Nanos {
         let events = &self.history.events;
         events.get(index).or(events.last()).map_or(Nanos::ZERO, |event| event.0)
     }
 
-    /// Those who wait when the window ends, have waited for half of it, and were passed 20 times.
+    /// The clients that wait when the window ends, have waited for half of it, and were overtaken 20 times.
     fn starved(&self) -> u64 {
         let window = &self.history.window;
         let (start, end) = (self.stamp(window.start), self.stamp(window.end));
@@ -251,7 +252,7 @@ impl<'a> Oracle<'a> {
         self.waiters(grant.key, grant.index).any(|wait| wait.sent < grant.sent)
     }
 
-    /// Overtakes in the window by those who came after `wait` began, and while it lasted.
+    /// Overtakes in the window by clients that came after `wait` began, while it lasted.
     fn times_overtaken(&self, wait: &Wait) -> u64 {
         let came_later = |grant: &&Grant| wait.begun < grant.wait_begun && grant.index < wait.over;
         let in_window = |grant: &&Grant| self.history.window.contains(&grant.index);
@@ -272,7 +273,8 @@ impl<'a> Oracle<'a> {
         (!taken && wanted).then(|| grant.at.since(released))
     }
 
-    /// When and where a grant made its key free: by its release, or by the end of its session, if no other had come then.
+    /// The stamp and index at which a grant freed its key: by its release, or by the end of its session, if no other
+    /// grant had come by then.
     fn freed_by(&self, grant: &Grant) -> Vec<(Nanos, usize)> {
         let of_sessions = self.history.rules.sessions;
         let release = grant.release.map(|(at, place, _)| (at, place));
@@ -284,14 +286,14 @@ impl<'a> Oracle<'a> {
         lost.into_iter().chain(release).collect()
     }
 
-    /// Who waits for `key` right after the event at `index`.
+    /// The clients that wait for `key` right after the event at `index`.
     fn waiters(&self, key: Key, index: usize) -> impl Iterator<Item = &Wait> {
         self.waits
             .iter()
             .filter(move |wait| wait.key == key && wait.begun <= index && index < wait.over)
     }
 
-    /// The place in the history from which on the grant counts as contended.
+    /// The index in the history from which on the grant counts as contended.
     fn contended_from(&self, grant: &Grant) -> usize {
         if self.history.rules.permits > 1 {
             return self.permits_wanted_from(grant);
@@ -319,7 +321,7 @@ impl<'a> Oracle<'a> {
             .unwrap_or(usize::MAX)
     }
 
-    /// The same where a key has several permits.
+    /// The same for a key with several permits.
     fn permits_wanted_from(&self, grant: &Grant) -> usize {
         let permits = self.history.rules.permits as usize;
         if self.beside(grant).count() >= permits {
@@ -334,7 +336,7 @@ impl<'a> Oracle<'a> {
         wanted.unwrap_or(usize::MAX)
     }
 
-    /// Contended wins of the client in a row up to `grant`, within the window.
+    /// The number of consecutive contended wins of the client up to `grant`, within the window.
     fn streak_at(&self, grant: &Grant) -> u64 {
         let in_window = self
             .grants

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 const CLIENTS: u32 = 5;
 const KEYS: u32 = 2;
 
-/// One step of one client, whatever its state lets it do.
+/// One step of one client, as far as the client's state allows it.
 #[derive(Clone, Debug)]
 struct Step {
     client: ClientId,
@@ -26,10 +26,10 @@ struct Step {
 enum State {
     Idle,
     Waiting,
-    /// And believes until then.
+    /// Holds, and believes until this time.
     Holding(Nanos),
     Stopped,
-    /// Its release was sent, and is not answered.
+    /// Its release was sent and has no reply yet.
     Released,
 }
 
@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
-/// Of plain locks and of locks with readers alike, of semaphores, with and without fences and an order.
+/// The rules of plain locks, of locks with readers, and of semaphores, with and without fences and an order.
 fn rules() -> impl Strategy<Value = (Rules, bool)> {
     let order = prop_oneof![Just(Order::Ignored), Just(Order::Counted), Just(Order::Promised)];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -110,7 +110,7 @@ fn play(steps: Vec<Step>, rules: Rules) -> Vec<(Nanos, Event)> {
     events
 }
 
-/// What the step makes of a client in this state.
+/// The event of the step for a client in this state, and the client's next state.
 fn take(step: &Step, state: State, now: u64, rules: Rules) -> (Event, State) {
     let client = step.client;
     let until = step.lease.map_or(Nanos::NEVER, |lease| Nanos(now + lease));
@@ -159,7 +159,7 @@ fn judge(history: &History) -> (Report, Vec<Option<Nanos>>) {
 }
 
 proptest! {
-    // Cheap enough for more than the default; `PROPTEST_CASES` asks for more still.
+    // Cheap enough for more cases than the default; `PROPTEST_CASES` can raise the number.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1_000), ..ProptestConfig::default() })]
 
     #[test]
@@ -209,7 +209,7 @@ proptest! {
                         if client == span.client && fence.filter(|_| history.rules.fences) == span.fence
                             && at == granted_at
                 ));
-                // Of a lost session it is when that was found.
+                // For a lost session this is when the loss was found.
                 let found = violation.kind == ViolationKind::SessionLost && history.events.iter().any(|&(at, event)| {
                     Some(at) == first.until && Some(at) >= second.granted && matches!(event, Event::LeaseLost { .. })
                 });

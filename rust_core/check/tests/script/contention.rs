@@ -1,4 +1,4 @@
-//! Which grants a broken lock could have shown itself on.
+//! Which grants are contended, so that a broken lock could have shown itself on them.
 
 use crate::script::{A, B, C, OTHER_KEY, Script, script, script_of};
 use check::Rules;

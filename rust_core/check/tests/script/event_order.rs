@@ -1,4 +1,4 @@
-//! Events that cannot follow each other are findings: the trial goes on, and nothing of it is proved.
+//! Events in an impossible order are findings: the trial goes on, and proves nothing.
 
 use crate::script::{A, B, NONE, script};
 use check::ViolationCounts;
@@ -69,7 +69,7 @@ fn stopping_twice() {
 }
 
 #[test]
-fn being_told_of_the_loss_after_stopping_is_harmless() {
+fn learning_of_the_loss_after_stopping_is_harmless() {
     let report = script()
         .takes(A, 100)
         .at(50)

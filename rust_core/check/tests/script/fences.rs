@@ -1,4 +1,4 @@
-//! Fences that grow, and such that do not.
+//! Fences that grow, and fences that do not.
 
 use crate::script::{A, B, C, NONE, OTHER_KEY, Script, fence, script, script_of};
 use check::{Rules, ViolationCounts, ViolationKind};
@@ -11,7 +11,7 @@ fn fenced() -> Script {
     })
 }
 
-/// Takes the lock with this fence and gives it back.
+/// Takes the lock with this fence and releases it.
 fn turn(story: Script, at: u64, client: u32, number: u64) -> Script {
     let story = story.at(at).waits(client).granted_with_fence(client, at + 100, number);
     story.at(at + 5).releases(client)
@@ -45,7 +45,7 @@ fn the_same_fence_again_is_stale() {
 }
 
 #[test]
-fn a_counter_that_starts_anew_is_stale_until_it_has_caught_up() {
+fn a_counter_that_restarts_is_stale_until_it_has_caught_up() {
     let mut story = turn(fenced(), 0, A, 3);
     for number in 1..=4 {
         story = turn(story, number * 10, B, number);

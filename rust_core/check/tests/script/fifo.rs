@@ -1,4 +1,4 @@
-//! Who has a place in the queue is served before those who come later.
+//! A client with a place in the queue is served before clients that come later.
 
 use crate::script::{A, B, C, NONE, OTHER_KEY, Script, script, script_of};
 use check::{Order, Report, Rules, ViolationCounts, ViolationKind};
@@ -131,7 +131,7 @@ fn a_grant_of_another_key_passes_nobody() {
     assert_eq!(story.at(30).granted(A, 130).ends().counts, NONE);
 }
 
-/// A is passed by B, and then by C, who holds the key when A is granted it too.
+/// A is overtaken by B, and then by C, which still holds the key when A is granted it too.
 fn passed_and_granted_twice(order: Order) -> Report {
     let story = turn(of_order(order).waits(A).at(10).queued(A), 11, B);
     story

@@ -1,4 +1,4 @@
-//! The time from a release to the next grant, when somebody waited for it.
+//! The time from a release to the next grant, if a client waited for it.
 
 use crate::script::{A, B, C, OTHER_KEY, script};
 

@@ -17,7 +17,7 @@ fn a_missing_write_is_lost() {
 }
 
 #[test]
-fn a_lost_answer_leaves_it_undecided() {
+fn a_lost_reply_leaves_it_undecided() {
     for final_value in 10..=12 {
         assert_eq!(verdict(10, 2, final_value), UpdateVerdict::Undecided { unknown: 2 });
     }

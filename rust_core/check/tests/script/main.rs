@@ -1,4 +1,4 @@
-//! Script tests: what a few clients do at given times, and what the judge makes of it. Times are nanoseconds.
+//! Script tests: what a few clients do at given times, and the checker's verdict. Times are nanoseconds.
 
 mod contention;
 mod event_order;

@@ -1,4 +1,4 @@
-//! Who takes several keys at once is told as one client for each key.
+//! A client that takes several keys at once is reported as one client per key.
 
 use crate::script::{A, B, C, D, KEY, NONE, OTHER_KEY, Script, script};
 use check::ViolationCounts;

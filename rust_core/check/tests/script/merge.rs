@@ -48,7 +48,7 @@ fn a_source_that_has_not_come_so_far_holds_the_others_back() {
     let mut merge = Merge::new(2, 8);
     merge.push(0, Nanos(5), waits(0));
     assert_eq!(drained(&mut merge), []);
-    merge.watermark(1, Nanos(5)); // An event stamped 5 may still come, and belong before.
+    merge.watermark(1, Nanos(5)); // An event stamped 5 may still come, and belong before it.
     assert_eq!(drained(&mut merge), []);
     merge.watermark(1, Nanos(6));
     assert_eq!(drained(&mut merge), [], "source 0 may have more that is stamped 5");

@@ -1,4 +1,4 @@
-//! Locks that some share and others hold alone.
+//! Locks with shared and exclusive holders.
 
 use crate::script::{A, B, C, D, NEVER, NONE, OTHER_KEY, Script, script};
 use check::{ViolationCounts, ViolationKind};

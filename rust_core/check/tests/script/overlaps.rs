@@ -145,7 +145,7 @@ fn holders_of_different_keys_do_not_overlap() {
 }
 
 #[test]
-fn a_holder_that_was_told_of_the_loss_believes_no_longer_but_may_still_work() {
+fn a_holder_that_learned_of_the_loss_believes_no_longer_but_may_still_work() {
     let report = script()
         .takes(A, 100)
         .at(40)
@@ -165,7 +165,7 @@ fn a_holder_that_was_told_of_the_loss_believes_no_longer_but_may_still_work() {
 }
 
 #[test]
-fn a_holder_that_was_told_and_releases_at_once_overruns_nothing() {
+fn a_holder_that_learned_of_the_loss_and_releases_at_once_overruns_nothing() {
     let report = script()
         .takes(A, 100)
         .at(40)
@@ -177,7 +177,7 @@ fn a_holder_that_was_told_and_releases_at_once_overruns_nothing() {
 }
 
 #[test]
-fn being_told_after_the_lease_does_not_end_the_work() {
+fn learning_of_a_loss_after_the_lease_does_not_end_the_work() {
     let report = script()
         .takes(A, 100)
         .at(120)
@@ -198,7 +198,7 @@ fn being_told_after_the_lease_does_not_end_the_work() {
 }
 
 #[test]
-fn being_told_after_the_lease_does_not_lengthen_it() {
+fn learning_of_a_loss_after_the_lease_does_not_lengthen_it() {
     let report = script().takes(A, 100).at(120).loses_lease(A).releases(A).ends();
     assert_eq!(report.counts, ViolationCounts { outlived: 1, ..NONE });
 }
@@ -252,7 +252,7 @@ fn a_double_grant_after_a_late_release_is_kept_apart() {
 
 #[test]
 fn the_mark_of_a_late_release_stays_when_nobody_holds_the_key() {
-    // The late delete may travel while nobody holds the key, and hit the next holder's.
+    // The late delete may be under way while nobody holds the key, and hit the next holder's key.
     let report = script()
         .takes(A, 100)
         .at(120)

@@ -1,4 +1,4 @@
-//! Semaphores: at most so many holders beside each other.
+//! Semaphores: at most as many holders at once as permits.
 
 use crate::script::{A, B, C, D, NONE, Script, script_of};
 use check::{Rules, ViolationCounts};
@@ -45,7 +45,7 @@ fn one_believer_more_is_a_double_grant_beside_the_earliest() {
 }
 
 #[test]
-fn a_permit_that_was_given_back_may_be_granted_again() {
+fn a_permit_that_was_released_may_be_granted_again() {
     let story = two_permits()
         .takes(A, 100)
         .at(1)

@@ -1,4 +1,4 @@
-//! Leases that are set anew while the lock is held.
+//! Leases that are renewed while the lock is held.
 
 use crate::script::{A, B, C, NONE, script, script_of};
 use check::{Rules, ViolationCounts};
@@ -54,7 +54,7 @@ fn who_releases_past_the_new_end_has() {
 }
 
 #[test]
-fn a_lease_set_anew_to_end_earlier_ends_earlier() {
+fn a_lease_renewed_to_end_earlier_ends_earlier() {
     let story = script().takes(A, 100).at(10).renews(A, 20).at(20).takes(B, 120);
     assert_eq!(story.ends().counts.lease_overruns, 1);
 }

@@ -1,4 +1,4 @@
-//! The words that the script tests are written in.
+//! The steps of the script tests.
 
 use check::{Checker, ClientId, Event, Report, Rules, ViolationCounts};
 use locks::{Fence, Key, Mode, Nanos};
@@ -10,9 +10,9 @@ pub(crate) const C: ClientId = 2;
 pub(crate) const D: ClientId = 3;
 pub(crate) const KEY: Key = Key(0);
 pub(crate) const OTHER_KEY: Key = Key(1);
-/// The end of a lock that has none.
+/// The end of a lock without a lease.
 pub(crate) const NEVER: u64 = Nanos::NEVER.0;
-/// No violation at all.
+/// No violation.
 pub(crate) const NONE: ViolationCounts = ViolationCounts {
     double_grants: 0,
     double_grants_after_overrun: 0,
@@ -26,7 +26,7 @@ pub(crate) const NONE: ViolationCounts = ViolationCounts {
     denied_releases: 0,
     findings: 0,
 };
-/// What clients mean to hold, unless a script says otherwise.
+/// The nominal hold of the clients, unless a script says otherwise.
 const HOLD: u64 = 10;
 
 pub(crate) struct Script {
@@ -35,7 +35,7 @@ pub(crate) struct Script {
     handoff: Option<Nanos>,
 }
 
-/// Of a plain lock: four clients, two keys, and a window from the start.
+/// A plain lock with four clients, two keys, and a window from the start.
 pub(crate) fn script() -> Script {
     script_of(Rules::default())
 }
@@ -134,7 +134,7 @@ impl Script {
     }
 
     pub(crate) fn driver_stood(self) -> Self {
-        self.tell(Event::Stood { client: A })
+        self.tell(Event::DriverStalled { client: A })
     }
 
     pub(crate) fn denied_its_release(self, client: ClientId) -> Self {
@@ -165,7 +165,7 @@ impl Script {
         self
     }
 
-    /// It ends with one finding, whose words have `text` in them.
+    /// The trial ends with one finding, whose text contains `text`.
     pub(crate) fn finds(self, text: &str) {
         let report = self.ends();
         let first = report.first_finding.expect("something was found");

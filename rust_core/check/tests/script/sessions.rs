@@ -1,4 +1,5 @@
-//! Locks that live with a session: whether a grant beside a believer was the lock's fault is known when that one ends.
+//! Locks that depend on a session: whether a grant during another holder's belief was the lock's fault is known when
+//! that hold ends.
 
 use crate::script::{A, B, C, NEVER, NONE, Script, script, script_of};
 use check::{Report, Rules, ViolationCounts, ViolationKind};
@@ -47,10 +48,10 @@ fn a_holder_that_later_finds_its_session_gone_had_lost_it() {
 }
 
 #[test]
-fn the_answer_to_a_release_may_say_that_the_session_was_gone() {
+fn the_reply_to_a_release_may_say_that_the_session_was_gone() {
     let told = of_sessions().takes(A, NEVER).at(50).takes(B, NEVER).at(70).releases(A);
     let report = told.at(75).loses_lease(A).takes(A, NEVER).at(76).ends();
-    // B still believes, and A was granted the key beside it.
+    // B still believes, and A was granted the key at the same time.
     assert_eq!(
         report.counts,
         ViolationCounts {
@@ -143,7 +144,7 @@ fn work_that_goes_on_without_its_session_overruns_as_it_would_without_its_lease(
 }
 
 #[test]
-fn a_session_that_is_gone_unlocks_nothing_of_anothers() {
+fn a_session_that_has_ended_unlocks_nothing_of_anothers() {
     let overran = of_sessions().takes(A, NEVER).at(10).loses_lease(A).at(20).releases(A);
     let report = overran.at(30).takes(B, NEVER).at(40).takes(C, NEVER).ends();
     assert_eq!(
@@ -182,7 +183,7 @@ fn other_locks_lose_nothing_that_they_have_released() {
 #[test]
 fn the_end_of_a_session_hands_its_key_to_whoever_waits() {
     let lost = of_sessions().takes(A, NEVER).at(10).waits(B).at(50).loses_lease(A);
-    // What its holder goes on with until then frees nothing.
+    // The holder's further work frees nothing.
     let released = lost.at(53).releases(A);
     released.at(57).granted(B, NEVER).expect_handoff(Some(7));
 }
@@ -233,7 +234,7 @@ fn a_session_that_the_lock_closed_excuses_nothing() {
 }
 
 #[test]
-fn a_release_without_an_answer_leaves_open_when_the_session_ended() {
+fn a_release_without_a_reply_leaves_open_when_the_session_ended() {
     let beside = seen_within(30)
         .takes(A, NEVER)
         .at(50)

@@ -1,4 +1,4 @@
-//! Whose turn it was: overtakes and streaks.
+//! The order of service: overtakes and streaks.
 
 use crate::script::{A, B, C, OTHER_KEY, Script, script};
 
@@ -72,7 +72,7 @@ fn who_gave_up_in_the_end_was_overtaken_too() {
 
 #[test]
 fn who_moves_up_to_the_head_keeps_only_what_passed_it_too() {
-    // Two pass A alone; then C waits, and one passes both; A goes; two more pass C.
+    // Two overtake A alone; then C waits, and one overtakes both; A leaves; two more overtake C.
     let story = passes(passes(script().waits(A), 1, 2).at(35).waits(C), 4, 1);
     let story = story.at(50).gives_up(A);
     assert_eq!(

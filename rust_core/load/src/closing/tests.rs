@@ -1,15 +1,15 @@
-//! Two sessions whose other ends the test has.
+//! Two sessions whose other ends belong to the test.
 
 use std::io::Write;
 
 use check::ViolationCounts;
-use locks::{Nanos, Scope, Session, Strategy, Wait};
+use locks::{Nanos, Scope, SessionOwner, Strategy, Wait};
 
 use crate::by_hand::{A, B, Rig, rig_in_sessions};
 use crate::client::Doing;
 use crate::clock;
 
-/// A row that holds a true, the end of its statement, and that the session is ready.
+/// A row with the value true, the end of its statement, and `ReadyForQuery`.
 const GRANTED: &[u8] = b"D\0\0\0\x0b\0\x01\0\0\0\x01\x01C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
 /// `FATAL`, of a session that an administrator ends.
 const ENDED: &[u8] = b"E\0\0\0\x18SFATAL\0VFATAL\0C57P01\0\0";
@@ -33,7 +33,7 @@ fn a_session_whose_end_was_there_to_be_read_is_lost_before_what_was_granted_afte
     let lock = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     for last_words in [&[][..], ENDED] {
         let (mut rig, mut servers) = rig_in_sessions(lock, 2);
@@ -42,7 +42,7 @@ fn a_session_whose_end_was_there_to_be_read_is_lost_before_what_was_granted_afte
         rig.round();
         assert_eq!(rig.doing(A), Doing::Holding);
         rig.starts(B);
-        // Both are there when the next round looks, the grant first.
+        // Both have arrived when the next round reads, the grant first.
         servers[1].write_all(GRANTED).expect("the client is there");
         servers[0].write_all(last_words).expect("the client is there");
         drop(servers.remove(0));

@@ -1,4 +1,4 @@
-//! Every plant is found for every kind of lock, by one thread and through rings.
+//! Every plant is found for every kind of lock, with one thread and through rings.
 
 use locks::{ArgValue, Strategy};
 

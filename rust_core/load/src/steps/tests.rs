@@ -1,4 +1,4 @@
-//! Nested entries, by hand: every way in which one can end, at every depth.
+//! Nested entries, with replies by hand: every way in which one can end, at every depth.
 
 use check::ViolationCounts;
 use locks::{Count, ErrorKind, Event, Reply, Strategy};
@@ -6,17 +6,17 @@ use locks::{Count, ErrorKind, Event, Reply, Strategy};
 use crate::by_hand::{A, B, MS, Rig, nested_rig};
 use crate::client::Doing;
 
-/// A lease of these clients is over by then; so is their patience with a call.
+/// A lease of these clients has ended by then, and so has the reply timeout of a call.
 const PAST_THE_LEASE_MS: u64 = 11_000;
 
-/// What becomes of one call.
+/// How one call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Answered(Reply),
     Lost,
-    /// No answer comes for longer than the lock waits for one.
+    /// No reply comes within the reply timeout.
     Unanswered,
-    /// The answer comes when the lease is over.
+    /// The reply comes after the lease has ended.
     TooLate(Reply),
 }
 
@@ -37,9 +37,9 @@ impl Rig {
         let then = self.now.0 / MS;
         match fate {
             Fate::Answered(reply) => self.answered(reply),
-            Fate::Lost => self.loses_its_answer(),
+            Fate::Lost => self.loses_its_reply(),
             Fate::Unanswered => {
-                // Its timers are fired by `at_ms`.
+                // `at_ms` fires its timers.
                 self.thread.unsendable.clear();
                 self = self.at_ms(then + 2_000);
                 self
@@ -49,13 +49,13 @@ impl Rig {
                 let called = self.thread.unsendable.pop().expect("something was sent");
                 assert_eq!(called.client, client);
                 let call = called.call;
-                self.thread.tell(client, self.now, Event::Replied { call, reply });
+                self.thread.dispatch(client, self.now, Event::Replied { call, reply });
                 self
             }
         }
     }
 
-    /// Goes on until A is at rest: what is under way is answered as if all went well.
+    /// Goes on until A is at rest: every call under way gets its successful reply.
     fn comes_to_rest(mut self, count: Count) -> Self {
         for _ in 0..16 {
             if !matches!(self.doing(A), Doing::Releasing | Doing::Entering | Doing::Holding) {
@@ -77,7 +77,7 @@ impl Rig {
     }
 }
 
-/// A has entered so often, and its hold is over: the first release is on its way.
+/// A has entered `nesting` times, and its hold has ended: the first release is under way.
 fn releasing(count: Count, nesting: u8) -> Rig {
     let strategy = Strategy::Reentrant { count };
     let mut rig = nested_rig(strategy, 2, nesting).begins(A).at_ms(1);
@@ -89,7 +89,7 @@ fn releasing(count: Count, nesting: u8) -> Rig {
     rig
 }
 
-/// The checker holds A to no lock any more: another may have it, and A may ask for it again.
+/// To the checker A holds no lock any more: another client may take it, and A may ask for it again.
 fn is_over(mut rig: Rig, count: Count, what: &str) {
     let doing = rig.doing(A);
     assert!(
@@ -103,7 +103,7 @@ fn is_over(mut rig: Rig, count: Count, what: &str) {
     rig.thread.unsendable.clear();
     let next = rig.now.0 / MS + 1;
     let counts = rig.at_ms(next).begins(B).answered(granted).begins(A).judged().counts;
-    // Who was too late, and who was answered that it held nothing, is counted; nobody is blamed for another's grant.
+    // Late releases and "not held" replies are counted; nobody is blamed for another client's grant.
     let expected = ViolationCounts {
         outlived: counts.outlived,
         denied_releases: counts.denied_releases,
@@ -113,7 +113,7 @@ fn is_over(mut rig: Rig, count: Count, what: &str) {
 }
 
 #[test]
-fn the_checker_hears_of_the_end_of_a_grant_however_an_entry_of_it_is_left() {
+fn the_checker_learns_of_the_end_of_a_grant_however_an_entry_of_it_is_left() {
     for nesting in 1..=4 {
         for left_before in 0..nesting {
             for fate in FATES {
@@ -130,12 +130,12 @@ fn the_checker_hears_of_the_end_of_a_grant_however_an_entry_of_it_is_left() {
 }
 
 #[test]
-fn the_checker_hears_of_the_end_of_a_grant_that_is_released_after_its_lease() {
+fn the_checker_learns_of_the_end_of_a_grant_that_is_released_after_its_lease() {
     for count in [Count::Server, Count::Local] {
         for nesting in 1..=4 {
             for fate in FATES {
                 let mut late = releasing(count, nesting);
-                // Its hold is over before, but nobody looked.
+                // Its hold ended earlier, but the loop did not check.
                 late = late.at_ms(PAST_THE_LEASE_MS);
                 assert_eq!(
                     late.thread.clients[A as usize].entries, 1,

@@ -1,6 +1,6 @@
-//! What is counted where the window opens and closes, by hand: it lasts from 10 ms to 30 ms.
+//! What is counted when the window opens and closes, with replies by hand: it lasts from 10 ms to 30 ms.
 
-use locks::{Nanos, Reply, Scope, Session, Strategy, Wait};
+use locks::{Nanos, Reply, Scope, SessionOwner, Strategy, Wait};
 
 use crate::by_hand::{A, B, MS, Rig, nested_rig, rig};
 use crate::client::Doing;
@@ -14,12 +14,12 @@ fn locks(clients: u32) -> Rig {
     let lock = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     rig(lock, clients).expecting_a_window(10, 30)
 }
 
-/// The longest of each outcome, in milliseconds.
+/// The longest sample of each outcome, in milliseconds.
 fn samples(rig: &mut Rig, phase: Phase) -> Vec<(Ended, u64)> {
     rig.thread.histograms.finish();
     let filled = rig.thread.histograms.filled();
@@ -65,7 +65,7 @@ fn an_acquire_that_was_due_and_granted_in_the_window_is_a_sample_however_long_th
 #[test]
 fn an_acquire_that_ended_without_a_grant_is_a_sample_where_it_was_due_in_the_window() {
     let refused = |due| {
-        let mut rig = locks(1).at_ms(due).begins(A).at_ms(14).loses_its_answer();
+        let mut rig = locks(1).at_ms(due).begins(A).at_ms(14).loses_its_reply();
         (counted(&rig).unknown, samples(&mut rig, Phase::Response))
     };
     assert_eq!(refused(12), (1, vec![(Ended::Unknown, 2)]));
@@ -101,7 +101,7 @@ fn attempts_count_when_they_were_made_within_the_window() {
     let twice_before = locks(1).at_ms(5).begins(A).answered(TAKEN).at_ms(7).answered(TAKEN);
     let third = twice_before.at_ms(9);
     assert_eq!(third.doing(A), Doing::Acquiring);
-    // The third is on its way when the window opens; the fourth is granted.
+    // The third is under way when the window opens; the fourth is granted.
     let granted = third.at_ms(11).answered(TAKEN).at_ms(13).answered(GRANTED);
     assert_eq!(counted(&granted).attempts, 4, "in full until the window closes");
     let closed = granted.at_ms(30);
@@ -138,7 +138,7 @@ fn of_a_hold_that_is_cut_short_after_its_lease_it_is_known_that_it_was_at_least_
         [],
         "nobody knows whether it would have outlived it"
     );
-    // In a bucket that ends there.
+    // The bucket of this value ends there.
     assert_eq!(cut_short_at(11_000), [(Ended::Waiting, 11_005)]);
 }
 

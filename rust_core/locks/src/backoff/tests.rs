@@ -198,7 +198,7 @@ fn a_policy_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn who_is_told_when_to_try_waits_until_the_longest_wait_or_until_the_attempts_are_used_up() {
+fn a_client_that_is_woken_waits_until_the_longest_wait_or_until_the_attempts_are_used_up() {
     let patient = Retry {
         max_wait: ms(100),
         max_attempts: Some(2),
@@ -206,17 +206,17 @@ fn who_is_told_when_to_try_waits_until_the_longest_wait_or_until_the_attempts_ar
     };
     let mut backoff = Backoff::begin(ms(7));
     backoff.attempt();
-    assert_eq!(backoff.wait_to_be_told(ms(106), &patient), Next::TryAt(ms(107)));
+    assert_eq!(backoff.wait_for_message(ms(106), &patient), Next::TryAt(ms(107)));
     assert_eq!(backoff.left(ms(100), &patient), ms(7));
     assert_eq!(
-        backoff.wait_to_be_told(ms(107), &patient),
+        backoff.wait_for_message(ms(107), &patient),
         Next::GiveUp(Refusal::TimedOut)
     );
     assert_eq!(backoff.left(ms(108), &patient), Nanos::ZERO);
     backoff.attempt();
-    assert_eq!(backoff.wait_to_be_told(ms(8), &patient), Next::GiveUp(Refusal::Busy));
+    assert_eq!(backoff.wait_for_message(ms(8), &patient), Next::GiveUp(Refusal::Busy));
     let hasty = Backoff::begin(ms(7));
-    assert_eq!(hasty.wait_to_be_told(ms(7), &Retry::NONE), Next::GiveUp(Refusal::Busy));
+    assert_eq!(hasty.wait_for_message(ms(7), &Retry::NONE), Next::GiveUp(Refusal::Busy));
     assert_eq!(hasty.left(ms(7), &Retry::NONE), Nanos::ZERO);
 }
 

@@ -1,9 +1,11 @@
-//! What `fair` does about an answer, and what it sends.
+//! What `fair` does with a reply, and what it sends.
 
-use super::{Asking, BLOCK, Claim, Fair, GivingBack, LENGTH, Pausing, Reading, State, Unanswered, Why};
+use super::{Asking, BLOCK, Fair, LENGTH, Pausing, Reading, Releasing, State, TicketAttempt, Why};
 use crate::backoff::Next;
-use crate::calls::{Effect, SERVER};
-use crate::{Actions, Command, EntryId, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Refusal, Reply, ScriptForm};
+use crate::calls::{PendingKeyCall, SERVER, TakeEffect};
+use crate::{
+    Actions, Command, ConnectionKind, EntryId, ErrorKind, Key, Lasts, Nanos, Outcome, Refusal, Reply, ScriptForm,
+};
 
 impl Fair {
     pub(super) fn open(&mut self, now: Nanos, key: Key, out: &mut Actions) {
@@ -13,7 +15,7 @@ impl Fair {
 
     pub(super) fn opened(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
-            // What an error without a known code means, the next command meets.
+            // An error without a known code will also be the reply to the next command.
             Reply::Ok | Reply::Error(ErrorKind::BusyGroup | ErrorKind::Other) => {
                 self.open = Some(key);
                 self.add(now, key, out);
@@ -31,17 +33,17 @@ impl Fair {
         self.state = State::Adding(adding);
     }
 
-    fn send(&mut self, now: Nanos, key: Key, command: Command, out: &mut Actions) -> Unanswered {
+    fn send(&mut self, now: Nanos, key: Key, command: Command, out: &mut Actions) -> PendingKeyCall {
         let call = self.calls.fresh();
         out.send(call, SERVER, command);
-        out.wake_at(now.after(self.spec.patience));
-        Unanswered { key, call, sent: now }
+        out.wake_at(now.after(self.spec.reply_timeout));
+        PendingKeyCall { key, call, sent: now }
     }
 
     pub(super) fn added(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
             Reply::Entry(own) => {
-                // Also of one added anew: the ticket before it is gone from the queue, and its place with it.
+                // Also for a replacement ticket: the earlier ticket, and its place, are gone.
                 out.queued();
                 self.start_reading(now, key, own, out);
             }
@@ -52,11 +54,11 @@ impl Fair {
         }
     }
 
-    /// Cancelled while the ticket was being added.
+    /// The request was cancelled while the ticket was being added.
     pub(super) fn withdrawn(&mut self, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
             Reply::Entry(own) => self.drop_ticket(key, own, out),
-            // There is no ticket; and no lock was asked for.
+            // There is no ticket, and no lock was asked for.
             Reply::Error(_)
             | Reply::Ok
             | Reply::Nil
@@ -70,12 +72,17 @@ impl Fair {
 
     fn start_reading(&mut self, now: Nanos, key: Key, own: EntryId, out: &mut Actions) {
         let left = self.backoff.left(now, &self.spec.retry).min(BLOCK);
-        // A block of 0 would have no end.
+        // `BLOCK 0` would block for ever.
         let timeout_ms = (left.0 / 1_000_000).max(1);
         let call = self.calls.fresh();
         let token = self.reader;
-        out.send_over(Lane::Own, call, SERVER, Command::ReadTicket { key, token, timeout_ms });
-        let until = now.after(Nanos::from_millis(timeout_ms)).after(self.spec.patience);
+        out.send_over(
+            ConnectionKind::Own,
+            call,
+            SERVER,
+            Command::ReadTicket { key, token, timeout_ms },
+        );
+        let until = now.after(Nanos::from_millis(timeout_ms)).after(self.spec.reply_timeout);
         out.wake_at(until);
         self.state = State::Reading(Reading { key, own, call, until });
     }
@@ -84,7 +91,7 @@ impl Fair {
         let Reading { key, own, .. } = reading;
         match reply {
             Reply::Entry(ticket) => self.attempt(now, key, ticket, out),
-            // Our own ticket must have gone to somebody who did not have to read.
+            // This client's ticket must have been handed to another reader.
             Reply::Nil => {
                 if self.backoff.left(now, &self.spec.retry) > Nanos::ZERO {
                     self.add(now, key, out);
@@ -118,39 +125,43 @@ impl Fair {
         let lease_ms = self.spec.lease.ttl().0;
         let call = self.calls.fresh();
         out.send(call, SERVER, Command::SetNxPx { key, token, lease_ms });
-        out.wake_at(now.after(self.spec.patience));
-        let claim = Claim { key, token, ticket };
-        self.state = State::Asking(Asking { claim, call, sent: now });
+        out.wake_at(now.after(self.spec.reply_timeout));
+        let attempt = TicketAttempt { key, token, ticket };
+        self.state = State::Asking(Asking {
+            attempt,
+            call,
+            sent: now,
+        });
     }
 
     pub(super) fn asked(&mut self, now: Nanos, asking: Asking, reply: Reply, out: &mut Actions) {
-        let Claim { key, ticket, .. } = asking.claim;
+        let TicketAttempt { key, ticket, .. } = asking.attempt;
         match reply {
             Reply::Ok => {
                 let until = self.spec.lease.until(asking.sent);
                 if until > now {
-                    self.state = State::Held(asking.claim);
+                    self.state = State::Held(asking.attempt);
                     out.settle(Outcome::Held {
                         lasts: Lasts::Until(until),
                         fence: None,
                     });
                 } else {
-                    self.give_back(now, asking.claim, Why::TooLate, out);
+                    self.send_release(now, asking.attempt, Why::TooLate, out);
                 }
             }
             Reply::Nil => {
                 let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
                 self.go_on(key, ticket, next, out);
             }
-            Reply::Error(kind) => match Effect::of(kind) {
-                Effect::Nothing => {
+            Reply::Error(kind) => match TakeEffect::of(kind) {
+                TakeEffect::Nothing => {
                     self.hand_in(key, ticket, out);
                     self.settle(Outcome::Failed(kind), out);
                 }
-                Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
+                TakeEffect::Unknown => self.abandon(asking.attempt, Outcome::Failed(kind), out),
             },
             Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
-                self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out);
+                self.abandon(asking.attempt, Outcome::Failed(ErrorKind::Unexpected), out);
             }
         }
     }
@@ -168,27 +179,27 @@ impl Fair {
         }
     }
 
-    pub(super) fn give_back(&mut self, now: Nanos, claim: Claim, why: Why, out: &mut Actions) {
-        self.delete(now, claim, ScriptForm::Sha, why, out);
+    pub(super) fn send_release(&mut self, now: Nanos, attempt: TicketAttempt, why: Why, out: &mut Actions) {
+        self.delete(now, attempt, ScriptForm::Sha, why, out);
         match why {
             Why::Release | Why::Cancel => {
-                self.hand_in(claim.key, claim.ticket, out);
+                self.hand_in(attempt.key, attempt.ticket, out);
                 let trim = Command::TrimQueue {
-                    key: claim.key,
+                    key: attempt.key,
                     length: LENGTH,
                 };
                 out.send(self.calls.fresh(), SERVER, trim);
             }
-            Why::TooLate => {} // It is needed for the next attempt.
+            Why::TooLate => {} // The next attempt needs the ticket.
         }
     }
 
-    fn delete(&mut self, now: Nanos, claim: Claim, form: ScriptForm, why: Why, out: &mut Actions) {
+    fn delete(&mut self, now: Nanos, attempt: TicketAttempt, form: ScriptForm, why: Why, out: &mut Actions) {
         let call = self.calls.fresh();
-        out.send(call, SERVER, claim.delete(form));
-        out.wake_at(now.after(self.spec.patience));
-        self.state = State::GivingBack(GivingBack {
-            claim,
+        out.send(call, SERVER, attempt.delete(form));
+        out.wake_at(now.after(self.spec.reply_timeout));
+        self.state = State::Releasing(Releasing {
+            attempt,
             call,
             sent: now,
             form,
@@ -196,9 +207,9 @@ impl Fair {
         });
     }
 
-    pub(super) fn given_back(&mut self, now: Nanos, back: GivingBack, reply: Reply, out: &mut Actions) {
-        let Claim { key, ticket, .. } = back.claim;
-        let failed = match (reply, back.why) {
+    pub(super) fn release_answered(&mut self, now: Nanos, releasing: Releasing, reply: Reply, out: &mut Actions) {
+        let TicketAttempt { key, ticket, .. } = releasing.attempt;
+        let failed = match (reply, releasing.why) {
             (Reply::Int(0), Why::Release) => return self.settle(Outcome::Expired, out),
             (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => {
                 return self.settle(Outcome::Released, out);
@@ -207,8 +218,8 @@ impl Fair {
                 let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
                 return self.go_on(key, ticket, next, out);
             }
-            (Reply::Error(ErrorKind::NoScript), why) if back.form == ScriptForm::Sha => {
-                return self.delete(now, back.claim, ScriptForm::Source, why, out);
+            (Reply::Error(ErrorKind::NoScript), why) if releasing.form == ScriptForm::Sha => {
+                return self.delete(now, releasing.attempt, ScriptForm::Source, why, out);
             }
             (Reply::Error(kind), _) => kind,
             (
@@ -222,39 +233,39 @@ impl Fair {
                 _,
             ) => ErrorKind::Unexpected,
         };
-        // The key, if it is there, frees itself within one lease.
-        self.hand_in_if_kept(back, out);
+        // If the key still exists, its lease frees it.
+        self.hand_in_if_kept(releasing, out);
         self.settle(Outcome::Failed(failed), out);
     }
 
-    /// No answer to the present call will come.
-    pub(super) fn unanswered(&mut self, out: &mut Actions) {
+    /// The current call will get no reply.
+    pub(super) fn no_reply(&mut self, out: &mut Actions) {
         let outcome = Outcome::Unknown;
         match self.state {
             State::Reading(Reading { key, own, .. }) => {
                 self.drop_ticket(key, own, out);
                 self.settle(outcome, out);
             }
-            State::Asking(asking) => self.abandon(asking.claim, outcome, out),
-            State::GivingBack(back) => {
-                self.hand_in_if_kept(back, out);
+            State::Asking(asking) => self.abandon(asking.attempt, outcome, out),
+            State::Releasing(releasing) => {
+                self.hand_in_if_kept(releasing, out);
                 self.settle(outcome, out);
             }
-            // At worst a ticket is left that nobody knows the name of; some reader takes it, or it is trimmed.
+            // At worst a ticket remains whose id nobody knows; some reader takes it, or it is trimmed.
             State::Opening(_) | State::Adding(_) | State::Withdrawing(_) => self.settle(outcome, out),
-            State::Idle | State::Pausing(_) | State::Held(_) => unreachable!("no call of these is waited for"),
+            State::Idle | State::Pausing(_) | State::Held(_) => unreachable!("no call is under way in these states"),
         }
     }
 
-    fn hand_in_if_kept(&mut self, back: GivingBack, out: &mut Actions) {
-        match back.why {
-            Why::TooLate => self.hand_in(back.claim.key, back.claim.ticket, out),
-            Why::Release | Why::Cancel => {} // Sent with the compare-and-delete.
+    fn hand_in_if_kept(&mut self, releasing: Releasing, out: &mut Actions) {
+        match releasing.why {
+            Why::TooLate => self.hand_in(releasing.attempt.key, releasing.attempt.ticket, out),
+            Why::Release | Why::Cancel => {} // The ticket was handed in with the compare-and-delete.
         }
     }
 
-    /// The ticket that was read is used up. Nobody waits for the answers: what fails leaves a ticket pending, which
-    /// nobody needs.
+    /// Acknowledges and deletes the ticket that was read. Nobody waits for the replies: a failure leaves a pending
+    /// ticket, which harms nobody.
     pub(super) fn hand_in(&mut self, key: Key, ticket: EntryId, out: &mut Actions) {
         let entry = ticket;
         out.send(self.calls.fresh(), SERVER, Command::AckTicket { key, entry });
@@ -265,12 +276,12 @@ impl Fair {
         out.send(self.calls.fresh(), SERVER, Command::DropTicket { key, entry });
     }
 
-    /// Settles now, with a last word to the server in case the `SET` is, or will be, carried out. It travels behind
-    /// the `SET` on the same connection where that still stands.
-    fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
-        // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
-        out.send(self.calls.fresh(), SERVER, claim.delete(ScriptForm::Source));
-        self.hand_in(claim.key, claim.ticket, out);
+    /// Settles now, and sends a release in case the `SET` was, or will be, carried out. If the connection still stands,
+    /// the release follows the `SET` on it.
+    fn abandon(&mut self, attempt: TicketAttempt, outcome: Outcome, out: &mut Actions) {
+        // Sent as source: nobody waits for the reply, so nobody could resend after a NOSCRIPT.
+        out.send(self.calls.fresh(), SERVER, attempt.delete(ScriptForm::Source));
+        self.hand_in(attempt.key, attempt.ticket, out);
         self.settle(outcome, out);
     }
 

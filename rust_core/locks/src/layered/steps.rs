@@ -1,17 +1,17 @@
-//! What is asked of the database, and what follows from each answer.
+//! What the machine sends to the database, and what follows from each reply.
 
 use crate::pg_lease::fence;
-use crate::session::kind_of;
+use crate::session_lock::kind_of;
 use crate::{Actions, CallId, ErrorKind, Lasts, Nanos, Outcome, Reply, ServerId, Statement};
 
-use super::{Entering, Layered, State, Unanswered};
+use super::{Entering, Layered, PendingWrite, State};
 use crate::Event;
 
-/// The first server has the mutex.
+/// Server 0 has the mutex.
 const DATABASE: ServerId = ServerId(1);
 
 impl Layered {
-    /// Takes a fence, which makes all before it stale, and then reads: both in one write.
+    /// Takes a fence, which makes all earlier ones stale, and then reads the value: both in one write to the socket.
     pub(super) fn enter(&mut self, now: Nanos, out: &mut Actions) {
         let fence_call = self.send(Statement::FenceTake, [0, 0], out);
         let value_call = self.send(Statement::ValueRead, [0, 0], out);
@@ -37,7 +37,7 @@ impl Layered {
         let count = match reply {
             Reply::Int(count) => count,
             Reply::Error(kind) if kind.is_contention() => return self.enter_again(entering, call, out),
-            // Without a row, too: the key has none.
+            // Also the reply without a row: the key has no row.
             Reply::Ok
             | Reply::Nil
             | Reply::Entry(_)
@@ -58,18 +58,20 @@ impl Layered {
         if counts {
             self.entered(now, entering, out);
         } else {
-            // Somebody else has written the column.
+            // Another program has written the column.
             self.abandon(now, Outcome::Failed(ErrorKind::Unexpected), out);
         }
     }
 
-    /// What met another transaction was undone. What bounds the wait for the first answer bounds all of it.
+    /// The server has undone the statement that met another transaction. The deadline of the first reply bounds all
+    /// repetitions.
     fn enter_again(&mut self, mut entering: Entering, call: CallId, out: &mut Actions) {
         self.conflicts = self.conflicts.saturating_add(1);
         if call == entering.fence_call {
             entering.fence_call = self.send(Statement::FenceTake, [0, 0], out);
         }
-        // What was read before the fence was taken may be old by now: the value is read behind it, in any case.
+        // A value that was read before the fence was taken may be old: the value is read again after the fence in any
+        // case.
         entering.value_call = self.send(Statement::ValueRead, [0, 0], out);
         entering.value = None;
         self.state = State::Entering(entering);
@@ -80,7 +82,11 @@ impl Layered {
             self.state = State::Entering(entering);
             return;
         };
-        let until = self.mutex.held().expect("it is held while the database is asked").until;
+        let until = self
+            .mutex
+            .held()
+            .expect("the mutex is held while the database is asked")
+            .until;
         if until > now {
             self.state = State::Held(fence, value);
             out.settle(Outcome::Held {
@@ -89,19 +95,19 @@ impl Layered {
             });
         } else {
             self.state = State::Outside;
-            self.ask_mutex(now, out, |mutex, wishes| mutex.reject(now, wishes));
+            self.run_mutex(now, out, |mutex, actions| mutex.reject(now, actions));
         }
     }
 
-    pub(super) fn written(&mut self, now: Nanos, writing: Unanswered, reply: Reply, out: &mut Actions) {
+    pub(super) fn written(&mut self, now: Nanos, writing: PendingWrite, reply: Reply, out: &mut Actions) {
         let outcome = match reply {
             Reply::Error(kind) if kind.is_contention() => {
                 self.conflicts = self.conflicts.saturating_add(1);
                 let call = self.send(Statement::FencedWrite, writing.numbers, out);
-                self.state = State::Writing(Unanswered { call, ..writing });
+                self.state = State::Writing(PendingWrite { call, ..writing });
                 return;
             }
-            // The id of the row, whatever it is.
+            // The id of the row; its value does not matter.
             Reply::Int(_) => Outcome::Released,
             Reply::Nil => Outcome::Expired,
             Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
@@ -111,17 +117,21 @@ impl Layered {
         self.leave(now, outcome, out);
     }
 
-    /// Gives the mutex back, and then settles with what is decided.
+    /// Releases the mutex, and then settles with `outcome`.
     pub(super) fn leave(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
         self.state = State::Leaving(outcome);
-        self.tell_mutex(now, Event::Release, out);
+        self.pass_to_mutex(now, Event::Release, out);
     }
 
-    /// Settles now, and gives the mutex back without waiting for the answer.
+    /// Settles now, and releases the mutex without waiting for the reply.
     pub(super) fn abandon(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
-        let claim = self.mutex.held().expect("it is held while the database is asked").claim;
+        let attempt = self
+            .mutex
+            .held()
+            .expect("the mutex is held while the database is asked")
+            .attempt;
         self.state = State::Outside;
-        self.ask_mutex(now, out, |mutex, wishes| mutex.abandon(claim, outcome, wishes));
+        self.run_mutex(now, out, |mutex, actions| mutex.abandon(attempt, outcome, actions));
     }
 
     pub(super) fn send(&mut self, statement: Statement, numbers: [u64; 2], out: &mut Actions) -> CallId {
@@ -131,7 +141,7 @@ impl Layered {
     }
 
     pub(super) fn guard(&self, now: Nanos, out: &mut Actions) -> Nanos {
-        let deadline = now.after(self.spec.patience);
+        let deadline = now.after(self.spec.reply_timeout);
         out.wake_at(deadline);
         deadline
     }

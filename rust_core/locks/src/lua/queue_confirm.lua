@@ -1,6 +1,6 @@
--- Begins the whole lease of a lock that was handed to me, once I have heard the ring.
--- KEYS: as in queue_take.lua. ARGV: my token; the lease in ms; 1 when I want an heir.
--- 0: it is mine. A token: mine, and I may give it to him, my heir. -1: it is not mine, or no longer.
+-- Starts the whole lease of a lock that was handed to me, after I was woken.
+-- KEYS: as in queue_take.lua. ARGV: my token; the lease in ms; 1 to ask for a successor.
+-- 0: I hold it. A token: I hold it, and that client is my successor. -1: I do not hold it, or no longer.
 local lock, queue, me, lease = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
 local held = redis.call('GET', lock)
@@ -8,7 +8,8 @@ local holder = held and string.sub(held, 1, #me)
 if holder == me then
     redis.call('PEXPIRE', lock, lease)
 else
-    -- Given by name: the holder's bell for me is gone. Or his lease has ended meanwhile, and it is my turn anyway.
+    -- Handed to me as the successor: the list that the holder prepared for me is gone. Or the holder's lease has ended
+    -- and it is my turn anyway.
     local given = held and string.sub(held, #me + 1) == me and redis.call('EXISTS', KEYS[5] .. ':' .. holder) == 0
     local free = not held and redis.call('ZRANGE', queue, 0, 0)[1] == me
     if not given and not free or redis.call('DEL', KEYS[3] .. ':' .. me) == 0 and free then
@@ -18,23 +19,23 @@ else
     redis.call('SET', lock, me, 'PX', lease)
 end
 
--- The first in the queue becomes my heir: his token then stands behind mine. A copy of his place lies ready under my name;
--- to rename it to his bell rings that, which is one short command of the server's own in place of a script. It ends with
--- his place and with my lease, so that none but a holder rings, and for nobody who is dead.
-local heir = ARGV[3] == '1' and redis.call('ZRANGE', queue, 0, 0)[1]
-local bell = KEYS[5] .. ':' .. me
-local copied = heir and redis.pcall('COPY', KEYS[3] .. ':' .. heir, bell, 'REPLACE')
--- Servers before Redis 6.2 know no COPY; one that knows it and refuses it is not to be mistaken for them.
+-- The first in the queue becomes my successor: its token is stored behind mine. A copy of its place is stored under my
+-- name; renaming that copy to its wake-up list wakes it, with one short command in place of a script. The copy ends
+-- with the successor's place and with my lease, so that only a holder can wake it, and only while it is alive.
+local successor = ARGV[3] == '1' and redis.call('ZRANGE', queue, 0, 0)[1]
+local prepared = KEYS[5] .. ':' .. me
+local copied = successor and redis.pcall('COPY', KEYS[3] .. ':' .. successor, prepared, 'REPLACE')
+-- Servers before Redis 6.2 do not know COPY. A server that knows COPY and refuses it must not be mistaken for them.
 if type(copied) == 'table' and copied.err and not string.find(copied.err, 'nknown', 1, true) then
     return copied
 end
 if copied ~= 1 then
     return 0
 end
--- Servers before Redis 7 know of no such end: there I have no heir.
-if type(redis.pcall('PEXPIRE', bell, lease, 'LT')) ~= 'number' then
-    redis.call('DEL', bell)
+-- Servers before Redis 7 do not know this condition of PEXPIRE: there I have no successor.
+if type(redis.pcall('PEXPIRE', prepared, lease, 'LT')) ~= 'number' then
+    redis.call('DEL', prepared)
     return 0
 end
-redis.call('SET', lock, me .. heir, 'PX', lease)
-return heir
+redis.call('SET', lock, me .. successor, 'PX', lease)
+return successor

@@ -1,8 +1,10 @@
--- Joins the queue, shows that I live, and takes the lock when it is my turn. Sent again with each beat.
--- KEYS: the lock; the queue, a sorted set by order of arrival; what places are called, each a list that ends by the
--- server's clock when its waiter no longer counts as alive; what bells are called; what the bells of heirs are called
--- until they ring. ARGV: my token; the lease in ms; for how many ms I count as alive, 0 when I do not wait at all.
--- 0: taken. 1: I wait where I was. 2: I wait behind all others, from now on. -1: not taken, and I do not wait.
+-- Joins the queue, shows that I am alive, and takes the lock when it is my turn. Sent again with each beat.
+-- KEYS: the lock; the queue, a sorted set by order of arrival; the prefix of places, each a list that expires when its
+-- waiter no longer counts as alive; the prefix of wake-up lists; the prefix of prepared lists, which wake a successor
+-- once renamed.
+-- ARGV: my token; the lease in ms; for how many ms I count as alive, 0 when I do not wait at all.
+-- 0: taken. 1: I wait at my earlier place. 2: I wait at a new place, behind all others. -1: not taken, and I do not
+-- wait.
 local lock, queue, place = KEYS[1], KEYS[2], KEYS[3] .. ':' .. ARGV[1]
 local me, lease, alive = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -15,18 +17,18 @@ end
 
 local placed
 if held and string.sub(held, #me + 1) == me then
-    -- I am the holder's heir: see queue_confirm.lua.
-    local bell = KEYS[5] .. ':' .. holder
-    placed = redis.call('EXISTS', bell) == 1
+    -- I am the holder's successor: see queue_confirm.lua.
+    local prepared = KEYS[5] .. ':' .. holder
+    placed = redis.call('EXISTS', prepared) == 1
     if placed then
-        redis.call('PEXPIRE', bell, math.min(math.max(redis.call('PTTL', lock), 1), alive))
+        redis.call('PEXPIRE', prepared, math.min(math.max(redis.call('PTTL', lock), 1), alive))
     elseif redis.call('DEL', place) == 1 then
-        -- Given to me, or the holder's lease is over: nothing else ends that bell before my place.
+        -- The lock was handed to me, or the holder's lease has ended: nothing else ends that list before my place.
         redis.call('ZREM', queue, me)
         redis.call('SET', lock, me, 'PX', lease)
         return 0
     else
-        -- My place lapsed, and who stands behind me is not to be kept waiting by that.
+        -- My place lapsed, and that must not delay the waiter behind me.
         redis.call('SET', lock, holder, 'KEEPTTL')
     end
 else
@@ -37,15 +39,15 @@ local answer = -1
 if alive > 0 then
     answer = 1
     if not placed then
-        -- No place, or it lapsed, maybe with a lock that had been handed to me. To join writes first what may be refused
-        -- for want of memory.
+        -- I have no place, or it lapsed, possibly with a lock that had been handed to me. The writes that a server may
+        -- refuse for lack of memory come first.
         local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
         redis.call('ZADD', queue, (last or 0) + 1, me)
         redis.call('RPUSH', place, 1)
         answer = 2
     end
     redis.call('PEXPIRE', place, alive)
-    -- It ends by itself when nobody in it is alive any more.
+    -- The queue expires when nobody in it is alive any more.
     if redis.call('PTTL', queue) < alive then
         redis.call('PEXPIRE', queue, alive)
     end
@@ -54,7 +56,7 @@ if held then
     return answer
 end
 
--- Free: an earlier holder let it expire. It goes to the first who is alive, whoever asks.
+-- The lock is free: an earlier holder let it expire. It goes to the first waiter that is alive, whichever client asks.
 while true do
     local next = redis.call('ZPOPMIN', queue)
     local first = next[1]
@@ -64,10 +66,10 @@ while true do
         return 0
     end
     -- See queue_leave.lua.
-    local bell = KEYS[4] .. ':' .. first
-    local refused = redis.pcall('RENAME', KEYS[3] .. ':' .. first, bell).err
+    local list = KEYS[4] .. ':' .. first
+    local refused = redis.pcall('RENAME', KEYS[3] .. ':' .. first, list).err
     if not refused then
-        local left = math.max(redis.call('PTTL', bell), 1)
+        local left = math.max(redis.call('PTTL', list), 1)
         redis.call('SET', lock, first, 'PX', math.min(left, tonumber(lease)))
         return answer
     elseif not string.find(refused, 'no such key', 1, true) then

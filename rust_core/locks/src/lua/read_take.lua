@@ -1,6 +1,6 @@
--- Joins the readers of KEYS[1], the writer's key, for ARGV[1], my token, for ARGV[2] ms. KEYS[2]: the readers, each with
--- the end of its lease by the server's clock; KEYS[3]: who waits to write, each with the end of its claim.
--- 1, or nil when there is a writer, or one that goes first.
+-- Joins the readers of KEYS[1], the writer's key, for ARGV[1], my token, for ARGV[2] ms. KEYS[2]: the readers, each
+-- with the end of its lease by the server's clock; KEYS[3]: the waiting writers, each with the end of its reservation.
+-- Returns 1, or nil when there is a writer, or a waiting writer that goes first.
 if redis.call('EXISTS', KEYS[1]) == 1 then
     return nil
 end
@@ -13,6 +13,6 @@ if redis.call('ZCARD', KEYS[3]) > 0 then
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', past)
 redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
--- The set goes with its last lease, whatever becomes of the readers.
+-- The set expires with its last lease, even if no reader ever leaves it.
 redis.call('PEXPIREAT', KEYS[2], redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] + 1)
 return 1

@@ -1,5 +1,5 @@
--- Enters KEYS[1] once more, only while ARGV[1], my token, owns it, and sets its lease anew, to ARGV[2] ms.
--- The number of entries, or nil when it is gone, or another's: it is never taken here.
+-- Enters KEYS[1] once more, only while ARGV[1], my token, owns it, and renews its lease to ARGV[2] ms.
+-- Returns the number of entries, or nil when the lock is gone, or another client's: this script never takes it.
 if redis.call('LINDEX', KEYS[1], 0) ~= ARGV[1] then
     return nil
 end

@@ -1,5 +1,6 @@
--- Leaves ARGV[2] entries of KEYS[1], only while ARGV[1], my token, owns it; with the last one the list is gone.
--- The number of entries left, or nil when it is gone, or another's. A server without memory lets all of this pass.
+-- Leaves ARGV[2] entries of KEYS[1], only while ARGV[1], my token, owns it; the last entry deletes the list.
+-- Returns the number of entries left, or nil when the lock is gone, or another client's. A server without free memory
+-- still allows all of these commands.
 if redis.call('LINDEX', KEYS[1], 0) ~= ARGV[1] then
     return nil
 end

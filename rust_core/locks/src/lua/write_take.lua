@@ -1,6 +1,6 @@
--- Takes KEYS[1] to write, for ARGV[1], my token, for ARGV[2] ms. KEYS[2]: the readers, each with the end of its lease by
--- the server's clock; KEYS[3]: who waits to write, each with the end of its claim, which new readers respect.
--- 1, or nil when there are readers or a writer; then I claim to be next for ARGV[3] ms, unless that is 0.
+-- Takes KEYS[1] to write, for ARGV[1], my token, for ARGV[2] ms. KEYS[2]: the readers, each with the end of its lease
+-- by the server's clock; KEYS[3]: the waiting writers, each with the end of its reservation, which new readers respect.
+-- Returns 1, or nil when there are readers or a writer; then I reserve the next turn for ARGV[3] ms, unless that is 0.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', '(' .. string.format('%.0f', now))

@@ -1,54 +1,65 @@
-//! What `notify` does about an answer, and what it sends.
+//! What `notify` does with a reply, and what it sends.
 
-use super::{Asking, GivingBack, How, LOOKING, Listening, Notify, Pausing, State, Subscribing, Subscription, Why};
+use super::{
+    Asking, AttemptKind, BY_SCRIPT, Listening, Notify, Pausing, Releasing, State, Subscribing, Subscription, Why,
+};
 use crate::backoff::Next;
-use crate::calls::{Effect, SERVER};
-use crate::claim::{Claim, Grant};
-use crate::{Actions, CallId, Command, ErrorKind, Key, Lane, Lasts, Nanos, Outcome, Reply, Script, ScriptForm};
+use crate::calls::{SERVER, TakeEffect};
+use crate::grant::{Attempt, Grant};
+use crate::{
+    Actions, CallId, Command, ConnectionKind, ErrorKind, Key, Lasts, Nanos, Outcome, Reply, Script, ScriptForm,
+};
 
 impl Notify {
-    pub(super) fn attempt(&mut self, now: Nanos, key: Key, how: How, out: &mut Actions) {
+    pub(super) fn attempt(&mut self, now: Nanos, key: Key, kind: AttemptKind, out: &mut Actions) {
         self.backoff.attempt();
         let token = self.chance.token();
-        self.ask(now, Claim { key, token }, how, out);
+        self.ask(now, Attempt { key, token }, kind, out);
     }
 
-    fn ask(&mut self, now: Nanos, claim: Claim, how: How, out: &mut Actions) {
+    fn ask(&mut self, now: Nanos, attempt: Attempt, kind: AttemptKind, out: &mut Actions) {
         let call = self.calls.fresh();
         let lease_ms = self.spec.lease.ttl().0;
-        let Claim { key, token } = claim;
-        let command = match how {
-            How::Looking(form) => claim.run(Script::NotifyAcquire, form, [lease_ms, 0]),
-            How::First | How::Told => Command::SetNxPx { key, token, lease_ms },
+        let Attempt { key, token } = attempt;
+        let command = match kind {
+            AttemptKind::ByScript(form) => attempt.run(Script::NotifyAcquire, form, [lease_ms, 0]),
+            AttemptKind::First | AttemptKind::AfterMessage => Command::SetNxPx { key, token, lease_ms },
         };
         out.send(call, SERVER, command);
-        out.wake_at(now.after(self.spec.patience));
+        out.wake_at(now.after(self.spec.reply_timeout));
         self.state = State::Asking(Asking {
-            claim,
+            attempt,
             call,
             sent: now,
-            how,
-            heard: self.subscription == Subscription::Stands { key: claim.key },
-            told: false,
+            kind,
+            subscribed_before: self.subscription == Subscription::Stands { key: attempt.key },
+            message_came: false,
         });
     }
 
     pub(super) fn asked(&mut self, now: Nanos, asking: Asking, reply: Reply, out: &mut Actions) {
-        match (asking.how, reply) {
-            (How::Looking(_), Reply::Int(0)) | (How::First | How::Told, Reply::Ok) => self.taken(now, asking, out),
-            (How::Looking(_), Reply::Int(left @ 1..)) => self.refused(now, asking, Some(left.cast_unsigned()), out),
-            (How::Looking(_), Reply::Int(-1)) | (How::First | How::Told, Reply::Nil) => {
+        match (asking.kind, reply) {
+            (AttemptKind::ByScript(_), Reply::Int(0)) | (AttemptKind::First | AttemptKind::AfterMessage, Reply::Ok) => {
+                self.taken(now, asking, out);
+            }
+            (AttemptKind::ByScript(_), Reply::Int(left @ 1..)) => {
+                self.refused(now, asking, Some(left.cast_unsigned()), out);
+            }
+            (AttemptKind::ByScript(_), Reply::Int(-1))
+            | (AttemptKind::First | AttemptKind::AfterMessage, Reply::Nil) => {
                 self.refused(now, asking, None, out);
             }
-            (How::Looking(ScriptForm::Sha), Reply::Error(ErrorKind::NoScript)) => {
-                self.ask(now, asking.claim, How::Looking(ScriptForm::Source), out);
+            (AttemptKind::ByScript(ScriptForm::Sha), Reply::Error(ErrorKind::NoScript)) => {
+                self.ask(now, asking.attempt, AttemptKind::ByScript(ScriptForm::Source), out);
             }
-            (How::First | How::Told | How::Looking(_), Reply::Error(kind)) => match Effect::of(kind) {
-                Effect::Nothing => self.settle(Outcome::Failed(kind), out),
-                Effect::Unknown => self.abandon(asking.claim, Outcome::Failed(kind), out),
-            },
+            (AttemptKind::First | AttemptKind::AfterMessage | AttemptKind::ByScript(_), Reply::Error(kind)) => {
+                match TakeEffect::of(kind) {
+                    TakeEffect::Nothing => self.settle(Outcome::Failed(kind), out),
+                    TakeEffect::Unknown => self.abandon(asking.attempt, Outcome::Failed(kind), out),
+                }
+            }
             (
-                How::First | How::Told | How::Looking(_),
+                AttemptKind::First | AttemptKind::AfterMessage | AttemptKind::ByScript(_),
                 Reply::Ok
                 | Reply::Nil
                 | Reply::Int(_)
@@ -56,49 +67,51 @@ impl Notify {
                 | Reply::Token(_)
                 | Reply::Items
                 | Reply::Other,
-            ) => self.abandon(asking.claim, Outcome::Failed(ErrorKind::Unexpected), out),
+            ) => self.abandon(asking.attempt, Outcome::Failed(ErrorKind::Unexpected), out),
         }
     }
 
     fn taken(&mut self, now: Nanos, asking: Asking, out: &mut Actions) {
         let until = self.spec.lease.until(asking.sent);
         if until > now {
-            let claim = asking.claim;
-            self.state = State::Held(Grant { claim, until });
+            let attempt = asking.attempt;
+            self.state = State::Held(Grant { attempt, until });
             out.settle(Outcome::Held {
                 lasts: Lasts::Until(until),
                 fence: None,
             });
         } else {
-            self.give_back(now, asking.claim, ScriptForm::Sha, Why::TooLate, out);
+            self.send_release(now, asking.attempt, ScriptForm::Sha, Why::TooLate, out);
         }
     }
 
-    /// Another has it, for `left` ms yet, or for as long as a lease can last.
+    /// Another client holds the lock, for `left` ms, or for at most one whole lease.
     fn refused(&mut self, now: Nanos, asking: Asking, left: Option<u64>, out: &mut Actions) {
-        match self.backoff.wait_to_be_told(now, &self.spec.retry) {
-            Next::TryAt(end) => self.wait(now, asking, left, end, out),
+        match self.backoff.wait_for_message(now, &self.spec.retry) {
+            Next::TryAt(end) => self.wait_for_release(now, asking, left, end, out),
             Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
         }
     }
 
     /// `end` is the end of the longest wait.
-    fn wait(&mut self, now: Nanos, asking: Asking, left: Option<u64>, end: Nanos, out: &mut Actions) {
-        let key = asking.claim.key;
+    fn wait_for_release(&mut self, now: Nanos, asking: Asking, left: Option<u64>, end: Nanos, out: &mut Actions) {
+        let key = asking.attempt.key;
         match self.subscription {
             Subscription::Stands { key: known } if known == key => {
-                match asking.how {
-                    // It may have been given back since.
-                    _ if asking.told => self.attempt(now, key, How::Told, out),
-                    How::Told | How::Looking(_) if asking.heard => {
-                        let until = now.after(self.rest(left)).min(end);
+                match asking.kind {
+                    // The lock may have been released since.
+                    _ if asking.message_came => self.attempt(now, key, AttemptKind::AfterMessage, out),
+                    AttemptKind::AfterMessage | AttemptKind::ByScript(_) if asking.subscribed_before => {
+                        let until = now.after(self.listen_time(left)).min(end);
                         self.state = State::Listening(Listening { key, until, end });
                         out.wake_at(until);
                     }
-                    How::First | How::Told | How::Looking(_) => self.attempt(now, key, LOOKING, out),
+                    AttemptKind::First | AttemptKind::AfterMessage | AttemptKind::ByScript(_) => {
+                        self.attempt(now, key, BY_SCRIPT, out);
+                    }
                 }
             }
-            // Left on its way by an earlier request.
+            // An earlier request started this subscription.
             Subscription::Asked { key: known, call } if known == key => self.expect_subscription(now, key, call, out),
             Subscription::None | Subscription::Asked { .. } | Subscription::Stands { .. } => {
                 self.subscribe(now, key, out);
@@ -106,44 +119,49 @@ impl Notify {
         }
     }
 
-    /// How long to wait for a message: until the lease of the holder has ended, and a random part of the policy's base.
-    /// A holder that was quicker after a message has a whole lease. What has no end is no lock of ours, and nobody will
-    /// publish its release: it is looked at after one lease, too.
-    fn rest(&mut self, left: Option<u64>) -> Nanos {
+    /// How long to wait for a message: the rest of the holder's lease and a random part of the policy's base. A holder
+    /// that took the lock after a message has a whole lease. A key without an expiry is not a lock of ours, and nobody
+    /// will publish its release: the machine checks it after one lease, too.
+    fn listen_time(&mut self, left: Option<u64>) -> Nanos {
         let left = left.unwrap_or(self.spec.lease.ttl().0);
         let spread = self.chance.below(self.spec.retry.base.0.saturating_add(1));
         Nanos::from_millis(left).after(Nanos(spread))
     }
 
-    /// How much later than the first to be told.
-    pub(super) fn courtesy(&self) -> Nanos {
+    /// How much later than the first receiver of a message the others try.
+    pub(super) fn yield_delay(&self) -> Nanos {
         Nanos(self.spec.retry.base.0 / 10)
     }
 
     pub(super) fn subscribe(&mut self, now: Nanos, key: Key, out: &mut Actions) {
         match self.subscription {
             Subscription::Asked { key: old, .. } | Subscription::Stands { key: old } => {
-                // A message does not say of which lock it is. Nothing hangs on the answer.
+                // A message does not name its lock. The reply to this does not matter.
                 let call = self.calls.fresh();
-                out.send_over(Lane::Subscribing, call, SERVER, Command::Unsubscribe { key: old });
+                out.send_over(
+                    ConnectionKind::Subscribing,
+                    call,
+                    SERVER,
+                    Command::Unsubscribe { key: old },
+                );
             }
             Subscription::None => {}
         }
         let call = self.calls.fresh();
-        out.send_over(Lane::Subscribing, call, SERVER, Command::Subscribe { key });
+        out.send_over(ConnectionKind::Subscribing, call, SERVER, Command::Subscribe { key });
         self.subscription = Subscription::Asked { key, call };
         self.expect_subscription(now, key, call, out);
     }
 
     fn expect_subscription(&mut self, now: Nanos, key: Key, call: CallId, out: &mut Actions) {
-        out.wake_at(now.after(self.spec.patience));
+        out.wake_at(now.after(self.spec.reply_timeout));
         self.state = State::Subscribing(Subscribing { key, call, sent: now });
     }
 
     pub(super) fn subscribed(&mut self, now: Nanos, key: Key, reply: Reply, out: &mut Actions) {
         match reply {
-            Reply::Ok => match self.backoff.wait_to_be_told(now, &self.spec.retry) {
-                Next::TryAt(_) => self.attempt(now, key, LOOKING, out),
+            Reply::Ok => match self.backoff.wait_for_message(now, &self.spec.retry) {
+                Next::TryAt(_) => self.attempt(now, key, BY_SCRIPT, out),
                 Next::GiveUp(refusal) => self.settle(Outcome::Refused(refusal), out),
             },
             Reply::Error(kind) => self.settle(Outcome::Failed(kind), out),
@@ -153,18 +171,18 @@ impl Notify {
         }
     }
 
-    /// There is no subscription: as long as the policy has it.
+    /// Waits without a subscription, as long as the policy says.
     pub(super) fn pause(&mut self, now: Nanos, key: Key, out: &mut Actions) {
         let next = self.backoff.after_refusal(now, &self.spec.retry, &mut self.chance);
         self.go_on(key, next, out);
     }
 
-    pub(super) fn give_back(&mut self, now: Nanos, claim: Claim, form: ScriptForm, why: Why, out: &mut Actions) {
+    pub(super) fn send_release(&mut self, now: Nanos, attempt: Attempt, form: ScriptForm, why: Why, out: &mut Actions) {
         let call = self.calls.fresh();
-        out.send(call, SERVER, claim.run(Script::NotifyRelease, form, [0, 0]));
-        out.wake_at(now.after(self.spec.patience));
-        self.state = State::GivingBack(GivingBack {
-            claim,
+        out.send(call, SERVER, attempt.run(Script::NotifyRelease, form, [0, 0]));
+        out.wake_at(now.after(self.spec.reply_timeout));
+        self.state = State::Releasing(Releasing {
+            attempt,
             call,
             sent: now,
             form,
@@ -172,20 +190,20 @@ impl Notify {
         });
     }
 
-    pub(super) fn given_back(&mut self, now: Nanos, back: GivingBack, reply: Reply, out: &mut Actions) {
-        match (reply, back.why) {
+    pub(super) fn release_answered(&mut self, now: Nanos, releasing: Releasing, reply: Reply, out: &mut Actions) {
+        match (reply, releasing.why) {
             (Reply::Int(0), Why::Release) => self.settle(Outcome::Expired, out),
             (Reply::Int(1), Why::Release) | (Reply::Int(0 | 1), Why::Cancel) => self.settle(Outcome::Released, out),
             (Reply::Int(0 | 1), Why::TooLate) => {
                 let next = self.backoff.after_late_grant(now, &self.spec.retry, &mut self.chance);
-                self.go_on(back.claim.key, next, out);
+                self.go_on(releasing.attempt.key, next, out);
             }
             (Reply::Error(ErrorKind::NoScript), why @ (Why::Release | Why::Cancel | Why::TooLate))
-                if back.form == ScriptForm::Sha =>
+                if releasing.form == ScriptForm::Sha =>
             {
-                self.give_back(now, back.claim, ScriptForm::Source, why, out);
+                self.send_release(now, releasing.attempt, ScriptForm::Source, why, out);
             }
-            // The key, if it is there, frees itself within one lease.
+            // If the key still exists, its lease frees it.
             (Reply::Error(kind), Why::Release | Why::Cancel | Why::TooLate) => {
                 self.settle(Outcome::Failed(kind), out);
             }
@@ -212,12 +230,12 @@ impl Notify {
         }
     }
 
-    /// Settles now, with a last word to the server in case the attempt is, or will be, carried out. It travels behind
-    /// the attempt on the same connection where that still stands.
-    pub(super) fn abandon(&mut self, claim: Claim, outcome: Outcome, out: &mut Actions) {
-        // As source: nobody waits for the answer, so nobody could meet a NOSCRIPT with another try.
-        let last_word = claim.run(Script::NotifyRelease, ScriptForm::Source, [0, 0]);
-        out.send(self.calls.fresh(), SERVER, last_word);
+    /// Settles now, and sends a release in case the attempt was, or will be, carried out. If the connection still
+    /// stands, the release follows the attempt on it.
+    pub(super) fn abandon(&mut self, attempt: Attempt, outcome: Outcome, out: &mut Actions) {
+        // Sent as source: nobody waits for the reply, so nobody could resend after a NOSCRIPT.
+        let release = attempt.run(Script::NotifyRelease, ScriptForm::Source, [0, 0]);
+        out.send(self.calls.fresh(), SERVER, release);
         self.settle(outcome, out);
     }
 

@@ -1,16 +1,16 @@
-//! What one attempt asks, and what follows from each answer.
+//! What one attempt sends, and what follows from each reply.
 
 use crate::backoff::Next;
-use crate::calls::{SERVER, is_conflict};
-use crate::session::kind_of;
-use crate::{Actions, ErrorKind, Lane, Lasts, Nanos, Outcome, Reply, Statement};
+use crate::calls::{PendingCall, SERVER, is_conflict};
+use crate::session_lock::kind_of;
+use crate::{Actions, ConnectionKind, ErrorKind, Lasts, Nanos, Outcome, Reply, Statement};
 
-use super::{Effect, Optimistic, State, Then, Unanswered};
+use super::{Optimistic, OptimisticStatements, State, Then};
 
-impl<E: Effect> Optimistic<E> {
+impl<E: OptimisticStatements> Optimistic<E> {
     pub(super) fn attempt(&mut self, now: Nanos, out: &mut Actions) {
         self.backoff.attempt();
-        self.state = State::Reading(self.say(now, E::READ, [0, 0], out));
+        self.state = State::Reading(self.send_statement(now, E::READ, [0, 0], out));
     }
 
     pub(super) fn has_read(&mut self, now: Nanos, reply: Reply, out: &mut Actions) {
@@ -23,15 +23,15 @@ impl<E: Effect> Optimistic<E> {
                         fence: None,
                     });
                 }
-                // Somebody else has written the column.
+                // Another program has written the column.
                 Err(_) => ErrorKind::Unexpected,
             },
-            Reply::Error(ErrorKind::SessionEnded) => return self.part(ErrorKind::SessionEnded, out),
+            Reply::Error(ErrorKind::SessionEnded) => return self.close_session(ErrorKind::SessionEnded, out),
             Reply::Error(kind) if is_conflict(kind) => {
                 self.conflicts = self.conflicts.saturating_add(1);
                 return self.undo(now, Then::Again, out);
             }
-            // Without a row, too: the key has none.
+            // Also the reply without a row: the key has no row.
             Reply::Ok
             | Reply::Nil
             | Reply::Entry(_)
@@ -45,10 +45,10 @@ impl<E: Effect> Optimistic<E> {
 
     pub(super) fn has_written(&mut self, now: Nanos, reply: Reply, out: &mut Actions) {
         match reply {
-            // The id of the row, whatever it is.
+            // The id of the row; its value does not matter.
             Reply::Int(_) => self.settle(Outcome::Released, out),
             Reply::Nil if E::GUARDED => self.conflicted(now, out),
-            Reply::Error(ErrorKind::SessionEnded) => self.part(ErrorKind::SessionEnded, out),
+            Reply::Error(ErrorKind::SessionEnded) => self.close_session(ErrorKind::SessionEnded, out),
             Reply::Error(kind) if is_conflict(kind) => self.conflicted(now, out),
             Reply::Ok
             | Reply::Nil
@@ -67,17 +67,17 @@ impl<E: Effect> Optimistic<E> {
         self.undo(now, Then::Conflict, out);
     }
 
-    /// Goes on behind the end of the transaction, where there is one.
+    /// Goes on after the end of the transaction, if one is open.
     pub(super) fn undo(&mut self, now: Nanos, then: Then, out: &mut Actions) {
         match E::UNDO {
-            Some(undo) => self.state = State::Undoing(self.say(now, undo, [0, 0], out), then),
+            Some(undo) => self.state = State::Undoing(self.send_statement(now, undo, [0, 0], out), then),
             None => self.then(now, then, out),
         }
     }
 
     pub(super) fn undone(&mut self, now: Nanos, then: Then, reply: Reply, out: &mut Actions) {
         if reply != Reply::Ok {
-            // It ends with the session then.
+            // The transaction then ends with the session.
             Self::hang_up(out);
         }
         self.then(now, then, out);
@@ -111,25 +111,31 @@ impl<E: Effect> Optimistic<E> {
         }
     }
 
-    fn part(&mut self, kind: ErrorKind, out: &mut Actions) {
+    fn close_session(&mut self, kind: ErrorKind, out: &mut Actions) {
         Self::hang_up(out);
         self.settle(Outcome::Failed(kind), out);
     }
 
-    /// A session whose answers fail to come is not used again; one of others goes on.
+    /// A session whose replies fail to come is closed; a session that other clients use stays open.
     pub(super) fn hang_up(out: &mut Actions) {
-        match E::LANE {
-            Lane::Own => out.hang_up(),
-            Lane::Shared | Lane::Subscribing => {}
+        match E::CONNECTION {
+            ConnectionKind::Own => out.hang_up(),
+            ConnectionKind::SharedByClients | ConnectionKind::Subscribing => {}
         }
     }
 
-    pub(super) fn say(&mut self, now: Nanos, statement: Statement, numbers: [u64; 2], out: &mut Actions) -> Unanswered {
+    pub(super) fn send_statement(
+        &mut self,
+        now: Nanos,
+        statement: Statement,
+        numbers: [u64; 2],
+        out: &mut Actions,
+    ) -> PendingCall {
         let call = self.calls.fresh();
-        out.send_over(E::LANE, call, SERVER, statement.about(self.key, numbers));
-        let deadline = now.after(self.spec.patience);
+        out.send_over(E::CONNECTION, call, SERVER, statement.about(self.key, numbers));
+        let deadline = now.after(self.spec.reply_timeout);
         out.wake_at(deadline);
-        Unanswered { call, deadline }
+        PendingCall { call, deadline }
     }
 
     pub(super) fn settle(&mut self, outcome: Outcome, out: &mut Actions) {

@@ -1,12 +1,12 @@
 //! The arguments of a lock that needs a quorum.
 
 use crate::args::Args;
-use crate::{Drift, Millis, Nanos, Spec, SpecError};
+use crate::{Millis, Nanos, SkewMargin, Spec, SpecError};
 
-/// How the servers are asked.
+/// In which order the servers are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fanout {
-    /// All at once: each is sent its command before any has answered, and a quorum of grants is enough.
+    /// All at once: each server gets its command before any has replied, and a quorum of grants is enough.
     Multiplexed,
     /// One after another, to the last one.
     Sequential,
@@ -18,8 +18,8 @@ pub struct QuorumRules {
     /// Servers: from 1 to 32.
     pub nodes: u16,
     pub fanout: Fanout,
-    pub drift: Drift,
-    /// How long one server may take to answer; `None`: a tenth of the lease, from 1 to 50 ms.
+    pub skew: SkewMargin,
+    /// How long one server may take to reply; `None`: a tenth of the lease, from 1 to 50 ms.
     pub node_timeout: Option<Millis>,
 }
 
@@ -27,20 +27,20 @@ impl QuorumRules {
     pub(crate) const DEFAULT: Self = Self {
         nodes: 5,
         fanout: Fanout::Multiplexed,
-        drift: Drift::STANDARD,
+        skew: SkewMargin::STANDARD,
         node_timeout: None,
     };
 
-    /// Far below the lease, so that a dead server does not use up what the others granted; and capped, for a server that
-    /// has not answered in 50 ms will not do so just because the lease is long.
+    /// The reply timeout of one server. Far below the lease, so that a dead server does not use up the lease that the
+    /// others granted; and at most 50 ms, because a longer lease does not make a silent server reply.
     pub(crate) fn node_timeout(&self, spec: &Spec) -> Nanos {
         let millis = self
             .node_timeout
             .unwrap_or(Millis((spec.lease.ttl().0 / 10).clamp(1, 50)));
-        Nanos::from(millis).min(spec.patience)
+        Nanos::from(millis).min(spec.reply_timeout)
     }
 
-    /// The same with the arguments that the strategy was given.
+    /// These rules with the arguments that the strategy was given.
     pub(crate) fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         let words = [("multiplexed", Fanout::Multiplexed), ("sequential", Fanout::Sequential)];
         let share = args.number("drift_factor", 0.01, 0.0, 0.1)?;
@@ -48,7 +48,7 @@ impl QuorumRules {
         Ok(Self {
             nodes: args.count("nodes", u64::from(self.nodes), 1, MOST_NODES)? as u16,
             fanout: args.choice("fanout", &words)?,
-            drift: Drift::of(share),
+            skew: SkewMargin::of(share),
             node_timeout: (node_timeout > 0).then_some(Millis(node_timeout)),
         })
     }

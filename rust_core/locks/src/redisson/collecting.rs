@@ -1,12 +1,12 @@
-//! The first half of the machine: one child after another is asked, and asked again while it is busy.
+//! The acquire half of the machine: one child after another is asked, and asked again while it is busy.
 
 use super::{Child, Pass, Redisson, State, Why};
 use crate::backoff::{Backoff, Next};
-use crate::calls::Effect;
-use crate::{Actions, Command, ErrorKind, Keys, Millis, Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm};
+use crate::calls::TakeEffect;
+use crate::{Actions, Command, ErrorKind, KeyList, Millis, Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm};
 
 impl Redisson {
-    pub(super) fn attempt(&mut self, now: Nanos, keys: Keys, out: &mut Actions) {
+    pub(super) fn attempt(&mut self, now: Nanos, keys: KeyList, out: &mut Actions) {
         self.backoff.attempt();
         if now >= self.budget_end {
             self.budget_end = match self.wait_budget(keys) {
@@ -25,8 +25,8 @@ impl Redisson {
         self.begin_child(now, pass, out);
     }
 
-    /// `None` when nothing waits.
-    fn wait_budget(&self, keys: Keys) -> Option<Millis> {
+    /// `None` when the request does not wait.
+    fn wait_budget(&self, keys: KeyList) -> Option<Millis> {
         let children = u64::from(self.rules.count(keys, self.spec.servers));
         (self.spec.retry.kind != RetryKind::None).then_some(Millis(self.rules.wait_budget_ms * children))
     }
@@ -47,7 +47,7 @@ impl Redisson {
 
     pub(super) fn ask(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
         self.child.polls.attempt();
-        // While it collects, Redisson lets a child live for twice the time that it may take.
+        // While it collects children, Redisson gives each a lease of twice the wait budget.
         let lease = self
             .wait_budget(pass.keys)
             .map_or(self.spec.lease.ttl().0, |budget| 2 * budget.0);
@@ -58,7 +58,7 @@ impl Redisson {
             lease_ms: lease,
         };
         out.send(call, self.server_of(pass, pass.at), command);
-        out.wake_at(now.after(self.spec.patience));
+        out.wake_at(now.after(self.spec.reply_timeout));
         self.state = State::Asking { pass, call, sent: now };
     }
 
@@ -70,27 +70,27 @@ impl Redisson {
             }
             Reply::Nil => self.busy(now, pass, out),
             Reply::Error(kind) => {
-                match Effect::of(kind) {
-                    Effect::Nothing => {}
-                    Effect::Unknown => self.last_word(pass, out),
+                match TakeEffect::of(kind) {
+                    TakeEffect::Nothing => {}
+                    TakeEffect::Unknown => self.send_unawaited_release(pass, out),
                 }
                 self.child_failed(now, pass, Why::End(Outcome::Failed(kind)), out);
             }
             Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
-                self.last_word(pass, out);
+                self.send_unawaited_release(pass, out);
                 let outcome = Outcome::Failed(ErrorKind::Unexpected);
                 self.child_failed(now, pass, Why::End(outcome), out);
             }
         }
     }
 
-    pub(super) fn silent(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
-        self.last_word(pass, out);
+    pub(super) fn child_timed_out(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
+        self.send_unawaited_release(pass, out);
         self.child_failed(now, pass, Why::End(Outcome::Unknown), out);
     }
 
-    /// To a child whose `SET` may have been, or may yet be, carried out.
-    fn last_word(&mut self, pass: Pass, out: &mut Actions) {
+    /// Sends a release to a child whose `SET` was, or may yet be, carried out. Nobody awaits the reply.
+    fn send_unawaited_release(&mut self, pass: Pass, out: &mut Actions) {
         let command = Command::CompareAndDelete {
             key: self.key_of(pass, pass.at),
             token: pass.token,
@@ -110,7 +110,7 @@ impl Redisson {
         };
         let until = match self.child.polls.after_refusal(now, &retry, &mut self.chance) {
             Next::TryAt(at) => at,
-            // Not failed before its time, or a pass over the others would follow at once.
+            // The child does not fail before its deadline; otherwise a pass over the others would follow at once.
             Next::GiveUp(_) => self.child.deadline,
         };
         self.state = State::Pausing { pass, until };
@@ -123,7 +123,7 @@ impl Redisson {
         if children - pass.taken.count_ones() as u16 == limit {
             self.renew(now, pass, out);
         } else if pass.failed == limit {
-            self.give_back(now, pass, why, out);
+            self.send_release(now, pass, why, out);
         } else {
             let failed = pass.failed + 1;
             self.next_child(now, Pass { failed, ..pass }, out);
@@ -133,7 +133,7 @@ impl Redisson {
     fn next_child(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
         let at = pass.at + 1;
         if now >= self.budget_end {
-            self.give_back(now, pass, Why::Again, out);
+            self.send_release(now, pass, Why::Again, out);
         } else if at == self.rules.count(pass.keys, self.spec.servers) {
             self.renew(now, pass, out);
         } else {

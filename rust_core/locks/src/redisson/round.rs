@@ -1,60 +1,60 @@
-//! A script sent to several children at once, and how each answered.
+//! One script, sent to several children at once, and the reply of each.
 
 use crate::{CallId, ErrorKind, Outcome, Reply, ScriptForm};
 
 #[derive(Debug)]
-pub(crate) struct Round(Box<[Said]>);
+pub(crate) struct Round(Box<[ChildReply]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum ChildReply {
     NotAsked,
     Waiting {
         call: CallId,
         form: ScriptForm,
     },
-    /// `NOSCRIPT`, to its SHA-1.
+    /// `NOSCRIPT` was the reply to its SHA-1.
     WantsSource,
-    /// 1: it was ours.
-    Yes,
-    /// 0: it was not.
-    No,
+    /// 1: this client held the child.
+    WasHeld,
+    /// 0: this client did not hold the child.
+    NotHeld,
     Failed(ErrorKind),
-    Nothing,
+    NoReply,
 }
 
 impl Round {
     pub(crate) fn new(children: u16) -> Self {
-        Self(vec![Said::NotAsked; usize::from(children)].into())
+        Self(vec![ChildReply::NotAsked; usize::from(children)].into())
     }
 
     pub(crate) fn begin(&mut self) {
-        self.0.fill(Said::NotAsked);
+        self.0.fill(ChildReply::NotAsked);
     }
 
     pub(crate) fn sent(&mut self, child: u16, call: CallId) {
         let form = ScriptForm::Sha;
-        self.0[usize::from(child)] = Said::Waiting { call, form };
+        self.0[usize::from(child)] = ChildReply::Waiting { call, form };
     }
 
     pub(crate) fn sent_as_source(&mut self, child: u16, call: CallId) {
         let form = ScriptForm::Source;
-        self.0[usize::from(child)] = Said::Waiting { call, form };
+        self.0[usize::from(child)] = ChildReply::Waiting { call, form };
     }
 
-    /// The child whose answer this is.
+    /// The child whose reply this is.
     pub(crate) fn answered(&mut self, call: CallId, reply: Reply) -> Option<u16> {
         let child = self.child_of(call)?;
-        let said = &mut self.0[child];
-        *said = match (reply, *said) {
-            (Reply::Int(1), _) => Said::Yes,
-            (Reply::Int(0), _) => Said::No,
+        let known = &mut self.0[child];
+        *known = match (reply, *known) {
+            (Reply::Int(1), _) => ChildReply::WasHeld,
+            (Reply::Int(0), _) => ChildReply::NotHeld,
             (
                 Reply::Error(ErrorKind::NoScript),
-                Said::Waiting {
+                ChildReply::Waiting {
                     form: ScriptForm::Sha, ..
                 },
-            ) => Said::WantsSource,
-            (Reply::Error(kind), _) => Said::Failed(kind),
+            ) => ChildReply::WantsSource,
+            (Reply::Error(kind), _) => ChildReply::Failed(kind),
             (
                 Reply::Ok
                 | Reply::Nil
@@ -64,64 +64,70 @@ impl Round {
                 | Reply::Items
                 | Reply::Other,
                 _,
-            ) => Said::Failed(ErrorKind::Unexpected),
+            ) => ChildReply::Failed(ErrorKind::Unexpected),
         };
         Some(child as u16)
     }
 
     pub(crate) fn wants_source(&self, child: u16) -> bool {
-        self.0[usize::from(child)] == Said::WantsSource
+        self.0[usize::from(child)] == ChildReply::WantsSource
     }
 
-    /// Whether it was a call of this round.
+    /// Whether the call belongs to this round.
     pub(crate) fn lost(&mut self, call: CallId) -> bool {
         let child = self.child_of(call);
         if let Some(child) = child {
-            self.0[child] = Said::Nothing;
+            self.0[child] = ChildReply::NoReply;
         }
         child.is_some()
     }
 
-    /// Those that have not answered have had their time.
+    /// The children that have not replied have used up their time.
     pub(crate) fn give_up(&mut self) {
-        for said in &mut self.0 {
-            if let Said::Waiting { .. } = said {
-                *said = Said::Nothing;
+        for child in &mut self.0 {
+            if let ChildReply::Waiting { .. } = child {
+                *child = ChildReply::NoReply;
             }
         }
     }
 
     pub(crate) fn is_under_way(&self) -> bool {
-        self.0.iter().any(|said| matches!(said, Said::Waiting { .. }))
+        self.0.iter().any(|child| matches!(child, ChildReply::Waiting { .. }))
     }
 
-    /// All that were asked have answered.
+    /// Whether all children that were asked have replied.
     pub(crate) fn is_certain(&self) -> bool {
-        let certain = |said: &Said| matches!(said, Said::NotAsked | Said::Yes | Said::No);
+        let certain =
+            |child: &ChildReply| matches!(child, ChildReply::NotAsked | ChildReply::WasHeld | ChildReply::NotHeld);
         self.0.iter().all(certain)
     }
 
-    /// As a release would end: `Released` when `needed` were ours. A child that was never taken says that it is not, and
-    /// counts for nothing.
+    /// The outcome of the round, in terms of a release: `Released` when `needed` children were held. A child that was
+    /// never taken replies that it was not held, and does not count.
     pub(crate) fn outcome(&self, needed: u16) -> Outcome {
-        let count = |is: fn(&Said) -> bool| self.0.iter().filter(|said| is(said)).count() as u16;
-        let ours = count(|said| *said == Said::Yes);
-        let unsure = count(|said| matches!(said, Said::Failed(_) | Said::Nothing));
+        let count = |is: fn(&ChildReply) -> bool| self.0.iter().filter(|child| is(child)).count() as u16;
+        let ours = count(|child| *child == ChildReply::WasHeld);
+        let unsure = count(|child| matches!(child, ChildReply::Failed(_) | ChildReply::NoReply));
         if ours >= needed {
             return Outcome::Released;
         }
         if ours + unsure < needed {
             return Outcome::Expired;
         }
-        let error = self.0.iter().find_map(|said| match said {
-            Said::Failed(kind) => Some(*kind),
-            Said::NotAsked | Said::Waiting { .. } | Said::WantsSource | Said::Yes | Said::No | Said::Nothing => None,
+        let error = self.0.iter().find_map(|child| match child {
+            ChildReply::Failed(kind) => Some(*kind),
+            ChildReply::NotAsked
+            | ChildReply::Waiting { .. }
+            | ChildReply::WantsSource
+            | ChildReply::WasHeld
+            | ChildReply::NotHeld
+            | ChildReply::NoReply => None,
         });
         error.map_or(Outcome::Unknown, Outcome::Failed)
     }
 
     fn child_of(&self, id: CallId) -> Option<usize> {
-        let is_mine = |said: &Said| matches!(said, Said::Waiting { call, .. } if *call == id);
+        let is_mine = |child: &ChildReply| matches!(child, ChildReply::Waiting { call, .. } if *call == id);
         self.0.iter().position(is_mine)
     }
 }

@@ -1,30 +1,30 @@
-//! What tells the two locks of Redisson apart, and their arguments.
+//! What differs between the two locks of Redisson, and their arguments.
 
 use crate::args::Args;
 use crate::quorum::MOST_NODES;
-use crate::{Key, Keys, Nanos, ServerId, SpecError};
+use crate::{Key, KeyList, Nanos, ServerId, SpecError};
 
-/// The arguments of a lock made of children.
+/// The arguments of a lock that consists of child locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedissonRules {
     pub children: Children,
     /// Servers: from 1 to 32.
     pub nodes: u16,
-    /// How long the children together may be waited for: this much for each.
+    /// The wait budget per child: all children together may be waited for this long, times their number.
     pub wait_budget_ms: u64,
 }
 
-/// What there is a child lock for.
+/// Which things get a child lock each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Children {
-    /// For each server, all with the same key; a minority may fail.
-    Servers,
-    /// For each key; none may fail.
-    Keys,
+    /// One child per server, all with the same key; a minority may fail.
+    PerServer,
+    /// One child per key; none may fail.
+    PerKey,
 }
 
 impl RedissonRules {
-    /// The same with the arguments that the strategy was given.
+    /// These rules with the arguments that the strategy was given.
     pub(crate) fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         Ok(Self {
             children: self.children,
@@ -33,74 +33,74 @@ impl RedissonRules {
         })
     }
 
-    pub(crate) fn count(&self, keys: Keys, servers: u16) -> u16 {
+    pub(crate) fn count(&self, keys: KeyList, servers: u16) -> u16 {
         match self.children {
-            Children::Servers => servers,
-            Children::Keys => keys.as_slice().len() as u16,
+            Children::PerServer => servers,
+            Children::PerKey => keys.as_slice().len() as u16,
         }
     }
 
     pub(crate) const fn most_children(&self, servers: u16) -> u16 {
         match self.children {
-            Children::Servers => servers,
-            Children::Keys => Keys::MOST as u16,
+            Children::PerServer => servers,
+            Children::PerKey => KeyList::MOST as u16,
         }
     }
 }
 
 impl Children {
-    /// In the order given, each once: a child of Redisson may be taken again by its holder, one of these may not.
-    pub(crate) fn keys(self, given: Keys) -> Keys {
+    /// In the given order, each key once: Redisson's holder may take a child again, a holder here may not.
+    pub(crate) fn keys(self, given: KeyList) -> KeyList {
         match self {
-            Self::Servers => Keys::one(given.only()),
-            Self::Keys => {
-                let mut once: Vec<Key> = Vec::with_capacity(Keys::MOST);
+            Self::PerServer => KeyList::one(given.only()),
+            Self::PerKey => {
+                let mut once: Vec<Key> = Vec::with_capacity(KeyList::MOST);
                 for &key in given.as_slice() {
                     if !once.contains(&key) {
                         once.push(key);
                     }
                 }
-                Keys::new(&once).expect("no more than there were")
+                KeyList::new(&once).expect("no longer than the given list")
             }
         }
     }
 
-    pub(crate) fn key_of(self, keys: Keys, child: u16) -> Key {
+    pub(crate) fn key_of(self, keys: KeyList, child: u16) -> Key {
         match self {
-            Self::Servers => keys.only(),
-            Self::Keys => keys.as_slice()[usize::from(child)],
+            Self::PerServer => keys.only(),
+            Self::PerKey => keys.as_slice()[usize::from(child)],
         }
     }
 
-    /// By the key, and not by its place in the list: all clients must look for it on the same server.
-    pub(crate) fn server_of(self, keys: Keys, child: u16, servers: u16) -> ServerId {
+    /// Chosen by the key and not by its position in the list: all clients must look for a key on the same server.
+    pub(crate) fn server_of(self, keys: KeyList, child: u16, servers: u16) -> ServerId {
         match self {
-            Self::Servers => ServerId(child),
-            Self::Keys => ServerId((self.key_of(keys, child).0 % u32::from(servers)) as u16),
+            Self::PerServer => ServerId(child),
+            Self::PerKey => ServerId((self.key_of(keys, child).0 % u32::from(servers)) as u16),
         }
     }
 
     /// How many children may fail (`failedLocksLimit`).
     pub(crate) const fn failed_limit(self, children: u16) -> u16 {
         match self {
-            Self::Servers => children - (children / 2 + 1),
-            Self::Keys => 0,
+            Self::PerServer => children - (children / 2 + 1),
+            Self::PerKey => 0,
         }
     }
 
-    /// How long one child is waited for (`calcLockWaitTime`).
+    /// How long the client waits for one child (`calcLockWaitTime`).
     pub(crate) fn part_of(self, budget: Nanos, children: u16) -> Nanos {
         match self {
-            Self::Servers => Nanos(budget.0 / u64::from(children)).max(Nanos::from_millis(1)),
-            Self::Keys => budget,
+            Self::PerServer => Nanos(budget.0 / u64::from(children)).max(Nanos::from_millis(1)),
+            Self::PerKey => budget,
         }
     }
 
-    /// Of how many that were taken a release must hear that they were still ours.
+    /// How many of the taken children a release must confirm as still held.
     pub(crate) const fn needed(self, taken: u16) -> u16 {
         match self {
-            Self::Servers => taken / 2 + 1,
-            Self::Keys => taken,
+            Self::PerServer => taken / 2 + 1,
+            Self::PerKey => taken,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What each strategy sends, for a driver that loads or prepares it beforehand.
+//! What each strategy sends, for a driver that loads or prepares it in advance.
 
 use crate::reentrant::Count;
 use crate::{Script, Statement, postgres};
@@ -6,7 +6,7 @@ use crate::{Script, Statement, postgres};
 use super::Strategy;
 
 impl Strategy {
-    /// The scripts it sends, for a driver that loads them beforehand.
+    /// The scripts that the strategy sends, for a driver that loads them in advance.
     pub const fn scripts(self) -> &'static [Script] {
         match self {
             Self::None
@@ -30,26 +30,26 @@ impl Strategy {
             }
             Self::ReadWrite { .. } => &[
                 Script::ReadTake,
-                Script::ReadGiveBack,
+                Script::ReadRelease,
                 Script::WriteTake,
-                Script::WriteGiveBack,
+                Script::WriteRelease,
             ],
             Self::FairQueue { .. } => &[Script::QueueTake, Script::QueueConfirm, Script::QueueLeave],
             Self::Notify { renews: false } => &[Script::NotifyAcquire, Script::NotifyRelease],
             Self::Notify { renews: true } => &[Script::NotifyAcquire, Script::NotifyRelease, Script::CompareAndExpire],
-            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreGiveBack],
+            Self::Semaphore { .. } => &[Script::SemaphoreTake, Script::SemaphoreRelease],
             Self::Fenced { renews: false } => &[Script::FencedTake, Script::CompareAndDelete],
             Self::Fenced { renews: true } => &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire],
-            Self::Multilock(_) => &[Script::TakeAll, Script::GiveBackAll],
+            Self::Multilock(_) => &[Script::TakeAll, Script::ReleaseAll],
         }
     }
 
-    /// The statements that it sends, for a driver that prepares them beforehand.
+    /// The statements that the strategy sends, for a driver that prepares them in advance.
     pub const fn statements(self) -> &'static [Statement] {
         match self {
             Self::PgAdvisory { scope, wait, .. } => postgres::advisory_statements(scope, wait),
             Self::PgRow { wait } => postgres::row_statements(wait),
-            Self::PgLease => &[Statement::LeaseTake, Statement::LeaseGiveBack],
+            Self::PgLease => &[Statement::LeaseTake, Statement::LeaseRelease],
             Self::PgOptimistic => &[Statement::VersionRead, Statement::VersionWrite],
             Self::PgSerializable => &[
                 Statement::SerializableRead,

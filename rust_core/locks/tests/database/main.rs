@@ -1,28 +1,28 @@
-//! Properties of the locks of a database. Whatever happens, in whatever order, within the contract of the driver.
+//! Properties of the database locks: they hold whatever happens, in whatever order, within the contract of the driver.
 //!
-//! As in `properties.rs`: a driver that knows nothing of locks tells a machine arbitrary things, and a watcher checks
-//! each thing that it wants. What it is told of the session is kept in order: when a call is lost, so are all others of
-//! the connection, and the machine hears that it closed.
+//! As in `properties.rs`: a driver without knowledge of locks sends arbitrary events to a machine, and a watcher checks
+//! each action. Session events keep their order: a lost call means that all other calls of the connection are lost too,
+//! and that the machine receives `Disconnected`.
 
 mod session;
 #[path = "../support/mod.rs"]
 mod support;
 mod watcher;
 
-use locks::{ErrorKind, Lease, Nanos, Reply, Retry, Scope, Session, Spec, Strategy as Lock, Wait};
+use locks::{ErrorKind, Lease, Nanos, Reply, Retry, Scope, SessionOwner, Spec, Strategy as Lock, Wait};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use support::{ERRORS, PATIENCE, config, retries};
+use support::{ERRORS, REPLY_TIMEOUT, config, retries};
 use watcher::{Step, Watcher};
 
 fn locks() -> Vec<Lock> {
     let advisory = |scope, wait, session| Lock::PgAdvisory { scope, wait, session };
     vec![
-        advisory(Scope::Session, Wait::Block, Session::Own),
-        advisory(Scope::Session, Wait::Try, Session::Own),
-        advisory(Scope::Transaction, Wait::Block, Session::Own),
-        advisory(Scope::Transaction, Wait::Try, Session::Own),
-        advisory(Scope::Session, Wait::Try, Session::Shared),
+        advisory(Scope::Session, Wait::Block, SessionOwner::ThisClient),
+        advisory(Scope::Session, Wait::Try, SessionOwner::ThisClient),
+        advisory(Scope::Transaction, Wait::Block, SessionOwner::ThisClient),
+        advisory(Scope::Transaction, Wait::Try, SessionOwner::ThisClient),
+        advisory(Scope::Session, Wait::Try, SessionOwner::AllClients),
         Lock::PgRow { wait: Wait::Block },
         Lock::PgRow { wait: Wait::Try },
         Lock::PgRow { wait: Wait::SkipLocked },
@@ -52,8 +52,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (0..3_u32, 1..4_usize, any::<bool>())
             .prop_map(|(key, keys, shared)| Step::Request { key, keys, shared }),
         1 => Just(Step::Cancel),
-        4 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        8 => Just(Step::AnswerWell),
+        4 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        8 => Just(Step::ReplyWell),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => Just(Step::Close),
         1 => Just(Step::Wake),
@@ -68,7 +68,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![3, 50, 10_000]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry,
     })
 }
@@ -93,13 +93,13 @@ proptest! {
     }
 }
 
-/// The watcher would be content with a machine that never gets anywhere.
+/// The watcher alone would accept a machine that never makes progress.
 #[test]
 fn each_lock_is_held_and_released_and_lapses_where_it_can() {
     let spec = Spec {
         servers: 1,
         lease: Lease::new(100).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry: Retry::NONE,
     };
     for strategy in locks() {
@@ -108,16 +108,16 @@ fn each_lock_is_held_and_released_and_lapses_where_it_can() {
         let request = Step::Request { key, keys, shared };
         watcher.step(&request);
         for _ in 0..3 {
-            watcher.step(&Step::AnswerWell);
+            watcher.step(&Step::ReplyWell);
         }
         assert_eq!(watcher.grants, 1, "{strategy:?}");
         watcher.step(&request);
-        watcher.step(&Step::AnswerWell);
-        watcher.step(&Step::AnswerWell);
+        watcher.step(&Step::ReplyWell);
+        watcher.step(&Step::ReplyWell);
         assert_eq!(watcher.releases, 1, "{strategy:?}");
         watcher.step(&request);
         for _ in 0..3 {
-            watcher.step(&Step::AnswerWell);
+            watcher.step(&Step::ReplyWell);
         }
         watcher.step(&Step::Close);
         let lapses = strategy.holds_by_session() && strategy.owns_connection();

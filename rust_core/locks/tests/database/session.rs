@@ -1,4 +1,4 @@
-//! What a client's own session may have open, as far as can be known from what was said in it.
+//! What a client's own session may have open, as far as its commands and replies show.
 
 use locks::{Command, ErrorKind, Opens, Reply, Statement};
 
@@ -38,7 +38,7 @@ impl Open {
         }
     }
 
-    /// It ends with the session.
+    /// The end of the session ends both.
     pub(crate) fn closed(&mut self) {
         *self = Self::default();
     }
@@ -51,7 +51,8 @@ fn takes_for_session(statement: Statement) -> bool {
     )
 }
 
-/// Whether a call met another transaction, or read what may be old since another call did, and stands among `later` again.
+/// Whether a call met another transaction, or read a value that may be old since then, and was sent again (it is among
+/// `later`).
 pub(crate) fn was_sent_again(asked: Command, reply: Option<Reply>, later: impl IntoIterator<Item = Command>) -> bool {
     let Command::Sql { statement, .. } = asked else {
         return false;
@@ -63,14 +64,14 @@ pub(crate) fn was_sent_again(asked: Command, reply: Option<Reply>, later: impl I
             .any(|command| matches!(command, Command::Sql { statement: again, .. } if again == statement))
 }
 
-/// Whether this answer grants what the command asks for.
+/// Whether this reply grants what the command asks for.
 pub(crate) fn grants(command: Command, reply: Reply) -> bool {
     let Command::Sql { statement, .. } = command else {
         return false;
     };
     match (good(command), reply) {
         (Reply::Ok, reply) => reply == Reply::Ok,
-        // A row of any id; a version or a value that is not below 0.
+        // A row of any id; a version or a value of at least 0.
         (_, Reply::Int(_)) if statement.sql().contains("FOR ") => true,
         (_, Reply::Int(number)) if reads(statement) => number >= 0,
         (_, Reply::Int(number)) if statement == Statement::FenceTake => number > 0,
@@ -85,7 +86,7 @@ fn reads(statement: Statement) -> bool {
     )
 }
 
-/// The reply that leads on.
+/// The reply that lets the request succeed.
 pub(crate) fn good(command: Command) -> Reply {
     match command {
         Command::SetNxPx { .. } => Reply::Ok,
@@ -103,7 +104,7 @@ pub(crate) fn good(command: Command) -> Reply {
     }
 }
 
-/// The first command of an attempt.
+/// Whether the command is the first of an attempt.
 pub(crate) fn begins(command: Command) -> bool {
     match command {
         Command::SetNxPx { .. } => true,

@@ -1,11 +1,11 @@
-//! Tells a machine what happens, as far as a driver may, and checks each thing that it wants.
+//! Sends events to a machine, as far as a driver may, and checks each action.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Keys, Lane, Lasts, LockMachine, Mode, Nanos,
-    Outcome, Reply, ServerId, Spec, Statement, Strategy,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Key, KeyList, Lasts, LockMachine, Mode,
+    Nanos, Outcome, Reply, ServerId, Spec, Statement, Strategy,
 };
 use proptest::sample::Index;
 
@@ -26,16 +26,16 @@ pub(crate) enum Step {
         shared: bool,
     },
     Cancel,
-    /// To any call ever made, answered or not.
-    Answer(Index, Reply),
-    /// The reply that is the most likely to lead on, to the oldest call of the request that is open.
-    AnswerWell,
+    /// A reply to any call ever made, answered or not.
+    Reply(Index, Reply),
+    /// The most successful reply, to the oldest open call of the request.
+    ReplyWell,
     /// The connection of a call closes.
     Lose(Index),
     /// The client's own connection closes.
     Close,
     Wake,
-    /// On to the point asked for, and wake.
+    /// Moves to the time that was asked for, and wakes the machine.
     Sleep,
     Pass(Nanos),
 }
@@ -46,15 +46,15 @@ enum Phase {
     Acquiring,
     Held,
     /// Released, or cancelled.
-    Letting,
+    Releasing,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Call {
     id: CallId,
-    over: Lane,
+    over: ConnectionKind,
     command: Command,
-    /// The client's own connection that it went over.
+    /// The client's own connection that the call went over.
     connection: u64,
     reply: Option<Reply>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Watcher {
     now: Nanos,
     phase: Phase,
     calls: Vec<Call>,
-    /// Where in `calls` the present request begins, and its newest attempt.
+    /// The index in `calls` where the current request begins, and the index of its newest attempt.
     present: usize,
     attempt: usize,
     lost: BTreeSet<CallId>,
@@ -110,27 +110,27 @@ impl Watcher {
                 if self.phase == Phase::Idle {
                     self.present = self.calls.len();
                 }
-                self.phase = Phase::Letting;
-                self.tell(Event::Cancel);
+                self.phase = Phase::Releasing;
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) => {
+            Step::Reply(which, reply) => {
                 if let Some(at) = self.pick(*which) {
-                    self.answer(at, *reply);
+                    self.reply_to(at, *reply);
                 }
             }
-            Step::AnswerWell => {
+            Step::ReplyWell => {
                 let is_open = |at: &usize| self.calls[*at].reply.is_none() && !self.lost.contains(&self.calls[*at].id);
                 if let Some(at) = (self.present..self.calls.len()).find(is_open) {
-                    self.answer(at, good(self.calls[at].command));
+                    self.reply_to(at, good(self.calls[at].command));
                 }
             }
             Step::Lose(which) => match self.pick(*which).map(|at| self.calls[at]) {
-                Some(call) if call.over == Lane::Own && call.connection == self.connection => self.close(),
+                Some(call) if call.over == ConnectionKind::Own && call.connection == self.connection => self.close(),
                 Some(call) => self.lose(call.id),
                 None => {}
             },
             Step::Close => self.close(),
-            Step::Wake => self.tell(Event::Woke),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
         }
@@ -148,14 +148,14 @@ impl Watcher {
                 } else {
                     Mode::Exclusive
                 };
-                let keys = Keys::new(&all).expect("few keys");
-                self.tell(Event::Acquire { keys, mode });
+                let keys = KeyList::new(&all).expect("few keys");
+                self.send_event(Event::Acquire { keys, mode });
             }
             Phase::Held => {
-                self.phase = Phase::Letting;
-                self.tell(Event::Release);
+                self.phase = Phase::Releasing;
+                self.send_event(Event::Release);
             }
-            Phase::Acquiring | Phase::Letting => {} // The contract allows no second request.
+            Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
     }
 
@@ -163,7 +163,7 @@ impl Watcher {
         (!self.calls.is_empty()).then(|| which.index(self.calls.len()))
     }
 
-    fn answer(&mut self, at: usize, reply: Reply) {
+    fn reply_to(&mut self, at: usize, reply: Reply) {
         let Call {
             id: call,
             command,
@@ -177,25 +177,25 @@ impl Watcher {
                 self.open.answered(statement, reply);
             }
         }
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
     fn lose(&mut self, call: CallId) {
         self.lost.insert(call);
-        self.tell(Event::Lost { call });
+        self.send_event(Event::Lost { call });
     }
 
-    /// The client's own connection closes; its calls are lost one by one, and then it is told of the whole.
+    /// The client's own connection closes: its calls are lost one by one, and then the machine receives `Disconnected`.
     fn close(&mut self) {
         self.open.closed();
         let closed = self.connection;
         self.connection += 1;
         self.lose_all(closed);
-        self.tell(Event::Disconnected);
+        self.send_event(Event::Disconnected);
     }
 
     fn lose_all(&mut self, closed: u64) {
-        let gone = |call: &&Call| call.over == Lane::Own && call.connection == closed && call.reply.is_none();
+        let gone = |call: &&Call| call.over == ConnectionKind::Own && call.connection == closed && call.reply.is_none();
         let gone: Vec<CallId> = self.calls.iter().filter(gone).map(|call| call.id).collect();
         for call in gone {
             self.lose(call);
@@ -205,25 +205,25 @@ impl Watcher {
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
-        let wishes: Vec<Action> = out.drain().collect();
+        let actions: Vec<Action> = out.drain().collect();
         if !matches!(event, Event::Acquire { .. } | Event::Release | Event::Cancel) {
-            let told = before == Phase::Held && event == Event::Disconnected && wishes == [Action::Lapsed];
+            let session_lost = before == Phase::Held && event == Event::Disconnected && actions == [Action::Lapsed];
             let at_rest = matches!(before, Phase::Idle | Phase::Held);
             assert!(
-                !at_rest || told || wishes.is_empty(),
-                "{event:?} in {before:?} led to {wishes:?}"
+                !at_rest || session_lost || actions.is_empty(),
+                "{event:?} in {before:?} led to {actions:?}"
             );
         }
-        let hangs_up = wishes.contains(&Action::HangUp);
-        for action in wishes {
+        let hangs_up = actions.contains(&Action::HangUp);
+        for action in actions {
             match action {
                 Action::Send {
                     call,
@@ -238,7 +238,7 @@ impl Watcher {
                 }
                 Action::Lapsed => self.lapsed(),
                 Action::Settle(outcome) => self.settled(event, outcome),
-                Action::Renewed { .. } | Action::Queued => panic!("{:?} wants {action:?}", self.strategy),
+                Action::Renewed { .. } | Action::Queued => panic!("{:?} emits {action:?}", self.strategy),
             }
         }
         self.nothing_is_open_while_it_pauses();
@@ -246,7 +246,7 @@ impl Watcher {
             let closed = self.connection;
             self.connection += 1;
             self.lose_all(closed);
-            self.tell(Event::Disconnected);
+            self.send_event(Event::Disconnected);
         }
     }
 
@@ -261,7 +261,7 @@ impl Watcher {
         );
     }
 
-    fn sent(&mut self, id: CallId, to: ServerId, over: Lane, command: Command) {
+    fn sent(&mut self, id: CallId, to: ServerId, over: ConnectionKind, command: Command) {
         assert!(self.calls.iter().all(|call| call.id != id), "{id:?} is used again");
         if let Command::Sql { statement, .. } = command {
             assert!(
@@ -270,15 +270,15 @@ impl Watcher {
             );
             assert_eq!(Some(to), self.strategy.database());
             assert_eq!(
-                over == Lane::Own,
+                over == ConnectionKind::Own,
                 self.strategy.owns_connection(),
                 "{statement:?} over {over:?}"
             );
-            if over == Lane::Own {
+            if over == ConnectionKind::Own {
                 self.open.sent(statement);
             }
             assert!(
-                !WRITES.contains(&statement) || self.phase == Phase::Letting,
+                !WRITES.contains(&statement) || self.phase == Phase::Releasing,
                 "{statement:?}"
             );
         } else {
@@ -313,10 +313,10 @@ impl Watcher {
                 Phase::Held
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
-            | (Phase::Letting, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
+            | (Phase::Releasing, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
                 Phase::Idle
             }
-            (Phase::Letting, Outcome::Conflict) if self.strategy.is_optimistic() => Phase::Idle,
+            (Phase::Releasing, Outcome::Conflict) if self.strategy.is_optimistic() => Phase::Idle,
             (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
         };
         if self.phase == Phase::Idle {
@@ -327,7 +327,7 @@ impl Watcher {
         }
     }
 
-    /// What a release says of a write is what the write was answered.
+    /// The outcome of a release that writes agrees with the reply to the write.
     fn released(&mut self, outcome: Outcome) {
         self.releases += u32::from(outcome == Outcome::Released);
         let write = self.calls[self.present..]
@@ -344,7 +344,7 @@ impl Watcher {
         }
     }
 
-    /// By the answers to the newest attempt alone, over the connection that stands.
+    /// A grant rests only on replies to the newest attempt, over the connection that is open.
     fn granted(&self, event: Event, lasts: Lasts) {
         let Event::Replied { call, .. } = event else {
             panic!("held by {event:?}")
@@ -359,7 +359,7 @@ impl Watcher {
             if self.strategy == Strategy::Layered && was_sent_again(asked.command, asked.reply, later) {
                 continue;
             }
-            let stands = asked.over == Lane::Shared || asked.connection == self.connection;
+            let stands = asked.over == ConnectionKind::SharedByClients || asked.connection == self.connection;
             assert!(stands, "held by {asked:?}, of a connection that is gone");
             let granted = asked.reply.is_some_and(|reply| match asked.command {
                 Command::SetNxPx { .. } => reply == Reply::Ok,
@@ -377,14 +377,14 @@ impl Watcher {
         }
     }
 
-    /// Loses all that is unanswered, or lets it be, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, or leaves them open, delivers the wake-ups, and checks that the request settles.
     pub(crate) fn come_to_rest(&mut self, lost: bool) {
         for _ in 0..8 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {
                 return;
             }
             if lost {
-                let is_open = |call: &&Call| call.reply.is_none() && call.over == Lane::Shared;
+                let is_open = |call: &&Call| call.reply.is_none() && call.over == ConnectionKind::SharedByClients;
                 let open: Vec<CallId> = self.calls.iter().filter(is_open).map(|call| call.id).collect();
                 for call in open {
                     self.lose(call);

@@ -1,4 +1,4 @@
-//! What the commands of these locks take, and the answers that lead on.
+//! What the commands of these locks take, and the replies that let them succeed.
 
 use locks::{Command, Reply, Script, ScriptForm, Statement};
 

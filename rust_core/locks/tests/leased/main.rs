@@ -1,8 +1,8 @@
-//! Properties of the locks with a lease that do more than be taken and given back: that are kept, entered, shared,
-//! numbered or confirmed. Whatever happens, in whatever order, within the contract of the driver.
+//! Properties of the lease locks that do more than take and release: that renew, nest, share, number or confirm. They
+//! hold whatever happens, in whatever order, within the contract of the driver.
 //!
-//! As in `properties.rs`: a driver that knows nothing of locks tells a machine arbitrary things, and a watcher checks
-//! each thing that it wants.
+//! As in `properties.rs`: a driver without knowledge of locks sends arbitrary events to a machine, and a watcher checks
+//! each action.
 
 mod answers;
 #[path = "../support/mod.rs"]
@@ -12,7 +12,7 @@ mod watcher;
 use locks::{Count, Lease, Millis, Nanos, Prefer, Reply, Retry, Spec, Strategy as Lock};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use support::{ERRORS, PATIENCE, config, retries};
+use support::{ERRORS, REPLY_TIMEOUT, config, retries};
 use watcher::{Step, Watcher};
 
 fn locks() -> Vec<Lock> {
@@ -55,8 +55,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (0..3_u32, any::<bool>()).prop_map(|(key, shared)| Step::Request { key, shared }),
         3 => Just(Step::Enter),
         1 => Just(Step::Cancel),
-        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        8 => Just(Step::AnswerWell),
+        5 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        8 => Just(Step::ReplyWell),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => any::<bool>().prop_map(Step::Publish),
         1 => Just(Step::Disconnect),
@@ -72,7 +72,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (select(vec![3, 50, 50, 10_000, 1 << 53]), retry).prop_map(|(lease, retry)| Spec {
         servers: 1,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry,
     })
 }
@@ -97,29 +97,23 @@ proptest! {
     }
 }
 
-/// The watcher would be content with a machine that never gets anywhere.
+/// The watcher alone would accept a machine that never makes progress.
 #[test]
 fn each_lock_is_held_renewed_entered_and_lapses_where_it_can() {
     let spec = Spec {
         servers: 1,
         lease: Lease::new(100).expect("a good lease"),
-        patience: Nanos::from_millis(20),
+        reply_timeout: Nanos::from_millis(20),
         retry: Retry::NONE,
     };
     let request = Step::Request { key: 1, shared: true };
     for strategy in locks() {
         let mut watcher = Watcher::new(strategy, spec, 1);
-        for step in [&request, &Step::AnswerWell, &Step::AnswerWell] {
+        for step in [&request, &Step::ReplyWell, &Step::ReplyWell] {
             watcher.step(step);
         }
         assert_eq!(watcher.seen.grants, 1, "{strategy:?}");
-        for step in [
-            Step::Enter,
-            Step::AnswerWell,
-            Step::Sleep,
-            Step::AnswerWell,
-            Step::Sleep,
-        ] {
+        for step in [Step::Enter, Step::ReplyWell, Step::Sleep, Step::ReplyWell, Step::Sleep] {
             watcher.step(&step);
         }
         let keeps = matches!(

@@ -1,11 +1,11 @@
-//! Tells a machine what happens, as far as a driver may, and checks each thing that it wants.
+//! Sends events to a machine, as far as a driver may, and checks each action.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Lane, Lasts, LockMachine, Mode, Nanos, Outcome,
-    Reply, Script, ScriptForm, Spec, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Key, Lasts, LockMachine, Mode, Nanos,
+    Outcome, Reply, Script, ScriptForm, Spec, Strategy, Token,
 };
 use proptest::sample::Index;
 
@@ -20,15 +20,15 @@ pub(crate) enum Step {
     },
     Enter,
     Cancel,
-    /// To any call ever made, answered or not.
-    Answer(Index, Reply),
-    /// The reply that is the most likely to lead on, to the newest call.
-    AnswerWell,
+    /// A reply to any call ever made, answered or not.
+    Reply(Index, Reply),
+    /// The most successful reply, to the newest call.
+    ReplyWell,
     Lose(Index),
     Publish(bool),
     Disconnect,
     Wake,
-    /// On to the point asked for, and wake.
+    /// Moves to the time that was asked for, and wakes the machine.
     Sleep,
     Pass(Nanos),
 }
@@ -39,13 +39,13 @@ enum Phase {
     Acquiring,
     Held,
     Entering,
-    /// One entry, and others are there.
+    /// Leaves one entry, and others remain.
     Leaving,
-    /// The last one, or cancelled.
-    Letting,
+    /// Leaves the last entry, or was cancelled.
+    Releasing,
 }
 
-/// How often each thing came, so that a test can ask whether it came at all.
+/// How often each event occurred, so that a test can check that it occurred at all.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) grants: u32,
@@ -62,12 +62,12 @@ pub(crate) struct Watcher {
     phase: Phase,
     key: Key,
     calls: Vec<Call>,
-    /// Where in `calls` the present request begins.
+    /// The index in `calls` where the current request begins.
     present: usize,
     answered: BTreeSet<CallId>,
-    /// Of earlier requests.
+    /// The tokens of earlier requests.
     spent: BTreeSet<Token>,
-    /// Of the present one.
+    /// The tokens of the current request.
     tokens: BTreeSet<Token>,
     /// The end of belief; `None` when nothing is believed.
     until: Option<Nanos>,
@@ -110,33 +110,33 @@ impl Watcher {
             Step::Enter => {
                 if self.phase == Phase::Held && self.strategy.nests() {
                     self.phase = Phase::Entering;
-                    self.tell(Event::Enter);
+                    self.send_event(Event::Enter);
                 }
             }
             Step::Cancel => {
-                self.phase = Phase::Letting;
+                self.phase = Phase::Releasing;
                 self.until = None;
-                self.tell(Event::Cancel);
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) => {
+            Step::Reply(which, reply) => {
                 if let Some(call) = self.pick(*which) {
-                    self.answer(call, *reply);
+                    self.reply_to(call, *reply);
                 }
             }
-            Step::AnswerWell => {
+            Step::ReplyWell => {
                 if let Some(&call) = self.calls.last() {
-                    self.answer(call.id, good(call.command));
+                    self.reply_to(call.id, good(call.command));
                 }
             }
             Step::Lose(which) => {
                 if let Some(call) = self.pick(*which) {
                     self.answered.insert(call);
-                    self.tell(Event::Lost { call });
+                    self.send_event(Event::Lost { call });
                 }
             }
-            &Step::Publish(first) => self.tell(Event::Published { first }),
-            Step::Disconnect => self.tell(Event::Disconnected),
-            Step::Wake => self.tell(Event::Woke),
+            &Step::Publish(first) => self.send_event(Event::Published { first }),
+            Step::Disconnect => self.send_event(Event::Disconnected),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
         }
@@ -152,18 +152,18 @@ impl Watcher {
                 } else {
                     Mode::Exclusive
                 };
-                self.tell(Event::Acquire { keys: key.into(), mode });
+                self.send_event(Event::Acquire { keys: key.into(), mode });
             }
             Phase::Held => {
                 self.phase = if self.entries > 1 {
                     Phase::Leaving
                 } else {
-                    Phase::Letting
+                    Phase::Releasing
                 };
-                self.tell(Event::Release);
+                self.send_event(Event::Release);
             }
             // The contract allows no second request.
-            Phase::Acquiring | Phase::Entering | Phase::Leaving | Phase::Letting => {}
+            Phase::Acquiring | Phase::Entering | Phase::Leaving | Phase::Releasing => {}
         }
     }
 
@@ -171,19 +171,19 @@ impl Watcher {
         (!self.calls.is_empty()).then(|| which.get(&self.calls).id)
     }
 
-    fn answer(&mut self, call: CallId, reply: Reply) {
+    fn reply_to(&mut self, call: CallId, reply: Reply) {
         self.answered.insert(call);
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
         for action in out.drain() {
@@ -197,19 +197,19 @@ impl Watcher {
                 Action::Lapsed => self.lapsed(),
                 Action::Settle(outcome) => self.settled(event, outcome),
                 Action::HangUp if self.strategy.subscribes() => {}
-                Action::HangUp | Action::Queued => panic!("{:?} wants {action:?}", self.strategy),
+                Action::HangUp | Action::Queued => panic!("{:?} emits {action:?}", self.strategy),
             }
             assert!(!at_rest, "{event:?} when idle led to {action:?}");
         }
     }
 
-    fn sent(&mut self, id: CallId, over: Lane, command: Command) {
+    fn sent(&mut self, id: CallId, over: ConnectionKind, command: Command) {
         assert!(self.calls.iter().all(|call| call.id != id), "{id:?} is used again");
         let subscribes = matches!(command, Command::Subscribe { .. } | Command::Unsubscribe { .. });
         let way = match self.strategy {
-            _ if subscribes => Lane::Subscribing,
-            strategy if strategy.owns_connection() => Lane::Own,
-            _ => Lane::Shared,
+            _ if subscribes => ConnectionKind::Subscribing,
+            strategy if strategy.owns_connection() => ConnectionKind::Own,
+            _ => ConnectionKind::SharedByClients,
         };
         assert_eq!(over, way, "{command:?}");
         assert!(
@@ -219,7 +219,8 @@ impl Watcher {
         );
         if let Some(token) = command.token() {
             assert!(!self.spent.contains(&token), "{token:?} of an earlier request");
-            // Only what takes brings a new one, and only a writer that waits, or what goes out as source, an old one.
+            // Only a command that takes has a new token. Only a waiting writer, or a command sent as source, repeats
+            // one.
             let fresh = self.tokens.insert(token);
             let again = self.strategy.shares() || form(command) == Some(ScriptForm::Source);
             assert!(
@@ -230,7 +231,7 @@ impl Watcher {
         if let Command::Run { script, key, .. } = command {
             assert!(self.strategy.scripts().contains(&script), "{script:?} is not announced");
             assert_eq!(key, self.key);
-            // The lease of my token never rises after a release was sent, nor once belief is over.
+            // The lease of my token never grows after a release was sent, nor after the end of belief.
             let believes = self.until.is_some_and(|until| self.now < until);
             let renews = script == Script::CompareAndExpire || script == Script::ReentrantEnter;
             let may = matches!(self.phase, Phase::Held | Phase::Entering) && believes;
@@ -258,7 +259,7 @@ impl Watcher {
                 (self.entries, self.seen.entries) = (self.entries + 1, self.seen.entries + 1);
                 Phase::Held
             }
-            // What was entered before is still to be released.
+            // The earlier entries must still be released.
             (Phase::Entering, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown) => Phase::Held,
             (Phase::Leaving, Outcome::Held { lasts, fence: None }) => {
                 assert_eq!(Some(lasts), self.until.map(Lasts::Until), "leaving is no renewal");
@@ -268,7 +269,7 @@ impl Watcher {
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
             | (
-                Phase::Leaving | Phase::Letting,
+                Phase::Leaving | Phase::Releasing,
                 Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown,
             ) => {
                 self.until = None;
@@ -278,7 +279,8 @@ impl Watcher {
         };
     }
 
-    /// By an answer to the newest call, and for the lease that its sending, or that of the call it confirms, began.
+    /// A grant rests on a reply to the newest call, and its lease counts from the send of that call, or of the call
+    /// that it confirms.
     fn held(&mut self, event: Event, lasts: Lasts) {
         let Lasts::Until(until) = lasts else {
             panic!("held {lasts:?}")
@@ -289,7 +291,7 @@ impl Watcher {
             self.now
         );
         if self.strategy.scripts() == [Script::CompareAndDelete] && self.phase == Phase::Entering {
-            return; // Counted by the client: nothing was asked, nothing prolonged.
+            return; // Counted by the client: no command was sent, and the lease is unchanged.
         }
         let Event::Replied { call, reply } = event else {
             panic!("held by {event:?}")
@@ -336,7 +338,7 @@ impl Watcher {
         self.seen.lapses += 1;
     }
 
-    /// Loses all that is unanswered, or lets it be, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, or leaves them open, delivers the wake-ups, and checks that the request settles.
     pub(crate) fn come_to_rest(&mut self, lost: bool) {
         for _ in 0..8 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {
@@ -345,7 +347,7 @@ impl Watcher {
             let open = self.calls.iter().map(|call| call.id);
             let open: Vec<CallId> = open.filter(|call| lost && !self.answered.contains(call)).collect();
             for call in open {
-                self.tell(Event::Lost { call });
+                self.send_event(Event::Lost { call });
             }
             self.sleep();
         }

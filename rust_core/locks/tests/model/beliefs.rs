@@ -1,9 +1,9 @@
-//! What the clients believe, and whether it can be true of all of them.
+//! What the clients believe, and whether all of it can be true at once.
 
-use locks::{Fence, Keys, Lane, Lasts, Mode, Nanos, ServerId};
+use locks::{ConnectionKind, Fence, KeyList, Lasts, Mode, Nanos, ServerId};
 
 use crate::client::{Belief, Client, Phase};
-use crate::setting::Mistake;
+use crate::conditions::Mistake;
 use crate::world::Run;
 
 impl Run {
@@ -16,7 +16,7 @@ impl Run {
         };
         let end = state.clock.shows(local);
         let mode = state.mode;
-        let connection = state.known_connection(ServerId(0), Lane::Own);
+        let connection = state.known_connection(ServerId(0), ConnectionKind::Own);
         let by_session = (lasts == Lasts::Session).then_some(connection);
         let mine = Belief {
             keys,
@@ -61,7 +61,8 @@ impl Run {
         }
     }
 
-    /// Who had a place in the queue before this one asked, and waits still. With faults it may: its place can lapse.
+    /// A client that had a place in the queue before this one asked, and still waits. With faults that is allowed,
+    /// because a place can lapse.
     fn overtaken(&self, client: usize) -> Option<String> {
         let (keys, asked) = (self.wanted[client], self.clients[client].asked);
         let before = |id: usize| {
@@ -73,6 +74,6 @@ impl Run {
     }
 }
 
-fn meet(some: Keys, others: Keys) -> bool {
+fn meet(some: KeyList, others: KeyList) -> bool {
     some.as_slice().iter().any(|key| others.as_slice().contains(key))
 }

@@ -2,30 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use locks::{AnyLock, CallId, Chance, Keys, Lane, Mode, Nanos, ServerId};
+use locks::{AnyLock, CallId, Chance, ConnectionKind, KeyList, Mode, Nanos, ServerId};
 
 pub(crate) struct Client {
     pub(crate) lock: AnyLock,
     pub(crate) clock: Clock,
     pub(crate) phase: Phase,
-    /// Counts settlements, so that what was meant for an earlier turn is known.
+    /// Counts settlements, so that events meant for an earlier turn can be recognised.
     pub(crate) turn: u64,
-    /// Of the present `Acquire`.
+    /// The mode of the current `Acquire`.
     pub(crate) mode: Mode,
     pub(crate) belief: Option<Belief>,
-    /// When it asked for the lock, and when the server acknowledged its place in the queue: while it waits.
+    /// While the client waits: when it asked for the lock, and when the server acknowledged its place in the queue.
     pub(crate) asked: Nanos,
     pub(crate) queued: Option<Nanos>,
-    /// To each server; of its own it has one, to the first.
+    /// The connections to each server; only the first server has one that is the client's own.
     links: BTreeMap<(ServerId, IsOwn), Link>,
-    /// All calls since the `Acquire`: what `ReusedCallIds` numbers.
+    /// All calls since the `Acquire`: `ReusedCallIds` numbers these.
     pub(crate) present: Vec<CallId>,
     pub(crate) point: u64,
     pub(crate) stopped_until: Nanos,
     pub(crate) served: bool,
-    /// The request under way carries the effect of the work.
+    /// The request under way writes the work's effect.
     pub(crate) writes: bool,
-    /// The work was in conflict, and is done again.
+    /// The work met a conflict, and is repeated.
     pub(crate) again: bool,
 }
 
@@ -53,25 +53,27 @@ impl Client {
         }
     }
 
-    /// The newest connection; none was needed yet where there is no link.
-    pub(crate) fn known_connection(&self, server: ServerId, lane: Lane) -> u64 {
-        let link = self.links.get(&(server, IsOwn(lane == Lane::Own)));
+    /// The newest connection; without a link none was needed yet.
+    pub(crate) fn known_connection(&self, server: ServerId, via: ConnectionKind) -> u64 {
+        let link = self.links.get(&(server, IsOwn(via == ConnectionKind::Own)));
         link.map_or(0, |link| link.connection)
     }
 
-    pub(crate) fn link(&mut self, server: ServerId, lane: Lane) -> &mut Link {
-        self.links.entry((server, IsOwn(lane != Lane::Shared))).or_default()
+    pub(crate) fn link(&mut self, server: ServerId, via: ConnectionKind) -> &mut Link {
+        self.links
+            .entry((server, IsOwn(via != ConnectionKind::SharedByClients)))
+            .or_default()
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct IsOwn(bool);
 
-/// The way to the server, one connection after another.
+/// The path to a server, one connection after another.
 #[derive(Default)]
 pub(crate) struct Link {
     pub(crate) connection: u64,
-    /// When the last command arrives, and the last answer: neither direction of a connection is out of order.
+    /// When the last command and the last reply arrive: each direction of a connection keeps its order.
     pub(crate) up: Nanos,
     pub(crate) down: Nanos,
     pub(crate) unanswered: Vec<CallId>,
@@ -86,14 +88,14 @@ pub(crate) enum Phase {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Belief {
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeyList,
     pub(crate) mode: Mode,
     pub(crate) end: Nanos,
-    /// The connection whose session it is believed in; `None` for a lease.
+    /// The connection whose session carries the belief; `None` for a lease.
     pub(crate) by_session: Option<u64>,
 }
 
-/// A clock that is fast or slow by less than the 1 % that the drift allowance covers.
+/// A clock that is fast or slow by less than the 1 % of the clock-skew margin.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     offset: u64,
@@ -105,7 +107,7 @@ impl Clock {
         Nanos(self.offset + now.0 * self.per_mille / 1_000)
     }
 
-    /// The first moment at which it reads `local`.
+    /// The first time at which the clock reads `local`.
     pub(crate) fn shows(self, local: Nanos) -> Nanos {
         let wide = u128::from(local.0 - self.offset) * 1_000;
         Nanos(wide.div_ceil(u128::from(self.per_mille)) as u64)

@@ -1,44 +1,44 @@
-//! What one Postgres does with the statements of locks: sessions that do one thing after another, transactions, and a
-//! table of rows. `heavyweight.rs` has its locks, and who waits for them.
+//! A model of one Postgres for the statements of locks: sessions that do one thing after another, transactions, and a
+//! table of rows. `heavyweight.rs` has its locks and their waiters.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use locks::{Command, ErrorKind, Key, Nanos, Opens, Reply, Statement, Token};
 
+use crate::conditions::Mistake;
 use crate::heavyweight::Locks;
 use crate::network::Sender;
-use crate::setting::Mistake;
 
-/// Whose backend it is.
+/// The owner of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Backend {
     Own {
         client: usize,
         connection: u64,
     },
-    /// The one that all clients share.
+    /// The backend that all clients share.
     Shared,
 }
 
 pub(crate) struct Database {
     rows: BTreeMap<Key, Row>,
-    sessions: BTreeMap<Backend, Session>,
+    sessions: BTreeMap<Backend, BackendSession>,
     ended: BTreeSet<Backend>,
     pub(crate) locks: Locks,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<DatabaseEffect>,
     pub(crate) mistake: Mistake,
 }
 
-/// What the world has to do about it.
-pub(crate) enum Effect {
+/// What the world has to do after a statement.
+pub(crate) enum DatabaseEffect {
     Replies(Sender, Reply),
-    /// It waits in a queue, until this ticket is served or times out.
+    /// The session waits in a queue, until this ticket is served or times out.
     Waits(Backend, u64),
 }
 
 #[derive(Default)]
-struct Session {
-    /// What has arrived and is not begun; the first of them waits, when the session does.
+struct BackendSession {
+    /// The statements that have arrived and not begun; the first of them waits when the session does.
     queue: VecDeque<(Sender, Statement, Key, Token, [u64; 2])>,
     waits: bool,
     transaction: Option<Transaction>,
@@ -99,7 +99,7 @@ impl Database {
         self.work(now, backend);
     }
 
-    /// The session ends, and with it all that it holds and waits for.
+    /// The session ends, and with it everything that it holds and waits for.
     pub(crate) fn end(&mut self, now: Nanos, backend: Backend) {
         if self.ended.insert(backend) {
             self.sessions.remove(&backend);
@@ -112,17 +112,17 @@ impl Database {
     pub(crate) fn time_out(&mut self, now: Nanos, backend: Backend, ticket: u64) {
         if self.locks.leave(backend, ticket) {
             self.fail(backend);
-            self.answer(backend, Reply::Error(ErrorKind::LockNotAvailable));
+            self.send_reply(backend, Reply::Error(ErrorKind::LockNotAvailable));
             self.serve(now);
             self.work(now, backend);
         }
     }
 
-    fn session(&mut self, backend: Backend) -> &mut Session {
+    fn session(&mut self, backend: Backend) -> &mut BackendSession {
         self.sessions.entry(backend).or_default()
     }
 
-    /// As far as it comes.
+    /// Carries out the queued statements as far as possible.
     fn work(&mut self, now: Nanos, backend: Backend) {
         while let Some(session) = self.sessions.get_mut(&backend).filter(|session| !session.waits) {
             let Some(&(_, statement, key, token, numbers)) = session.queue.front() else {
@@ -138,7 +138,7 @@ impl Database {
                     } else if statement.commits() {
                         self.close(backend);
                     }
-                    self.answer(backend, reply);
+                    self.send_reply(backend, reply);
                     self.serve(now);
                 }
                 None => self.session(backend).waits = true,
@@ -146,26 +146,26 @@ impl Database {
         }
     }
 
-    /// Answers what is first in the session's queue.
-    fn answer(&mut self, backend: Backend, reply: Reply) {
+    /// Replies to the first statement in the session's queue.
+    fn send_reply(&mut self, backend: Backend, reply: Reply) {
         let session = self.session(backend);
         session.waits = false;
         let (from, ..) = session.queue.pop_front().expect("it was asked");
-        self.effects.push(Effect::Replies(from, reply));
+        self.effects.push(DatabaseEffect::Replies(from, reply));
     }
 
-    /// Lets those in whose turn it is.
+    /// Serves the waiters whose turn it is.
     fn serve(&mut self, now: Nanos) {
         while let Some((backend, reply)) = self.locks.serve() {
             if let Reply::Error(_) = reply {
                 self.fail(backend);
             }
-            self.answer(backend, reply);
+            self.send_reply(backend, reply);
             self.work(now, backend);
         }
     }
 
-    /// An error ends what a transaction holds at once; that it was one is known until its end.
+    /// An error ends a transaction's locks at once; the failure is remembered until the transaction ends.
     fn fail(&mut self, backend: Backend) {
         if let Some(transaction) = &mut self.session(backend).transaction {
             transaction.failed = true;
@@ -210,7 +210,8 @@ impl Database {
         }
         if Locks::knows(statement) {
             let (reply, ticket) = self.locks.take(backend, statement, key);
-            self.effects.extend(ticket.map(|ticket| Effect::Waits(backend, ticket)));
+            self.effects
+                .extend(ticket.map(|ticket| DatabaseEffect::Waits(backend, ticket)));
             return reply;
         }
         Some(self.read_or_write(now, backend, statement, key, token, numbers))
@@ -238,7 +239,7 @@ impl Database {
                 row.fence += i64::from(self.mistake != Mistake::FenceComesAgain || row.fence % 8 < 7);
                 Reply::Int(row.fence)
             }
-            Statement::LeaseGiveBack if row.owner == Some(token) || self.mistake == Mistake::DeleteWithoutCompare => {
+            Statement::LeaseRelease if row.owner == Some(token) || self.mistake == Mistake::DeleteWithoutCompare => {
                 (row.owner, row.expires) = (None, Nanos::ZERO);
                 Reply::Int(key.0.into())
             }
@@ -253,7 +254,7 @@ impl Database {
                 Reply::Int(row.fence)
             }
             Statement::FencedWrite if row.fence.cast_unsigned() == first || unguarded => written(row, second + 1),
-            Statement::LeaseTake | Statement::LeaseGiveBack | Statement::VersionWrite | Statement::FencedWrite => {
+            Statement::LeaseTake | Statement::LeaseRelease | Statement::VersionWrite | Statement::FencedWrite => {
                 Reply::Nil
             }
             Statement::SerializableRead => {
@@ -262,7 +263,7 @@ impl Database {
                 transaction.as_mut().expect("it is opened").snapshot = snapshot;
                 Reply::Int(value.cast_signed())
             }
-            // Who commits first wins.
+            // The first to commit wins.
             Statement::SerializableWrite => {
                 let seen = self.sessions[&backend]
                     .transaction

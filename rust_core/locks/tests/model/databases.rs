@@ -1,30 +1,30 @@
-//! The locks of a database in worlds with delays, lost connections, sessions that are ended from outside, and waits that
-//! end just as the lock is granted.
+//! The database locks in worlds with delays, lost connections, sessions that are ended from outside, and waits that end
+//! just as the lock is granted.
 //!
-//! Properties: no two clients believe at once, as long as their sessions live; no update is lost that was acknowledged;
-//! once the faults end each client is served, so no session has kept a lock.
+//! Properties: no two clients believe at once, as long as their sessions live; no acknowledged update is lost; after
+//! the faults each client is served, so no session has kept a lock.
 
-use locks::{Scope, Session, Strategy, Wait};
+use locks::{Scope, SessionOwner, Strategy, Wait};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::setting::Mistake;
+use crate::conditions::Mistake;
 use crate::world::World;
 use crate::{config, is_caught_among, reached_among};
 
-const fn advisory(scope: Scope, wait: Wait, session: Session) -> Strategy {
+const fn advisory(scope: Scope, wait: Wait, session: SessionOwner) -> Strategy {
     Strategy::PgAdvisory { scope, wait, session }
 }
 
 const ROWS: Strategy = Strategy::PgRow { wait: Wait::Block };
-const ADVISORY: Strategy = advisory(Scope::Session, Wait::Block, Session::Own);
-const SHARED_SESSION: Strategy = advisory(Scope::Session, Wait::Try, Session::Shared);
+const ADVISORY: Strategy = advisory(Scope::Session, Wait::Block, SessionOwner::ThisClient);
+const SHARED_SESSION: Strategy = advisory(Scope::Session, Wait::Try, SessionOwner::AllClients);
 
 const LOCKS: [Strategy; 12] = [
     ADVISORY,
-    advisory(Scope::Session, Wait::Try, Session::Own),
-    advisory(Scope::Transaction, Wait::Block, Session::Own),
-    advisory(Scope::Transaction, Wait::Try, Session::Own),
+    advisory(Scope::Session, Wait::Try, SessionOwner::ThisClient),
+    advisory(Scope::Transaction, Wait::Block, SessionOwner::ThisClient),
+    advisory(Scope::Transaction, Wait::Try, SessionOwner::ThisClient),
     ROWS,
     ROWS,
     Strategy::PgRow { wait: Wait::Try },

@@ -1,4 +1,4 @@
-//! The locks of a database: who holds them, by session or by transaction, and who waits, in order.
+//! The locks of a database: their holders, by session or by transaction, and their waiters, in order.
 
 use locks::{ErrorKind, Key, Mode, Reply, Scope, Statement, Wait};
 
@@ -6,7 +6,7 @@ use crate::database::Backend;
 
 #[derive(Default)]
 pub(crate) struct Locks {
-    /// What a session takes twice it holds twice.
+    /// A lock that a session takes twice is listed twice.
     held: Vec<Held>,
     waiting: Vec<Waiting>,
     tickets: u64,
@@ -39,8 +39,8 @@ impl Held {
         self.what == other.what && self.by != other.by && !share
     }
 
-    /// What is answered when it is had.
-    fn answer(&self, wait: Wait) -> Reply {
+    /// The reply to a statement that gets the lock.
+    fn granted_reply(&self, wait: Wait) -> Reply {
         match (self.what, wait) {
             (What::Row(key), _) => Reply::Int(key.0.into()),
             (What::Advisory(_), Wait::Block) => Reply::Ok,
@@ -76,14 +76,14 @@ impl Locks {
         (held, wait)
     }
 
-    /// The answer; or none, and the ticket of who waits.
+    /// The reply; or none, and the ticket of the waiter.
     pub(crate) fn take(&mut self, by: Backend, statement: Statement, key: Key) -> (Option<Reply>, Option<u64>) {
         let (wanted, wait) = Self::wanted(by, statement, key);
         let has_it = self.held.iter().any(|held| held.by == by && held.what == wanted.what);
         let queued = self.waiting.iter().any(|other| other.wanted.is_in_the_way_of(&wanted));
         if !self.is_held_against(&wanted) && (has_it || !queued) {
             self.held.push(wanted);
-            return (Some(wanted.answer(wait)), None);
+            return (Some(wanted.granted_reply(wait)), None);
         }
         match (wait, wanted.what) {
             (Wait::SkipLocked, _) => (Some(Reply::Nil), None),
@@ -105,7 +105,7 @@ impl Locks {
         self.held.iter().any(|held| held.is_in_the_way_of(wanted))
     }
 
-    /// Whether what is wanted can come only when `who` lets something go.
+    /// Whether `wanted` can be granted only when `who` releases a lock.
     fn waits_for(&self, who: Backend, wanted: &Held, seen: &mut Vec<Backend>) -> bool {
         let in_the_way = self.held.iter().filter(|held| held.is_in_the_way_of(wanted));
         let blockers: Vec<Backend> = in_the_way.map(|held| held.by).collect();
@@ -122,8 +122,8 @@ impl Locks {
         })
     }
 
-    /// Lets the first in whose way nobody is; what it is answered. At every seventh the longest wait ends just as the
-    /// lock is granted: what is of a session stays held, whatever the error says.
+    /// Serves the first waiter that no holder blocks, and returns its reply. At every seventh the longest wait ends
+    /// just as the lock is granted: a session lock then stays held, whatever the error says.
     pub(crate) fn serve(&mut self) -> Option<(Backend, Reply)> {
         let is_free = |&at: &usize| {
             let wanted = &self.waiting[at].wanted;
@@ -138,14 +138,14 @@ impl Locks {
         self.served += 1;
         let reply = match self.served % 14 {
             7 => Reply::Error(ErrorKind::LockNotAvailable),
-            // What Postgres tells when the limit has passed and the wait is over when it looks.
+            // The error of Postgres when the limit has passed and the wait is over by the time it checks.
             0 => Reply::Error(ErrorKind::Canceled),
-            _ => wanted.answer(Wait::Block),
+            _ => wanted.granted_reply(Wait::Block),
         };
         Some((wanted.by, reply))
     }
 
-    /// Whether it was waiting still.
+    /// Whether the client was still waiting.
     pub(crate) fn leave(&mut self, by: Backend, ticket: u64) -> bool {
         let before = self.waiting.len();
         self.waiting
@@ -153,7 +153,7 @@ impl Locks {
         self.waiting.len() < before
     }
 
-    /// The answer to an unlock, or nothing when it is none.
+    /// The reply to an unlock, or `None` for another statement.
     pub(crate) fn unlock(&mut self, by: Backend, statement: Statement, key: Key) -> Option<Reply> {
         if !statement.sql().contains("unlock") {
             return None;
@@ -170,7 +170,7 @@ impl Locks {
         self.held.retain(|held| held.by != by || held.scope == Scope::Session);
     }
 
-    /// The session is no more.
+    /// The session has ended.
     pub(crate) fn forget(&mut self, by: Backend) {
         self.held.retain(|held| held.by != by);
         self.waiting.retain(|waiting| waiting.wanted.by != by);

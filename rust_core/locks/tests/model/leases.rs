@@ -1,13 +1,13 @@
-//! What a Redis does with the scripts of the locks whose lease is kept, shared, counted or numbered.
+//! A model of Redis for the scripts of the locks whose lease is renewed, shared, counted or numbered.
 
 use std::collections::BTreeMap;
 
 use locks::{Key, Nanos, Reply, Script, Token};
 
+use crate::conditions::Mistake;
 use crate::redis::Redis;
-use crate::setting::Mistake;
 
-/// Several holders of one key, or who waits to be its writer, each with the last millisecond that counts.
+/// Several holders of one key, or its waiting writers, each with the last millisecond that counts.
 #[derive(Default)]
 pub(crate) struct Crowd(BTreeMap<Key, BTreeMap<Token, u64>>);
 
@@ -20,7 +20,7 @@ impl Crowd {
 }
 
 impl Redis {
-    /// The answer to one of these scripts, or nothing when it is none.
+    /// The reply to one of these scripts, or `None` for another one.
     pub(crate) fn run_lease(
         &mut self,
         now: Nanos,
@@ -58,7 +58,7 @@ impl Redis {
                 let most = first + u64::from(self.mistake == Mistake::OneTooMany);
                 join(self.crowd.alive(now_ms, key), most, me, now_ms + second)
             }
-            Script::SemaphoreGiveBack | Script::ReadGiveBack => {
+            Script::SemaphoreRelease | Script::ReadRelease => {
                 let was = self.crowd.alive(now_ms, key).remove(&me);
                 Reply::Int(i64::from(was.is_some()))
             }
@@ -78,7 +78,7 @@ impl Redis {
                 }
                 Reply::Nil
             }
-            Script::WriteGiveBack => {
+            Script::WriteRelease => {
                 self.writers.alive(now_ms, key).remove(&me);
                 let mine = self.holds(key, me) || self.mistake == Mistake::DeleteWithoutCompare;
                 if mine { self.delete(key) } else { Reply::Int(0) }
@@ -88,7 +88,7 @@ impl Redis {
         })
     }
 
-    /// Of `replicas`; at every third time they have lost touch.
+    /// How many of `replicas` confirm; at every third call none does.
     pub(crate) fn wait(&mut self, replicas: u64) -> Reply {
         self.waits += 1;
         Reply::Int(if self.waits.is_multiple_of(3) {

@@ -1,12 +1,13 @@
-//! Several clients and small models of Redis and Postgres on virtual time: delays, lost connections, stopped clients,
-//! clocks that drift, a server that forgets its scripts, sessions that are ended. All of a world comes from its seed.
+//! Several clients and small models of Redis and Postgres on virtual time, with delays, lost connections, stopped
+//! clients, clocks that drift, a server that forgets its scripts, sessions that are ended. One seed determines a whole
+//! world.
 //!
-//! Property: no more clients believe at once that they hold a key than the lock allows. Promised by all locks under all
-//! these faults but `naive` and `none`, and not kept by a lock with a mistake put in, which is how the model itself is
-//! tested.
+//! Property: no more clients believe at once that they hold a key than the lock allows. All locks except `naive` and
+//! `none` promise it under all these faults. A lock with a mistake put in breaks it, which tests the model itself.
 
 mod beliefs;
 mod client;
+mod conditions;
 mod database;
 mod databases;
 mod heavyweight;
@@ -14,7 +15,6 @@ mod leases;
 mod network;
 mod redis;
 mod sessions;
-mod setting;
 mod stream;
 #[path = "../support/mod.rs"]
 mod support;
@@ -23,13 +23,13 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use conditions::Mistake;
 use locks::{ArgValue, Count, Millis, Prefer, Strategy};
 use proptest::prelude::*;
 use proptest::sample::select;
-use setting::Mistake;
 use world::World;
 
-/// A world is told by its seed alone: nothing is to be shrunk.
+/// A seed alone determines a world: there is nothing to shrink.
 pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 0,
@@ -48,7 +48,7 @@ const WRITERS_FIRST: Strategy = Strategy::ReadWrite {
     prefer: Prefer::Writers,
 };
 const NOTIFY: Strategy = Strategy::Notify { renews: false };
-const NOTIFY_KEPT: Strategy = Strategy::Notify { renews: true };
+const NOTIFY_RENEWED: Strategy = Strategy::Notify { renews: true };
 const LEASED: [Strategy; 8] = [
     WATCHDOG,
     Strategy::Watchdog {
@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn no_two_clients_believe_in_one_lock_that_waits_and_all_are_served_once_the_faults_end(seed: u64) {
-        for strategy in [FAIR_QUEUE, Strategy::Fair, NOTIFY, NOTIFY_KEPT] {
+        for strategy in [FAIR_QUEUE, Strategy::Fair, NOTIFY, NOTIFY_RENEWED] {
             let world = World::run(strategy, Mistake::None, seed);
             prop_assert_eq!(world.violation, None, "{}", strategy.name());
             prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", strategy.name());
@@ -99,7 +99,8 @@ proptest! {
             prop_assert_eq!(world.violation, None, "{}", name);
             prop_assert_eq!(world.unserved, Vec::<usize>::new(), "{}", name);
         }
-        // It promises no progress: what a dead client was collecting outlasts the time that there is.
+        // `redisson-multilock` promises no progress: the keys of a client that died while collecting outlast the time
+        // limit.
         prop_assert_eq!(World::run(over_servers("redisson-multilock"), Mistake::None, seed).violation, None);
         let sequential = [("fanout".to_owned(), ArgValue::Text("sequential".to_owned()))];
         let sequential = Strategy::named("redlock", &sequential).expect("a way to ask");
@@ -123,11 +124,11 @@ proptest! {
     }
 }
 
-/// Worlds that showed a mistake of ours once, one in some ten thousand.
+/// Worlds that once showed a mistake of ours, about one in ten thousand.
 #[test]
 fn what_was_wrong_once_stays_right() {
     let seeds = [
-        // A pop answered late that it had found no ring; the one that came after was of a place that had lapsed.
+        // A pop's empty reply came late; the next wake-up belonged to a place that had lapsed.
         5_416_282_277_291_739_827,
     ];
     for seed in seeds {
@@ -140,7 +141,7 @@ fn is_caught(strategy: Strategy, mistake: Mistake) -> bool {
     is_caught_among(100, 4, strategy, mistake)
 }
 
-/// Whether so many of the first seeds show two believers. No more worlds are played than it takes to know.
+/// Whether `enough` of the first `seeds` seeds show two believers. Stops as soon as the answer is known.
 pub(crate) fn is_caught_among(seeds: u64, enough: usize, strategy: Strategy, mistake: Mistake) -> bool {
     let shows = |&seed: &u64| World::run(strategy, mistake, seed).violation.is_some();
     (0..seeds).filter(shows).take(enough).count() == enough
@@ -169,9 +170,9 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
         (FAIR_QUEUE, Mistake::LeaseFromReply),
         (NOTIFY, Mistake::DeleteWithoutCompare),
         (NOTIFY, Mistake::LeaseFromReply),
-        (NOTIFY_KEPT, Mistake::DeleteWithoutCompare),
+        (NOTIFY_RENEWED, Mistake::DeleteWithoutCompare),
     ] {
-        // A hand-off is quick: in few worlds a lease is nearly over when it is heard of.
+        // A hand-over is quick: in few worlds a lease has nearly ended when its holder learns of it.
         assert!(
             is_caught_among(200, 4, strategy, mistake),
             "{mistake:?} of {}",
@@ -181,14 +182,14 @@ fn mistakes_in_the_locks_that_wait_are_caught() {
 }
 
 #[test]
-fn an_heir_who_stays_it_though_his_place_lapsed_is_caught() {
-    assert!(is_caught_among(400, 1, FAIR_QUEUE, Mistake::HeirForEver));
+fn a_successor_who_stays_it_though_his_place_lapsed_is_caught() {
+    assert!(is_caught_among(400, 1, FAIR_QUEUE, Mistake::SuccessorForEver));
 }
 
 #[test]
 fn mistakes_in_the_locks_with_a_lease_are_caught() {
     let cases = [
-        // Who keeps a lease says himself when it has lapsed.
+        // A lock with auto-renewal reports the end of its lease itself.
         (Strategy::Fenced { renews: false }, Mistake::LeaseFromReply),
         (WATCHDOG, Mistake::DeleteWithoutCompare),
         (Strategy::Fenced { renews: true }, Mistake::FenceComesAgain),
@@ -245,7 +246,7 @@ fn the_same_seed_is_the_same_world() {
     }
 }
 
-/// How often each thing happened in the first worlds.
+/// How often each event occurred in the first worlds.
 fn reached(strategy: Strategy) -> BTreeMap<&'static str, u64> {
     reached_among(100, strategy)
 }
@@ -296,8 +297,8 @@ fn the_worlds_reach_what_is_special_about_the_locks_that_wait() {
     for (strategy, special) in [
         (FAIR_QUEUE, &["queued", "queued again", "given by name", "hung up"][..]),
         (Strategy::Fair, &["queued", "overtaken", "hung up"]),
-        (NOTIFY, &["told"]),
-        (NOTIFY_KEPT, &["told", "renewed", "lapsed"]),
+        (NOTIFY, &["woken"]),
+        (NOTIFY_RENEWED, &["woken", "renewed", "lapsed"]),
     ] {
         let reached = reached(strategy);
         let always = [

@@ -1,24 +1,31 @@
-//! How commands and answers travel: delays, connections that close, and clients that are stopped after a send.
+//! How commands and replies travel: delays, connections that close, and clients that are stopped after a send.
 
-use locks::{CallId, Command, Event, Lane, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
+use locks::{CallId, Command, ConnectionKind, Event, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
 
-use crate::redis::{Effect, Redis};
-use crate::setting::{Mistake, Trouble};
+use crate::conditions::{Mistake, Trouble};
+use crate::redis::{Redis, RedisEffect};
 use crate::world::{Happening, Run};
 
-/// Who waits for an answer, and where.
+/// The client that waits for a reply, and its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) client: usize,
     pub(crate) server: ServerId,
-    pub(crate) lane: Lane,
+    pub(crate) via: ConnectionKind,
     pub(crate) connection: u64,
-    /// The call, or, with `ReusedCallIds`, which one it is in its request.
+    /// The call, or, with `ReusedCallIds`, its index in its request.
     pub(crate) tag: u64,
 }
 
 impl Run {
-    pub(crate) fn send(&mut self, client: usize, server: ServerId, lane: Lane, call: CallId, command: Command) {
+    pub(crate) fn send(
+        &mut self,
+        client: usize,
+        server: ServerId,
+        via: ConnectionKind,
+        call: CallId,
+        command: Command,
+    ) {
         if matches!(
             command,
             Command::CompareAndDelete {
@@ -52,14 +59,14 @@ impl Run {
         if let Some(length) = stops {
             state.stopped_until = self.now.after(length);
         }
-        let link = state.link(server, lane);
+        let link = state.link(server, via);
         link.unanswered.push(call);
         link.up = link.up.max(self.now.after(delay));
         let (at, connection) = (link.up, link.connection);
         let from = Sender {
             client,
             server,
-            lane,
+            via,
             connection,
             tag,
         };
@@ -71,7 +78,7 @@ impl Run {
                 Happening::Closes {
                     client,
                     server,
-                    lane,
+                    via,
                     connection,
                 },
             );
@@ -79,7 +86,7 @@ impl Run {
     }
 
     pub(crate) fn arrives(&mut self, from: Sender, command: Command) {
-        // A server that is down answers nobody, and carries nothing out.
+        // A server that is down replies to nobody and carries nothing out.
         if self.trouble_of(from.server) == Some(Trouble::Down) {
             return;
         }
@@ -98,7 +105,7 @@ impl Run {
             }
             self.reply(from, reply);
         } else {
-            let (Command::AwaitBell { token, timeout_ms, .. } | Command::ReadTicket { token, timeout_ms, .. }) =
+            let (Command::AwaitWakeup { token, timeout_ms, .. } | Command::ReadTicket { token, timeout_ms, .. }) =
                 command
             else {
                 panic!("{command:?} blocks")
@@ -108,8 +115,8 @@ impl Run {
         }
         for effect in self.server(from).take_effects() {
             match effect {
-                Effect::Answers(waiter, reply) => self.reply(waiter, reply),
-                Effect::Publishes(listener) => {
+                RedisEffect::Replies(waiter, reply) => self.reply(waiter, reply),
+                RedisEffect::Publishes(listener) => {
                     let at = self.way_back(listener);
                     let Sender { client, connection, .. } = listener;
                     self.later(at, Happening::Publishes { client, connection });
@@ -128,7 +135,8 @@ impl Run {
         self.faults.troubles.iter().find(is_this).map(|&(_, trouble)| trouble)
     }
 
-    /// Now and then: its scripts are gone, its keys are not, but for `Mistake::RestartWithoutData`.
+    /// Now and then the server restarts: its scripts are gone, but its keys are not, except with
+    /// `Mistake::RestartWithoutData`.
     fn restart(&mut self, server: ServerId) {
         if self.trouble_of(server) != Some(Trouble::Restarts) || self.chance.below(8) > 0 {
             return;
@@ -140,11 +148,12 @@ impl Run {
             redis.keys.clear();
         }
         for client in 0..self.clients.len() {
-            self.close(client, server, Lane::Shared);
+            self.close(client, server, ConnectionKind::SharedByClients);
         }
     }
 
-    /// Whether the server in front of a database loses all that it has now and then: only what is written there counts.
+    /// Whether the Redis server in front of a database sometimes loses all its data: only what is written to the
+    /// database counts.
     pub(crate) fn wipes(&self) -> bool {
         self.strategy == Strategy::Layered && self.mistake == Mistake::RestartWithoutData
     }
@@ -167,15 +176,15 @@ impl Run {
         self.later(at, Happening::Answers { from: to, reply });
     }
 
-    /// When what the server sends now arrives. Of a connection that is no more it does not matter.
+    /// When a message that the server sends now arrives. For a closed connection it does not matter.
     fn way_back(&mut self, to: Sender) -> Nanos {
         let at = self.now.after(self.delay());
-        let link = self.clients[to.client].link(to.server, to.lane);
+        let link = self.clients[to.client].link(to.server, to.via);
         link.down = link.down.max(at);
         link.down
     }
 
-    pub(crate) fn answer(&mut self, from: Sender, reply: Reply) {
+    pub(crate) fn deliver_reply(&mut self, from: Sender, reply: Reply) {
         let state = &mut self.clients[from.client];
         let call = if self.mistake == Mistake::ReusedCallIds {
             state.present.get(from.tag as usize).copied()
@@ -184,17 +193,17 @@ impl Run {
         };
         if let Some(call) = call {
             state
-                .link(from.server, from.lane)
+                .link(from.server, from.via)
                 .unanswered
                 .retain(|&waiting| waiting != call);
-            self.tell(from.client, Event::Replied { call, reply });
+            self.send_event(from.client, Event::Replied { call, reply });
         }
     }
 
-    /// What was sent may still arrive; no answer comes back.
-    pub(crate) fn close(&mut self, client: usize, server: ServerId, lane: Lane) {
+    /// Closes a connection: what was sent may still arrive, but no reply comes back.
+    pub(crate) fn close(&mut self, client: usize, server: ServerId, via: ConnectionKind) {
         let now = self.now;
-        let link = self.clients[client].link(server, lane);
+        let link = self.clients[client].link(server, via);
         let (connection, last_arrival) = (link.connection, link.up);
         link.connection += 1;
         (link.up, link.down) = (now, now);
@@ -202,8 +211,8 @@ impl Run {
             let call = Some(call);
             self.later(now, Happening::Loses { client, call });
         }
-        if lane != Lane::Shared {
-            if lane == Lane::Own && self.is_database(server) {
+        if via != ConnectionKind::SharedByClients {
+            if via == ConnectionKind::Own && self.is_database(server) {
                 self.leave_backend(client, connection, last_arrival);
             }
             self.later(now, Happening::Loses { client, call: None });
@@ -218,7 +227,7 @@ impl Run {
         self.now < self.faults.end && self.chance.below(100) < percent
     }
 
-    /// One way. Most are short: a world where all are long sees little.
+    /// A delay in one direction. Most are short: a world with only long delays shows little.
     fn delay(&mut self) -> Nanos {
         let slow = self.now < self.faults.end && self.chance.below(8) == 0;
         let longest = if slow {
@@ -233,10 +242,10 @@ impl Run {
         Nanos(self.chance.below(longest.0 + 1))
     }
 
-    /// A message came to a client that listens. Whether others have been told before is the driver's to say.
+    /// A message reaches a subscriber. The driver decides whether others received it before.
     pub(crate) fn published(&mut self, client: usize) {
-        self.count("told");
+        self.count("woken");
         let first = self.up_to(Nanos(1)) == Nanos::ZERO;
-        self.tell(client, Event::Published { first });
+        self.send_event(client, Event::Published { first });
     }
 }

@@ -1,29 +1,29 @@
-//! What one Redis does with the commands of locks: keys with an end, and a cache of scripts. `waiting.rs` has what it
-//! does for those that wait on it, `stream.rs` for `fair`, `leases.rs` for those that several hold, or that are kept.
+//! A model of one Redis for the commands of locks: keys with an expiry, and a cache of scripts. `waiting.rs` has what
+//! the waiting locks need, `stream.rs` what `fair` needs, `leases.rs` what shared and renewed locks need.
 
 use std::collections::BTreeMap;
 
-use locks::{Command, ErrorKind, Key, Keys, Nanos, Reply, Script, ScriptForm, Token};
+use locks::{Command, ErrorKind, Key, KeyList, Nanos, Reply, Script, ScriptForm, Token};
 
+use crate::conditions::Mistake;
 use crate::leases::Crowd;
 use crate::network::Sender;
-use crate::setting::Mistake;
 use crate::stream::Stream;
 use crate::waiting::Place;
 
 pub(crate) struct Redis {
     pub(crate) keys: BTreeMap<Key, Entry>,
-    /// In order of arrival.
+    /// The waiters of each key, in order of arrival.
     pub(crate) queues: BTreeMap<Key, Vec<Place>>,
-    /// The bells that ring and that nobody has heard: what they say, and until when.
-    pub(crate) bells: BTreeMap<Token, (u64, Nanos)>,
-    /// Those of heirs that do not ring yet, by the holders under whose names they lie, and until when.
-    pub(crate) nexts: BTreeMap<Token, Nanos>,
-    /// Who is blocked at a bell; on connections, too, that the server does not know to be closed.
+    /// The wake-up lists with an element that nobody has popped: the element, and its expiry.
+    pub(crate) wakeups: BTreeMap<Token, (u64, Nanos)>,
+    /// The prepared lists of successors, by the holder's token, each with its expiry.
+    pub(crate) prepared: BTreeMap<Token, Nanos>,
+    /// The clients that are blocked in a pop, also over connections that the server does not know to be closed.
     pub(crate) blocked: Vec<(Token, Sender)>,
     pub(crate) listeners: Vec<(Key, Sender)>,
     pub(crate) streams: BTreeMap<Key, Stream>,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<RedisEffect>,
     pub(crate) crowd: Crowd,
     pub(crate) writers: Crowd,
     pub(crate) fences: BTreeMap<Key, i64>,
@@ -32,18 +32,18 @@ pub(crate) struct Redis {
     pub(crate) mistake: Mistake,
 }
 
-/// What a command does to others.
-pub(crate) enum Effect {
-    /// Who was blocked is answered.
-    Answers(Sender, Reply),
+/// The effect of a command on other clients.
+pub(crate) enum RedisEffect {
+    /// A blocked client gets its reply.
+    Replies(Sender, Reply),
     Publishes(Sender),
 }
 
 pub(crate) struct Entry {
     /// `None`: the `1` of `SETNX`.
     pub(crate) token: Option<Token>,
-    /// The first in the queue behind it.
-    pub(crate) heir: Option<Token>,
+    /// The successor whose token is stored behind it.
+    pub(crate) successor: Option<Token>,
     pub(crate) expires: Nanos,
 }
 
@@ -52,8 +52,8 @@ impl Redis {
         Self {
             keys: BTreeMap::new(),
             queues: BTreeMap::new(),
-            bells: BTreeMap::new(),
-            nexts: BTreeMap::new(),
+            wakeups: BTreeMap::new(),
+            prepared: BTreeMap::new(),
             blocked: Vec::new(),
             listeners: Vec::new(),
             streams: BTreeMap::new(),
@@ -71,17 +71,17 @@ impl Redis {
         self.script_cached = false;
     }
 
-    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn take_effects(&mut self) -> Vec<RedisEffect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// The answer, or nothing when the command blocks.
+    /// The reply, or `None` when the command blocks.
     pub(crate) fn run(&mut self, now: Nanos, from: Sender, command: Command) -> Option<Reply> {
         self.keys.retain(|_, entry| entry.expires > now);
-        self.bells.retain(|_, (_, expires)| *expires > now);
-        self.nexts.retain(|_, expires| *expires > now);
+        self.wakeups.retain(|_, (_, expires)| *expires > now);
+        self.prepared.retain(|_, expires| *expires > now);
         match command {
-            Command::AwaitBell { token, .. } => self.await_bell(token, from),
+            Command::AwaitWakeup { token, .. } => self.await_wakeup(token, from),
             Command::ReadTicket { key, .. } => self.read_ticket(key, from),
             Command::Subscribe { key } => {
                 self.listeners.push((key, from));
@@ -94,11 +94,11 @@ impl Redis {
                 self.listeners.retain(|listener| !is_gone(listener));
                 Some(Reply::Ok)
             }
-            other => Some(self.answer(now, other)),
+            other => Some(self.reply_to(now, other)),
         }
     }
 
-    fn answer(&mut self, now: Nanos, command: Command) -> Reply {
+    fn reply_to(&mut self, now: Nanos, command: Command) -> Reply {
         match command {
             Command::SetNxPx { key, token, lease_ms } => {
                 if self.keys.contains_key(&key) {
@@ -110,7 +110,7 @@ impl Redis {
                     key,
                     Entry {
                         token,
-                        heir: None,
+                        successor: None,
                         expires,
                     },
                 );
@@ -151,12 +151,12 @@ impl Redis {
                 Reply::Int(self.run_over_keys(now, script, keys, token, lease_ms))
             }
             Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => self.naively(now, command),
-            Command::HandOver { token, heir, .. } => self.hand_over_by_name(token, heir),
+            Command::HandOver { token, successor, .. } => self.hand_over_by_name(token, successor),
             Command::Wait { replicas, .. } => self.wait(replicas),
             Command::CreateQueue { key } => self.create_queue(key),
             Command::AddTicket { key, .. } => self.add_ticket(key),
             Command::DropTicket { key, entry } => self.drop_ticket(key, entry),
-            // What is pending is not kept, and no queue gets so long.
+            // The model stores no pending tickets, and no queue gets this long.
             Command::AckTicket { .. } | Command::TrimQueue { .. } => Reply::Int(0),
             other => panic!("the model does not know {other:?}"),
         }
@@ -174,7 +174,7 @@ impl Redis {
                     key,
                     Entry {
                         token,
-                        heir: None,
+                        successor: None,
                         expires,
                     },
                 );
@@ -206,7 +206,14 @@ impl Redis {
         Reply::Int(i64::from(self.keys.remove(&key).is_some()))
     }
 
-    pub(crate) fn run_over_keys(&mut self, now: Nanos, script: Script, keys: Keys, token: Token, lease_ms: u64) -> i64 {
+    pub(crate) fn run_over_keys(
+        &mut self,
+        now: Nanos,
+        script: Script,
+        keys: KeyList,
+        token: Token,
+        lease_ms: u64,
+    ) -> i64 {
         let keys = keys.as_slice();
         match script {
             Script::TakeAll => {
@@ -218,7 +225,7 @@ impl Redis {
                 }
                 1
             }
-            Script::GiveBackAll => {
+            Script::ReleaseAll => {
                 let mut deleted = 0;
                 for &key in keys {
                     if self.holds(key, token) || self.mistake == Mistake::DeleteWithoutCompare {

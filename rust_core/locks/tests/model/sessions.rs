@@ -1,13 +1,13 @@
-//! The way to a database: its sessions, how they end on both sides, and what was written.
+//! The connections to a database: its sessions, how they end on both sides, and what was written.
 
-use locks::{Command, Key, Lane, Nanos, Outcome, ServerId};
+use locks::{Command, ConnectionKind, Key, Nanos, Outcome, ServerId};
 
 use crate::client::Belief;
-use crate::database::{Backend, Effect};
+use crate::database::{Backend, DatabaseEffect};
 use crate::network::Sender;
 use crate::world::{Happening, Run};
 
-/// Of each key: what came of the writes.
+/// For each key, the outcomes of its writes.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Writes {
     acknowledged: u64,
@@ -19,17 +19,17 @@ impl Run {
         self.strategy.database() == Some(server)
     }
 
-    pub(crate) fn backend(lane: Lane, client: usize, connection: u64) -> Backend {
-        match lane {
-            Lane::Own => Backend::Own { client, connection },
-            Lane::Shared => Backend::Shared,
-            Lane::Subscribing => unreachable!("nobody subscribes to a database"),
+    pub(crate) fn backend(via: ConnectionKind, client: usize, connection: u64) -> Backend {
+        match via {
+            ConnectionKind::Own => Backend::Own { client, connection },
+            ConnectionKind::SharedByClients => Backend::Shared,
+            ConnectionKind::Subscribing => unreachable!("nobody subscribes to a database"),
         }
     }
 
     pub(crate) fn arrives_at_database(&mut self, from: Sender, command: Command) {
-        let backend = Self::backend(from.lane, from.client, from.connection);
-        if from.lane == Lane::Own && self.strikes(self.faults.terminate_percent) {
+        let backend = Self::backend(from.via, from.client, from.connection);
+        if from.via == ConnectionKind::Own && self.strikes(self.faults.terminate_percent) {
             let at = self.now.after(self.up_to(self.faults.hold));
             self.later(at, Happening::Terminates { backend });
         }
@@ -37,7 +37,7 @@ impl Run {
         self.follow_database();
     }
 
-    /// An administrator, or a time limit, ends a session; its client hears of it later.
+    /// An administrator, or a time limit, ends a session; its client learns it later.
     pub(crate) fn terminate(&mut self, backend: Backend) {
         let Backend::Own { client, connection } = backend else {
             return;
@@ -47,20 +47,20 @@ impl Run {
         }
         self.count("terminated");
         self.end_backend(backend);
-        let (server, lane) = (ServerId(0), Lane::Own);
+        let (server, via) = (ServerId(0), ConnectionKind::Own);
         let at = self.now.after(self.up_to(self.faults.delay));
         self.later(
             at,
             Happening::Closes {
                 client,
                 server,
-                lane,
+                via,
                 connection,
             },
         );
     }
 
-    /// The server notices that a client is gone.
+    /// The server notices that a client has gone.
     pub(crate) fn end_backend(&mut self, backend: Backend) {
         self.database.end(self.now, backend);
         self.follow_database();
@@ -74,8 +74,8 @@ impl Run {
     fn follow_database(&mut self) {
         for effect in std::mem::take(&mut self.database.effects) {
             match effect {
-                Effect::Replies(to, reply) => self.reply(to, reply),
-                Effect::Waits(backend, ticket) => {
+                DatabaseEffect::Replies(to, reply) => self.reply(to, reply),
+                DatabaseEffect::Waits(backend, ticket) => {
                     self.count("queued in the database");
                     let at = self.now.after(self.lock_timeout);
                     self.later(at, Happening::TimesOut { backend, ticket });
@@ -84,25 +84,25 @@ impl Run {
         }
     }
 
-    /// What was sent before the end of a connection arrives; the server notices the end behind it, or, busy, later.
+    /// What was sent before the end of a connection arrives; the server notices the end after it, or, if busy, later.
     pub(crate) fn leave_backend(&mut self, client: usize, connection: u64, last_arrival: Nanos) {
         let backend = Backend::Own { client, connection };
         let at = self.now.max(last_arrival).after(self.up_to(Nanos::from_millis(5)));
         self.later(at, Happening::Ends { backend });
     }
 
-    /// Whether what is believed has ended with its session, and its holder cannot know yet: that is outside of what a lock
-    /// of a session promises.
+    /// Whether a belief has ended with its session, and its holder cannot know yet: a session lock makes no promise
+    /// then.
     pub(crate) fn is_lost(&self, client: usize, belief: Belief) -> bool {
         let Some(connection) = belief.by_session else {
             return false;
         };
-        let here = self.clients[client].known_connection(ServerId(0), Lane::Own);
+        let here = self.clients[client].known_connection(ServerId(0), ConnectionKind::Own);
         let backend = Backend::Own { client, connection };
         connection == here && self.database.has_ended(backend)
     }
 
-    /// How a release that carries the work's effect has ended.
+    /// Records the outcome of a release that writes the work's effect.
     pub(crate) fn write_ended(&mut self, client: usize, outcome: Outcome) {
         let writes = self.writes.entry(self.wanted[client].only()).or_default();
         match outcome {
@@ -115,7 +115,7 @@ impl Run {
         }
     }
 
-    /// A write that was acknowledged and is not to be seen. Those that are under way may be seen or not.
+    /// An acknowledged write that is missing. Writes under way may be visible or not.
     pub(crate) fn lost_update(&self) -> Option<String> {
         let wrong = |(&key, writes): (&Key, &Writes)| {
             let (value, under_way) = (self.database.value(key), self.clients.len() as u64);

@@ -1,17 +1,17 @@
-//! What a Redis does for `fair`: a stream of tickets, and a group that hands each to one reader.
+//! A model of Redis for `fair`: a stream of tickets, and a group that hands each to one reader.
 
 use locks::{EntryId, ErrorKind, Key, Reply};
 
 use crate::network::Sender;
-use crate::redis::{Effect, Redis};
+use crate::redis::{Redis, RedisEffect};
 
-/// Of one key. It is never deleted, and its group neither.
+/// The stream of one key. Neither it nor its group is ever deleted.
 #[derive(Default)]
 pub(crate) struct Stream {
     added: u64,
     /// The tickets that are not handed out, in order of arrival.
     fresh: Vec<EntryId>,
-    /// Who is blocked in a read; on connections, too, that the server does not know to be closed.
+    /// The clients that are blocked in a read, also over connections that the server does not know to be closed.
     readers: Vec<Sender>,
 }
 
@@ -35,12 +35,12 @@ impl Redis {
             stream.fresh.push(entry);
         } else {
             let reader = stream.readers.remove(0);
-            self.effects.push(Effect::Answers(reader, Reply::Entry(entry)));
+            self.effects.push(RedisEffect::Replies(reader, Reply::Entry(entry)));
         }
         Reply::Entry(entry)
     }
 
-    /// Nothing when it blocks.
+    /// The reply, or `None` when the read blocks.
     pub(crate) fn read_ticket(&mut self, key: Key, from: Sender) -> Option<Reply> {
         let stream = self.streams.get_mut(&key).expect("made before the first read");
         if stream.fresh.is_empty() {

@@ -1,10 +1,10 @@
-//! What a Redis does for the locks that wait on it: the scripts of `fair-queue` and `notify`, bells and channels.
+//! A model of Redis for the waiting locks: the scripts of `fair-queue` and `notify`, wake-up lists and channels.
 
 use locks::{ErrorKind, Key, Nanos, Reply, Script, Token};
 
+use crate::conditions::Mistake;
 use crate::network::Sender;
-use crate::redis::{Effect, Entry, Redis};
-use crate::setting::Mistake;
+use crate::redis::{Entry, Redis, RedisEffect};
 
 /// A place in a queue.
 pub(crate) struct Place {
@@ -37,7 +37,8 @@ impl Redis {
                 }
                 self.delete(key);
                 let listeners = self.listeners.iter().filter(|(known, _)| *known == key);
-                self.effects.extend(listeners.map(|&(_, at)| Effect::Publishes(at)));
+                self.effects
+                    .extend(listeners.map(|&(_, at)| RedisEffect::Publishes(at)));
                 1
             }
             Script::CompareAndExpire => {
@@ -57,19 +58,19 @@ impl Redis {
             return 0;
         }
         let placed = self.has_place(now, key, me);
-        if let Some((holder, Some(heir), expires)) = self.holder_and_heir(key)
-            && heir == me
+        if let Some((holder, Some(successor), expires)) = self.holder_and_successor(key)
+            && successor == me
         {
-            let waits = self.nexts.contains_key(&holder);
+            let waits = self.prepared.contains_key(&holder);
             if waits {
                 let place_ends = now.after(Nanos::from_millis(alive));
-                self.nexts.insert(holder, expires.min(place_ends));
+                self.prepared.insert(holder, expires.min(place_ends));
             } else if placed {
                 self.drop_place(key, me);
                 self.set(now, key, me, lease);
                 return 0;
-            } else if self.mistake != Mistake::HeirForEver {
-                self.keys.get_mut(&key).expect("it is held").heir = None;
+            } else if self.mistake != Mistake::SuccessorForEver {
+                self.keys.get_mut(&key).expect("it is held").successor = None;
             }
         }
         let is_held = self.keys.contains_key(&key);
@@ -102,12 +103,20 @@ impl Redis {
         }
     }
 
-    pub(crate) fn queue_confirm(&mut self, now: Nanos, key: Key, me: Token, lease: u64, wants_heir: bool) -> Reply {
+    pub(crate) fn queue_confirm(
+        &mut self,
+        now: Nanos,
+        key: Key,
+        me: Token,
+        lease: u64,
+        wants_successor: bool,
+    ) -> Reply {
         if self.holds(key, me) {
             self.set_end(now, key, lease);
         } else {
-            let held = self.holder_and_heir(key);
-            let given = held.is_some_and(|(holder, heir, _)| heir == Some(me) && !self.nexts.contains_key(&holder));
+            let held = self.holder_and_successor(key);
+            let given = held
+                .is_some_and(|(holder, successor, _)| successor == Some(me) && !self.prepared.contains_key(&holder));
             let queue = self.queues.entry(key).or_default();
             let first = queue.first().is_some_and(|first| first.token == me);
             let free = held.is_none() && first && self.has_place(now, key, me);
@@ -118,14 +127,14 @@ impl Redis {
             self.set(now, key, me, lease);
         }
         let first = self.queues.entry(key).or_default().first();
-        let Some(first) = first.filter(|first| wants_heir && first.is_alive(now)) else {
+        let Some(first) = first.filter(|first| wants_successor && first.is_alive(now)) else {
             return Reply::Int(0);
         };
-        let (heir, place_ends) = (first.token, Nanos::from_millis(first.deadline_ms));
+        let (successor, place_ends) = (first.token, Nanos::from_millis(first.deadline_ms));
         let entry = self.keys.get_mut(&key).expect("it is held");
-        entry.heir = Some(heir);
-        self.nexts.insert(me, entry.expires.min(place_ends));
-        Reply::Token(heir)
+        entry.successor = Some(successor);
+        self.prepared.insert(me, entry.expires.min(place_ends));
+        Reply::Token(successor)
     }
 
     fn set_end(&mut self, now: Nanos, key: Key, lease: u64) {
@@ -142,17 +151,17 @@ impl Redis {
         self.queues.entry(key).or_default().retain(|place| place.token != token);
     }
 
-    fn holder_and_heir(&self, key: Key) -> Option<(Token, Option<Token>, Nanos)> {
+    fn holder_and_successor(&self, key: Key) -> Option<(Token, Option<Token>, Nanos)> {
         let entry = self.keys.get(&key)?;
-        Some((entry.token?, entry.heir, entry.expires))
+        Some((entry.token?, entry.successor, entry.expires))
     }
 
     /// `RENAME`
-    pub(crate) fn hand_over_by_name(&mut self, me: Token, heir: Token) -> Reply {
-        match self.nexts.remove(&me) {
+    pub(crate) fn hand_over_by_name(&mut self, me: Token, successor: Token) -> Reply {
+        match self.prepared.remove(&me) {
             Some(expires) => {
-                self.bells.remove(&heir);
-                self.ring(heir, 1, expires);
+                self.wakeups.remove(&successor);
+                self.ring(successor, 1, expires);
                 Reply::Ok
             }
             None => Reply::Error(ErrorKind::NoSuchKey),
@@ -166,10 +175,12 @@ impl Redis {
         let placed = self.has_place(now, key, me);
         self.drop_place(key, me);
         if self.holds(key, me) {
-            self.nexts.remove(&me);
+            self.prepared.remove(&me);
         } else {
-            let heir_of = self.holder_and_heir(key).filter(|&(_, heir, _)| heir == Some(me));
-            let given = heir_of.is_some_and(|(holder, ..)| self.nexts.remove(&holder).is_none());
+            let successor_of = self
+                .holder_and_successor(key)
+                .filter(|&(_, successor, _)| successor == Some(me));
+            let given = successor_of.is_some_and(|(holder, ..)| self.prepared.remove(&holder).is_none());
             if !(given && placed) && self.mistake != Mistake::DeleteWithoutCompare {
                 return 0;
             }
@@ -181,7 +192,7 @@ impl Redis {
         1
     }
 
-    /// The first of the queue who is alive, or is `me`, and no longer in it.
+    /// The first in the queue that is alive, or is `me`; it is removed from the queue.
     fn first_alive(&mut self, now: Nanos, key: Key, me: Option<Token>) -> Option<Place> {
         let last_comes_first = self.mistake == Mistake::LastComesFirst;
         let queue = self.queues.entry(key).or_default();
@@ -204,23 +215,23 @@ impl Redis {
             Some(at) => {
                 let (_, waiter) = self.blocked.remove(at);
                 self.effects
-                    .push(Effect::Answers(waiter, Reply::Int(says.cast_signed())));
+                    .push(RedisEffect::Replies(waiter, Reply::Int(says.cast_signed())));
             }
             None => {
-                self.bells.insert(token, (says, expires));
+                self.wakeups.insert(token, (says, expires));
             }
         }
     }
 
-    pub(crate) fn await_bell(&mut self, token: Token, from: Sender) -> Option<Reply> {
-        if let Some((says, _)) = self.bells.remove(&token) {
+    pub(crate) fn await_wakeup(&mut self, token: Token, from: Sender) -> Option<Reply> {
+        if let Some((says, _)) = self.wakeups.remove(&token) {
             return Some(Reply::Int(says.cast_signed()));
         }
         self.blocked.push((token, from));
         None
     }
 
-    /// Whether it was still blocked.
+    /// Whether the client was still blocked.
     pub(crate) fn unblock(&mut self, from: Sender, token: Token) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|&blocked| blocked != (token, from));
@@ -234,7 +245,14 @@ impl Redis {
     pub(crate) fn set(&mut self, now: Nanos, key: Key, token: Token, lease_ms: u64) {
         let expires = now.after(Nanos::from_millis(lease_ms));
         let token = Some(token);
-        let heir = None;
-        self.keys.insert(key, Entry { token, heir, expires });
+        let successor = None;
+        self.keys.insert(
+            key,
+            Entry {
+                token,
+                successor,
+                expires,
+            },
+        );
     }
 }

@@ -1,32 +1,33 @@
-//! The clients, their connections and clocks, and the order in which things happen to them.
+//! The clients, their connections and clocks, and the order of events.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use locks::ConnectionKind::Own;
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lease, LockMachine, Mode, Nanos,
-    Outcome, Refusal, Reply, ServerId, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Fence, Key, KeyList, Lease, LockMachine,
+    Mode, Nanos, Outcome, Refusal, Reply, ServerId, Strategy, Token,
 };
 
 use crate::client::{Client, Phase};
+use crate::conditions::{Conditions, Faults, Mistake};
 use crate::database::{Backend, Database};
 use crate::network::Sender;
 use crate::redis::Redis;
 use crate::sessions::Writes;
-use crate::setting::{Faults, Mistake, Setting};
 
 /// How long after the end of the faults each client must have been served again.
 const BOUND: Nanos = Nanos::from_secs(6);
 
-/// Where each client's own connection leads.
+/// The server of each client's own connection.
 const FIRST: ServerId = ServerId(0);
 
-/// What came of a world.
+/// The result of a world.
 pub(crate) struct World {
     pub(crate) violation: Option<String>,
     pub(crate) lost_update: Option<String>,
-    /// The clients that were not granted anything after the faults had ended.
+    /// The clients that were granted nothing after the faults had ended.
     pub(crate) unserved: Vec<usize>,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
     pub(crate) trace: u64,
@@ -37,7 +38,7 @@ impl World {
         Self::of(Run::new(strategy, mistake, seed, false))
     }
 
-    /// As `run`, but nothing breaks, nobody is stopped or cancelled, and nobody tires of waiting.
+    /// As `run`, but nothing breaks, nobody is stopped or cancelled, and nobody gives up waiting.
     pub(crate) fn without_faults(strategy: Strategy, mistake: Mistake, seed: u64) -> Self {
         Self::of(Run::new(strategy, mistake, seed, true))
     }
@@ -80,7 +81,7 @@ pub(crate) enum Happening {
         from: Sender,
         command: Command,
     },
-    /// The server answers a command that blocks with nothing.
+    /// The server's empty reply to a blocking command.
     Unblocks {
         from: Sender,
         token: Token,
@@ -97,7 +98,7 @@ pub(crate) enum Happening {
     Closes {
         client: usize,
         server: ServerId,
-        lane: Lane,
+        via: ConnectionKind,
         connection: u64,
     },
     /// The database notices the end of a session.
@@ -113,12 +114,12 @@ pub(crate) enum Happening {
         backend: Backend,
         ticket: u64,
     },
-    /// What a closed connection took with it: an unanswered call, or all that it had subscribed to.
+    /// What a closed connection loses: an open call, or all subscriptions.
     Loses {
         client: usize,
         call: Option<CallId>,
     },
-    /// Only the newest point asked for is meant.
+    /// Only the latest time that was asked for counts.
     Wakes {
         client: usize,
         point: u64,
@@ -135,10 +136,10 @@ pub(crate) struct Run {
     pub(crate) lock_timeout: Nanos,
     pub(crate) writes: BTreeMap<Key, Writes>,
     pub(crate) clients: Vec<Client>,
-    pub(crate) wanted: Vec<Keys>,
+    pub(crate) wanted: Vec<KeyList>,
     pub(crate) keys: u64,
     pub(crate) strategy: Strategy,
-    /// Of the newest grant of each key.
+    /// The fence of the newest grant of each key.
     pub(crate) fences: BTreeMap<Key, Fence>,
     pub(crate) lease: Lease,
     pub(crate) faults: Faults,
@@ -153,15 +154,15 @@ impl Run {
     fn new(strategy: Strategy, mistake: Mistake, seed: u64, calm: bool) -> Self {
         let mut streams = Chance::streams(seed);
         let mut chance = streams.next().expect("streams do not end");
-        let Setting {
+        let Conditions {
             spec,
             faults,
             clients,
             keys,
         } = if calm {
-            Setting::draw(&mut chance).without_faults()
+            Conditions::draw(&mut chance).without_faults()
         } else {
-            Setting::draw(&mut chance).over_servers(strategy, &mut chance)
+            Conditions::draw(&mut chance).over_servers(strategy, &mut chance)
         };
         let (lease, spec) = (spec.lease, Arc::new(spec));
         let clients: Vec<Client> = streams
@@ -225,25 +226,25 @@ impl Run {
         match happening {
             Happening::Turn { .. } => self.turn(client),
             Happening::Cancels { turn, .. } if turn == state.turn => self.cancel(client),
-            Happening::Answers { from, reply } if from.connection == state.link(from.server, from.lane).connection => {
-                self.answer(from, reply);
+            Happening::Answers { from, reply } if from.connection == state.link(from.server, from.via).connection => {
+                self.deliver_reply(from, reply);
             }
-            Happening::Publishes { connection, .. } if connection == state.link(FIRST, Lane::Own).connection => {
+            Happening::Publishes { connection: over, .. } if over == state.link(FIRST, Own).connection => {
                 self.published(client);
             }
             Happening::Closes {
                 server,
-                lane,
+                via,
                 connection,
                 ..
-            } if connection == state.link(server, lane).connection => {
-                self.close(client, server, lane);
+            } if connection == state.link(server, via).connection => {
+                self.close(client, server, via);
             }
-            Happening::Loses { call: Some(call), .. } => self.tell(client, Event::Lost { call }),
+            Happening::Loses { call: Some(call), .. } => self.send_event(client, Event::Lost { call }),
             Happening::Loses { call: None, .. } if self.mistake == Mistake::NotTold => {}
-            Happening::Loses { call: None, .. } => self.tell(client, Event::Disconnected),
-            Happening::Wakes { point, .. } if point == state.point => self.tell(client, Event::Woke),
-            // Meant for a turn, a connection or a point that is no more; a command never comes here.
+            Happening::Loses { call: None, .. } => self.send_event(client, Event::Disconnected),
+            Happening::Wakes { point, .. } if point == state.point => self.send_event(client, Event::Woke),
+            // Meant for an earlier turn, connection or time; a command never reaches this arm.
             Happening::Cancels { .. }
             | Happening::Answers { .. }
             | Happening::Publishes { .. }
@@ -282,22 +283,22 @@ impl Run {
                     Mode::Exclusive
                 };
                 self.clients[client].mode = mode;
-                self.tell(client, Event::Acquire { keys, mode });
+                self.send_event(client, Event::Acquire { keys, mode });
             }
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;
                 self.clients[client].belief = None;
                 self.clients[client].writes = self.strategy.writes();
-                self.tell(client, Event::Release);
+                self.send_event(client, Event::Release);
             }
-            Phase::Waiting => {} // Cancelled meanwhile; its settlement brings the next turn.
+            Phase::Waiting => {} // Cancelled meanwhile; its settlement starts the next turn.
         }
     }
 
-    fn some_keys(&mut self) -> Keys {
+    fn some_keys(&mut self) -> KeyList {
         let mut key = || Key(self.chance.below(self.keys) as u32);
         if self.strategy.takes_many_keys() {
-            Keys::new(&[key(), key()]).expect("two are few")
+            KeyList::new(&[key(), key()]).expect("two are few")
         } else {
             key().into()
         }
@@ -308,10 +309,10 @@ impl Run {
         self.clients[client].writes |= held && self.strategy.writes();
         self.clients[client].phase = Phase::Waiting;
         self.clients[client].belief = None;
-        self.tell(client, Event::Cancel);
+        self.send_event(client, Event::Cancel);
     }
 
-    pub(crate) fn tell(&mut self, client: usize, event: Event) {
+    pub(crate) fn send_event(&mut self, client: usize, event: Event) {
         let mut out = Actions::default();
         let state = &mut self.clients[client];
         state.lock.on(state.clock.reads(self.now), event, &mut out);
@@ -327,7 +328,7 @@ impl Run {
                 Action::Settle(outcome) => self.settle(client, outcome),
                 Action::HangUp => {
                     self.count("hung up");
-                    self.close(client, FIRST, Lane::Own);
+                    self.close(client, FIRST, Own);
                 }
                 Action::Queued => {
                     let before = self.clients[client].queued.replace(self.now);

@@ -1,8 +1,8 @@
-//! Properties of the locks over several servers: whatever happens, in whatever order, within the contract of the driver.
+//! Properties of the quorum locks: they hold whatever happens, in whatever order, within the contract of the driver.
 //!
-//! A driver that knows nothing of locks tells a machine arbitrary things, on up to six servers, and a watcher checks each
-//! thing the machine wants: call ids are used once, a grant rests on answers of its own attempt by a quorum of servers or
-//! all children, each give-back carries a token that was sent to its server before, and every request settles once.
+//! A driver without knowledge of locks sends arbitrary events to a machine, on up to six servers, and a watcher checks
+//! each action: call ids are used once, a grant rests on replies to its own attempt from a quorum of servers or from
+//! all children, each release has a token that was sent to its server before, and every request settles once.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -11,7 +11,7 @@ mod watcher;
 use locks::{Lease, Nanos, Reply, Spec, Strategy as Lock};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use support::{ERRORS, PATIENCE, config, retries};
+use support::{ERRORS, REPLY_TIMEOUT, config, retries};
 use watcher::{Ending, Watcher};
 
 #[derive(Clone, Debug)]
@@ -19,15 +19,15 @@ pub(crate) enum Step {
     /// `Acquire` when idle, `Release` while held.
     Request(Vec<u32>),
     Cancel,
-    /// To any call ever made, answered or not.
-    Answer(Index, Reply),
-    /// To one that has no answer, the reply that is the most likely to lead on.
-    AnswerWell(Index),
-    /// To one that has no answer: somebody else has it.
-    AnswerBusy(Index),
+    /// A reply to any call ever made, answered or not.
+    Reply(Index, Reply),
+    /// The most successful reply to an open call.
+    ReplyWell(Index),
+    /// The reply "another client holds it" to an open call.
+    ReplyBusy(Index),
     Lose(Index),
     Wake,
-    /// On to the point asked for, and wake.
+    /// Moves to the time that was asked for, and wakes the machine.
     Sleep,
     Pass(Nanos),
 }
@@ -42,9 +42,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => prop::collection::vec(0..3_u32, 1..4).prop_map(Step::Request),
         1 => Just(Step::Cancel),
-        3 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
-        16 => any::<Index>().prop_map(Step::AnswerWell),
-        4 => any::<Index>().prop_map(Step::AnswerBusy),
+        3 => (any::<Index>(), reply).prop_map(|(which, reply)| Step::Reply(which, reply)),
+        16 => any::<Index>().prop_map(Step::ReplyWell),
+        4 => any::<Index>().prop_map(Step::ReplyBusy),
         1 => any::<Index>().prop_map(Step::Lose),
         1 => Just(Step::Wake),
         3 => Just(Step::Sleep),
@@ -58,7 +58,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     (1..=6_u16, select(vec![3, 50, 10_000, 1 << 53]), retry).prop_map(|(servers, lease, retry)| Spec {
         servers,
         lease: Lease::new(lease).expect("a good lease"),
-        patience: PATIENCE,
+        reply_timeout: REPLY_TIMEOUT,
         retry,
     })
 }

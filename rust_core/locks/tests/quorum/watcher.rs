@@ -1,11 +1,11 @@
-//! Tells a machine what happens, and checks each thing that it wants.
+//! Sends events to a machine, and checks each action.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Key, Keys, Lane, Lasts, LockMachine, Mode, Nanos,
-    Outcome, Reply, Script, ScriptForm, ServerId, Spec, Strategy as Lock, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Key, KeyList, Lasts, LockMachine, Mode,
+    Nanos, Outcome, Reply, Script, ScriptForm, ServerId, Spec, Strategy as Lock, Token,
 };
 use proptest::sample::Index;
 
@@ -17,14 +17,14 @@ enum Phase {
     Acquiring,
     Held,
     /// Released or cancelled, and not settled.
-    Letting,
+    Releasing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum CallState {
     Open,
-    /// The first one.
-    Came(Reply),
+    /// The first reply.
+    Replied(Reply),
     Lost,
 }
 
@@ -32,7 +32,7 @@ struct Call {
     id: CallId,
     server: ServerId,
     command: Command,
-    answer: Answer,
+    state: CallState,
 }
 
 pub(crate) struct Watcher {
@@ -41,12 +41,12 @@ pub(crate) struct Watcher {
     lock: AnyLock,
     now: Nanos,
     phase: Phase,
-    keys: Keys,
+    keys: KeyList,
     calls: Vec<Call>,
     ids: BTreeSet<CallId>,
-    /// Of the present attempt.
+    /// The token of the current attempt.
     token: Option<Token>,
-    /// Where each token went that was to take something.
+    /// The servers to which each token went in a command that takes.
     taken: BTreeMap<Token, BTreeSet<ServerId>>,
     wake: Option<Nanos>,
 }
@@ -72,18 +72,18 @@ impl Watcher {
         match step {
             Step::Request(keys) => self.request(keys),
             Step::Cancel => {
-                self.phase = Phase::Letting;
-                self.tell(Event::Cancel);
+                self.phase = Phase::Releasing;
+                self.send_event(Event::Cancel);
             }
-            Step::Answer(which, reply) if !self.calls.is_empty() => self.answer(which.index(self.calls.len()), *reply),
-            Step::AnswerWell(which) => {
+            Step::Reply(which, reply) if !self.calls.is_empty() => self.reply_to(which.index(self.calls.len()), *reply),
+            Step::ReplyWell(which) => {
                 if let Some(at) = self.open(*which) {
-                    self.answer(at, good(self.calls[at].command));
+                    self.reply_to(at, good(self.calls[at].command));
                 }
             }
-            Step::AnswerBusy(which) => {
+            Step::ReplyBusy(which) => {
                 if let Some(at) = self.open(*which) {
-                    self.answer(at, busy(self.calls[at].command));
+                    self.reply_to(at, busy(self.calls[at].command));
                 }
             }
             Step::Lose(which) => {
@@ -91,10 +91,10 @@ impl Watcher {
                     self.lose(at);
                 }
             }
-            Step::Wake => self.tell(Event::Woke),
+            Step::Wake => self.send_event(Event::Woke),
             Step::Sleep => self.sleep(),
             Step::Pass(length) => self.now = self.now.after(*length),
-            Step::Answer(..) => {} // Nothing was ever asked.
+            Step::Reply(..) => {} // Nothing was ever sent.
         }
     }
 
@@ -104,49 +104,49 @@ impl Watcher {
                 self.phase = Phase::Acquiring;
                 let keys: Vec<Key> = keys.iter().map(|&key| Key(key)).collect();
                 let many = self.strategy.takes_many_keys();
-                self.keys = Keys::new(if many { &keys } else { &keys[..1] }).expect("few keys");
+                self.keys = KeyList::new(if many { &keys } else { &keys[..1] }).expect("few keys");
                 let (keys, mode) = (self.keys, Mode::Exclusive);
-                self.tell(Event::Acquire { keys, mode });
+                self.send_event(Event::Acquire { keys, mode });
             }
             Phase::Held => {
-                self.phase = Phase::Letting;
-                self.tell(Event::Release);
+                self.phase = Phase::Releasing;
+                self.send_event(Event::Release);
             }
-            Phase::Acquiring | Phase::Letting => {} // The contract allows no second request.
+            Phase::Acquiring | Phase::Releasing => {} // The contract allows no second request.
         }
     }
 
-    /// One that has no answer.
+    /// An open call.
     fn open(&self, which: Index) -> Option<usize> {
         let open: Vec<usize> = (0..self.calls.len())
-            .filter(|&at| self.calls[at].answer == Answer::Open)
+            .filter(|&at| self.calls[at].state == CallState::Open)
             .collect();
         (!open.is_empty()).then(|| *which.get(&open))
     }
 
-    fn answer(&mut self, at: usize, reply: Reply) {
+    fn reply_to(&mut self, at: usize, reply: Reply) {
         let call = &mut self.calls[at];
-        if call.answer == Answer::Open {
-            call.answer = Answer::Came(reply);
+        if call.state == CallState::Open {
+            call.state = CallState::Replied(reply);
         }
         let call = call.id;
-        self.tell(Event::Replied { call, reply });
+        self.send_event(Event::Replied { call, reply });
     }
 
     fn lose(&mut self, at: usize) {
-        self.calls[at].answer = Answer::Lost;
+        self.calls[at].state = CallState::Lost;
         let call = self.calls[at].id;
-        self.tell(Event::Lost { call });
+        self.send_event(Event::Lost { call });
     }
 
     fn sleep(&mut self) {
         if let Some(point) = self.wake.take() {
             self.now = self.now.max(point);
-            self.tell(Event::Woke);
+            self.send_event(Event::Woke);
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let before = self.phase;
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
@@ -155,20 +155,20 @@ impl Watcher {
                 Action::Send {
                     call,
                     to,
-                    over: Lane::Shared,
+                    over: ConnectionKind::SharedByClients,
                     command,
                 } => {
                     let at_rest = matches!(before, Phase::Idle | Phase::Held);
-                    let told = matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke);
-                    if at_rest && told {
-                        assert_eq!(gives_back(command), Some(ScriptForm::Source), "{event:?}: {command:?}");
+                    let may_act = matches!(event, Event::Replied { .. } | Event::Lost { .. } | Event::Woke);
+                    if at_rest && may_act {
+                        assert_eq!(releases(command), Some(ScriptForm::Source), "{event:?}: {command:?}");
                     }
                     self.sent(call, to, command);
                 }
                 Action::WakeAt(point) => self.wake = Some(point),
                 Action::Settle(outcome) => self.settled(outcome),
                 Action::Send { .. } | Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
-                    panic!("{:?} wants {action:?}", self.strategy)
+                    panic!("{:?} emits {action:?}", self.strategy)
                 }
             }
         }
@@ -184,7 +184,7 @@ impl Watcher {
                 script: Script::TakeAll,
                 ..
             } => {
-                assert_eq!(self.phase, Phase::Acquiring, "{command:?} though nobody wants it");
+                assert_eq!(self.phase, Phase::Acquiring, "{command:?} although no request is open");
                 let fresh = !self.taken.contains_key(&token);
                 assert!(
                     fresh || self.token == Some(token),
@@ -203,7 +203,7 @@ impl Watcher {
             id,
             server,
             command,
-            answer: Answer::Open,
+            state: CallState::Open,
         });
     }
 
@@ -214,7 +214,7 @@ impl Watcher {
                 Phase::Held
             }
             (Phase::Acquiring, Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Unknown)
-            | (Phase::Letting, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
+            | (Phase::Releasing, Outcome::Released | Outcome::Expired | Outcome::Failed(_) | Outcome::Unknown) => {
                 Phase::Idle
             }
             (phase, outcome) => panic!("{outcome:?} is no end of {phase:?}"),
@@ -234,12 +234,12 @@ impl Watcher {
         let good_to = |is: fn(Command) -> bool| {
             let good = mine
                 .iter()
-                .filter(|call| is(call.command) && call.answer == Answer::Came(good(call.command)));
+                .filter(|call| is(call.command) && call.state == CallState::Replied(good(call.command)));
             good.map(|call| (call.server, key_of(call.command)))
                 .collect::<BTreeSet<_>>()
                 .len()
         };
-        let takes = |command| gives_back(command).is_none() && !renews(command);
+        let takes = |command| releases(command).is_none() && !renews(command);
         let quorum = usize::from(self.servers / 2 + 1);
         match self.strategy {
             Lock::RedissonMultilock(_) => {
@@ -255,14 +255,14 @@ impl Watcher {
         }
     }
 
-    /// Loses all that is unanswered, delivers the wake-ups, and finds the request settled.
+    /// Loses all open calls, delivers the wake-ups, and checks that the request settles.
     pub(crate) fn come_to_rest(&mut self, ending: Ending) {
         for _ in 0..1_000 {
             if matches!(self.phase, Phase::Idle | Phase::Held) {
                 return;
             }
             while let Some(at) = (ending == Ending::Lost)
-                .then(|| self.calls.iter().position(|call| call.answer == Answer::Open))
+                .then(|| self.calls.iter().position(|call| call.state == CallState::Open))
                 .flatten()
             {
                 self.lose(at);
@@ -279,11 +279,11 @@ pub(crate) enum Ending {
     Silence,
 }
 
-fn gives_back(command: Command) -> Option<ScriptForm> {
+fn releases(command: Command) -> Option<ScriptForm> {
     match command {
         Command::CompareAndDelete { form, .. }
         | Command::RunAll {
-            script: Script::GiveBackAll,
+            script: Script::ReleaseAll,
             form,
             ..
         } => Some(form),

@@ -1,7 +1,7 @@
 //! The catalogue: names, arguments, and what a driver asks of a strategy.
 
 use locks::{
-    ArgValue, Count, Millis, Nanos, Parameter, Prefer, Scope, Script, ServerId, Session, SpecError, Statement,
+    ArgValue, Count, Millis, Nanos, Parameter, Prefer, Scope, Script, ServerId, SessionOwner, SpecError, Statement,
     Strategy, Wait,
 };
 
@@ -123,9 +123,9 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
             ..one_attempt()
         };
         for strategy in all_but_none().filter(|&strategy| strategy != Strategy::Naive) {
-            // 3 ms are too short to wait for a replica as well.
+            // 3 ms are too short to also wait for a replica.
             let good = good && (strategy.name() != "replicated" || ms > 100);
-            // Its caller is told of the whole lease, with nothing taken off; others know no lease.
+            // Its caller gets the whole lease, without a margin; the others know no lease.
             let without = [
                 "redisson-redlock",
                 "pg-advisory",
@@ -141,10 +141,10 @@ fn a_lease_that_could_never_be_believed_is_refused_beforehand() {
         assert_eq!(Strategy::Naive.check(&spec), Ok(()));
     }
     let spec = locks::Spec {
-        patience: Nanos::ZERO,
+        reply_timeout: Nanos::ZERO,
         ..one_attempt()
     };
-    assert_eq!(Strategy::None.check(&spec), Err(SpecError::NoPatience));
+    assert_eq!(Strategy::None.check(&spec), Err(SpecError::ZeroReplyTimeout));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn advisory(given: &[(&str, &str)]) -> Result<Strategy, SpecError> {
 #[test]
 fn the_words_of_the_locks_of_a_database_are_taken() {
     let given = [("scope", "transaction"), ("wait", "try")];
-    let (scope, wait, session) = (Scope::Transaction, Wait::Try, Session::Own);
+    let (scope, wait, session) = (Scope::Transaction, Wait::Try, SessionOwner::ThisClient);
     assert_eq!(advisory(&given), Ok(Strategy::PgAdvisory { scope, wait, session }));
     let refused = advisory(&[("wait", "skip-locked")]).expect_err("rows are skipped");
     assert_eq!(
@@ -234,7 +234,7 @@ fn a_strategy_says_what_it_asks_of_a_database() {
     for strategy in Strategy::ALL {
         let statements = strategy.statements();
         assert_eq!(strategy.database().is_some(), !statements.is_empty(), "{strategy:?}");
-        // All that are optimistic write, and what holds by a session has one of its own.
+        // All optimistic locks write, and all session locks own a session.
         assert!(strategy.writes() || !strategy.is_optimistic());
         assert!(strategy.owns_connection() || !strategy.holds_by_session());
     }

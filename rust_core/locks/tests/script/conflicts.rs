@@ -1,4 +1,4 @@
-//! Every statement of every lock of a database, met by another transaction: what follows is what `on_conflict` says.
+//! Every statement of every database lock meets another transaction: what follows is what `on_conflict` says.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::words::every_10_ms;
 
 const CONFLICTS: [ErrorKind; 2] = [ErrorKind::Serialization, ErrorKind::Deadlock];
 
-/// All locks of a database, in all forms that send other statements.
+/// All database locks, in all variants that send different statements.
 fn locks() -> Vec<(Strategy, Mode)> {
     let text = |name: &str, value: &str| (name.to_owned(), ArgValue::Text(value.to_owned()));
     let mut found = Vec::new();
@@ -38,13 +38,13 @@ fn locks() -> Vec<(Strategy, Mode)> {
     found
 }
 
-/// A lock and a server that says yes to everything, but for the first time that it is sent one statement.
+/// A lock, and a server that grants everything except one statement the first time it is sent.
 struct Play {
     lock: AnyLock,
     now: Nanos,
     /// The statement that meets another transaction, and how.
     victim: Option<(Statement, ErrorKind)>,
-    /// All that was sent, in order.
+    /// All statements that were sent, in order.
     sent: Vec<Statement>,
     waiting: Vec<(CallId, Command)>,
     wake: Option<Nanos>,
@@ -71,7 +71,7 @@ impl Play {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
         for action in out.drain() {
@@ -112,7 +112,7 @@ impl Play {
         }
     }
 
-    /// Answers all, and lets time pass where it waits for nothing else, until the request has settled.
+    /// Replies to everything, and advances the time when nothing else is awaited, until the request has settled.
     fn settle(&mut self) -> Outcome {
         for _ in 0..50 {
             if let Some(outcome) = self.settled.pop() {
@@ -120,26 +120,26 @@ impl Play {
             }
             if self.waiting.is_empty() {
                 self.now = self.wake.take().expect("it waits for something");
-                self.tell(Event::Woke);
+                self.send_event(Event::Woke);
                 continue;
             }
             let (call, command) = self.waiting.remove(0);
             self.now = self.now.after(Nanos(1_000));
             let reply = self.reply(&command);
-            self.tell(Event::Replied { call, reply });
+            self.send_event(Event::Replied { call, reply });
         }
         panic!("it does not settle: {:?}", self.sent);
     }
 
-    /// An acquire and a release, and the work again where it was in vain.
+    /// An acquire and a release, and the work again after a conflict.
     fn grant(&mut self, mode: Mode) -> Outcome {
         loop {
-            self.tell(Event::Acquire {
+            self.send_event(Event::Acquire {
                 keys: Key(0).into(),
                 mode,
             });
             assert!(matches!(self.settle(), Outcome::Held { .. }), "{:?}", self.sent);
-            self.tell(Event::Release);
+            self.send_event(Event::Release);
             let outcome = self.settle();
             if outcome != Outcome::Conflict {
                 return outcome;
@@ -162,28 +162,28 @@ fn what_follows_a_conflict_is_what_its_statement_says() {
             for kind in CONFLICTS {
                 let mut play = Play::of(strategy, Some((statement, kind)));
                 let outcome = play.grant(mode);
-                let told = format!("{strategy:?}, {statement:?}, {kind:?}: {:?}, {outcome:?}", play.sent);
+                let context = format!("{strategy:?}, {statement:?}, {kind:?}: {:?}, {outcome:?}", play.sent);
                 match statement.on_conflict() {
                     OnConflict::NextAttempt | OnConflict::SentAgain => {
-                        assert_eq!(play.times(statement), usual.times(statement) + 1, "{told}");
-                        assert_eq!(outcome, Outcome::Released, "{told}");
-                        assert!(!play.hung_up, "{told}");
+                        assert_eq!(play.times(statement), usual.times(statement) + 1, "{context}");
+                        assert_eq!(outcome, Outcome::Released, "{context}");
+                        assert!(!play.hung_up, "{context}");
                     }
                     OnConflict::EndsTheLock => {
-                        assert_eq!(play.sent, usual.sent, "{told}");
-                        assert_eq!(outcome, Outcome::Released, "{told}");
-                        assert!(!play.hung_up, "{told}");
+                        assert_eq!(play.sent, usual.sent, "{context}");
+                        assert_eq!(outcome, Outcome::Released, "{context}");
+                        assert!(!play.hung_up, "{context}");
                     }
                     OnConflict::NotExpected => {
-                        assert_eq!(outcome, Outcome::Failed(kind), "{told}");
-                        assert!(play.hung_up, "{told}");
+                        assert_eq!(outcome, Outcome::Failed(kind), "{context}");
+                        assert!(play.hung_up, "{context}");
                     }
                 }
                 tried.insert(statement);
             }
         }
     }
-    // Further rows of one attempt are asked for and judged as the first one is, and only an undo sends a rollback.
+    // Further rows of an attempt are handled like the first one, and only an undo sends a rollback.
     let others = Statement::ALL.iter().filter(|statement| !tried.contains(statement));
     let others: Vec<_> = others.map(|statement| format!("{statement:?}")).collect();
     assert!(
@@ -199,18 +199,18 @@ fn a_conflict_is_counted_for_the_request_that_met_it() {
         (Strategy::Layered, Statement::FenceTake),
     ] {
         let mut play = Play::of(strategy, Some((victim, ErrorKind::Serialization)));
-        play.tell(Event::Acquire {
+        play.send_event(Event::Acquire {
             keys: Key(0).into(),
             mode: Mode::Exclusive,
         });
         play.settle();
         assert_eq!(play.lock.conflicts(), 1, "{victim:?}");
-        play.tell(Event::Release);
+        play.send_event(Event::Release);
         play.settle();
         assert_eq!(play.lock.conflicts(), 0, "{victim:?}: it is counted already");
     }
     for (strategy, victim) in [
-        (Strategy::PgLease, Statement::LeaseGiveBack),
+        (Strategy::PgLease, Statement::LeaseRelease),
         (Strategy::Layered, Statement::FencedWrite),
     ] {
         let mut play = Play::of(strategy, Some((victim, ErrorKind::Serialization)));

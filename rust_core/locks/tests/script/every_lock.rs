@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, ErrorKind, Event, Key, Keys, LockMachine, Millis, Mode, Nanos, Outcome,
-    Reply, Scope, Session, Strategy, Wait,
+    Action, Actions, AnyLock, CallId, Chance, ErrorKind, Event, Key, KeyList, LockMachine, Millis, Mode, Nanos,
+    Outcome, Reply, Scope, SessionOwner, Strategy, Wait,
 };
 
-use crate::words::{KEY, PATIENCE_MS, every_10_ms, one_attempt, script};
+use crate::words::{KEY, REPLY_TIMEOUT_MS, every_10_ms, one_attempt, script};
 
 #[test]
 fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
@@ -21,28 +21,28 @@ fn a_wake_up_when_nothing_was_asked_for_is_harmless() {
     }
 }
 
-/// As they are by default, and with the argument that makes one a larger machine.
+/// Each strategy with its defaults, and with the argument that makes a larger machine.
 fn every() -> impl Iterator<Item = Strategy> {
     Strategy::ALL.into_iter().chain([Strategy::Notify { renews: true }])
 }
 
-/// All that ask a server.
+/// All strategies that use a server.
 pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
     every().filter(|&strategy| strategy != Strategy::None)
 }
 
-/// All that ask again after a pause, each with the answer that says that somebody else has the lock.
+/// All strategies that retry after a pause, each with the reply that says that another client holds the lock.
 fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
     let tries = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Own,
+        session: SessionOwner::ThisClient,
     };
     Strategy::ALL
         .into_iter()
         .chain([tries])
         .filter_map(|strategy| match strategy {
-            // The last four give something back, or end a transaction, before they pause.
+            // The last four release something, or end a transaction, before they pause.
             Strategy::None
             | Strategy::Fair
             | Strategy::FairQueue { .. }
@@ -71,7 +71,7 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
 #[test]
 fn an_early_wake_up_asks_for_the_point_again() {
     for (strategy, busy) in refusals() {
-        let guard = Nanos::from_millis(PATIENCE_MS);
+        let guard = Nanos::from_millis(REPLY_TIMEOUT_MS);
         let mut pausing = script(strategy, every_10_ms())
             .acquire()
             .expect_send_over("ask", strategy.owns_connection())
@@ -100,7 +100,7 @@ fn a_cancel_when_idle_settles_at_once() {
 }
 
 #[test]
-fn a_driver_that_breaks_the_contract_is_told_so() {
+fn a_driver_that_breaks_the_contract_causes_a_panic() {
     let acquire = Event::Acquire {
         keys: KEY.into(),
         mode: Mode::Exclusive,
@@ -124,7 +124,7 @@ fn a_driver_that_breaks_the_contract_is_told_so() {
         mode: Mode::Shared,
     };
     let both = Event::Acquire {
-        keys: Keys::new(&[KEY, Key(8)]).expect("two are few"),
+        keys: KeyList::new(&[KEY, Key(8)]).expect("two are few"),
         mode: Mode::Exclusive,
     };
     for strategy in all_but_none() {
@@ -138,7 +138,7 @@ fn a_driver_that_breaks_the_contract_is_told_so() {
 }
 
 #[test]
-fn a_call_lost_or_answered_that_was_never_made_changes_nothing() {
+fn the_loss_of_or_reply_to_a_call_that_was_never_made_changes_nothing() {
     for strategy in every() {
         let call = CallId(99);
         let stray = [Event::Lost { call }, Event::Replied { call, reply: Reply::Ok }];
@@ -167,7 +167,7 @@ fn a_call_lost_or_answered_that_was_never_made_changes_nothing() {
 
 #[test]
 fn a_client_stays_small() {
-    // Many thousand clients stand in one vector: two cache lines at most.
+    // Many thousand clients are stored in one vector: at most two cache lines each.
     assert!(size_of::<AnyLock>() <= 104, "{}", size_of::<AnyLock>());
 }
 
@@ -197,7 +197,7 @@ fn two_clients_refused_together_do_not_stay_in_step() {
 }
 
 #[test]
-fn two_waiters_told_the_same_do_not_stay_in_step() {
+fn two_waiters_with_the_same_events_do_not_stay_in_step() {
     let beat = Millis(2_000);
     for (strategy, replies) in [
         (Strategy::FairQueue { beat }, &[Reply::Int(2)][..]),

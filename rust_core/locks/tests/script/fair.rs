@@ -1,8 +1,10 @@
-//! `fair`: the ways of its tickets, and that it never hangs.
+//! `fair`: the paths of its tickets, and that it never hangs.
 
-use locks::{Command, EntryId, ErrorKind, Lane, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, Strategy};
+use locks::{
+    Command, ConnectionKind, EntryId, ErrorKind, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, Strategy,
+};
 
-use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, lease, one_attempt};
 
 const OWN: EntryId = EntryId { ms: 5, seq: 1 };
 const READ: EntryId = EntryId { ms: 4, seq: 0 };
@@ -24,9 +26,9 @@ impl Script {
         script.expect_guard()
     }
 
-    /// A read that blocks for up to this long, and is waited for a patience more.
+    /// A read that blocks for up to this long, and is awaited for one reply timeout more.
     fn expect_read(self, label: &'static str, blocks_ms: u64) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Own);
+        let (script, command) = self.expect_send_to(label, ServerId(0), ConnectionKind::Own);
         let Command::ReadTicket {
             key: KEY, timeout_ms, ..
         } = command
@@ -34,7 +36,7 @@ impl Script {
             panic!("{label} reads no ticket: {command:?}")
         };
         assert_eq!(timeout_ms, blocks_ms);
-        script.expect_wake_in(blocks_ms + PATIENCE_MS..=blocks_ms + PATIENCE_MS)
+        script.expect_wake_in(blocks_ms + REPLY_TIMEOUT_MS..=blocks_ms + REPLY_TIMEOUT_MS)
     }
 
     fn expect_drop(self, label: &'static str, entry: EntryId) -> Self {
@@ -48,12 +50,12 @@ impl Script {
             .expect_drop(labels[1], entry)
     }
 
-    fn expect_release(self, of: &str) -> Self {
+    fn expect_release_and_hand_in(self, of: &str) -> Self {
         let trim = Command::TrimQueue {
             key: KEY,
             length: 100_000,
         };
-        self.expect_give_back("back", of, ScriptForm::Sha)
+        self.expect_release("back", of, ScriptForm::Sha)
             .expect_hand_in(["ack", "del"])
             .expect_unguarded("trim", trim)
     }
@@ -88,7 +90,7 @@ fn any_ticket_will_do_and_the_one_that_was_read_is_handed_in() {
     held()
         .expect_attempts(1)
         .release()
-        .expect_release("set")
+        .expect_release_and_hand_in("set")
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released)
         .reply("ack", Reply::Int(1))
@@ -109,7 +111,7 @@ fn a_group_that_exists_is_as_good() {
 }
 
 #[test]
-fn a_group_that_is_gone_is_made_anew_once() {
+fn a_group_that_is_missing_is_made_again_once() {
     reading()
         .reply("read", Reply::Error(ErrorKind::Other))
         .expect_drop("drop", OWN)
@@ -186,7 +188,7 @@ fn a_ticket_that_is_missing_is_replaced_and_the_longest_wait_ends_it() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_unknown_and_what_there_is_is_taken_back() {
+fn a_reply_that_never_comes_is_unknown_and_what_there_is_is_dropped() {
     let opening = || script(every_10_ms()).acquire().expect_command("open", OPEN);
     opening().lose("open").expect(Outcome::Unknown);
     opening().sleep().expect(Outcome::Unknown);
@@ -202,23 +204,23 @@ fn an_answer_that_never_comes_is_unknown_and_what_there_is_is_taken_back() {
         .expect_nothing();
     asking()
         .lose("set")
-        .expect_last_word("word", "set")
+        .expect_unawaited_release("word", "set")
         .expect_hand_in(["ack", "del"])
         .expect(Outcome::Unknown);
     asking()
         .sleep()
-        .expect_last_word("word", "set")
+        .expect_unawaited_release("word", "set")
         .expect_hand_in(["ack", "del"])
         .expect(Outcome::Unknown);
     held()
         .release()
-        .expect_release("set")
+        .expect_release_and_hand_in("set")
         .lose("back")
         .expect(Outcome::Unknown);
 }
 
 #[test]
-fn a_cancel_takes_back_what_there_is() {
+fn a_cancel_drops_what_there_is() {
     script(every_10_ms())
         .acquire()
         .expect_command("open", OPEN)
@@ -243,7 +245,7 @@ fn a_cancel_takes_back_what_there_is() {
         .expect_nothing();
     asking()
         .cancel()
-        .expect_release("set")
+        .expect_release_and_hand_in("set")
         .reply("set", Reply::Ok)
         .expect_nothing()
         .reply("back", Reply::Int(1))
@@ -256,7 +258,7 @@ fn a_cancel_takes_back_what_there_is() {
         .expect(Outcome::Released);
     held()
         .cancel()
-        .expect_release("set")
+        .expect_release_and_hand_in("set")
         .reply("back", Reply::Int(0))
         .expect(Outcome::Expired);
 }
@@ -279,14 +281,14 @@ fn an_error_is_an_outcome() {
             .expect(Outcome::Failed(kind));
         held()
             .release()
-            .expect_release("set")
+            .expect_release_and_hand_in("set")
             .reply("back", error)
             .expect(Outcome::Failed(kind));
     }
     for (reply, kind) in [(Reply::Error(Other), Other), (Reply::Int(1), Unexpected)] {
         asking()
             .reply("set", reply)
-            .expect_last_word("word", "set")
+            .expect_unawaited_release("word", "set")
             .expect_hand_in(["ack", "del"])
             .expect(Outcome::Failed(kind));
     }
@@ -297,9 +299,9 @@ fn an_error_is_an_outcome() {
 fn a_script_that_the_server_does_not_know_is_sent_again_as_source() {
     held()
         .release()
-        .expect_release("set")
+        .expect_release_and_hand_in("set")
         .reply("back", Reply::Error(ErrorKind::NoScript))
-        .expect_give_back("again", "set", ScriptForm::Source)
+        .expect_release("again", "set", ScriptForm::Source)
         .reply("again", Reply::Int(1))
         .expect(Outcome::Released);
 }
@@ -322,7 +324,7 @@ fn a_grant_that_came_too_late_keeps_its_ticket_for_the_next_attempt() {
         .expect_set("set")
         .at(LEASE_MS / 100)
         .reply("set", Reply::Ok)
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
     };
     late()
         .reply("back", Reply::Int(1))

@@ -3,7 +3,7 @@
 use locks::{Command, ErrorKind, Millis, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Spec, Strategy};
 
 use crate::waiting::{SHA, SOURCE};
-use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, lease, one_attempt};
 
 const BEAT_MS: u64 = 2_000;
 pub(crate) const ALIVE_MS: u64 = 3 * BEAT_MS;
@@ -19,23 +19,24 @@ impl Script {
         self.expect_run(label, Lua::QueueTake, None, SHA, [LEASE_MS, ALIVE_MS])
     }
 
-    /// Beats, or answers the ring.
+    /// Sends a beat, or asks after a wake-up.
     pub(crate) fn expect_beat(self, label: &'static str, of: &str) -> Self {
         self.expect_run(label, Lua::QueueTake, Some(of), SHA, [LEASE_MS, ALIVE_MS])
     }
 
-    /// `listens`: the own bell is rung. Hands a lock over for no longer than its waiter counts as alive.
+    /// `listens`: the client's own wake-up list gets an element. A handed-over lock lasts no longer than its waiter
+    /// counts as alive.
     pub(crate) fn expect_leave(self, label: &'static str, of: &str, form: ScriptForm, listens: u64) -> Self {
         self.expect_run(label, Lua::QueueLeave, Some(of), form, [ALIVE_MS, listens])
     }
 
-    pub(crate) fn expect_leave_word(self, label: &'static str, of: &str, listens: u64) -> Self {
+    pub(crate) fn expect_unawaited_leave(self, label: &'static str, of: &str, listens: u64) -> Self {
         self.expect_unguarded_run(label, Lua::QueueLeave, Some(of), SOURCE, [ALIVE_MS, listens])
     }
 
-    pub(crate) fn expect_bell(self, label: &'static str, of: &str) -> Self {
+    pub(crate) fn expect_wakeup(self, label: &'static str, of: &str) -> Self {
         let token = self.token(of);
-        let command = Command::AwaitBell {
+        let command = Command::AwaitWakeup {
             key: KEY,
             token,
             timeout_ms: ALIVE_MS,
@@ -53,13 +54,13 @@ pub(crate) fn asking() -> Script {
     script(every_10_ms()).at(0).acquire().expect_join("join")
 }
 
-/// In the queue since 1 ms, with the bell labelled `bell`.
+/// In the queue since 1 ms, with the pop labelled `wakeup`.
 pub(crate) fn waiting() -> Script {
     asking()
         .at(1)
         .reply("join", Reply::Int(2))
         .expect_queued()
-        .expect_bell("bell", "join")
+        .expect_wakeup("wakeup", "join")
         .expect_time_to_beat()
 }
 
@@ -78,10 +79,10 @@ fn a_free_lock_is_taken_in_one_round_trip() {
 }
 
 #[test]
-fn the_lease_of_a_lock_handed_over_counts_from_the_answer_to_the_ring() {
+fn the_lease_of_a_lock_handed_over_counts_from_the_reply_to_the_wakeup() {
     waiting()
         .at(800)
-        .reply("bell", Reply::Items)
+        .reply("wakeup", Reply::Items)
         .expect_beat("mine", "join")
         .at(801)
         .reply("mine", Reply::Int(0))
@@ -94,23 +95,23 @@ fn the_lease_of_a_lock_handed_over_counts_from_the_answer_to_the_ring() {
 }
 
 #[test]
-fn a_place_that_was_lost_is_told_by_a_new_one() {
+fn a_place_that_was_lost_is_replaced_by_a_new_one() {
     let lapsed = |spec| {
         script(spec)
             .acquire()
             .expect_join("join")
             .reply("join", Reply::Int(2))
             .expect_queued()
-            .expect_bell("bell", "join")
+            .expect_wakeup("wakeup", "join")
             .expect_time_to_beat()
             .at(100)
-            .reply("bell", Reply::Items)
+            .reply("wakeup", Reply::Items)
             .expect_beat("late", "join")
             .reply("late", Reply::Int(2))
             .expect_queued()
     };
     lapsed(every_10_ms())
-        .expect_bell("bell again", "join")
+        .expect_wakeup("wakeup again", "join")
         .expect_time_to_beat()
         .expect_attempts(2);
     let mut spec = every_10_ms();
@@ -146,7 +147,7 @@ fn the_longest_wait_ends_with_leaving_the_queue() {
     over()
         .reply("leave", Reply::Int(0))
         .expect(Outcome::Refused(Refusal::TimedOut));
-    // Handed to us meanwhile: the script has handed it on.
+    // The lock was handed over meanwhile: the script has handed it on.
     over()
         .reply("leave", Reply::Int(1))
         .expect(Outcome::Refused(Refusal::TimedOut));
@@ -165,7 +166,7 @@ fn a_cancel_leaves_the_queue_and_wakes_the_blocked_pop() {
             .expect_leave("leave", "join", SHA, 1)
             .cancel()
             .expect_nothing()
-            .reply("bell", Reply::Items)
+            .reply("wakeup", Reply::Items)
             .expect_nothing()
             .reply("leave", Reply::Int(handed))
             .expect(Outcome::Released);
@@ -185,7 +186,7 @@ fn a_cancel_leaves_the_queue_and_wakes_the_blocked_pop() {
 }
 
 #[test]
-fn a_release_after_expiry_says_so() {
+fn a_release_after_expiry_reports_it() {
     held()
         .at(2 * LEASE_MS)
         .release()
@@ -209,12 +210,12 @@ fn a_script_that_the_server_does_not_know_is_sent_again_as_source() {
         .expect_leave("leave again", "join", SOURCE, 0)
         .reply("leave again", Reply::Int(1))
         .expect(Outcome::Released);
-    // A ring that came before the answer counts on.
+    // A wake-up that came before the reply still counts.
     waiting()
         .at(2_600)
         .wake()
         .expect_beat("beat", "join")
-        .reply("bell", Reply::Items)
+        .reply("wakeup", Reply::Items)
         .reply("beat", unknown)
         .expect_run("again", Lua::QueueTake, Some("join"), SOURCE, [LEASE_MS, ALIVE_MS])
         .reply("again", Reply::Int(1))
@@ -223,33 +224,33 @@ fn a_script_that_the_server_does_not_know_is_sent_again_as_source() {
         .reply("join", unknown)
         .expect_run("again", Lua::QueueTake, Some("join"), SOURCE, [LEASE_MS, ALIVE_MS])
         .reply("again", unknown)
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Failed(ErrorKind::NoScript));
 }
 
 #[test]
-fn a_question_that_is_not_answered_is_unknown_and_undone() {
+fn a_question_that_gets_no_reply_is_unknown_and_undone() {
     asking()
         .lose("join")
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Unknown);
     asking()
         .sleep()
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Unknown);
     waiting()
         .sleep()
         .expect_beat("beat", "join")
         .lose("beat")
-        .expect_leave_word("word", "join", 1)
+        .expect_unawaited_leave("word", "join", 1)
         .expect(Outcome::Unknown);
     let leaving = || held().release().expect_leave("leave", "join", SHA, 0);
     leaving().lose("leave").expect(Outcome::Unknown);
     leaving().sleep().expect(Outcome::Unknown);
-    // Late answers to it grant nothing.
+    // Late replies to the script grant nothing.
     asking()
         .sleep()
-        .expect_leave_word("word", "join", 0)
+        .expect_unawaited_leave("word", "join", 0)
         .expect(Outcome::Unknown)
         .acquire()
         .expect_join("second")
@@ -258,7 +259,7 @@ fn a_question_that_is_not_answered_is_unknown_and_undone() {
         .lose("join")
         .expect_nothing()
         .reply("second", Reply::Int(0))
-        .expect_held_until(PATIENCE_MS + BELIEF_MS);
+        .expect_held_until(REPLY_TIMEOUT_MS + BELIEF_MS);
 }
 
 #[test]
@@ -266,12 +267,12 @@ fn an_error_is_an_outcome() {
     use ErrorKind::{Loading, Moved, NoAuth, Other, OutOfMemory, ReadOnly, Unexpected, WrongType};
     for kind in [ReadOnly, Loading, Moved, OutOfMemory, WrongType, NoAuth] {
         asking().reply("join", Reply::Error(kind)).expect(Outcome::Failed(kind));
-        // A place is left behind.
+        // A place in the queue remains.
         waiting()
             .sleep()
             .expect_beat("beat", "join")
             .reply("beat", Reply::Error(kind))
-            .expect_leave_word("word", "join", 1)
+            .expect_unawaited_leave("word", "join", 1)
             .expect(Outcome::Failed(kind));
         held()
             .release()
@@ -294,7 +295,7 @@ fn an_error_is_an_outcome() {
         };
         asking()
             .reply("join", reply)
-            .expect_leave_word("word", "join", 0)
+            .expect_unawaited_leave("word", "join", 0)
             .expect(Outcome::Failed(kind));
     }
 }

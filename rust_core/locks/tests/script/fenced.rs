@@ -1,4 +1,4 @@
-//! `fenced`: grants with numbers. What it shares with `mutex` and `watchdog` is tested there.
+//! `fenced`: grants with numbers. `mutex` and `watchdog` test what they share.
 
 use std::num::NonZeroU64;
 
@@ -31,7 +31,7 @@ fn a_grant_brings_the_number_that_the_server_counted() {
         .expect_fenced_until(BELIEF_MS, fence(7))
         .at(50)
         .release()
-        .expect_give_back("back", "take", ScriptForm::Sha)
+        .expect_release("back", "take", ScriptForm::Sha)
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released);
 }
@@ -51,11 +51,11 @@ fn a_lock_that_is_taken_is_asked_for_again_with_a_token_of_its_own() {
 }
 
 #[test]
-fn a_counter_that_is_no_count_of_grants_is_an_error_and_asked_back() {
+fn a_counter_that_is_no_count_of_grants_is_an_error_and_released() {
     for reply in [Reply::Int(0), Reply::Int(-1), Reply::Ok, Reply::Items, Reply::Other] {
         asking()
             .reply("take", reply)
-            .expect_last_word("back", "take")
+            .expect_unawaited_release("back", "take")
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }
@@ -81,23 +81,23 @@ fn a_script_that_the_server_does_not_know_is_sent_as_source_and_the_lease_counts
         .expect_attempts(1);
     asked()
         .reply("source", Reply::Error(ErrorKind::NoScript))
-        .expect_last_word("back", "source")
+        .expect_unawaited_release("back", "source")
         .expect(Outcome::Failed(ErrorKind::NoScript));
     let asked = asked();
     assert_eq!(asked.token("take"), asked.token("source"));
     asked
         .sleep()
-        .expect_last_word("back", "source")
+        .expect_unawaited_release("back", "source")
         .expect(Outcome::Unknown);
 }
 
 #[test]
-fn a_cancel_while_asking_gives_back_what_was_granted() {
+fn a_cancel_while_asking_releases_what_was_granted() {
     asking()
         .cancel()
         .expect_nothing()
         .reply("take", Reply::Int(1))
-        .expect_give_back("back", "take", ScriptForm::Sha)
+        .expect_release("back", "take", ScriptForm::Sha)
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released);
     asking()

@@ -40,7 +40,7 @@ fn fence(number: u64) -> Fence {
 }
 
 impl Script {
-    /// Fence and value in one write, guarded.
+    /// Fence and value in one write, guarded by the reply timeout.
     fn expect_enter(self, fence: &'static str, value: &'static str) -> Self {
         self.expect_database(fence, Statement::FenceTake, [0, 0])
             .expect_database(value, Statement::ValueRead, [0, 0])
@@ -48,12 +48,12 @@ impl Script {
     }
 
     fn expect_mutex_back(self) -> Self {
-        self.expect_give_back("back", "set", ScriptForm::Sha)
+        self.expect_release("back", "set", ScriptForm::Sha)
     }
 }
 
 #[test]
-fn a_write_with_the_newest_fence_is_acknowledged_and_then_the_mutex_given_back() {
+fn a_write_with_the_newest_fence_is_acknowledged_and_then_the_mutex_released() {
     for row in [Reply::Int(0), Reply::Int(7)] {
         writing()
             .reply("write", row)
@@ -67,14 +67,14 @@ fn a_write_with_the_newest_fence_is_acknowledged_and_then_the_mutex_given_back()
 #[test]
 fn the_write_alone_decides_how_a_release_settles() {
     let written = || writing().reply("write", ROW).expect_mutex_back();
-    // The mutex had expired, its answer is lost, or never comes, or is an error: the write stands.
+    // The mutex had expired, or its reply is lost, or never comes, or is an error: the write stands.
     written().reply("back", Reply::Int(0)).expect(Outcome::Released);
     written().lose("back").expect(Outcome::Released);
     written().sleep().expect(Outcome::Released);
     written().error("back", ErrorKind::Loading).expect(Outcome::Released);
     written()
         .error("back", ErrorKind::NoScript)
-        .expect_give_back("source", "set", ScriptForm::Source)
+        .expect_release("source", "set", ScriptForm::Source)
         .reply("source", Reply::Int(1))
         .expect(Outcome::Released);
     let refused = || writing().reply("write", Reply::Nil).expect_mutex_back();
@@ -83,7 +83,7 @@ fn the_write_alone_decides_how_a_release_settles() {
 }
 
 #[test]
-fn fence_and_value_may_be_answered_in_any_order_and_once() {
+fn fence_and_value_may_come_in_any_order_and_once() {
     entering()
         .reply("value", Reply::Int(0))
         .expect_nothing()
@@ -97,16 +97,16 @@ fn fence_and_value_may_be_answered_in_any_order_and_once() {
 }
 
 #[test]
-fn the_mutex_is_given_back_where_the_database_fails() {
+fn the_mutex_is_released_where_the_database_fails() {
     for kind in OTHER_ERRORS.into_iter().chain([ErrorKind::Canceled]) {
         for label in ["fence", "value"] {
             entering()
                 .error(label, kind)
-                .expect_last_word("back", "set")
+                .expect_unawaited_release("back", "set")
                 .expect(Outcome::Failed(kind));
         }
     }
-    // No such row, and values that nobody has written.
+    // A missing row, and values that this lock never writes.
     for (label, odd) in [
         ("fence", Reply::Nil),
         ("fence", Reply::Int(0)),
@@ -117,32 +117,32 @@ fn the_mutex_is_given_back_where_the_database_fails() {
     ] {
         entering()
             .reply(label, odd)
-            .expect_last_word("back", "set")
+            .expect_unawaited_release("back", "set")
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
     for label in ["fence", "value"] {
         entering()
             .lose(label)
-            .expect_last_word("back", "set")
+            .expect_unawaited_release("back", "set")
             .expect(Outcome::Unknown);
     }
     entering()
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
         .reply("fence", Reply::Int(3))
         .expect_nothing();
 }
 
 #[test]
-fn a_write_that_is_not_answered_is_perhaps_written() {
+fn a_write_that_gets_no_reply_is_perhaps_written() {
     writing()
         .lose("write")
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown);
     writing()
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
         .acquire()
         .expect_set("second")
@@ -158,7 +158,7 @@ fn a_write_that_is_not_answered_is_perhaps_written() {
 }
 
 #[test]
-fn a_database_that_answers_when_the_lease_is_over_makes_the_grant_too_late() {
+fn a_database_that_replies_when_the_lease_is_over_makes_the_grant_too_late() {
     let short = |spec: Spec| {
         entering_with(Spec {
             lease: lease(100),
@@ -181,7 +181,7 @@ fn a_database_that_answers_when_the_lease_is_over_makes_the_grant_too_late() {
         .sleep()
         .expect_set("second")
         .expect_attempts(2)
-        // Of the first attempt.
+        // A reply of the first attempt.
         .reply("fence", Reply::Int(3))
         .expect_nothing()
         .reply("second", Reply::Ok)
@@ -211,12 +211,12 @@ fn a_busy_mutex_spares_the_database() {
     .sleep()
     .expect_set("second")
     .lose("second")
-    .expect_last_word("back", "second")
+    .expect_unawaited_release("back", "second")
     .expect(Outcome::Unknown);
 }
 
 #[test]
-fn a_cancel_gives_the_mutex_back_and_while_held_it_writes() {
+fn a_cancel_releases_the_mutex_and_while_held_it_writes() {
     let asking = || {
         script(
             Strategy::Layered,

@@ -1,15 +1,15 @@
-//! Script tests: one client's lock, told one thing after another at stated times, and each thing it wants compared.
+//! Script tests: one client's lock gets one event after another at given times, and each action is compared.
 //!
-//! Promises: nothing a machine does goes unseen; a wish that no line expects fails the test.
+//! Promises: every action of a machine is seen; an action that no line expects fails the test.
 
 mod catalogue;
 mod conflicts;
 mod every_lock;
 mod fair;
 mod fair_queue;
-mod fair_queue_bell;
-mod fair_queue_heir;
-mod fair_queue_ring;
+mod fair_queue_handover;
+mod fair_queue_successor;
+mod fair_queue_wakeup;
 mod fenced;
 mod layered;
 mod multilock;
@@ -18,7 +18,7 @@ mod mutex_cancel;
 mod naive;
 mod none;
 mod notify;
-mod notify_kept;
+mod notify_auto_renewal;
 mod notify_subscription;
 mod pg_advisory;
 mod pg_lease;

@@ -1,25 +1,26 @@
 //! `multilock`: all keys or none on each server, and a quorum of servers.
 
-use locks::{Command, ErrorKind, Key, Keys, Lane, Outcome, Refusal, Reply, ScriptForm, ServerId};
+use locks::{Command, ConnectionKind, ErrorKind, Key, KeyList, Outcome, Refusal, Reply, ScriptForm, ServerId};
 
 use crate::servers::{NODE_TIMEOUT_MS, on};
-use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
+use crate::words::{BELIEF_MS, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, one_attempt};
 
 use ScriptForm::{Sha, Source};
 use locks::Script as Lua;
 
 const NOSCRIPT: Reply = Reply::Error(ErrorKind::NoScript);
 
-fn keys(keys: &[u32]) -> Keys {
+fn keys(keys: &[u32]) -> KeyList {
     let keys: Vec<Key> = keys.iter().map(|&key| Key(key)).collect();
-    Keys::new(&keys).expect("few keys")
+    KeyList::new(&keys).expect("few keys")
 }
 
 impl Script {
-    /// On each server in order all of these keys, with one token.
-    fn expect_takes(mut self, sorted: Keys, labels: &[&'static str]) -> Self {
+    /// To each server in order a command for all of these keys, with one token.
+    fn expect_takes(mut self, sorted: KeyList, labels: &[&'static str]) -> Self {
         for (server, label) in labels.iter().enumerate() {
-            let (script, command) = self.expect_send_to(label, ServerId(server as u16), Lane::Shared);
+            let (script, command) =
+                self.expect_send_to(label, ServerId(server as u16), ConnectionKind::SharedByClients);
             let token = script.token(labels[0]);
             let expected = Command::RunAll {
                 script: Lua::TakeAll,
@@ -34,10 +35,10 @@ impl Script {
         self.expect_wake_after(NODE_TIMEOUT_MS)
     }
 
-    fn expect_gives(mut self, sorted: Keys, of: &str, sent: &[(&'static str, ScriptForm)]) -> Self {
+    fn expect_gives(mut self, sorted: KeyList, of: &str, sent: &[(&'static str, ScriptForm)]) -> Self {
         for (server, &(label, form)) in sent.iter().enumerate() {
             let expected = Command::RunAll {
-                script: Lua::GiveBackAll,
+                script: Lua::ReleaseAll,
                 form,
                 keys: sorted,
                 token: self.token(of),
@@ -60,7 +61,7 @@ fn the_keys_are_sorted_and_each_is_taken_once() {
         .at(30)
         .release()
         .expect_gives(keys(&[2, 4, 9]), "a0", &[("b0", Source), ("b1", Sha), ("b2", Sha)])
-        .expect_wake_after(PATIENCE_MS)
+        .expect_wake_after(REPLY_TIMEOUT_MS)
         .replies(&["b1", "b2"], Reply::Int(1))
         .expect(Outcome::Released);
 }
@@ -77,7 +78,7 @@ fn one_server_is_a_plain_lock_over_all_or_nothing() {
         .expect_held_until(BELIEF_MS)
         .release()
         .expect_gives(keys(&[1, 2]), "a0", &[("b0", Sha)])
-        .expect_wake_after(PATIENCE_MS)
+        .expect_wake_after(REPLY_TIMEOUT_MS)
         .reply("b0", Reply::Int(0))
         .expect(Outcome::Expired);
     asked(one_attempt())
@@ -117,7 +118,7 @@ fn a_server_that_does_not_know_the_script_is_sent_its_source_within_the_attempt(
         .expect_nothing()
         .replies(&["c0", "a2"], Reply::Int(1))
         .expect_held_until(BELIEF_MS);
-    // Not for ever: then nobody knows what it has done.
+    // The wait is bounded: then the effect is unknown.
     again(asked())
         .reply("c0", NOSCRIPT)
         .expect_nothing()
@@ -137,13 +138,13 @@ fn a_script_unknown_once_the_attempt_is_over_has_taken_nothing() {
         .expect_nothing()
         .release()
         .expect_gives(keys(&[1]), "a0", &[("b0", Sha), ("b1", Sha), ("b2", Sha)])
-        .expect_wake_after(PATIENCE_MS)
+        .expect_wake_after(REPLY_TIMEOUT_MS)
         .replies(&["b0", "b1"], Reply::Int(1))
         .expect(Outcome::Released);
 }
 
 #[test]
-fn a_refusal_gives_back_all_keys_on_all_servers_and_counts_a_split_vote() {
+fn a_refusal_releases_all_keys_on_all_servers_and_counts_an_attempt_without_quorum() {
     on(3, "multilock", every_10_ms())
         .acquire_all(keys(&[1, 5]))
         .expect_takes(keys(&[1, 5]), &["a0", "a1", "a2"])
@@ -154,11 +155,11 @@ fn a_refusal_gives_back_all_keys_on_all_servers_and_counts_a_split_vote() {
         .expect_wake_after(NODE_TIMEOUT_MS)
         .replies(&["b0", "b1", "b2"], Reply::Int(1))
         .expect_pause(0..=10)
-        .expect_split_votes(1);
+        .expect_no_quorum_attempts(1);
 }
 
 #[test]
-fn an_answer_that_no_script_gives_is_an_error() {
+fn a_reply_that_no_script_gives_is_an_error() {
     for odd in [Reply::Ok, Reply::Nil, Reply::Int(2), Reply::Items, Reply::Other] {
         on(1, "multilock", every_10_ms())
             .acquire_all(keys(&[1]))

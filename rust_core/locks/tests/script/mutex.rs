@@ -2,7 +2,7 @@
 
 use locks::{ErrorKind, Outcome, Refusal, Reply, ScriptForm, Spec, Strategy};
 
-use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+use crate::words::{BELIEF_MS, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, lease, one_attempt};
 
 pub(crate) fn script(spec: Spec) -> Script {
     crate::words::script(Strategy::Mutex, spec)
@@ -20,7 +20,7 @@ pub(crate) fn held() -> Script {
 }
 
 #[test]
-fn the_lease_counts_from_before_the_send_less_the_drift_allowance() {
+fn the_lease_counts_from_before_the_send_less_the_clock_skew_margin() {
     script(one_attempt())
         .at(100)
         .acquire()
@@ -36,17 +36,17 @@ fn a_release_deletes_only_what_holds_the_token() {
     held()
         .at(50)
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released);
 }
 
 #[test]
-fn a_release_after_expiry_says_so() {
+fn a_release_after_expiry_reports_it() {
     held()
         .at(2 * LEASE_MS)
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(0))
         .expect(Outcome::Expired);
 }
@@ -115,12 +115,12 @@ fn attempts_used_up_are_a_refusal() {
 }
 
 #[test]
-fn a_late_answer_to_an_earlier_request_does_not_grant_the_present_one() {
+fn a_late_reply_to_an_earlier_request_does_not_grant_the_present_one() {
     script(one_attempt())
         .acquire()
         .expect_set("first")
         .sleep()
-        .expect_last_word("back", "first")
+        .expect_unawaited_release("back", "first")
         .expect(Outcome::Unknown)
         .at(1_500)
         .acquire()
@@ -139,7 +139,7 @@ fn a_late_answer_to_an_earlier_request_does_not_grant_the_present_one() {
 }
 
 #[test]
-fn an_answer_repeated_during_the_pause_changes_nothing() {
+fn a_reply_repeated_during_the_pause_changes_nothing() {
     script(every_10_ms())
         .acquire()
         .expect_set("first")
@@ -152,44 +152,44 @@ fn an_answer_repeated_during_the_pause_changes_nothing() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_unknown_after_the_patience_and_asked_back() {
+fn a_reply_that_never_comes_is_unknown_after_the_reply_timeout_and_released() {
     script(one_attempt())
         .at(10)
         .acquire()
         .expect_set("set")
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
-        .at(10 + 2 * PATIENCE_MS)
+        .at(10 + 2 * REPLY_TIMEOUT_MS)
         .wake()
         .expect_nothing();
 }
 
 #[test]
-fn a_connection_that_closes_while_asking_is_unknown_at_once_and_asked_back() {
+fn a_connection_that_closes_while_asking_is_unknown_at_once_and_released() {
     script(every_10_ms())
         .acquire()
         .expect_set("set")
         .at(3)
         .lose("set")
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown)
         .lose("back")
         .expect_nothing();
 }
 
 #[test]
-fn an_unanswered_release_is_unknown() {
+fn a_release_without_reply_is_unknown() {
     held()
         .at(20)
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .sleep()
         .expect(Outcome::Unknown);
     held()
         .at(20)
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .lose("back")
         .expect(Outcome::Unknown);
 }
@@ -199,10 +199,10 @@ fn a_script_that_the_server_does_not_know_is_sent_again_as_source() {
     held()
         .at(20)
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .at(21)
         .reply("back", Reply::Error(ErrorKind::NoScript))
-        .expect_give_back("again", "set", ScriptForm::Source)
+        .expect_release("again", "set", ScriptForm::Source)
         .reply("back", Reply::Int(1))
         .expect_nothing()
         .reply("again", Reply::Int(1))
@@ -213,9 +213,9 @@ fn a_script_that_the_server_does_not_know_is_sent_again_as_source() {
 fn a_server_that_does_not_know_the_source_either_is_not_asked_for_ever() {
     held()
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Error(ErrorKind::NoScript))
-        .expect_give_back("again", "set", ScriptForm::Source)
+        .expect_release("again", "set", ScriptForm::Source)
         .reply("again", Reply::Error(ErrorKind::NoScript))
         .expect(Outcome::Failed(ErrorKind::NoScript));
 }
@@ -233,7 +233,7 @@ fn an_error_that_shows_that_nothing_was_taken_leaves_nothing_to_clean_up() {
 }
 
 #[test]
-fn after_an_answer_that_makes_no_sense_the_lock_is_asked_back() {
+fn after_a_reply_that_makes_no_sense_the_lock_is_released() {
     let odd = [
         (Reply::Error(ErrorKind::Other), ErrorKind::Other),
         (Reply::Error(ErrorKind::NoScript), ErrorKind::NoScript),
@@ -246,7 +246,7 @@ fn after_an_answer_that_makes_no_sense_the_lock_is_asked_back() {
             .acquire()
             .expect_set("set")
             .reply("set", reply)
-            .expect_last_word("back", "set")
+            .expect_unawaited_release("back", "set")
             .expect(Outcome::Failed(kind));
     }
 }
@@ -254,7 +254,7 @@ fn after_an_answer_that_makes_no_sense_the_lock_is_asked_back() {
 #[test]
 fn an_error_in_the_release_is_an_outcome() {
     use ErrorKind::{Loading, Moved, NoAuth, Other, OutOfMemory, ReadOnly, Unexpected, WrongType};
-    let releasing = || held().release().expect_give_back("back", "set", ScriptForm::Sha);
+    let releasing = || held().release().expect_release("back", "set", ScriptForm::Sha);
     for kind in [
         ReadOnly,
         Loading,
@@ -277,7 +277,7 @@ fn an_error_in_the_release_is_an_outcome() {
 }
 
 #[test]
-fn a_grant_at_the_very_end_of_its_lease_is_given_back() {
+fn a_grant_at_the_very_end_of_its_lease_is_released() {
     let short = Spec {
         lease: lease(100),
         ..one_attempt()
@@ -288,7 +288,7 @@ fn a_grant_at_the_very_end_of_its_lease_is_given_back() {
     asking()
         .at(97)
         .reply("set", Reply::Ok)
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(1))
         .expect(Outcome::Refused(Refusal::TooLate));
 }
@@ -304,7 +304,7 @@ fn a_grant_that_came_too_late_is_tried_again_where_the_policy_allows_it() {
         .expect_set("first")
         .at(500)
         .reply("first", Reply::Ok)
-        .expect_give_back("back", "first", ScriptForm::Sha)
+        .expect_release("back", "first", ScriptForm::Sha)
     };
     late()
         .reply("back", Reply::Int(0))
@@ -321,7 +321,7 @@ fn a_grant_that_came_too_late_is_tried_again_where_the_policy_allows_it() {
         .expect(Outcome::Refused(Refusal::TooLate));
     late()
         .reply("back", Reply::Error(ErrorKind::NoScript))
-        .expect_give_back("again", "first", ScriptForm::Source)
+        .expect_release("again", "first", ScriptForm::Source)
         .reply("again", Reply::Int(1))
         .expect_pause(0..=10);
     late().sleep().expect(Outcome::Unknown);
@@ -353,6 +353,6 @@ fn a_long_lease_is_honoured_and_does_not_wrap() {
     };
     // A little over 2^31 ms, in whole percents.
     until(2_147_483_700, 1_000 + 2_147_483_700 - 21_474_837 - 2);
-    // Past the end of the clock of the driver.
+    // Beyond the end of the driver's clock.
     until(1 << 53, u64::MAX);
 }

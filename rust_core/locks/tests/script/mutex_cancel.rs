@@ -6,7 +6,7 @@ use crate::mutex::{held, script};
 use crate::words::every_10_ms;
 
 #[test]
-fn a_cancel_while_asking_waits_for_the_answer_and_gives_back_what_it_granted() {
+fn a_cancel_while_asking_waits_for_the_reply_and_releases_what_it_granted() {
     let cancelled = || {
         script(every_10_ms())
             .at(0)
@@ -19,7 +19,7 @@ fn a_cancel_while_asking_waits_for_the_answer_and_gives_back_what_it_granted() {
     let back = || {
         cancelled()
             .reply("set", Reply::Ok)
-            .expect_give_back("back", "set", ScriptForm::Sha)
+            .expect_release("back", "set", ScriptForm::Sha)
     };
     back().reply("back", Reply::Int(1)).expect(Outcome::Released);
     back().reply("back", Reply::Int(0)).expect(Outcome::Released);
@@ -31,18 +31,18 @@ fn a_cancel_while_asking_waits_for_the_answer_and_gives_back_what_it_granted() {
         .expect(Outcome::Released);
     cancelled()
         .reply("set", Reply::Error(ErrorKind::Other))
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .lose("back")
         .expect(Outcome::Unknown);
     cancelled()
         .lose("set")
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown);
     cancelled()
         .cancel()
         .expect_nothing()
         .sleep()
-        .expect_last_word("back", "set")
+        .expect_unawaited_release("back", "set")
         .expect(Outcome::Unknown);
 }
 
@@ -61,7 +61,7 @@ fn a_cancel_during_the_pause_settles_at_once() {
 
 #[test]
 fn a_cancel_while_held_is_a_release() {
-    let back = || held().at(50).cancel().expect_give_back("back", "set", ScriptForm::Sha);
+    let back = || held().at(50).cancel().expect_release("back", "set", ScriptForm::Sha);
     back().reply("back", Reply::Int(1)).expect(Outcome::Released);
     back().reply("back", Reply::Int(0)).expect(Outcome::Expired);
 }
@@ -70,7 +70,7 @@ fn a_cancel_while_held_is_a_release() {
 fn a_cancel_during_the_release_adds_nothing() {
     held()
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .cancel()
         .expect_nothing()
         .reply("back", Reply::Int(1))

@@ -1,4 +1,4 @@
-//! `naive`: faithful to its flaws, and still without a hang.
+//! `naive`: keeps its flaws, and never hangs.
 
 use locks::{Command, ErrorKind, Outcome, Refusal, Reply, Spec, Strategy};
 
@@ -19,7 +19,7 @@ fn asking() -> Script {
     script(every_10_ms()).at(0).acquire().expect_command("setnx", SET_NX)
 }
 
-/// The key taken; `EXPIRE` sent at 4 ms.
+/// The key is taken; `EXPIRE` is sent at 4 ms.
 fn leasing() -> Script {
     asking()
         .at(4)
@@ -94,7 +94,7 @@ fn a_key_that_vanished_before_its_expire_is_believed_in_all_the_same() {
 }
 
 #[test]
-fn an_unanswered_setnx_is_unknown_and_cannot_be_asked_back() {
+fn a_setnx_without_reply_is_unknown_and_cannot_be_released() {
     asking().sleep().expect(Outcome::Unknown);
     asking().lose("setnx").expect(Outcome::Unknown);
     asking().cancel().expect_nothing().sleep().expect(Outcome::Unknown);
@@ -106,7 +106,7 @@ fn an_unanswered_setnx_is_unknown_and_cannot_be_asked_back() {
 }
 
 #[test]
-fn an_unanswered_expire_is_unknown_and_the_key_is_deleted() {
+fn an_expire_without_reply_is_unknown_and_the_key_is_deleted() {
     leasing().sleep().expect_unguarded("del", DEL).expect(Outcome::Unknown);
     leasing()
         .lose("expire")
@@ -115,7 +115,7 @@ fn an_unanswered_expire_is_unknown_and_the_key_is_deleted() {
 }
 
 #[test]
-fn an_unanswered_release_is_unknown() {
+fn a_release_without_reply_is_unknown() {
     held()
         .release()
         .expect_command("del", DEL)
@@ -129,7 +129,7 @@ fn an_unanswered_release_is_unknown() {
 }
 
 #[test]
-fn a_late_answer_to_an_earlier_request_does_not_grant_the_present_one() {
+fn a_late_reply_to_an_earlier_request_does_not_grant_the_present_one() {
     asking()
         .sleep()
         .expect(Outcome::Unknown)
@@ -236,7 +236,7 @@ fn a_cancel_while_asking_deletes_what_was_granted() {
 }
 
 #[test]
-fn a_cancel_before_the_expire_is_answered_deletes_at_once() {
+fn a_cancel_before_the_expire_gets_its_reply_deletes_at_once() {
     leasing()
         .cancel()
         .expect_command("del", DEL)

@@ -3,7 +3,7 @@
 use locks::{Command, ErrorKind, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Spec, Strategy};
 
 use crate::waiting::{SHA, SOURCE};
-use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, lease, one_attempt};
 
 pub(crate) const SUBSCRIBE: Command = Command::Subscribe { key: KEY };
 
@@ -27,7 +27,7 @@ impl Script {
         script.expect_guard()
     }
 
-    /// An attempt with a fresh token, which asks what is left of the lease.
+    /// An attempt with a fresh token, by the script that returns the rest of the lease.
     pub(crate) fn expect_look(self, label: &'static str) -> Self {
         self.expect_run(label, Lua::NotifyAcquire, None, SHA, [LEASE_MS, 0])
     }
@@ -36,7 +36,7 @@ impl Script {
         self.expect_run(label, Lua::NotifyRelease, Some(of), form, [0, 0])
     }
 
-    fn expect_word(self, label: &'static str, of: &str) -> Self {
+    fn expect_unawaited_word(self, label: &'static str, of: &str) -> Self {
         self.expect_unguarded_run(label, Lua::NotifyRelease, Some(of), SOURCE, [0, 0])
     }
 }
@@ -71,7 +71,7 @@ fn the_lease_counts_from_before_the_send_and_the_release_is_published() {
 }
 
 #[test]
-fn a_release_after_expiry_says_so() {
+fn a_release_after_expiry_reports_it() {
     held()
         .at(2 * LEASE_MS)
         .release()
@@ -111,14 +111,20 @@ fn a_script_that_the_server_does_not_know_is_sent_again_as_source_and_counts_fro
         .reply("look", Reply::Error(ErrorKind::NoScript))
         .expect_run("again", Lua::NotifyAcquire, Some("look"), SOURCE, [LEASE_MS, 0])
         .reply("again", Reply::Error(ErrorKind::NoScript))
-        .expect_word("word", "look")
+        .expect_unawaited_word("word", "look")
         .expect(Outcome::Failed(ErrorKind::NoScript));
 }
 
 #[test]
-fn an_attempt_that_is_not_answered_is_unknown_and_asked_back() {
-    asking().sleep().expect_word("word", "try").expect(Outcome::Unknown);
-    asking().lose("try").expect_word("word", "try").expect(Outcome::Unknown);
+fn an_attempt_that_gets_no_reply_is_unknown_and_released() {
+    asking()
+        .sleep()
+        .expect_unawaited_word("word", "try")
+        .expect(Outcome::Unknown);
+    asking()
+        .lose("try")
+        .expect_unawaited_word("word", "try")
+        .expect(Outcome::Unknown);
     held()
         .release()
         .expect_back("back", "try", SHA)
@@ -132,17 +138,17 @@ fn an_attempt_that_is_not_answered_is_unknown_and_asked_back() {
 }
 
 #[test]
-fn a_late_answer_to_an_earlier_request_grants_nothing() {
+fn a_late_reply_to_an_earlier_request_grants_nothing() {
     asking()
         .sleep()
-        .expect_word("word", "try")
+        .expect_unawaited_word("word", "try")
         .expect(Outcome::Unknown)
         .acquire()
         .expect_try("second")
         .reply("try", Reply::Ok)
         .expect_nothing()
         .reply("second", Reply::Ok)
-        .expect_held_until(PATIENCE_MS + BELIEF_MS)
+        .expect_held_until(REPLY_TIMEOUT_MS + BELIEF_MS)
         .lose("try")
         .expect_nothing();
 }
@@ -168,13 +174,13 @@ fn an_error_is_an_outcome() {
     for reply in [Reply::Error(Other), Reply::Int(0), Reply::Other] {
         asking()
             .reply("try", reply)
-            .expect_word("word", "try")
+            .expect_unawaited_word("word", "try")
             .expect(Outcome::Failed(kind(reply)));
     }
     for reply in [Reply::Error(Other), Reply::Ok, Reply::Nil, Reply::Int(-2), Reply::Other] {
         looking()
             .reply("look", reply)
-            .expect_word("word", "look")
+            .expect_unawaited_word("word", "look")
             .expect(Outcome::Failed(kind(reply)));
     }
     held()
@@ -185,7 +191,7 @@ fn an_error_is_an_outcome() {
 }
 
 #[test]
-fn a_grant_that_came_too_late_is_given_back_and_tried_again_where_the_policy_allows_it() {
+fn a_grant_that_came_too_late_is_released_and_tried_again_where_the_policy_allows_it() {
     let short = |spec| Spec {
         lease: lease(100),
         ..spec

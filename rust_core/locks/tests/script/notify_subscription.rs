@@ -1,11 +1,11 @@
-//! `notify`, waiting: no wake-up is lost, none is waited for in vain, and a connection that breaks does not hang it.
+//! `notify`, waiting: no wake-up is lost, no wait is in vain, and a broken connection does not hang it.
 
 use locks::{Chance, Command, ErrorKind, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, Strategy};
 
 use crate::notify::{SUBSCRIBE, script};
-use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms};
 
-/// Refused at 1 ms with 4,000 ms to go; the subscription labelled `sub` is on its way.
+/// Refused at 1 ms with 4,000 ms left; the subscription labelled `sub` is under way.
 fn subscribing() -> Script {
     script(every_10_ms())
         .at(0)
@@ -28,7 +28,7 @@ fn listening() -> Script {
         .expect_wake_in(3_000..=3_010)
 }
 
-/// Told at 900 ms, when another was quicker, and waiting since 901 ms for a lease that begins about then.
+/// Woken at 900 ms, when another client was quicker, and waiting since 901 ms for a lease that began about then.
 fn listening_again() -> Script {
     let mut spec = every_10_ms();
     spec.retry.max_wait = Nanos::NEVER;
@@ -52,7 +52,7 @@ fn listening_again() -> Script {
 }
 
 #[test]
-fn who_is_not_the_first_to_be_told_gives_the_first_a_millisecond_and_then_tries_all_the_same() {
+fn who_is_not_the_first_to_be_woken_gives_the_first_a_millisecond_and_then_tries_all_the_same() {
     let yielding = || {
         listening()
             .at(900)
@@ -95,14 +95,14 @@ fn it_tries_once_more_when_the_subscription_stands_and_then_waits_for_the_messag
 #[test]
 fn a_holder_that_dies_is_outlived_without_a_message() {
     listening().sleep().expect_look("third");
-    // One that was quicker after a message has a whole lease.
+    // A client that was quicker after a message has a whole lease.
     listening_again().sleep().expect_look("fourth");
 }
 
 #[test]
 fn an_early_wake_up_asks_for_the_point_again() {
     listening().at(10).wake().expect_wake_in(2_993..=3_003);
-    subscribing().at(10).wake().expect_wake_at_ms(1 + PATIENCE_MS);
+    subscribing().at(10).wake().expect_wake_at_ms(1 + REPLY_TIMEOUT_MS);
 }
 
 #[test]
@@ -196,14 +196,14 @@ fn a_subscription_left_on_its_way_is_waited_for_and_the_attempt_before_it_not_tr
         .reply("sub", Reply::Ok)
         .expect_nothing()
         .reply("again", Reply::Nil)
-        .expect_look("heard")
-        .reply("heard", Reply::Int(2_000))
+        .expect_look("after")
+        .reply("after", Reply::Int(2_000))
         .expect_wake_in(2_000..=2_010);
     left()
         .reply("again", Reply::Nil)
         .expect_guard()
         .reply("sub", Reply::Ok)
-        .expect_look("heard");
+        .expect_look("after");
     left()
         .lose("sub")
         .reply("again", Reply::Nil)
@@ -212,7 +212,7 @@ fn a_subscription_left_on_its_way_is_waited_for_and_the_attempt_before_it_not_tr
 }
 
 #[test]
-fn a_subscription_that_is_gone_is_made_anew() {
+fn a_subscription_that_is_missing_is_made_again() {
     listening()
         .at(50)
         .disconnect()
@@ -220,7 +220,7 @@ fn a_subscription_that_is_gone_is_made_anew() {
         .expect_guard()
         .reply("new", Reply::Ok)
         .expect_look("third");
-    // While an attempt is under way: its refusal was not heard.
+    // While an attempt is under way: its refusal has not arrived.
     subscribing()
         .reply("sub", Reply::Ok)
         .expect_look("second")
@@ -228,7 +228,7 @@ fn a_subscription_that_is_gone_is_made_anew() {
         .reply("second", Reply::Int(3_000))
         .expect_subscribing("new", SUBSCRIBE)
         .expect_guard();
-    // While nobody waits.
+    // While the client does not wait.
     listening()
         .cancel()
         .expect(Outcome::Released)
@@ -309,7 +309,7 @@ fn sent(action: locks::Action) -> Option<(locks::CallId, Command)> {
 
 #[test]
 fn five_seconds_of_waiting_cost_four_commands() {
-    // first, sub, second, third: the holder of the longest wait lets go at last.
+    // first, sub, second, third: the holder releases at last.
     listening()
         .at(3_000)
         .publish()

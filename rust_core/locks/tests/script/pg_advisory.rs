@@ -1,12 +1,12 @@
 //! `pg-advisory`: in a session and in a transaction, waiting and trying.
 
-use locks::{ErrorKind, Mode, Outcome, Refusal, Reply, Scope, Session, Spec, Statement, Strategy, Wait};
+use locks::{ErrorKind, Mode, Outcome, Refusal, Reply, Scope, SessionOwner, Spec, Statement, Strategy, Wait};
 
 use crate::postgres::{OTHER_ERRORS, WAITED_OUT, sql};
-use crate::words::{KEY, PATIENCE_MS, Script, every_10_ms, one_attempt};
+use crate::words::{KEY, REPLY_TIMEOUT_MS, Script, every_10_ms, one_attempt};
 
 pub(crate) fn script(scope: Scope, wait: Wait, spec: Spec) -> Script {
-    let session = Session::Own;
+    let session = SessionOwner::ThisClient;
     crate::words::script(Strategy::PgAdvisory { scope, wait, session }, spec)
 }
 
@@ -15,7 +15,7 @@ pub(crate) fn waiting() -> Script {
     script(Scope::Session, Wait::Block, every_10_ms())
         .acquire()
         .expect_own("lock", sql(Statement::AdvisoryLock, KEY, [0, 0]))
-        .expect_wake_at_ms(5_000 + PATIENCE_MS)
+        .expect_wake_at_ms(5_000 + REPLY_TIMEOUT_MS)
 }
 
 pub(crate) fn trying() -> Script {
@@ -63,7 +63,7 @@ fn a_session_lock_is_waited_for_and_unlocked() {
 }
 
 #[test]
-fn an_unlock_that_finds_nothing_says_that_it_was_not_held() {
+fn an_unlock_that_finds_nothing_shows_that_it_was_not_held() {
     releasing().reply("unlock", Reply::Int(0)).expect(Outcome::Expired);
 }
 
@@ -116,7 +116,7 @@ fn readers_share() {
         script(scope, Wait::Block, every_10_ms())
             .acquire_as(Mode::Shared)
             .expect_own("lock", sql(lock, KEY, [0, 0]))
-            .expect_wake_at_ms(5_000 + PATIENCE_MS)
+            .expect_wake_at_ms(5_000 + REPLY_TIMEOUT_MS)
             .reply("lock", Reply::Ok)
             .expect_held_by_session();
     }
@@ -177,7 +177,7 @@ fn a_wait_that_the_server_ended_unlocks_what_may_have_come_with_the_error() {
                 .error("lock", kind)
                 .expect_own_sql("unlock", Statement::AdvisoryUnlock, [0, 0])
         };
-        // It had not come; and it had.
+        // The lock was not granted; and it was.
         for answer in [Reply::Int(0), Reply::Int(1)] {
             ended()
                 .reply("unlock", answer)
@@ -198,7 +198,7 @@ fn a_transaction_whose_wait_the_server_ended_is_rolled_back() {
         script(Scope::Transaction, Wait::Block, every_10_ms())
             .acquire()
             .expect_send_over("lock", true)
-            .expect_wake_at_ms(5_000 + PATIENCE_MS)
+            .expect_wake_at_ms(5_000 + REPLY_TIMEOUT_MS)
             .at(5_000)
             .error("lock", kind)
             .expect_own_sql("rollback", Statement::Rollback, [0, 0])
@@ -208,7 +208,7 @@ fn a_transaction_whose_wait_the_server_ended_is_rolled_back() {
 }
 
 #[test]
-fn a_wait_is_not_given_up_before_its_longest_and_the_patience_are_over() {
+fn a_wait_is_not_given_up_before_its_longest_and_the_reply_timeout_are_over() {
     waiting()
         .at(5_999)
         .wake()
@@ -216,7 +216,7 @@ fn a_wait_is_not_given_up_before_its_longest_and_the_patience_are_over() {
         .sleep()
         .expect_hang_up()
         .expect(Outcome::Unknown)
-        // What was granted yet ends with the session.
+        // A lock that is granted afterwards ends with the session.
         .reply("lock", Reply::Ok)
         .expect_nothing()
         .disconnect()
@@ -224,7 +224,7 @@ fn a_wait_is_not_given_up_before_its_longest_and_the_patience_are_over() {
 }
 
 #[test]
-fn a_try_that_is_not_answered_costs_the_session() {
+fn a_try_that_gets_no_reply_costs_the_session() {
     trying().sleep().expect_hang_up().expect(Outcome::Unknown);
     trying()
         .lose("try")
@@ -243,7 +243,7 @@ fn a_deadlock_is_counted_and_tried_again() {
         .expect_conflicts(1)
         .sleep()
         .expect_send_over("second", true)
-        .expect_wake_at_ms(5_000 + PATIENCE_MS)
+        .expect_wake_at_ms(5_000 + REPLY_TIMEOUT_MS)
         .reply("second", Reply::Ok)
         .expect_held_by_session()
         .expect_attempts(2);
@@ -258,7 +258,7 @@ fn an_error_is_an_outcome_once_nothing_is_left_of_the_attempt() {
             .reply("unlock", Reply::Int(0))
             .expect(Outcome::Failed(kind));
     }
-    // What does not wait was cancelled by somebody.
+    // A statement that does not wait was cancelled from outside.
     for kind in OTHER_ERRORS.into_iter().chain([ErrorKind::Canceled]) {
         trying_in_transaction()
             .error("try", kind)
@@ -295,14 +295,14 @@ fn a_release_that_cannot_be_trusted_ends_the_session() {
     }
     releasing().sleep().expect_hang_up().expect(Outcome::Unknown);
     releasing().lose("unlock").expect(Outcome::Unknown);
-    // The transaction is over, and with it the lock.
+    // The transaction has ended, and the lock with it.
     committing()
         .error("commit", ErrorKind::Serialization)
         .expect(Outcome::Released);
 }
 
 #[test]
-fn a_late_answer_to_an_earlier_attempt_does_not_hold() {
+fn a_late_reply_to_an_earlier_attempt_does_not_hold() {
     trying()
         .sleep()
         .expect_hang_up()
@@ -313,7 +313,7 @@ fn a_late_answer_to_an_earlier_attempt_does_not_hold() {
         .expect_nothing()
         .lose("try")
         .expect_nothing()
-        // Of the connection that was hung up on.
+        // The end of the connection that the client itself closed.
         .disconnect()
         .expect_nothing()
         .reply("second", Reply::Int(1))

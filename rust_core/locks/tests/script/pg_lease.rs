@@ -1,4 +1,4 @@
-//! `pg-lease`: what a row answers. What it shares with `mutex` is tested there.
+//! `pg-lease`: the replies of a row. `mutex` tests what both share.
 
 use locks::{Command, ErrorKind, Fence, Outcome, Refusal, Reply, Spec, Statement, Strategy};
 
@@ -23,7 +23,7 @@ fn fence(number: u64) -> Fence {
 }
 
 impl Script {
-    /// With a token that was never seen before, guarded.
+    /// With a fresh token, guarded by the reply timeout.
     fn expect_take(self, label: &'static str, lease_ms: u64) -> Self {
         let seen = self.tokens();
         let (script, command) = self.expect_send(label);
@@ -44,10 +44,10 @@ impl Script {
         script.expect_guard()
     }
 
-    /// With the token of `of`, and nobody waits for it.
+    /// With the token of `of`; nobody waits for the reply.
     fn expect_unguarded_row_back(self, label: &'static str, of: &str) -> Self {
         let token = self.token(of);
-        let (statement, key, numbers) = (Statement::LeaseGiveBack, KEY, [0, 0]);
+        let (statement, key, numbers) = (Statement::LeaseRelease, KEY, [0, 0]);
         self.expect_unguarded(
             label,
             Command::Sql {
@@ -65,7 +65,7 @@ impl Script {
 }
 
 #[test]
-fn a_lease_counts_from_before_the_send_and_is_given_back_by_its_token() {
+fn a_lease_counts_from_before_the_send_and_is_released_by_its_token() {
     let releasing = || held().at(50).release().expect_row_back("back", "take");
     for row in [Reply::Int(0), Reply::Int(1), Reply::Int(900)] {
         releasing().reply("back", row).expect(Outcome::Released);
@@ -116,7 +116,7 @@ fn a_writer_in_the_way_is_a_refusal_too() {
 }
 
 #[test]
-fn a_lost_answer_is_met_with_a_give_back_that_nobody_waits_for() {
+fn a_lost_reply_is_met_with_a_release_that_nobody_waits_for() {
     asking(every_10_ms())
         .lose("take")
         .expect_unguarded_row_back("back", "take")
@@ -144,7 +144,7 @@ fn a_lost_answer_is_met_with_a_give_back_that_nobody_waits_for() {
 }
 
 #[test]
-fn a_fence_that_comes_too_late_is_given_back() {
+fn a_fence_that_comes_too_late_is_released() {
     let short = Spec {
         lease: lease(100),
         ..every_10_ms()
@@ -167,7 +167,7 @@ fn a_fence_that_comes_too_late_is_given_back() {
 }
 
 #[test]
-fn a_cancel_waits_for_the_answer_and_a_lost_session_of_others_does_not_end_a_lease() {
+fn a_cancel_waits_for_the_reply_and_a_lost_session_of_others_does_not_end_a_lease() {
     asking(every_10_ms())
         .cancel()
         .expect_nothing()
@@ -184,7 +184,7 @@ fn a_cancel_waits_for_the_answer_and_a_lost_session_of_others_does_not_end_a_lea
 }
 
 #[test]
-fn a_release_that_met_another_transaction_is_sent_again_until_its_answer_is_waited_for_no_longer() {
+fn a_release_that_met_another_transaction_is_sent_again_until_its_reply_is_waited_for_no_longer() {
     for kind in [
         ErrorKind::Serialization,
         ErrorKind::Deadlock,
@@ -203,7 +203,7 @@ fn a_release_that_met_another_transaction_is_sent_again_until_its_answer_is_wait
             .expect_unguarded_row_back("third", "take")
             .reply("third", ROW)
             .expect(Outcome::Released);
-        // The point that was asked for at the first send bounds them all.
+        // The deadline of the first send bounds all of them.
         held()
             .at(50)
             .release()

@@ -80,7 +80,7 @@ fn work_for_another_key_is_not_the_next_attempt() {
         .expect_command("other", sql(Statement::VersionRead, other, [0, 0]))
         .expect_attempts(1)
         .expect_conflicts(0);
-    // Nor is what comes after the work was given up.
+    // Nor is a reply after the work was given up.
     writing()
         .reply("write", Reply::Nil)
         .expect(Outcome::Conflict)
@@ -125,7 +125,7 @@ fn the_policy_ends_the_attempts_of_one_work() {
 }
 
 #[test]
-fn a_write_whose_answer_is_lost_is_perhaps_written() {
+fn a_write_whose_reply_is_lost_is_perhaps_written() {
     writing().lose("write").expect(Outcome::Unknown);
     writing()
         .sleep()
@@ -143,7 +143,7 @@ fn errors_are_outcomes() {
         reading().error("read", kind).expect(Outcome::Failed(kind));
         writing().error("write", kind).expect(Outcome::Failed(kind));
     }
-    // No such row, and values that nobody has written.
+    // A missing row, and values that this lock never writes.
     for odd in [Reply::Nil, Reply::Int(-1), Reply::Ok, Reply::Other] {
         reading()
             .reply("read", odd)

@@ -1,15 +1,15 @@
-//! `pg-row`: one row and several, waited for, refused and skipped. What it shares with `pg-advisory` is tested there.
+//! `pg-row`: one row and several, waited for, refused and skipped. `pg-advisory` tests what both share.
 
-use locks::{ErrorKind, Keys, Mode, Outcome, Refusal, Reply, Statement, Strategy, Wait};
+use locks::{ErrorKind, KeyList, Mode, Outcome, Refusal, Reply, Statement, Strategy, Wait};
 
 use crate::postgres::{ROW, WAITED_OUT, keys, sql};
-use crate::words::{KEY, PATIENCE_MS, Script, every_10_ms, script};
+use crate::words::{KEY, REPLY_TIMEOUT_MS, Script, every_10_ms, script};
 
 fn asking(wait: Wait, first: Statement) -> Script {
     script(Strategy::PgRow { wait }, every_10_ms())
         .acquire()
         .expect_own("row", sql(first, KEY, [0, 0]))
-        .expect_wake_at_ms(PATIENCE_MS + if wait == Wait::Block { 5_000 } else { 0 })
+        .expect_wake_at_ms(REPLY_TIMEOUT_MS + if wait == Wait::Block { 5_000 } else { 0 })
 }
 
 /// Three rows, in the order 9, 2, 5.
@@ -22,10 +22,10 @@ fn asking_for_three(wait: Wait, first: Statement, also: Statement) -> Script {
         .expect_own("first", sql(first, a, [0, 0]))
         .expect_own("second", sql(also, b, [0, 0]))
         .expect_own("third", sql(also, c, [0, 0]))
-        .expect_wake_at_ms(PATIENCE_MS + if wait == Wait::Block { 5_000 } else { 0 })
+        .expect_wake_at_ms(REPLY_TIMEOUT_MS + if wait == Wait::Block { 5_000 } else { 0 })
 }
 
-fn three() -> Keys {
+fn three() -> KeyList {
     keys(&[9, 2, 5])
 }
 
@@ -42,7 +42,7 @@ fn skipping() -> Script {
 }
 
 impl Script {
-    /// About the first of the three rows, guarded.
+    /// A statement about the first of the three rows, guarded by the reply timeout.
     fn expect_end(self, label: &'static str, statement: Statement) -> Self {
         let first = three().as_slice()[0];
         self.expect_own(label, sql(statement, first, [0, 0])).expect_guard()
@@ -69,7 +69,7 @@ fn several_rows_are_asked_for_in_one_write_and_held_when_all_are() {
         three()
             .reply("first", Reply::Int(9))
             .expect_nothing()
-            // Answered already: whatever else is said to it.
+            // Already answered: a second reply changes nothing.
             .reply("first", Reply::Nil)
             .expect_nothing()
             .lose("first")
@@ -91,7 +91,7 @@ fn one_row_that_is_refused_undoes_all_before_the_pause() {
     let undone = |refused: Script| {
         refused
             .expect_end("rollback", Statement::Rollback)
-            // The rest of the attempt says nothing any more.
+            // The other replies of the attempt change nothing.
             .error("third", ErrorKind::InFailedTransaction)
             .expect_nothing()
             .at(2)
@@ -151,7 +151,7 @@ fn a_deadlock_is_rolled_back_counted_and_tried_again() {
         .expect_send_over("again", true)
         .expect_send_over("also", true)
         .expect_send_over("last", true)
-        .expect_wake_at_ms(5_000 + PATIENCE_MS)
+        .expect_wake_at_ms(5_000 + REPLY_TIMEOUT_MS)
         .error("again", ErrorKind::Deadlock)
         .expect_end("second rollback", Statement::Rollback)
         .at(5_001)

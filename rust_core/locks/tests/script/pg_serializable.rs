@@ -1,5 +1,4 @@
-//! `pg-serializable`: the transaction that is open during the work, and its end. What it shares with `pg-optimistic` is
-//! tested there.
+//! `pg-serializable`: the transaction that is open during the work, and its end. `pg-optimistic` tests what both share.
 
 use locks::{ErrorKind, Outcome, Reply, Statement, Strategy};
 
@@ -97,7 +96,7 @@ fn errors_are_outcomes_once_the_transaction_is_ended() {
                 .expect(Outcome::Failed(kind));
         }
     }
-    // Here it is no guard that lets no row be written: there is none.
+    // A write without a row is no conflict here, because the write has no guard.
     for asked in [
         reading().reply("read", Reply::Nil),
         writing().reply("write", Reply::Nil),
@@ -116,7 +115,7 @@ fn errors_are_outcomes_once_the_transaction_is_ended() {
 }
 
 #[test]
-fn answers_that_do_not_come_cost_the_session() {
+fn replies_that_do_not_come_cost_the_session() {
     reading().sleep().expect_hang_up().expect(Outcome::Unknown);
     reading().lose("read").expect(Outcome::Unknown);
     writing().sleep().expect_hang_up().expect(Outcome::Unknown);
@@ -128,7 +127,7 @@ fn answers_that_do_not_come_cost_the_session() {
 }
 
 #[test]
-fn work_whose_session_is_gone_writes_nothing() {
+fn work_whose_session_has_ended_writes_nothing() {
     let gone = || held().disconnect().expect_nothing();
     gone().release().expect(Outcome::Expired);
     gone().cancel().expect(Outcome::Expired);

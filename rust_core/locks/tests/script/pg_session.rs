@@ -1,12 +1,12 @@
-//! The locks of a session: when it ends while they are held, when they are cancelled, and when it is shared.
+//! The session locks: a session that ends during the hold, a cancel, and a shared session.
 
-use locks::{ErrorKind, Key, Keys, Outcome, Reply, Scope, Session, Statement, Strategy, Wait};
+use locks::{ErrorKind, Key, KeyList, Outcome, Reply, Scope, SessionOwner, Statement, Strategy, Wait};
 
 use crate::pg_advisory::{held, held_in_transaction, trying, trying_in_transaction, waiting};
 use crate::words::{Script, every_10_ms};
 
 #[test]
-fn a_holder_is_told_that_its_session_is_gone_and_releases_nothing() {
+fn a_holder_learns_that_its_session_has_ended_and_releases_nothing() {
     for held in [held, held_in_transaction] {
         let lapsed = || held().at(60).disconnect().expect_lapsed();
         lapsed()
@@ -123,12 +123,12 @@ fn a_cancel_during_the_pause_settles_at_once_and_one_while_held_is_a_release() {
         .expect(Outcome::Released);
 }
 
-/// Two clients of one session are one holder to the database.
+/// Two clients in one session are one holder to the database.
 fn shared() -> Script {
     let strategy = Strategy::PgAdvisory {
         scope: Scope::Session,
         wait: Wait::Try,
-        session: Session::Shared,
+        session: SessionOwner::AllClients,
     };
     crate::words::script(strategy, every_10_ms())
         .acquire()
@@ -158,6 +158,6 @@ fn a_session_of_others_is_used_and_never_hung_up_on() {
 #[test]
 #[should_panic(expected = "for a lock that takes one key")]
 fn an_advisory_lock_takes_one_key() {
-    let both = Keys::new(&[Key(1), Key(2)]).expect("two are few");
+    let both = KeyList::new(&[Key(1), Key(2)]).expect("two are few");
     crate::pg_advisory::script(Scope::Session, Wait::Try, every_10_ms()).acquire_all(both);
 }

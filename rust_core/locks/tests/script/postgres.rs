@@ -1,13 +1,13 @@
-//! Words for the locks of a database.
+//! Script steps for the database locks.
 
-use locks::{Command, ErrorKind, Key, Keys, Lane, Lasts, Outcome, Reply, ServerId, Statement, Token};
+use locks::{Command, ConnectionKind, ErrorKind, Key, KeyList, Lasts, Outcome, Reply, ServerId, Statement, Token};
 
 use crate::words::{KEY, Script};
 
-/// Of a row.
+/// The reply with a row.
 pub(crate) const ROW: Reply = Reply::Int(0);
 
-/// All kinds of error but those that can say that others were in the way, or that the session has ended.
+/// All kinds of error except conflicts and the end of the session.
 pub(crate) const OTHER_ERRORS: [ErrorKind; 11] = [
     ErrorKind::NoScript,
     ErrorKind::ReadOnly,
@@ -22,7 +22,8 @@ pub(crate) const OTHER_ERRORS: [ErrorKind; 11] = [
     ErrorKind::Unexpected,
 ];
 
-/// How the server says that a wait is over: usually, and where its limit passed just as the lock was granted.
+/// The errors with which the server ends a wait: the usual one, and the one when its limit passed just as the lock was
+/// granted.
 pub(crate) const WAITED_OUT: [ErrorKind; 2] = [ErrorKind::LockNotAvailable, ErrorKind::Canceled];
 
 pub(crate) const fn sql(statement: Statement, key: Key, numbers: [u64; 2]) -> Command {
@@ -34,25 +35,25 @@ pub(crate) const fn sql(statement: Statement, key: Key, numbers: [u64; 2]) -> Co
     }
 }
 
-pub(crate) fn keys(all: &[u32]) -> Keys {
+pub(crate) fn keys(all: &[u32]) -> KeyList {
     let all: Vec<Key> = all.iter().map(|&key| Key(key)).collect();
-    Keys::new(&all).expect("few keys")
+    KeyList::new(&all).expect("few keys")
 }
 
 impl Script {
-    /// A statement in the client's own session, guarded by the patience.
+    /// A statement in the client's own session, guarded by the reply timeout.
     pub(crate) fn expect_own_sql(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
         self.expect_own(label, sql(statement, KEY, numbers)).expect_guard()
     }
 
-    /// A statement in a session of others, guarded by the patience.
+    /// A statement in a shared session, guarded by the reply timeout.
     pub(crate) fn expect_sql(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
         self.expect_command(label, sql(statement, KEY, numbers))
     }
 
     /// A statement to the second server, guarded or not.
     pub(crate) fn expect_database(self, label: &'static str, statement: Statement, numbers: [u64; 2]) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(1), Lane::Shared);
+        let (script, command) = self.expect_send_to(label, ServerId(1), ConnectionKind::SharedByClients);
         assert_eq!(command, sql(statement, KEY, numbers), "{label}");
         script
     }
@@ -64,7 +65,7 @@ impl Script {
         })
     }
 
-    /// Held, as far as work goes that excludes nobody.
+    /// Held by a lock that excludes nobody.
     pub(crate) fn expect_begun(self) -> Self {
         self.expect(Outcome::Held {
             lasts: Lasts::Unbounded,

@@ -1,12 +1,12 @@
-//! `read-write`: which script which mode sends, and what becomes of a waiting writer's claim. What it shares with
-//! `mutex` is tested there, what its scripts do on real servers.
+//! `read-write`: which script each mode sends, and the reservation of a waiting writer. `mutex` tests what both share;
+//! other tests run the scripts on real servers.
 
 use locks::{ErrorKind, Mode, Outcome, Prefer, Refusal, Reply, Retry, Script as Lua, ScriptForm, Spec, Strategy};
 
-use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
+use crate::words::{BELIEF_MS, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, one_attempt};
 
-/// The longest pause, and the patience.
-const CLAIM_MS: u64 = 10 + PATIENCE_MS;
+/// The longest pause, and the reply timeout.
+const RESERVATION_MS: u64 = 10 + REPLY_TIMEOUT_MS;
 
 fn script(prefer: Prefer, spec: Spec) -> Script {
     crate::words::script(Strategy::ReadWrite { prefer }, spec)
@@ -28,7 +28,7 @@ fn writing() -> Script {
         Lua::WriteTake,
         None,
         ScriptForm::Sha,
-        [LEASE_MS, CLAIM_MS],
+        [LEASE_MS, RESERVATION_MS],
     )
 }
 
@@ -40,21 +40,21 @@ fn a_reader_joins_and_leaves_the_readers() {
             .reply("take", Reply::Int(1))
             .expect_held_until(BELIEF_MS)
             .release()
-            .expect_run("back", Lua::ReadGiveBack, Some("take"), ScriptForm::Sha, [0, 0])
+            .expect_run("back", Lua::ReadRelease, Some("take"), ScriptForm::Sha, [0, 0])
             .reply("back", Reply::Int(1))
             .expect(Outcome::Released);
     }
 }
 
 #[test]
-fn a_writer_takes_and_gives_back_its_key() {
+fn a_writer_takes_and_releases_its_key() {
     let held = || {
         writing()
             .at(5)
             .reply("take", Reply::Int(1))
             .expect_held_until(BELIEF_MS)
             .release()
-            .expect_run("back", Lua::WriteGiveBack, Some("take"), ScriptForm::Sha, [0, 0])
+            .expect_run("back", Lua::WriteRelease, Some("take"), ScriptForm::Sha, [0, 0])
     };
     held().reply("back", Reply::Int(1)).expect(Outcome::Released);
     held().reply("back", Reply::Int(0)).expect(Outcome::Expired);
@@ -82,24 +82,30 @@ fn a_writer_keeps_its_token_from_attempt_to_attempt_but_not_to_the_next_acquire(
             Lua::WriteTake,
             Some("take"),
             ScriptForm::Sha,
-            [LEASE_MS, CLAIM_MS],
+            [LEASE_MS, RESERVATION_MS],
         )
         .reply("again", Reply::Error(ErrorKind::Loading))
         .expect_forgotten("claim")
         .expect(Outcome::Failed(ErrorKind::Loading))
         .acquire()
-        .expect_run("next", Lua::WriteTake, None, ScriptForm::Sha, [LEASE_MS, CLAIM_MS]);
+        .expect_run(
+            "next",
+            Lua::WriteTake,
+            None,
+            ScriptForm::Sha,
+            [LEASE_MS, RESERVATION_MS],
+        );
 }
 
 impl Script {
-    /// Nobody waits for the answer, and the claim ends by itself should it not arrive.
+    /// Nobody waits for the reply; the reservation expires by itself if the command does not arrive.
     fn expect_forgotten(self, label: &'static str) -> Self {
-        self.expect_unguarded_run(label, Lua::WriteGiveBack, Some("take"), ScriptForm::Source, [0, 0])
+        self.expect_unguarded_run(label, Lua::WriteRelease, Some("take"), ScriptForm::Source, [0, 0])
     }
 }
 
 #[test]
-fn a_writer_that_gives_up_takes_its_claim_back() {
+fn a_writer_that_gives_up_removes_its_reservation() {
     writing()
         .at(4_995)
         .reply("take", Reply::Nil)
@@ -110,7 +116,7 @@ fn a_writer_that_gives_up_takes_its_claim_back() {
             Lua::WriteTake,
             Some("take"),
             ScriptForm::Sha,
-            [LEASE_MS, CLAIM_MS],
+            [LEASE_MS, RESERVATION_MS],
         )
         .at(5_100)
         .reply("again", Reply::Nil)
@@ -135,7 +141,7 @@ fn a_writer_that_gives_up_takes_its_claim_back() {
 }
 
 #[test]
-fn nothing_is_claimed_where_nobody_tries_again_or_readers_go_first() {
+fn nothing_is_reserved_where_nobody_tries_again_or_readers_go_first() {
     let once = Retry {
         max_attempts: Some(1),
         ..every_10_ms().retry
@@ -177,11 +183,11 @@ fn scripts_that_the_server_does_not_know_are_sent_as_source() {
         .reply("source", Reply::Int(1))
         .expect_held_until(BELIEF_MS)
         .release()
-        .expect_run("back", Lua::ReadGiveBack, Some("take"), ScriptForm::Sha, [0, 0])
+        .expect_run("back", Lua::ReadRelease, Some("take"), ScriptForm::Sha, [0, 0])
         .reply("back", Reply::Error(ErrorKind::NoScript))
         .expect_run(
             "back as source",
-            Lua::ReadGiveBack,
+            Lua::ReadRelease,
             Some("take"),
             ScriptForm::Source,
             [0, 0],

@@ -1,23 +1,23 @@
-//! `redisson-multilock`: the keys in the order given, none may fail, and every lease set anew at the end.
+//! `redisson-multilock`: the keys in the given order, none may fail, and every lease is renewed at the end.
 
-use locks::{ArgValue, Command, ErrorKind, Key, Keys, Outcome, Refusal, Reply, ScriptForm, Spec};
+use locks::{ArgValue, Command, ErrorKind, Key, KeyList, Outcome, Refusal, Reply, ScriptForm, Spec};
 
 use crate::servers::{over, strategy};
 use crate::words::{BELIEF_MS, LEASE_MS, Script, every_10_ms, lease, one_attempt};
 
 use ScriptForm::{Sha, Source};
 
-/// Of server 0.
+/// A key of server 0.
 const FIRST: Key = Key(8);
-/// Of server 1.
+/// A key of server 1.
 const SECOND: Key = Key(3);
-/// What a child lives for while the others are collected: twice 30 ms for each of two.
+/// The lease of a child while the others are collected: twice 30 ms for each of two.
 const COLLECTING_MS: u64 = 120;
 
-/// Two keys on two servers, and 30 ms of waiting for each.
+/// Two keys on two servers, and a wait budget of 30 ms for each.
 fn acquiring(spec: Spec) -> Script {
     let strategy = strategy("redisson-multilock", &[("wait_budget_ms", ArgValue::Int(30))]);
-    let keys = Keys::new(&[FIRST, SECOND, FIRST]).expect("few keys");
+    let keys = KeyList::new(&[FIRST, SECOND, FIRST]).expect("few keys");
     crate::words::script(strategy, over(2, spec)).acquire_all(keys)
 }
 
@@ -33,7 +33,7 @@ impl Script {
         self.expect_on(label, server, Command::CompareAndDelete { key, token, form })
     }
 
-    /// Of both keys, `r0` and `r1`.
+    /// The renewals of both keys, `r0` and `r1`.
     fn expect_renewals(self, of: &str) -> Self {
         self.expect_renewals_for(of, LEASE_MS)
     }
@@ -52,7 +52,7 @@ impl Script {
         self.expect_guard()
     }
 
-    /// Of both keys, with these labels.
+    /// The releases of both keys, with these labels.
     fn expect_both_back(self, of: &str, labels: [&'static str; 2]) -> Self {
         self.expect_key_back(labels[0], 0, FIRST, of, Sha)
             .expect_key_back(labels[1], 1, SECOND, of, Sha)
@@ -80,7 +80,7 @@ fn held() -> Script {
 }
 
 #[test]
-fn the_keys_are_taken_in_the_order_given_and_every_lease_is_set_anew_at_the_end() {
+fn the_keys_are_taken_in_the_order_given_and_every_lease_is_renewed_at_the_end() {
     held()
         .at(50)
         .release()
@@ -95,7 +95,7 @@ fn a_key_is_looked_for_on_its_own_server_whoever_names_it_and_where() {
     for (keys, server) in [([FIRST, SECOND], 0), ([SECOND, FIRST], 1)] {
         let first = keys[0];
         crate::words::script(strategy, over(2, one_attempt()))
-            .acquire_all(Keys::new(&keys).expect("few keys"))
+            .acquire_all(KeyList::new(&keys).expect("few keys"))
             .expect_set_on("a0", server, first, None)
             .expect_guard()
             .reply("a0", Reply::Nil)
@@ -121,7 +121,7 @@ fn a_release_is_as_good_as_its_worst_child() {
 }
 
 #[test]
-fn a_lease_that_could_not_be_set_anew_is_no_grant() {
+fn a_lease_that_could_not_be_renewed_is_no_grant() {
     renewing(one_attempt_that_waits())
         .reply("r0", Reply::Int(1))
         .expect_nothing()
@@ -147,7 +147,7 @@ fn a_lease_that_could_not_be_set_anew_is_no_grant() {
 }
 
 #[test]
-fn a_lease_set_anew_counts_from_before_its_send() {
+fn a_renewed_lease_counts_from_before_its_send() {
     let spec = Spec {
         lease: lease(100),
         ..one_attempt_that_waits()
@@ -180,7 +180,7 @@ fn one_attempt_that_waits() -> Spec {
 }
 
 #[test]
-fn in_a_circular_wait_the_budget_ends_and_all_is_given_back_and_started_again() {
+fn in_a_circular_wait_the_budget_ends_and_all_is_released_and_started_again() {
     acquiring(every_10_ms())
         .expect_set_on("a0", 0, FIRST, None)
         .expect_guard()
@@ -188,7 +188,7 @@ fn in_a_circular_wait_the_budget_ends_and_all_is_given_back_and_started_again() 
         .expect_key("a1", 1, SECOND, "a0", COLLECTING_MS)
         .reply("a1", Reply::Nil)
         .expect_pause(0..=10)
-        // The other one holds it, and waits for ours.
+        // The other client holds it, and waits for ours.
         .at(55)
         .wake()
         .expect_key("again", 1, SECOND, "a0", COLLECTING_MS)
@@ -209,7 +209,7 @@ fn in_a_circular_wait_the_budget_ends_and_all_is_given_back_and_started_again() 
         .expect_key("c0 again", 0, FIRST, "c0", COLLECTING_MS)
         .reply("c0 again", Reply::Ok)
         .expect_key("c1", 1, SECOND, "c0", COLLECTING_MS)
-        // Taken, but out of time.
+        // Taken, but the budget has ended.
         .at(121)
         .reply("c1", Reply::Ok)
         .expect_both_back("c0", ["d0", "d1"])
@@ -253,7 +253,7 @@ fn without_retry_nothing_waits() {
 }
 
 #[test]
-fn a_silent_or_erring_child_ends_the_request_after_giving_back() {
+fn a_silent_or_erring_child_ends_the_request_after_releasing() {
     let second = || {
         acquiring(every_10_ms())
             .expect_set_on("a0", 0, FIRST, None)
@@ -284,7 +284,7 @@ fn a_silent_or_erring_child_ends_the_request_after_giving_back() {
 }
 
 #[test]
-fn a_cancel_gives_back_what_was_taken_or_may_be() {
+fn a_cancel_releases_what_was_taken_or_may_be() {
     acquiring(every_10_ms())
         .expect_set_on("a0", 0, FIRST, None)
         .expect_guard()

@@ -1,13 +1,13 @@
-//! `redisson-redlock`: a majority of children in order, and nothing looked at in the end.
+//! `redisson-redlock`: a majority of children in order, and no check at the end.
 
 use locks::{ArgValue, Command, ErrorKind, Outcome, Refusal, Reply, ScriptForm, Spec};
 
 use crate::servers::{over, strategy, with_lease};
-use crate::words::{KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
+use crate::words::{KEY, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, one_attempt};
 
 use ScriptForm::{Sha, Source};
 
-/// Three servers, and 30 ms of waiting for each.
+/// Three servers, and a wait budget of 30 ms for each.
 fn script(spec: Spec) -> Script {
     let strategy = strategy("redisson-redlock", &[("wait_budget_ms", ArgValue::Int(30))]);
     crate::words::script(strategy, over(3, spec))
@@ -42,7 +42,7 @@ impl Script {
 }
 
 #[test]
-fn the_children_are_taken_in_order_for_twice_the_budget_and_each_lease_is_set_anew() {
+fn the_children_are_taken_in_order_for_twice_the_budget_and_each_lease_is_renewed() {
     script(every_10_ms())
         .acquire()
         .expect_first_child("a0")
@@ -68,8 +68,8 @@ fn the_children_are_taken_in_order_for_twice_the_budget_and_each_lease_is_set_an
 
 #[test]
 fn an_expired_lock_is_returned_since_nobody_looks() {
-    // Nothing waits, so each child has the lease itself, and no clock is looked at: the second server takes longer to
-    // answer than the first child lives.
+    // Nothing waits, so each child has the lease itself, and no time is checked: the second server takes longer to
+    // reply than the first child's lease.
     script(with_lease(100, one_attempt()))
         .acquire()
         .expect_set_on("a0", 0, KEY, None)
@@ -84,7 +84,7 @@ fn an_expired_lock_is_returned_since_nobody_looks() {
         .expect_renew_for("r0", 0, "a0", Sha, 100)
         .expect_renew_for("r1", 1, "a0", Sha, 100)
         .expect_guard()
-        // Both say that there is nothing to renew.
+        // Both reply that there is nothing to renew.
         .reply("r0", Reply::Int(0))
         .expect_nothing()
         .at(950)
@@ -93,7 +93,7 @@ fn an_expired_lock_is_returned_since_nobody_looks() {
 }
 
 #[test]
-fn a_minority_may_fail_and_a_silent_child_is_given_back_behind() {
+fn a_minority_may_fail_and_a_silent_child_is_released_behind() {
     script(one_attempt())
         .acquire()
         .expect_first_child("a0")
@@ -109,7 +109,7 @@ fn a_minority_may_fail_and_a_silent_child_is_given_back_behind() {
         .reply("b0", Reply::Int(0))
         .expect_nothing()
         .replies(&["r1", "r2"], Reply::Int(1))
-        .expect_held_until(PATIENCE_MS + LEASE_MS);
+        .expect_held_until(REPLY_TIMEOUT_MS + LEASE_MS);
 }
 
 #[test]
@@ -123,17 +123,17 @@ fn a_child_is_waited_for_by_its_part_of_the_budget() {
         .wake()
         .expect_child("again", 0, "a0", 180)
         .reply("again", Reply::Nil)
-        // Not to 35 ms, where the retry policy would have it.
+        // Not until 35 ms, which the retry policy would choose.
         .expect_pause(5..=5)
         .sleep()
         .expect_child("a1", 1, "a0", 180)
         .reply("a1", Reply::Error(ErrorKind::Loading))
-        // One may fail, not two; and an error is not asked again at once.
+        // One may fail, not two; and after an error the child is not asked again at once.
         .expect(Outcome::Failed(ErrorKind::Loading));
 }
 
 #[test]
-fn too_many_that_are_busy_are_given_back_and_tried_again_until_the_policy_ends() {
+fn too_many_that_are_busy_are_released_and_tried_again_until_the_policy_ends() {
     let mut spec = every_10_ms();
     spec.retry.max_attempts = Some(2);
     script(spec)
@@ -159,7 +159,7 @@ fn too_many_that_are_busy_are_given_back_and_tried_again_until_the_policy_ends()
         .expect_child("c1", 1, "c0", 180)
         .reply("c1", Reply::Nil)
         .expect_pause(0..=10)
-        // They are over; the third child is not asked.
+        // The 90 ms are over; the third child is not asked.
         .lapse(30)
         .expect_delete_on("d0", 0, "c0", Sha)
         .expect_guard()
@@ -176,7 +176,7 @@ impl Script {
 }
 
 #[test]
-fn a_release_goes_to_all_children_and_waits_for_all_answers() {
+fn a_release_goes_to_all_children_and_waits_for_all_replies() {
     let releasing = || {
         script(one_attempt())
             .acquire()

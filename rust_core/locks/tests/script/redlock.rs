@@ -1,4 +1,4 @@
-//! `redlock` on its way to be held: what libraries get wrong, and what each server may do to it.
+//! `redlock`, acquiring: what libraries get wrong, and what each server may do.
 
 use locks::{ArgValue, ErrorKind, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec, SpecError, Strategy};
 
@@ -15,7 +15,7 @@ pub(crate) fn asking(spec: Spec) -> Script {
 }
 
 #[test]
-fn every_server_is_asked_before_any_has_answered_and_a_quorum_is_enough() {
+fn every_server_is_asked_before_any_has_replied_and_a_quorum_is_enough() {
     on(5, "redlock", one_attempt())
         .acquire()
         .expect_sets(&["a0", "a1", "a2", "a3", "a4"])
@@ -25,7 +25,7 @@ fn every_server_is_asked_before_any_has_answered_and_a_quorum_is_enough() {
         .reply("a1", Reply::Ok)
         .expect_nothing()
         .expect_attempts(1)
-        .expect_split_votes(0);
+        .expect_no_quorum_attempts(0);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn one_dead_server_of_three_is_invisible_to_the_caller() {
         .expect_guard()
         .replies(&["b0", "b2"], Reply::Int(1))
         .expect(Outcome::Released);
-    // A refusal is no slower for it either.
+    // A refusal is not slower either.
     asking(every_10_ms())
         .at(2)
         .replies(&["a0", "a2"], Reply::Nil)
@@ -86,7 +86,7 @@ fn one_dead_server_of_three_is_invisible_to_the_caller() {
 }
 
 #[test]
-fn a_split_vote_of_an_even_number_is_settled_at_once_and_counted() {
+fn an_attempt_without_quorum_of_an_even_number_is_settled_at_once_and_counted() {
     on(4, "redlock", every_10_ms())
         .acquire()
         .expect_sets(&["a0", "a1", "a2", "a3"])
@@ -99,11 +99,11 @@ fn a_split_vote_of_an_even_number_is_settled_at_once_and_counted() {
         .expect_nothing()
         .reply("b1", Reply::Int(1))
         .expect_pause(0..=10)
-        .expect_split_votes(1)
+        .expect_no_quorum_attempts(1)
         .sleep()
         .expect_sets(&["c0", "c1", "c2", "c3"])
         .expect_attempts(2)
-        .expect_split_votes(1)
+        .expect_no_quorum_attempts(1)
         .reply("c0", Reply::Ok)
         .expect_nothing()
         .replies(&["c1", "c2"], Reply::Nil)
@@ -111,7 +111,7 @@ fn a_split_vote_of_an_even_number_is_settled_at_once_and_counted() {
         .expect_wake_after(NODE_TIMEOUT_MS)
         .reply("d0", Reply::Int(1))
         .expect_pause(10..=10)
-        .expect_split_votes(2);
+        .expect_no_quorum_attempts(2);
     // Two servers: both are a quorum.
     on(2, "redlock", one_attempt())
         .acquire()
@@ -119,27 +119,27 @@ fn a_split_vote_of_an_even_number_is_settled_at_once_and_counted() {
         .reply("a1", Reply::Nil)
         .expect_deletes("a0", &[("b0", Source), ("b1", Sha)])
         .expect(Outcome::Refused(Refusal::Busy))
-        // Only now is it seen that we had the other half.
+        // Only now is it known that this client had the other half.
         .reply("a0", Reply::Ok)
         .reply("b0", Reply::Int(1))
         .expect_nothing();
 }
 
 #[test]
-fn a_split_vote_is_one_that_others_kept_from_a_quorum_and_that_got_something() {
-    // Nobody granted: another has it.
+fn an_attempt_without_quorum_is_one_that_others_kept_from_a_quorum_and_that_got_something() {
+    // No server granted: another client has it.
     asking(every_10_ms())
         .replies(&["a0", "a1"], Reply::Nil)
         .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
         .expect_pause(0..=10)
-        .expect_split_votes(0)
-        // The last answer shows that we had one; counted once, however often we hear of it.
+        .expect_no_quorum_attempts(0)
+        // The last reply shows that one server granted; the attempt counts once, however often replies come.
         .reply("a2", Reply::Ok)
         .expect_nothing()
         .reply("a2", Reply::Ok)
         .expect_nothing()
-        .expect_split_votes(1);
-    // Silence, not others, kept it from a quorum.
+        .expect_no_quorum_attempts(1);
+    // Missing replies, not other clients, prevented the quorum.
     asking(one_attempt())
         .reply("a0", Reply::Ok)
         .expect_nothing()
@@ -150,11 +150,11 @@ fn a_split_vote_is_one_that_others_kept_from_a_quorum_and_that_got_something() {
         .expect_wake_after(NODE_TIMEOUT_MS)
         .reply("b0", Reply::Int(1))
         .expect(Outcome::Unknown)
-        .expect_split_votes(0);
+        .expect_no_quorum_attempts(0);
 }
 
 #[test]
-fn each_attempt_brings_a_token_and_calls_of_its_own_and_old_answers_do_not_count() {
+fn each_attempt_brings_a_token_and_calls_of_its_own_and_old_replies_do_not_count() {
     asking(every_10_ms())
         .replies(&["a0", "a1"], Reply::Nil)
         .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Source)])
@@ -174,7 +174,7 @@ fn each_attempt_brings_a_token_and_calls_of_its_own_and_old_answers_do_not_count
 }
 
 #[test]
-fn a_refusal_gives_back_what_was_granted_before_the_next_attempt() {
+fn a_refusal_releases_what_was_granted_before_the_next_attempt() {
     let refused = || {
         on(5, "redlock", every_10_ms())
             .acquire()
@@ -182,17 +182,17 @@ fn a_refusal_gives_back_what_was_granted_before_the_next_attempt() {
             .reply("a0", Reply::Ok)
             .expect_nothing()
             .replies(&["a1", "a2", "a3"], Reply::Nil)
-            // The last one has not answered: what it may take is given back behind.
+            // The last server has not replied: what it may take is released behind it.
             .expect_deletes(
                 "a0",
                 &[("b0", Sha), ("b1", Sha), ("b2", Sha), ("b3", Sha), ("b4", Source)],
             )
             .expect_wake_after(NODE_TIMEOUT_MS)
     };
-    // Neither those that refused nor the one that is silent are waited for.
+    // Neither the servers that refused nor the silent one are waited for.
     refused().reply("b0", Reply::Int(1)).expect_pause(0..=10);
     refused().reply("b0", Reply::Int(0)).expect_pause(0..=10);
-    // It granted after all; it is waited for as well then.
+    // It granted after all; then its release is awaited too.
     refused()
         .reply("a4", Reply::Ok)
         .expect_nothing()
@@ -200,8 +200,8 @@ fn a_refusal_gives_back_what_was_granted_before_the_next_attempt() {
         .expect_nothing()
         .reply("b4", Reply::Int(1))
         .expect_pause(0..=10)
-        .expect_split_votes(1);
-    // It died with the grant: not longer than the node timeout, and one of five is no quorum.
+        .expect_no_quorum_attempts(1);
+    // It died with the grant: awaited no longer than the node timeout, and one of five is no quorum.
     refused().lose("b0").expect_pause(0..=10);
     refused().sleep().expect_pause(0..=10);
     refused()
@@ -212,7 +212,7 @@ fn a_refusal_gives_back_what_was_granted_before_the_next_attempt() {
 }
 
 #[test]
-fn without_answers_of_a_quorum_nobody_knows_and_the_give_backs_go_behind() {
+fn without_replies_of_a_quorum_nobody_knows_and_the_releases_go_behind() {
     let silent = || {
         asking(every_10_ms())
             .reply("a0", Reply::Ok)
@@ -225,7 +225,7 @@ fn without_answers_of_a_quorum_nobody_knows_and_the_give_backs_go_behind() {
     };
     silent().sleep().expect(Outcome::Unknown);
     silent().lose("b1").expect_nothing().lose("b2").expect(Outcome::Unknown);
-    // One answers late: at most one is left with something of ours.
+    // One replies late: at most one may still hold something.
     silent().reply("b1", Reply::Int(0)).expect_pause(0..=10);
     silent()
         .reply("a1", Reply::Ok)
@@ -233,7 +233,7 @@ fn without_answers_of_a_quorum_nobody_knows_and_the_give_backs_go_behind() {
         .reply("b1", Reply::Int(1))
         .expect_pause(0..=10);
     silent().reply("a1", Reply::Nil).expect_pause(0..=10);
-    // A connection that was lost tells nothing of the SET that went over it, unless the key was there.
+    // A lost connection shows nothing about the SET that went over it, unless the key was there.
     let lost = || {
         asking(every_10_ms())
             .lose("a1")
@@ -267,7 +267,7 @@ fn errors_of_a_minority_are_invisible_and_those_of_more_are_the_outcome() {
         .reply("a1", Reply::Error(ErrorKind::ReadOnly))
         .expect_deletes("a0", &[("b0", Sha), ("b1", Sha), ("b2", Sha)])
         .expect(Outcome::Failed(ErrorKind::ReadOnly))
-        // Nobody waits for it; it is not left undone for that.
+        // Nobody waits for it, but it is still carried out.
         .reply("b0", Reply::Error(ErrorKind::NoScript))
         .expect_delete_on("again", 0, "a0", Source);
     for odd in [Reply::Int(1), Reply::Other, Reply::Error(ErrorKind::NoScript)] {
@@ -290,7 +290,7 @@ fn the_node_timeout_is_far_below_the_lease_and_capped() {
             .expect_sets_within(&["a0", "a1", "a2"], timeout);
     }
     let given = |ms| strategy("redlock", &[("node_timeout_ms", ArgValue::Int(ms))]);
-    // Longer than the patience with any answer it never is.
+    // It is never longer than the reply timeout.
     for (ms, timeout) in [(7, 7), (5_000, 1_000)] {
         crate::words::script(given(ms), over(3, one_attempt()))
             .acquire()
@@ -329,7 +329,7 @@ fn a_lease_of_3_ms_works_and_a_shorter_one_is_refused_beforehand() {
 }
 
 #[test]
-fn the_drift_allowance_can_be_another() {
+fn the_clock_skew_margin_can_be_another() {
     let strategy = strategy("redlock", &[("drift_factor", ArgValue::Float(0.05))]);
     crate::words::script(strategy, over(1, one_attempt()))
         .acquire()
@@ -355,17 +355,17 @@ fn one_after_another_asks_all_servers_and_goes_on_after_a_node_timeout() {
         let script = script.expect_set_on("a2", 2, crate::words::KEY, Some(token));
         script.expect_wake_after(NODE_TIMEOUT_MS)
     };
-    // A quorum is there after two; the third is asked all the same. The lease counts from before the first.
+    // Two grants are a quorum; the third server is asked all the same. The lease counts from before the first send.
     let both = third(
         second(first().at(10).reply("a0", Reply::Ok))
             .at(20)
             .reply("a1", Reply::Ok),
     );
     both.at(30).reply("a2", Reply::Nil).expect_held_until(BELIEF_MS);
-    // The first is silent for its 50 ms, and answers later: it counts.
+    // The first server is silent for its 50 ms, and replies later: the reply counts.
     let late = third(second(first().sleep()).reply("a1", Reply::Ok)).reply("a0", Reply::Ok);
     late.expect_nothing().sleep().expect_held_until(BELIEF_MS);
-    // Two refusals: the third is not asked, and nothing is given back to it.
+    // Two refusals: the third server is not asked, and gets no release.
     second(first().reply("a0", Reply::Nil))
         .reply("a1", Reply::Nil)
         .expect_deletes("a0", &[("b0", Sha), ("b1", Sha)])
@@ -389,7 +389,7 @@ fn the_arguments_have_bounds_and_the_servers_are_counted() {
         assert_eq!(four.check(&over(4, one_attempt())), Ok(()));
         let refused = four.check(&over(3, one_attempt())).expect_err("three are not four");
         assert!(matches!(refused, SpecError::OtherServers { .. }));
-        let message = format!("`{name}` is to work over 4 servers, and was given 3");
+        let message = format!("`{name}` needs 4 servers, and was given 3");
         assert_eq!(refused.to_string(), message);
     }
 }

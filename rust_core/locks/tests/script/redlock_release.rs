@@ -1,16 +1,16 @@
-//! `redlock` on its way back: releases, cancels, and what must not outlive them.
+//! `redlock`, releasing: releases, cancels, and what must not outlive them.
 
 use locks::{ErrorKind, Outcome, Reply, ScriptForm};
 
 use crate::redlock::asking;
 use crate::servers::{NODE_TIMEOUT_MS, on};
-use crate::words::{BELIEF_MS, PATIENCE_MS, Script, every_10_ms, one_attempt};
+use crate::words::{BELIEF_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, one_attempt};
 
 use ScriptForm::{Sha, Source};
 
 const NOSCRIPT: Reply = Reply::Error(ErrorKind::NoScript);
 
-/// Held by `a0`, `a1` and `a2` of five; `a3` refused, and `a4` has not answered. Given back by `b0` to `b4`.
+/// Held by `a0`, `a1` and `a2` of five; `a3` refused, and `a4` has not replied. Released by `b0` to `b4`.
 fn releasing() -> Script {
     on(5, "redlock", one_attempt())
         .acquire()
@@ -25,11 +25,11 @@ fn releasing() -> Script {
             "a0",
             &[("b0", Sha), ("b1", Sha), ("b2", Sha), ("b3", Sha), ("b4", Source)],
         )
-        .expect_wake_after(PATIENCE_MS)
+        .expect_wake_after(REPLY_TIMEOUT_MS)
 }
 
 #[test]
-fn a_release_goes_to_all_servers_and_is_over_when_most_that_had_granted_say_1() {
+fn a_release_goes_to_all_servers_and_is_over_when_most_that_had_granted_reply_1() {
     releasing()
         .replies(&["b3", "b0"], Reply::Int(0))
         .expect_nothing()
@@ -41,8 +41,8 @@ fn a_release_goes_to_all_servers_and_is_over_when_most_that_had_granted_say_1() 
 
 #[test]
 fn a_late_set_does_not_outlive_its_release_on_a_connection_that_lives() {
-    // The give-back stands behind the SET on the connection that has not answered it, and carries the same token; the late
-    // grant is one of those that must say 1.
+    // The release follows the SET on the connection that has not replied, and has the same token; the late grant is one
+    // of those that must reply 1.
     releasing()
         .replies(&["b0", "b1"], Reply::Int(1))
         .expect(Outcome::Released)
@@ -59,7 +59,7 @@ fn a_late_set_does_not_outlive_its_release_on_a_connection_that_lives() {
 }
 
 #[test]
-fn a_release_that_finds_too_few_says_so() {
+fn a_release_that_finds_too_few_reports_it() {
     releasing()
         .reply("b0", Reply::Int(1))
         .expect_nothing()
@@ -68,7 +68,7 @@ fn a_release_that_finds_too_few_says_so() {
 }
 
 #[test]
-fn a_lost_answer_of_a_minority_stays_invisible_and_those_of_more_are_unknown() {
+fn a_lost_reply_of_a_minority_stays_invisible_and_those_of_more_are_unknown() {
     releasing()
         .lose("b0")
         .expect_nothing()
@@ -115,12 +115,12 @@ fn each_server_that_does_not_know_the_script_is_sent_its_source() {
         .expect_nothing()
         .replies(&["b2", "c1"], Reply::Int(1))
         .expect(Outcome::Released)
-        // After the settlement, too: what a minority has is not left to its lease.
+        // After the settlement too: a minority's key is not left to its lease.
         .reply("b3", NOSCRIPT)
         .expect_delete_on("c3", 3, "a0", Source)
         .reply("c0", NOSCRIPT)
         .expect_nothing();
-    // Not for ever.
+    // The wait is bounded.
     releasing()
         .replies(&["b1"], NOSCRIPT)
         .expect_delete_on("c1", 1, "a0", Source)
@@ -133,7 +133,7 @@ fn each_server_that_does_not_know_the_script_is_sent_its_source() {
 }
 
 #[test]
-fn a_give_back_of_an_earlier_attempt_is_sent_again_during_the_next_one() {
+fn a_release_of_an_earlier_attempt_is_sent_again_during_the_next_one() {
     asking(every_10_ms())
         .reply("a0", Reply::Nil)
         .expect_nothing()
@@ -152,7 +152,7 @@ fn a_give_back_of_an_earlier_attempt_is_sent_again_during_the_next_one() {
 }
 
 #[test]
-fn a_cancel_while_asking_does_not_wait_for_the_answers_to_what_it_takes_back() {
+fn a_cancel_while_asking_does_not_wait_for_the_replies_to_what_it_undoes() {
     let cancelled = || {
         asking(every_10_ms())
             .reply("a0", Reply::Ok)
@@ -170,7 +170,7 @@ fn a_cancel_while_asking_does_not_wait_for_the_answers_to_what_it_takes_back() {
         .expect_nothing()
         .replies(&["b0", "b1", "b2"], Reply::Int(1))
         .expect(Outcome::Released);
-    // A dead server is not waited for once the others say that nothing is left.
+    // A dead server is not waited for once the others have replied that nothing is left.
     cancelled()
         .reply("b0", Reply::Int(1))
         .expect_nothing()

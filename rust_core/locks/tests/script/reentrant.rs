@@ -1,9 +1,9 @@
-//! `reentrant`: entries, by either count. What it shares with `mutex` is tested there, what its scripts do on real
-//! servers.
+//! `reentrant`: entries, counted by the server or the client. `mutex` tests what both share; other tests run the
+//! scripts on real servers.
 
 use locks::{Count, ErrorKind, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Strategy};
 
-use crate::words::{BELIEF_MS, LEASE_MS, PATIENCE_MS, Script, one_attempt};
+use crate::words::{BELIEF_MS, LEASE_MS, REPLY_TIMEOUT_MS, Script, one_attempt};
 
 fn script(count: Count) -> Script {
     crate::words::script(Strategy::Reentrant { count }, one_attempt())
@@ -45,7 +45,7 @@ impl Script {
         self.expect_run(label, script, Some("take"), form, [number, 0])
     }
 
-    fn expect_last_word_of(self, label: &'static str, entries: u64) -> Self {
+    fn expect_unawaited_release_of(self, label: &'static str, entries: u64) -> Self {
         self.expect_unguarded_run(
             label,
             Lua::ReentrantLeave,
@@ -57,7 +57,7 @@ impl Script {
 }
 
 #[test]
-fn each_entry_sets_the_lease_anew_and_each_release_leaves_one() {
+fn each_entry_renews_the_lease_and_each_release_leaves_one() {
     entered()
         .at(1_200)
         .release()
@@ -106,12 +106,12 @@ fn counted_by_the_client_an_entry_costs_no_command() {
         .release()
         .expect_held_until(BELIEF_MS)
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released);
     held()
         .cancel()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(0))
         .expect(Outcome::Expired);
 }
@@ -137,7 +137,7 @@ fn after_the_lease_nothing_is_entered_and_a_release_ends_all_entries() {
         .enter()
         .expect(Outcome::Refused(Refusal::TooLate))
         .release()
-        .expect_give_back("all", "set", ScriptForm::Sha)
+        .expect_release("all", "set", ScriptForm::Sha)
         .reply("all", Reply::Int(0))
         .expect(Outcome::Expired);
 }
@@ -157,7 +157,7 @@ fn an_entry_that_finds_the_lock_gone_ends_belief() {
 }
 
 #[test]
-fn an_entry_that_is_answered_after_the_lease_revives_nothing() {
+fn an_entry_that_gets_its_reply_after_the_lease_revives_nothing() {
     held()
         .at(BELIEF_MS - 1)
         .enter()
@@ -187,7 +187,7 @@ fn an_entry_that_the_server_did_not_know_is_not_sent_again_after_the_lease() {
 }
 
 #[test]
-fn an_entry_without_an_answer_is_given_back_with_the_others() {
+fn an_entry_without_a_reply_is_released_with_the_others() {
     for lost in [false, true] {
         let unknown = if lost {
             entering().lose("enter")
@@ -195,7 +195,7 @@ fn an_entry_without_an_answer_is_given_back_with_the_others() {
             entering()
                 .at(1_500)
                 .wake()
-                .expect_pause(PATIENCE_MS - 500..=PATIENCE_MS - 500)
+                .expect_pause(REPLY_TIMEOUT_MS - 500..=REPLY_TIMEOUT_MS - 500)
                 .sleep()
         };
         unknown
@@ -274,34 +274,37 @@ fn an_inner_release_that_fails_ends_all_entries() {
     let leaving = || entered().release().expect_leaving("inner", 1, ScriptForm::Sha);
     leaving()
         .lose("inner")
-        .expect_last_word_of("all", 2)
+        .expect_unawaited_release_of("all", 2)
         .expect(Outcome::Unknown);
-    leaving().sleep().expect_last_word_of("all", 2).expect(Outcome::Unknown);
+    leaving()
+        .sleep()
+        .expect_unawaited_release_of("all", 2)
+        .expect(Outcome::Unknown);
     leaving()
         .reply("inner", Reply::Error(ErrorKind::ReadOnly))
-        .expect_last_word_of("all", 2)
+        .expect_unawaited_release_of("all", 2)
         .expect(Outcome::Failed(ErrorKind::ReadOnly));
     for reply in [Reply::Int(0), Reply::Int(-1), Reply::Ok] {
         leaving()
             .reply("inner", reply)
-            .expect_last_word_of("all", 2)
+            .expect_unawaited_release_of("all", 2)
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }
 
 #[test]
-fn an_inner_release_that_is_answered_after_the_lease_gives_all_back() {
+fn an_inner_release_that_gets_its_reply_after_the_lease_releases_all() {
     entered()
         .release()
         .expect_leaving("inner", 1, ScriptForm::Sha)
         .at(1_000 + BELIEF_MS)
         .reply("inner", Reply::Int(1))
-        .expect_last_word_of("all", 1)
+        .expect_unawaited_release_of("all", 1)
         .expect(Outcome::Expired);
 }
 
 #[test]
-fn a_cancel_gives_all_entries_back_whatever_is_under_way() {
+fn a_cancel_releases_all_entries_whatever_is_under_way() {
     entering()
         .cancel()
         .expect_leaving("all", 2, ScriptForm::Sha)

@@ -1,10 +1,10 @@
-//! `replicated`: when a grant counts. What it shares with `mutex` is tested there.
+//! `replicated`: when a grant counts. `mutex` tests what both share.
 
 use locks::{
-    Command, ErrorKind, Lane, Nanos, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, SpecError, Strategy,
+    Command, ConnectionKind, ErrorKind, Nanos, Outcome, Refusal, Reply, ScriptForm, ServerId, Spec, SpecError, Strategy,
 };
 
-use crate::words::{BELIEF_MS, KEY, LEASE_MS, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+use crate::words::{BELIEF_MS, KEY, LEASE_MS, REPLY_TIMEOUT_MS, Script, every_10_ms, lease, one_attempt};
 
 const STRATEGY: Strategy = Strategy::Replicated {
     replicas: 2,
@@ -13,7 +13,7 @@ const STRATEGY: Strategy = Strategy::Replicated {
 
 impl Script {
     fn expect_own_set(self, label: &'static str) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Own);
+        let (script, command) = self.expect_send_to(label, ServerId(0), ConnectionKind::Own);
         let Command::SetNxPx {
             key: KEY,
             lease_ms: LEASE_MS,
@@ -25,7 +25,7 @@ impl Script {
         script.expect_guard()
     }
 
-    fn expect_own_give_back(self, label: &'static str, form: ScriptForm) -> Self {
+    fn expect_own_release(self, label: &'static str, form: ScriptForm) -> Self {
         let token = self.token("set");
         self.expect_own(label, Command::CompareAndDelete { key: KEY, token, form })
     }
@@ -45,7 +45,7 @@ fn waiting() -> Script {
         .at(10)
         .reply("set", Reply::Ok)
         .expect_own("wait", wait)
-        .expect_wake_at(Nanos::from_millis(2 * PATIENCE_MS))
+        .expect_wake_at(Nanos::from_millis(2 * REPLY_TIMEOUT_MS))
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn it_is_held_once_enough_replicas_have_it_and_the_lease_counts_from_the_set() {
             .reply("wait", Reply::Int(replicas))
             .expect_held_until(BELIEF_MS)
             .release()
-            .expect_own_give_back("back", ScriptForm::Sha)
+            .expect_own_release("back", ScriptForm::Sha)
             .expect_guard()
             .reply("back", Reply::Int(1))
             .expect(Outcome::Released);
@@ -64,12 +64,12 @@ fn it_is_held_once_enough_replicas_have_it_and_the_lease_counts_from_the_set() {
 }
 
 #[test]
-fn with_too_few_replicas_it_is_given_back_and_tried_again() {
+fn with_too_few_replicas_it_is_released_and_tried_again() {
     for replicas in [0, 1] {
         waiting()
             .at(110)
             .reply("wait", Reply::Int(replicas))
-            .expect_own_give_back("back", ScriptForm::Sha)
+            .expect_own_release("back", ScriptForm::Sha)
             .expect_guard()
             .reply("back", Reply::Int(1))
             .expect_pause(0..=10)
@@ -90,9 +90,9 @@ fn with_too_few_replicas_and_no_retry_it_is_refused() {
                 timeout_ms: 100,
             },
         )
-        .expect_wake_at(Nanos::from_millis(2 * PATIENCE_MS))
+        .expect_wake_at(Nanos::from_millis(2 * REPLY_TIMEOUT_MS))
         .reply("wait", Reply::Int(1))
-        .expect_own_give_back("back", ScriptForm::Sha)
+        .expect_own_release("back", ScriptForm::Sha)
         .expect_guard()
         .reply("back", Reply::Int(1))
         .expect(Outcome::Refused(Refusal::TooLate));
@@ -106,46 +106,46 @@ fn a_lock_that_is_taken_is_not_waited_for() {
 }
 
 #[test]
-fn a_confirmation_that_never_comes_is_unknown_and_asked_back() {
+fn a_confirmation_that_never_comes_is_unknown_and_released() {
     waiting()
-        .at(PATIENCE_MS)
+        .at(REPLY_TIMEOUT_MS)
         .wake()
-        .expect_wake_at(Nanos::from_millis(2 * PATIENCE_MS))
+        .expect_wake_at(Nanos::from_millis(2 * REPLY_TIMEOUT_MS))
         .sleep()
-        .expect_own_give_back("back", ScriptForm::Source)
+        .expect_own_release("back", ScriptForm::Source)
         .expect(Outcome::Unknown);
     waiting()
         .lose("wait")
-        .expect_own_give_back("back", ScriptForm::Source)
+        .expect_own_release("back", ScriptForm::Source)
         .expect(Outcome::Unknown)
         .disconnect()
         .expect_nothing();
 }
 
 #[test]
-fn an_error_in_the_confirmation_gives_the_lock_back() {
+fn an_error_in_the_confirmation_releases_the_lock() {
     for kind in [ErrorKind::Loading, ErrorKind::NoScript, ErrorKind::Other] {
         waiting()
             .reply("wait", Reply::Error(kind))
-            .expect_own_give_back("back", ScriptForm::Source)
+            .expect_own_release("back", ScriptForm::Source)
             .expect(Outcome::Failed(kind));
     }
     for reply in [Reply::Ok, Reply::Nil, Reply::Int(-1), Reply::Other] {
         waiting()
             .reply("wait", reply)
-            .expect_own_give_back("back", ScriptForm::Source)
+            .expect_own_release("back", ScriptForm::Source)
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }
 
 #[test]
-fn a_cancel_while_it_is_confirmed_gives_it_back_behind_the_answer() {
+fn a_cancel_while_it_is_confirmed_releases_it_behind_the_reply() {
     for answer in [Reply::Int(2), Reply::Int(0), Reply::Error(ErrorKind::Loading)] {
         waiting()
             .cancel()
             .expect_nothing()
             .reply("wait", answer)
-            .expect_own_give_back("back", ScriptForm::Sha)
+            .expect_own_release("back", ScriptForm::Sha)
             .expect_guard()
             .reply("back", Reply::Int(1))
             .expect(Outcome::Released);
@@ -154,7 +154,7 @@ fn a_cancel_while_it_is_confirmed_gives_it_back_behind_the_answer() {
         .cancel()
         .expect_nothing()
         .sleep()
-        .expect_own_give_back("back", ScriptForm::Source)
+        .expect_own_release("back", ScriptForm::Source)
         .expect(Outcome::Unknown);
 }
 
@@ -162,7 +162,7 @@ fn a_cancel_while_it_is_confirmed_gives_it_back_behind_the_answer() {
 fn a_confirmation_that_came_after_the_lease_is_too_late() {
     let short = Spec {
         lease: lease(LEASE_MS),
-        patience: Nanos::from_millis(PATIENCE_MS),
+        reply_timeout: Nanos::from_millis(REPLY_TIMEOUT_MS),
         ..one_attempt()
     };
     asking(short)
@@ -175,17 +175,17 @@ fn a_confirmation_that_came_after_the_lease_is_too_late() {
                 timeout_ms: 100,
             },
         )
-        .expect_wake_at(Nanos::from_millis(2 * PATIENCE_MS))
+        .expect_wake_at(Nanos::from_millis(2 * REPLY_TIMEOUT_MS))
         .at(BELIEF_MS)
         .reply("wait", Reply::Int(2))
-        .expect_own_give_back("back", ScriptForm::Sha)
+        .expect_own_release("back", ScriptForm::Sha)
         .expect_guard()
         .reply("back", Reply::Int(1))
         .expect(Outcome::Refused(Refusal::TooLate));
 }
 
 #[test]
-fn a_wait_that_outlasts_patience_or_lease_is_refused_beforehand() {
+fn a_wait_that_outlasts_reply_timeout_or_lease_is_refused_beforehand() {
     let check = |timeout_ms, lease_ms| {
         Strategy::Replicated {
             replicas: 1,

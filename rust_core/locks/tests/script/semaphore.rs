@@ -1,4 +1,4 @@
-//! `semaphore`: permits. What it shares with `mutex` is tested there, what its scripts do on real servers.
+//! `semaphore`: permits. `mutex` tests what both share; other tests run the scripts on real servers.
 
 use locks::{ErrorKind, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Strategy};
 
@@ -24,12 +24,12 @@ fn held() -> Script {
 
 impl Script {
     fn expect_permit_back(self, label: &'static str, form: ScriptForm) -> Self {
-        self.expect_run(label, Lua::SemaphoreGiveBack, Some("take"), form, [0, 0])
+        self.expect_run(label, Lua::SemaphoreRelease, Some("take"), form, [0, 0])
     }
 }
 
 #[test]
-fn a_permit_is_given_back_by_its_token() {
+fn a_permit_is_released_by_its_token() {
     held()
         .at(50)
         .release()
@@ -41,7 +41,7 @@ fn a_permit_is_given_back_by_its_token() {
 }
 
 #[test]
-fn a_permit_whose_lease_was_over_says_so() {
+fn a_release_after_the_lease_reports_that() {
     held()
         .at(2 * LEASE_MS)
         .release()
@@ -70,27 +70,27 @@ fn when_all_are_taken_it_is_tried_again_and_then_refused() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_asked_back_as_source() {
+fn a_reply_that_never_comes_is_released_as_source() {
     for lost in [false, true] {
         let script = if lost { asking().lose("take") } else { asking().sleep() };
         script
-            .expect_unguarded_run("back", Lua::SemaphoreGiveBack, Some("take"), ScriptForm::Source, [0, 0])
+            .expect_unguarded_run("back", Lua::SemaphoreRelease, Some("take"), ScriptForm::Source, [0, 0])
             .expect(Outcome::Unknown);
     }
 }
 
 #[test]
-fn an_answer_that_it_never_gives_is_asked_back() {
+fn a_reply_that_it_never_gives_is_released() {
     for reply in [Reply::Int(2), Reply::Int(0), Reply::Ok, Reply::Other] {
         asking()
             .reply("take", reply)
-            .expect_unguarded_run("back", Lua::SemaphoreGiveBack, Some("take"), ScriptForm::Source, [0, 0])
+            .expect_unguarded_run("back", Lua::SemaphoreRelease, Some("take"), ScriptForm::Source, [0, 0])
             .expect(Outcome::Failed(ErrorKind::Unexpected));
     }
 }
 
 #[test]
-fn a_cancel_while_asking_gives_the_permit_back() {
+fn a_cancel_while_asking_releases_the_permit() {
     asking()
         .cancel()
         .expect_nothing()

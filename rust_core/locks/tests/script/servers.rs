@@ -1,10 +1,10 @@
-//! Words for locks over several servers. Where labels stand in a list, the first is of server 0, and so on.
+//! Script steps for quorum locks. In a list of labels, the first belongs to server 0, and so on.
 
-use locks::{Command, Key, Lane, Nanos, Reply, ScriptForm, ServerId, Spec, Strategy, Token};
+use locks::{Command, ConnectionKind, Key, Nanos, Reply, ScriptForm, ServerId, Spec, Strategy, Token};
 
 use crate::words::{KEY, Script, lease, script};
 
-/// How long one server may take to answer with a lease of 10 s: the cap.
+/// The node timeout with a lease of 10 s: the cap.
 pub(crate) const NODE_TIMEOUT_MS: u64 = 50;
 
 /// The strategy of that name with these arguments, each a whole number or a word.
@@ -27,13 +27,13 @@ pub(crate) fn with_lease(ms: u64, spec: Spec) -> Spec {
     }
 }
 
-/// Not of the default number of servers: a machine takes theirs from the spec.
+/// A script with another number of servers than the default: a machine takes it from the spec.
 pub(crate) fn on(servers: u16, name: &str, spec: Spec) -> Script {
     script(strategy(name, &[]), over(servers, spec))
 }
 
 impl Script {
-    /// A `SET` to each server with one token, which was never seen before, and then the node timeout.
+    /// A `SET` to each server with one fresh token, and then the node timeout.
     pub(crate) fn expect_sets(self, labels: &[&'static str]) -> Self {
         self.expect_sets_within(labels, NODE_TIMEOUT_MS)
     }
@@ -46,10 +46,10 @@ impl Script {
         self.expect_wake_after(ms)
     }
 
-    /// A `SET` with this token, or with one that was never seen before.
+    /// A `SET` with this token, or with a fresh one.
     pub(crate) fn expect_set_on(self, label: &'static str, server: u16, key: Key, token: Option<Token>) -> Self {
         let seen: Vec<Token> = self.tokens();
-        let (script, command) = self.expect_send_to(label, ServerId(server), Lane::Shared);
+        let (script, command) = self.expect_send_to(label, ServerId(server), ConnectionKind::SharedByClients);
         let Command::SetNxPx {
             key: set, token: used, ..
         } = command
@@ -78,7 +78,7 @@ impl Script {
     }
 
     pub(crate) fn expect_on(self, label: &'static str, server: u16, expected: Command) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(server), Lane::Shared);
+        let (script, command) = self.expect_send_to(label, ServerId(server), ConnectionKind::SharedByClients);
         assert_eq!(command, expected, "{label}");
         script
     }
@@ -88,7 +88,7 @@ impl Script {
         self.expect_wake_at(point)
     }
 
-    /// The same answer to each, of which only the last may lead to something.
+    /// The same reply to each; only the last may cause an action.
     pub(crate) fn replies(mut self, labels: &[&'static str], reply: Reply) -> Self {
         for (at, label) in labels.iter().enumerate() {
             self = self.reply(label, reply);

@@ -1,6 +1,6 @@
-//! More words, for the locks that wait on the server over a connection of their own.
+//! Script steps for the locks that wait on the server over their own connection.
 
-use locks::{Command, Lane, Nanos, Script as Lua, ScriptForm, ServerId};
+use locks::{Command, ConnectionKind, Nanos, Script as Lua, ScriptForm, ServerId};
 
 use crate::words::{KEY, Script};
 
@@ -8,8 +8,8 @@ pub(crate) const SHA: ScriptForm = ScriptForm::Sha;
 pub(crate) const SOURCE: ScriptForm = ScriptForm::Source;
 
 impl Script {
-    /// A script of the attempt's own token, guarded by the patience. `of`: a command that carried the same token; without
-    /// it the token has never been seen.
+    /// A script with the attempt's token, guarded by the reply timeout. `of`: a command with the same token; without it
+    /// the token is fresh.
     pub(crate) fn expect_run(
         self,
         label: &'static str,
@@ -21,7 +21,7 @@ impl Script {
         self.expect_unguarded_run(label, lua, of, form, numbers).expect_guard()
     }
 
-    /// As `expect_run`, but nobody waits for it.
+    /// As `expect_run`, but nobody waits for the reply.
     pub(crate) fn expect_unguarded_run(
         self,
         label: &'static str,
@@ -53,14 +53,14 @@ impl Script {
 
     /// A command over the client's own connection, guarded or not.
     pub(crate) fn expect_own(self, label: &'static str, expected: Command) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Own);
+        let (script, command) = self.expect_send_to(label, ServerId(0), ConnectionKind::Own);
         assert_eq!(command, expected, "{label}");
         script
     }
 
     /// A command about a channel, guarded or not.
     pub(crate) fn expect_subscribing(self, label: &'static str, expected: Command) -> Self {
-        let (script, command) = self.expect_send_to(label, ServerId(0), Lane::Subscribing);
+        let (script, command) = self.expect_send_to(label, ServerId(0), ConnectionKind::Subscribing);
         assert_eq!(command, expected, "{label}");
         script
     }

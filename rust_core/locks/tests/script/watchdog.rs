@@ -1,10 +1,10 @@
-//! `watchdog`: how a lease is kept, and how its loss is found out. What it shares with `mutex` is tested there.
+//! `watchdog`: how a lease is renewed, and how its loss is noticed. `mutex` tests what both share.
 //!
 //! A lease of 9 s is believed for 8,908 ms and renewed every 3 s, for the first time after 1.5 to 3 s.
 
 use locks::{Chance, Command, ErrorKind, Millis, Outcome, Refusal, Reply, Script as Lua, ScriptForm, Spec, Strategy};
 
-use crate::words::{KEY, PATIENCE_MS, Script, every_10_ms, lease, one_attempt};
+use crate::words::{KEY, REPLY_TIMEOUT_MS, Script, every_10_ms, lease, one_attempt};
 
 const TTL_MS: u64 = 9_000;
 const BELIEF_MS: u64 = 8_908;
@@ -66,7 +66,7 @@ fn renewing() -> Script {
 }
 
 #[test]
-fn the_lease_is_set_anew_and_counts_from_before_the_send() {
+fn the_lease_is_renewed_and_counts_from_before_the_send() {
     renewing()
         .at(3_010)
         .reply("keep", Reply::Int(1))
@@ -87,7 +87,7 @@ fn a_wake_up_before_the_point_asks_for_it_again() {
 }
 
 #[test]
-fn an_answer_that_it_is_gone_ends_belief_and_nothing_is_taken_anew() {
+fn a_reply_that_the_lock_is_gone_ends_belief_and_nothing_is_taken_again() {
     renewing()
         .at(3_010)
         .reply("keep", Reply::Int(0))
@@ -96,14 +96,14 @@ fn an_answer_that_it_is_gone_ends_belief_and_nothing_is_taken_anew() {
         .wake()
         .expect_nothing()
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(0))
         .expect(Outcome::Expired);
 }
 
 #[test]
-fn a_renewal_that_is_answered_after_the_end_revives_nothing() {
-    // The answer comes in the very moment, and before the wake-up that would have said so.
+fn a_renewal_that_gets_its_reply_after_the_end_revives_nothing() {
+    // The reply comes at the very end, before the wake-up that would have reported it.
     renewing()
         .at(3_900)
         .reply("keep", Reply::Error(ErrorKind::Loading))
@@ -124,7 +124,7 @@ fn a_holder_that_wakes_after_the_end_asks_nothing() {
 }
 
 impl Script {
-    /// As `expect_renewal`, but the end comes before the patience is over.
+    /// As `expect_renewal`, but the lease ends before the reply timeout.
     fn expect_last_renewal(self, label: &'static str) -> Self {
         let command = renewal(&self, ScriptForm::Sha);
         self.expect_unguarded(label, command)
@@ -133,9 +133,9 @@ impl Script {
 }
 
 #[test]
-fn without_any_answer_belief_ends_with_the_lease() {
+fn without_any_reply_belief_ends_with_the_lease() {
     renewing()
-        .at(3_000 + PATIENCE_MS)
+        .at(3_000 + REPLY_TIMEOUT_MS)
         .wake()
         .expect_pause(2_000..=2_000)
         .sleep()
@@ -149,7 +149,7 @@ fn without_any_answer_belief_ends_with_the_lease() {
 }
 
 #[test]
-fn an_answer_to_a_renewal_that_was_given_up_changes_nothing() {
+fn a_reply_to_a_renewal_that_was_given_up_changes_nothing() {
     renewing()
         .sleep()
         .expect_pause(2_000..=2_000)
@@ -208,12 +208,12 @@ fn no_renewal_follows_a_release() {
         let end = |script: Script| if cancels { script.cancel() } else { script.release() };
         let released = |script: Script| {
             script
-                .expect_give_back("back", "set", ScriptForm::Sha)
+                .expect_release("back", "set", ScriptForm::Sha)
                 .at(3_100)
                 .wake()
-                .expect_pause(PATIENCE_MS - 100..=PATIENCE_MS - 100)
+                .expect_pause(REPLY_TIMEOUT_MS - 100..=REPLY_TIMEOUT_MS - 100)
         };
-        // One is due; one is under way, and would be asked again.
+        // One renewal is due; one is under way, and would be sent again.
         released(end(held().at(3_000)))
             .reply("back", Reply::Int(1))
             .expect(Outcome::Released)
@@ -249,7 +249,7 @@ fn a_hold_is_renewed_no_longer_than_its_cap() {
 fn the_next_grant_is_renewed_as_the_first() {
     renewing()
         .release()
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released)
         .at(20_000)
@@ -279,7 +279,7 @@ fn a_lock_that_is_not_held_is_not_renewed() {
         .cancel()
         .expect_nothing()
         .reply("set", Reply::Ok)
-        .expect_give_back("back", "set", ScriptForm::Sha)
+        .expect_release("back", "set", ScriptForm::Sha)
         .reply("back", Reply::Int(1))
         .expect(Outcome::Released)
         .wake()

@@ -1,28 +1,28 @@
-//! The words of the scripts. Times are milliseconds; a command sent is remembered under a label, for its answer.
+//! The steps of the scripts. Times are milliseconds; a command is remembered under a label, for its reply.
 //!
-//! Each event has to be followed by all that it makes the machine want, in order, before the next event.
+//! Each event must be followed by all actions that it causes, in order, before the next event.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use locks::{
-    Action, Actions, AnyLock, CallId, Chance, Command, Event, Fence, Key, Keys, Lane, Lasts, Lease, LockMachine, Mode,
-    Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
+    Action, Actions, AnyLock, CallId, Chance, Command, ConnectionKind, Event, Fence, Key, KeyList, Lasts, Lease,
+    LockMachine, Mode, Nanos, Outcome, Reply, Retry, RetryKind, ScriptForm, ServerId, Spec, Strategy, Token,
 };
 
 pub(crate) const KEY: Key = Key(7);
 pub(crate) const LEASE_MS: u64 = 10_000;
-/// What the drift allowance leaves of `LEASE_MS`: less 1 % and 2 ms.
+/// What the clock-skew margin leaves of `LEASE_MS`: less 1 % and 2 ms.
 pub(crate) const BELIEF_MS: u64 = 9_898;
-pub(crate) const PATIENCE_MS: u64 = 1_000;
+pub(crate) const REPLY_TIMEOUT_MS: u64 = 1_000;
 
-/// A lease of 10 s, a patience of 1 s, and one attempt.
+/// A lease of 10 s, a reply timeout of 1 s, and one attempt.
 pub(crate) fn one_attempt() -> Spec {
     Spec {
         servers: 1,
         lease: lease(LEASE_MS),
-        patience: Nanos::from_millis(PATIENCE_MS),
+        reply_timeout: Nanos::from_millis(REPLY_TIMEOUT_MS),
         retry: Retry::NONE,
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn script_of(strategy: Strategy, spec: Spec, chance: Chance) -> Scrip
     Script {
         lock: AnyLock::new(strategy, Arc::new(spec), chance),
         now: Nanos::ZERO,
-        wishes: VecDeque::new(),
+        actions: VecDeque::new(),
         sent: Vec::new(),
         wake: None,
     }
@@ -61,7 +61,7 @@ pub(crate) fn script_of(strategy: Strategy, spec: Spec, chance: Chance) -> Scrip
 pub(crate) struct Script {
     lock: AnyLock,
     now: Nanos,
-    wishes: VecDeque<Action>,
+    actions: VecDeque<Action>,
     sent: Vec<Sent>,
     wake: Option<Nanos>,
 }
@@ -87,72 +87,72 @@ impl Script {
 
     pub(crate) fn acquire_as(self, mode: Mode) -> Self {
         let keys = KEY.into();
-        self.tell(Event::Acquire { keys, mode })
+        self.send_event(Event::Acquire { keys, mode })
     }
 
-    pub(crate) fn acquire_all(self, keys: Keys) -> Self {
+    pub(crate) fn acquire_all(self, keys: KeyList) -> Self {
         self.acquire_all_as(keys, Mode::Exclusive)
     }
 
-    pub(crate) fn acquire_all_as(self, keys: Keys, mode: Mode) -> Self {
-        self.tell(Event::Acquire { keys, mode })
+    pub(crate) fn acquire_all_as(self, keys: KeyList, mode: Mode) -> Self {
+        self.send_event(Event::Acquire { keys, mode })
     }
 
     pub(crate) fn enter(self) -> Self {
-        self.tell(Event::Enter)
+        self.send_event(Event::Enter)
     }
 
     pub(crate) fn release(self) -> Self {
-        self.tell(Event::Release)
+        self.send_event(Event::Release)
     }
 
     pub(crate) fn cancel(self) -> Self {
-        self.tell(Event::Cancel)
+        self.send_event(Event::Cancel)
     }
 
     pub(crate) fn reply(self, label: &str, reply: Reply) -> Self {
         let call = self.remembered(label).call;
-        self.tell(Event::Replied { call, reply })
+        self.send_event(Event::Replied { call, reply })
     }
 
     pub(crate) fn lose(self, label: &str) -> Self {
         let call = self.remembered(label).call;
-        self.tell(Event::Lost { call })
+        self.send_event(Event::Lost { call })
     }
 
     pub(crate) fn publish(self) -> Self {
-        self.tell(Event::Published { first: true })
+        self.send_event(Event::Published { first: true })
     }
 
-    /// A message that another client has acted on already.
+    /// A message that another client has already acted on.
     pub(crate) fn publish_to_others_first(self) -> Self {
-        self.tell(Event::Published { first: false })
+        self.send_event(Event::Published { first: false })
     }
 
     pub(crate) fn disconnect(self) -> Self {
-        self.tell(Event::Disconnected)
+        self.send_event(Event::Disconnected)
     }
 
     /// A wake-up now, asked for or not.
     pub(crate) fn wake(self) -> Self {
-        self.tell(Event::Woke)
+        self.send_event(Event::Woke)
     }
 
-    /// A wake-up at the point that was asked for.
+    /// A wake-up at the time that was asked for.
     pub(crate) fn sleep(mut self) -> Self {
         self.now = self.wake.expect("a point was asked for").max(self.now);
-        self.tell(Event::Woke)
+        self.send_event(Event::Woke)
     }
 
-    fn tell(mut self, event: Event) -> Self {
+    fn send_event(mut self, event: Event) -> Self {
         assert!(
-            self.wishes.is_empty(),
+            self.actions.is_empty(),
             "not expected before {event:?}: {:?}",
-            self.wishes
+            self.actions
         );
         let mut out = Actions::default();
         self.lock.on(self.now, event, &mut out);
-        self.wishes.extend(out.drain());
+        self.actions.extend(out.drain());
         self
     }
 
@@ -166,7 +166,7 @@ impl Script {
 
 /// Expectations.
 impl Script {
-    /// A `SET` with a token never seen before, guarded by the patience.
+    /// A `SET` with a fresh token, guarded by the reply timeout.
     pub(crate) fn expect_set(self, label: &'static str) -> Self {
         let (mut script, command) = self.expect_send(label);
         let Command::SetNxPx { key: KEY, token, .. } = command else {
@@ -183,13 +183,13 @@ impl Script {
         script
     }
 
-    /// A compare-and-delete with the token of the `SET` labelled `of`, guarded by the patience.
-    pub(crate) fn expect_give_back(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
+    /// A compare-and-delete with the token of the `SET` labelled `of`, guarded by the reply timeout.
+    pub(crate) fn expect_release(self, label: &'static str, of: &str, form: ScriptForm) -> Self {
         self.expect_compare_and_delete(label, of, form).expect_guard()
     }
 
-    /// A compare-and-delete that nobody waits for.
-    pub(crate) fn expect_last_word(self, label: &'static str, of: &str) -> Self {
+    /// A compare-and-delete whose reply nobody awaits.
+    pub(crate) fn expect_unawaited_release(self, label: &'static str, of: &str) -> Self {
         self.expect_compare_and_delete(label, of, ScriptForm::Source)
     }
 
@@ -213,42 +213,51 @@ impl Script {
         command.token().unwrap_or_else(|| panic!("no token in {command:?}"))
     }
 
-    /// This command, guarded by the patience.
+    /// This command, guarded by the reply timeout.
     pub(crate) fn expect_command(self, label: &'static str, expected: Command) -> Self {
         self.expect_unguarded(label, expected).expect_guard()
     }
 
-    /// This command, and nobody waits for it.
+    /// This command, whose reply nobody awaits.
     pub(crate) fn expect_unguarded(self, label: &'static str, expected: Command) -> Self {
         let (script, command) = self.expect_send(label);
         assert_eq!(command, expected, "{label}");
         script
     }
 
-    /// Some command over a shared connection to the first server.
+    /// Any command over a shared connection to the first server.
     pub(crate) fn expect_send(self, label: &'static str) -> (Self, Command) {
-        self.expect_send_to(label, ServerId(0), Lane::Shared)
+        self.expect_send_to(label, ServerId(0), ConnectionKind::SharedByClients)
     }
 
-    /// Some command to the first server, over a connection of the client's own or a shared one.
+    /// Any command to the first server, over the client's own connection or a shared one.
     pub(crate) fn expect_send_over(self, label: &'static str, owned: bool) -> Self {
-        let lane = if owned { Lane::Own } else { Lane::Shared };
-        self.expect_send_to(label, ServerId(0), lane).0
+        let via = if owned {
+            ConnectionKind::Own
+        } else {
+            ConnectionKind::SharedByClients
+        };
+        self.expect_send_to(label, ServerId(0), via).0
     }
 
-    /// Some command, guarded or not.
-    pub(crate) fn expect_send_to(mut self, label: &'static str, server: ServerId, lane: Lane) -> (Self, Command) {
-        let wish = self.wishes.pop_front();
+    /// Any command, guarded or not.
+    pub(crate) fn expect_send_to(
+        mut self,
+        label: &'static str,
+        server: ServerId,
+        via: ConnectionKind,
+    ) -> (Self, Command) {
+        let action = self.actions.pop_front();
         let Some(Action::Send {
             call,
             to,
             over,
             command,
-        }) = wish
+        }) = action
         else {
-            panic!("{label} is not sent at {:?}, but {wish:?}", self.now)
+            panic!("{label} is not sent at {:?}, but {action:?}", self.now)
         };
-        assert_eq!((to, over), (server, lane), "the way of {label}");
+        assert_eq!((to, over), (server, via), "the connection of {label}");
         assert!(
             self.sent.iter().all(|sent| sent.label != label),
             "the label {label} is given twice"
@@ -259,24 +268,24 @@ impl Script {
     }
 
     pub(crate) fn expect_guard(self) -> Self {
-        let point = self.now.after(Nanos::from_millis(PATIENCE_MS));
+        let point = self.now.after(Nanos::from_millis(REPLY_TIMEOUT_MS));
         self.expect_wake_at(point)
     }
 
     pub(crate) fn expect_wake_at(mut self, point: Nanos) -> Self {
-        assert_eq!(self.wishes.pop_front(), Some(Action::WakeAt(point)));
+        assert_eq!(self.actions.pop_front(), Some(Action::WakeAt(point)));
         self.wake = Some(point);
         self
     }
 
-    /// The point asked for last.
+    /// The time that was asked for last.
     pub(crate) fn point(&self) -> Nanos {
         self.wake.expect("a point was asked for")
     }
 
     /// A pause of this many milliseconds.
     pub(crate) fn expect_pause(mut self, ms: RangeInclusive<u64>) -> Self {
-        let Some(Action::WakeAt(point)) = self.wishes.pop_front() else {
+        let Some(Action::WakeAt(point)) = self.actions.pop_front() else {
             panic!("no pause at {:?}", self.now)
         };
         let pause = point.since(self.now);
@@ -321,12 +330,12 @@ impl Script {
     }
 
     fn expect_action(mut self, action: Action) -> Self {
-        assert_eq!(self.wishes.pop_front(), Some(action), "at {:?}", self.now);
+        assert_eq!(self.actions.pop_front(), Some(action), "at {:?}", self.now);
         self
     }
 
     pub(crate) fn expect_nothing(self) -> Self {
-        assert!(self.wishes.is_empty(), "at {:?}: {:?}", self.now, self.wishes);
+        assert!(self.actions.is_empty(), "at {:?}: {:?}", self.now, self.actions);
         self
     }
 
@@ -340,8 +349,8 @@ impl Script {
         self
     }
 
-    pub(crate) fn expect_split_votes(self, split_votes: u32) -> Self {
-        assert_eq!(self.lock.split_votes(), split_votes);
+    pub(crate) fn expect_no_quorum_attempts(self, no_quorum_attempts: u32) -> Self {
+        assert_eq!(self.lock.no_quorum_attempts(), no_quorum_attempts);
         self
     }
 }
@@ -349,7 +358,7 @@ impl Script {
 impl Drop for Script {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert!(self.wishes.is_empty(), "not expected at the end: {:?}", self.wishes);
+            assert!(self.actions.is_empty(), "not expected at the end: {:?}", self.actions);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the property tests share: how they are run, and what a server may say or a client be told.
+//! What the property tests share: their configuration, the replies of a server, and the events of a client.
 #![allow(dead_code, reason = "not every test asks for all of it")]
 
 use locks::{ErrorKind, Nanos, Retry, RetryKind};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
 
-/// A fixed seed, so that a test passes or fails for all alike; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look further.
+/// A fixed seed, so that a test passes or fails for everyone; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` search further.
 pub(crate) fn config() -> ProptestConfig {
     let config = ProptestConfig {
         failure_persistence: None,
@@ -33,10 +33,10 @@ pub(crate) const ERRORS: [ErrorKind; 9] = [
     ErrorKind::Unexpected,
 ];
 
-/// How long an answer may take.
-pub(crate) const PATIENCE: Nanos = Nanos::from_millis(20);
+/// The reply timeout.
+pub(crate) const REPLY_TIMEOUT: Nanos = Nanos::from_millis(20);
 
-/// Every kind of retry, with and without a bound on the attempts, waiting no longer than one of `longest`.
+/// Every kind of retry, with and without a limit of attempts, waiting no longer than one of `longest`.
 pub(crate) fn retries(longest: Vec<Nanos>) -> impl Strategy<Value = Retry> {
     let most = prop_oneof![Just(None), (1..4_u32).prop_map(Some)];
     (select(RetryKind::ALL.to_vec()), most, select(longest)).prop_map(|(kind, max_attempts, max_wait)| Retry {

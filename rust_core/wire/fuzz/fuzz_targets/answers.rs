@@ -1,9 +1,9 @@
-//! Any bytes as the answers of a database: in what pieces they come changes neither the replies nor how the session
-//! ends, and why it ended is told in one short line.
+//! Any bytes as the replies of a database: the pieces in which they arrive change neither the replies nor how the
+//! session ends, and the reason for the end is one short line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::postgres::{Block, Broken};
+use wire::postgres::{BlockKind, Broken};
 
 #[path = "../../tests/postgres/pieces.rs"]
 mod pieces;
@@ -12,11 +12,11 @@ use pieces::read_in_pieces;
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
     let (which, piece, bytes) = input;
-    let block = [Some(Block::Commits), Some(Block::Other), None][usize::from(which % 3)];
+    let block = [Some(BlockKind::Commits), Some(BlockKind::Other), None][usize::from(which % 3)];
     let whole = read_in_pieces(bytes, &[bytes.len().max(1)], block);
     let pieces = read_in_pieces(bytes, &[usize::from(piece).max(1)], block);
     assert_eq!(whole.0, pieces.0);
-    // An error shows the bytes that had come by then: only its kind can be the same.
+    // An error contains the bytes that had arrived by then: only its kind can be the same.
     let kind = |broken: &Broken| match broken {
         Broken::Malformed(malformed) => Err(std::mem::discriminant(malformed)),
         Broken::Ended(refusal) => Ok(refusal.clone()),

@@ -1,6 +1,6 @@
-//! A log-in to a server that asks for any proof and then says anything: it comes to an end, and its errors are short.
+//! A log-in to a server that asks for any proof and then sends anything: the log-in ends, and its errors are short.
 //!
-//! The nonce of a log-in by SCRAM is drawn anew each time, so the server's first answer is laid out around it here.
+//! The nonce of a log-in by SCRAM is random, so the server's first reply is built around it here.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +25,7 @@ fuzz_target!(|input: (u8, bool, bool, u8, &str, &[u8])| {
     let mut session = Session {
         plan: plan.expect("no text has a zero byte"),
         log_in: LogIn::default(),
-        said: Vec::new(),
+        answer: Vec::new(),
     };
     let method = u32::from(method % 16);
     let details: &[u8] = if method == SASL {
@@ -33,37 +33,37 @@ fuzz_target!(|input: (u8, bool, bool, u8, &str, &[u8])| {
     } else {
         &[7; 4][..usize::from(method == 5) * 4]
     };
-    let mut goes_on = session.hears(&authentication(method, details), usize::MAX);
+    let mut goes_on = session.receives(&authentication(method, details), usize::MAX);
     if goes_on && method == SASL {
-        let nonce = session.said.iter().rposition(|&byte| byte == b'r').expect("a nonce");
-        let first = [&session.said[nonce..], challenge.as_bytes()].concat();
-        goes_on = session.hears(&authentication(SASL_CONTINUE, &first), usize::MAX);
+        let nonce = session.answer.iter().rposition(|&byte| byte == b'r').expect("a nonce");
+        let first = [&session.answer[nonce..], challenge.as_bytes()].concat();
+        goes_on = session.receives(&authentication(SASL_CONTINUE, &first), usize::MAX);
     }
     if goes_on {
-        session.hears(bytes, usize::from(piece).max(1));
+        session.receives(bytes, usize::from(piece).max(1));
     }
 });
 
 struct Session {
     plan: LogInPlan,
     log_in: LogIn,
-    said: Vec<u8>,
+    answer: Vec<u8>,
 }
 
 impl Session {
-    /// Hears `bytes`, of which so many come at a time. Whether the log-in goes on after them.
-    fn hears(&mut self, bytes: &[u8], piece: usize) -> bool {
+    /// Receives `bytes` in pieces of `piece` bytes. Returns whether the log-in goes on after them.
+    fn receives(&mut self, bytes: &[u8], piece: usize) -> bool {
         let (mut come, mut used) = (0, 0);
         while come < bytes.len() {
             come = come.saturating_add(piece).min(bytes.len());
             loop {
-                let said = self.said.len();
-                match self.log_in.on(&self.plan, &bytes[used..come], &mut self.said, scram) {
+                let length_before = self.answer.len();
+                match self.log_in.on(&self.plan, &bytes[used..come], &mut self.answer, scram) {
                     Ok(Progress::NeedMore) => {
-                        assert_eq!(self.said.len(), said);
+                        assert_eq!(self.answer.len(), length_before);
                         break;
                     }
-                    Ok(Progress::Heard { used: length }) => {
+                    Ok(Progress::Handled { used: length }) => {
                         assert!(length > 0);
                         used += length;
                         assert!(used <= come);

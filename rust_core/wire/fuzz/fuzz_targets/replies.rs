@@ -1,5 +1,5 @@
-//! Any bytes as a stream of replies: each is read and walked to its end, both readers agree, and what was said of the
-//! first half of the bytes still holds for all of them.
+//! Any bytes as a stream of replies: each is parsed and iterated to its end, both parsers agree, and the results for
+//! the first half of the bytes also hold for all of them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

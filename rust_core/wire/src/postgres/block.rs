@@ -1,4 +1,4 @@
-//! Blocks of the extended protocol made once, as bytes: writing one copies it and patches its parameters in.
+//! Blocks of the extended protocol as templates: writing one copies its bytes and patches its parameters in.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub(crate) enum Part {
 const BINARY: i16 = 1;
 
 impl Part {
-    /// What the block of a statement consists of, in order.
+    /// The parts of a statement's block, in order.
     pub(crate) fn all_of(statement: Statement) -> impl Iterator<Item = Self> {
         let opens = match statement.opens() {
             Opens::Nothing => None,
@@ -33,7 +33,7 @@ impl Part {
         opens.into_iter().chain(main).chain(commit)
     }
 
-    /// What the blocks of these statements consist of, each part once.
+    /// The parts of the blocks of these statements, each part once.
     pub(crate) fn all_of_these(statements: &[Statement]) -> Vec<Self> {
         let mut parts: Vec<Self> = statements
             .iter()
@@ -60,7 +60,7 @@ impl Part {
         }
     }
 
-    /// What it is prepared as: one character, since it is sent with every call.
+    /// The name of the prepared statement: one character, because it is sent with every call.
     fn name(self, prepare: Prepare) -> String {
         let number = match self {
             Self::Begin => 0,
@@ -74,13 +74,13 @@ impl Part {
         }
     }
 
-    /// Appends what prepares it. Fails when the table's name has a zero byte.
+    /// Appends the message that prepares the part. Fails when the table's name has a zero byte.
     pub(crate) fn prepare(self, prepare: Prepare, table: &str, out: &mut BytesMut) -> io::Result<()> {
         let types = self.parameters().iter().map(|parameter| oid(*parameter));
         frontend::parse(&self.name(prepare), &self.sql(table), types, out)
     }
 
-    /// Appends what carries it out, with room for its parameters; says where that is.
+    /// Appends the messages that execute the part, with room for its parameters, and records where that room is.
     fn execute(self, prepare: Prepare, out: &mut BytesMut, holes: &mut Vec<Hole>) {
         let parameters = self.parameters().iter();
         let answers_rows = matches!(self, Self::Main(statement) if statement != Statement::Rollback);
@@ -105,7 +105,7 @@ impl Part {
     }
 }
 
-/// The type of a parameter, as the server numbers them.
+/// The type of a parameter, by the server's number.
 const fn oid(parameter: Parameter) -> Oid {
     const INT4: Oid = 23;
     const INT8: Oid = 20;
@@ -125,14 +125,14 @@ const fn size(parameter: Parameter) -> usize {
     }
 }
 
-/// Where a parameter belongs.
+/// The place of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hole {
     pub(crate) at: usize,
     pub(crate) parameter: Parameter,
 }
 
-/// The bytes of a block with zeros for its parameters.
+/// The bytes of a block, with zeros for its parameters.
 #[derive(Debug)]
 pub(crate) struct Template {
     bytes: Box<[u8]>,
@@ -157,7 +157,7 @@ impl Template {
         })
     }
 
-    /// Appends the block; `value` writes each parameter into the room that it has.
+    /// Appends the block; `value` writes each parameter into its room.
     #[inline]
     pub(crate) fn push(&self, out: &mut Vec<u8>, mut value: impl FnMut(Parameter, &mut [u8])) {
         let start = out.len();

@@ -1,4 +1,4 @@
-//! `locks::Command::Sql` to bytes.
+//! Encodes a `locks::Command::Sql`.
 
 use std::io;
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 use locks::{Key, Parameter, Statement, Token};
 
 use super::block::Template;
-use super::{Block, Hashes, SessionSpec};
+use super::{BlockKind, Hashes, SessionSpec};
 
-/// How the server learns the texts of statements.
+/// When the server gets the texts of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Prepare {
-    /// Once in each session, when it logs in.
+    /// Once in each session, at the log-in.
     Named,
-    /// With every call: a pooler may carry out each in another session.
+    /// With every call, because a pooler may carry out each in another session.
     Unnamed,
 }
 
-/// Writes blocks about the keys of one set of names.
+/// Encodes blocks about the keys of one set of names.
 #[derive(Debug)]
 pub struct Encoder {
-    /// By the number of their statement; `None` for those that the strategy does not send.
+    /// Indexed by statement; `None` for statements that the strategy does not send.
     templates: Box<[Option<Template>]>,
     hashes: Arc<Hashes>,
 }
 
 impl Encoder {
-    /// For the statements of such a session.
+    /// Makes the templates for the statements of such a session.
     ///
     /// # Errors
     /// When the table's name has a zero byte.
@@ -41,13 +41,20 @@ impl Encoder {
         Ok(Self { templates, hashes })
     }
 
-    /// Appends the block of a statement, and says what its answer has to tell; allocates nothing but the growth of
-    /// `out`. Of `numbers` only the lower 63 bits can be told.
+    /// Appends the block of a statement, and returns what is needed to read its reply. Allocates nothing but the growth
+    /// of `out`. Only the lower 63 bits of `numbers` can be sent.
     ///
     /// # Panics
     /// When it was made without this statement, or the key has no name.
     #[inline]
-    pub fn encode(&self, statement: Statement, key: Key, token: Token, numbers: [u64; 2], out: &mut Vec<u8>) -> Block {
+    pub fn encode(
+        &self,
+        statement: Statement,
+        key: Key,
+        token: Token,
+        numbers: [u64; 2],
+        out: &mut Vec<u8>,
+    ) -> BlockKind {
         let template = self.templates[statement as usize]
             .as_ref()
             .unwrap_or_else(|| panic!("{statement:?} is not one of the strategy's statements"));
@@ -61,6 +68,6 @@ impl Encoder {
             Parameter::First => room.copy_from_slice(&numbers[0].to_be_bytes()),
             Parameter::Second => room.copy_from_slice(&numbers[1].to_be_bytes()),
         });
-        Block::of(statement)
+        BlockKind::of(statement)
     }
 }

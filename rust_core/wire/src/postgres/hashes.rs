@@ -1,4 +1,4 @@
-//! Advisory locks have numbers for names: the first 8 bytes of SHA-256 over the name of the key.
+//! Advisory locks are named by numbers: the first 8 bytes of SHA-256 over the name of the key.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::KeyNames;
 
-/// The number of the advisory lock that `name` stands for.
+/// The number of the advisory lock for `name`.
 pub fn hash(name: &[u8]) -> i64 {
     let digest = Sha256::digest(name);
     let first = digest.first_chunk().expect("a digest has 32 bytes");
@@ -17,11 +17,12 @@ pub fn hash(name: &[u8]) -> i64 {
 
 /// The numbers of a trial's keys, for all its threads.
 ///
-/// Each is kept when it is first asked for: to hash a name takes most of a microsecond where the processor does not help,
-/// and a million of them beforehand would hold up every trial.
+/// Each is stored when it is first needed: hashing a name takes most of a microsecond without support by the processor,
+/// and hashing a million in advance would delay every trial.
 pub struct Hashes {
     names: KeyNames,
-    /// Of the first keys, up to `KEPT`; 0 as long as one is not known. Whoever comes first writes what all others would.
+    /// The numbers of the first keys, up to `KEPT`; 0 while one is not known. All threads would store the same number,
+    /// so the order does not matter.
     known: Box<[AtomicI64]>,
 }
 
@@ -29,7 +30,7 @@ pub struct Hashes {
 const KEPT: u32 = 1 << 20;
 
 impl Hashes {
-    /// For these statements: without one that asks for a number none is kept.
+    /// For these statements; if none of them needs a number, none is stored.
     pub fn new(names: &KeyNames, statements: &[Statement]) -> Self {
         let asks = |statement: &Statement| statement.parameters().contains(&Parameter::Hash);
         let count = if statements.iter().any(asks) {

@@ -1,12 +1,12 @@
-//! How a session begins: who it is for, how that is proved, and what is prepared in it.
+//! The log-in of a session: the user, the proof, and the statements that are prepared in it.
 //!
 //! ```text
 //!   Asked ──ok─────────────────────────> Authenticated ──ready──> Preparing ──ready──> done
 //!     ├─password, md5──> Answered ──ok────^
 //!     └─SASL──> Scram ──final──> Answered
 //! ```
-//! An error of the server's ends it in each state. That the server is who it says can be known by SCRAM alone, which is
-//! taken for through only when the server has proved it.
+//! An error of the server ends the log-in in each state. Only SCRAM proves the server's identity; a log-in by SCRAM
+//! succeeds only when the server has proved it.
 
 use std::fmt;
 use std::io;
@@ -20,39 +20,39 @@ use postgres_protocol::message::frontend;
 use thiserror::Error;
 
 use super::messages::{self, is_unasked};
-use super::refusal::Fields;
-use super::{LogInPlan, Malformed, Refusal};
+use super::server_error::Fields;
+use super::{LogInPlan, Malformed, ServerError};
 use crate::Excerpt;
 
 /// Makes the client's side of a log-in by SCRAM from the password: its nonce is random, so it comes from outside.
 pub type MakeScram = fn(&[u8]) -> ScramSha256;
 
-/// Why a session did not come to stand.
+/// Why a session could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LogInError {
     #[error("{0}")]
     Malformed(#[from] Malformed),
     #[error("the server refused the log-in: {0}")]
-    Refused(Refusal),
-    #[error("the server refused to prepare `{sql}`: {refusal}")]
-    NotPrepared { sql: String, refusal: Refusal },
+    Refused(ServerError),
+    #[error("the server refused to prepare `{sql}`: {error}")]
+    NotPrepared { sql: String, error: ServerError },
     #[error("the server asks for a password, and none was given")]
     NoPassword,
     #[error("the server wants a log-in by {0}, which is not supported; SCRAM-SHA-256, md5 and password are")]
     Method(&'static str),
-    /// The password is wrong for this server, or the server is not the one that it was set at.
+    /// The password is wrong for this server, or another server than the one where it was set.
     #[error("the log-in by SCRAM-SHA-256 failed: {0}")]
     Scram(String),
 }
 
-/// What a message did for a log-in.
+/// The effect of a message on a log-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// No whole message yet: ask again with more bytes behind these.
+    /// The message is incomplete: call again with more bytes.
     NeedMore,
-    /// It was `used` bytes long, and others must follow.
-    Heard { used: usize },
-    /// It was the last, `used` bytes long: blocks may be sent.
+    /// The message was `used` bytes long, and others must follow.
+    Handled { used: usize },
+    /// The last message, `used` bytes long: blocks may be sent.
     Done { used: usize },
 }
 
@@ -67,20 +67,20 @@ enum State {
     #[default]
     Asked,
     Scram(Box<ScramSha256>),
-    /// Proved what was to be proved.
+    /// The proof was sent.
     Answered,
     Authenticated,
     Preparing {
-        /// Statements that the server has taken.
+        /// How many statements the server has prepared.
         prepared: usize,
     },
 }
 
 impl LogIn {
-    /// Reads the message at the front of `buf`, and appends what it asks for to `out`.
+    /// Reads the message at the front of `buf`, and appends the answer to `out`.
     ///
     /// # Errors
-    /// When the session will not come to stand.
+    /// When the log-in has failed.
     pub fn on(
         &mut self,
         plan: &LogInPlan,
@@ -93,10 +93,10 @@ impl LogIn {
         };
         let used = message.used;
         if is_unasked(message.tag) {
-            return Ok(Progress::Heard { used });
+            return Ok(Progress::Handled { used });
         }
         if message.tag == backend::ERROR_RESPONSE_TAG {
-            return Err(self.refused(plan, Fields::of(message.body).in_words()));
+            return Err(self.refused(plan, Fields::of(message.body).server_error()));
         }
         let found = || Excerpt::of(buf);
         let read = Message::parse(&mut BytesMut::from(&buf[..used])).ok().flatten();
@@ -104,18 +104,18 @@ impl LogIn {
             what: "a message of the log-in",
             found: found(),
         })?;
-        let mut said = BytesMut::new();
-        let done = self.hear(plan, &read, &mut said, scram, found)?;
-        out.extend_from_slice(&said);
+        let mut answer = BytesMut::new();
+        let done = self.handle(plan, &read, &mut answer, scram, found)?;
+        out.extend_from_slice(&answer);
         Ok(if done {
             Progress::Done { used }
         } else {
-            Progress::Heard { used }
+            Progress::Handled { used }
         })
     }
 
-    /// True when it was the last.
-    fn hear(
+    /// True when it was the last message.
+    fn handle(
         &mut self,
         plan: &LogInPlan,
         message: &Message,
@@ -151,7 +151,8 @@ impl LogIn {
                 scram.finish(body.data()).map_err(|error| scram_error(&error))?;
                 self.state = State::Answered;
             }
-            // Its process and its secret would serve to cancel a statement; hanging up does that here.
+            // The process id and the secret would allow to cancel a statement; this client closes the connection
+            // instead.
             (State::Authenticated, Message::BackendKeyData(_)) => {}
             (State::Authenticated, Message::ReadyForQuery(_)) if plan.preparing.is_empty() => return Ok(true),
             (State::Authenticated, Message::ReadyForQuery(_)) => {
@@ -179,19 +180,19 @@ impl LogIn {
         self.state = State::Answered;
     }
 
-    fn refused(&self, plan: &LogInPlan, refusal: Refusal) -> LogInError {
+    fn refused(&self, plan: &LogInPlan, error: ServerError) -> LogInError {
         match self.state {
             State::Preparing { prepared } => LogInError::NotPrepared {
                 sql: plan.prepared.get(prepared).cloned().unwrap_or_default(),
-                refusal,
+                error,
             },
-            State::Asked | State::Scram(_) | State::Answered | State::Authenticated => LogInError::Refused(refusal),
+            State::Asked | State::Scram(_) | State::Answered | State::Authenticated => LogInError::Refused(error),
         }
     }
 }
 
 impl fmt::Debug for LogIn {
-    // By hand: a log-in by SCRAM holds the password.
+    // Written by hand: a log-in by SCRAM contains the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             State::Asked => "LogIn(Asked)",
@@ -211,7 +212,7 @@ fn scram_error(error: &io::Error) -> LogInError {
     LogInError::Scram(crate::errors::printable(error.to_string().as_bytes()))
 }
 
-/// The way of proving who one is that a message asks for, where it is none of ours.
+/// The method that a message asks for, if it is an unsupported one.
 fn method(message: &Message) -> Option<&'static str> {
     match message {
         Message::AuthenticationGss => Some("GSSAPI"),

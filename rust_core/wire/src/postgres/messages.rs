@@ -1,4 +1,4 @@
-//! Messages at the front of a buffer, as they lie there: none is copied, and none is waited for that is wrong already.
+//! Messages at the front of a buffer, without a copy. A wrong message is reported before it is complete.
 
 use postgres_protocol::message::backend as tags;
 use postgres_protocol::message::backend::Header;
@@ -9,10 +9,10 @@ use crate::Excerpt;
 /// The longest message, in bytes on the wire. Those about locks take less than 200; a notice may be longer.
 pub const MAX_MESSAGE: usize = 64 << 10;
 
-/// `Terminate`: what a session says last, so that the server does not count it among those that were abandoned.
-pub const GOODBYE: &[u8] = b"X\0\0\0\x04";
+/// `Terminate`, the last message of a session, so that the server does not count the session as abandoned.
+pub const TERMINATE: &[u8] = b"X\0\0\0\x04";
 
-/// What stands before the body: a tag, and a length that counts itself.
+/// The length of a head: a tag, and a length that includes itself.
 const HEAD: usize = 5;
 
 /// A whole message.
@@ -20,11 +20,11 @@ const HEAD: usize = 5;
 pub(crate) struct Message<'a> {
     pub(crate) tag: u8,
     pub(crate) body: &'a [u8],
-    /// With its head.
+    /// The length, including the head.
     pub(crate) used: usize,
 }
 
-/// The message at the front of `buf`, or `None` as long as it is not whole.
+/// The message at the front of `buf`, or `None` while it is incomplete.
 #[inline]
 pub(crate) fn next(buf: &[u8]) -> Result<Option<Message<'_>>, Malformed> {
     let Some(&tag) = buf.first() else { return Ok(None) };
@@ -39,7 +39,7 @@ pub(crate) fn next(buf: &[u8]) -> Result<Option<Message<'_>>, Malformed> {
     Ok(buf.get(HEAD..used).map(|body| Message { tag, body, used }))
 }
 
-/// How long the whole message is that `buf` begins with, once its head is there.
+/// The length of the whole message that `buf` begins with, once its head has arrived.
 #[inline]
 fn whole_length(tag: u8, buf: &[u8]) -> Result<Option<usize>, Malformed> {
     let bad_length = || Malformed::BadLength {
@@ -48,7 +48,7 @@ fn whole_length(tag: u8, buf: &[u8]) -> Result<Option<usize>, Malformed> {
     let Some(header) = Header::parse(buf).map_err(|_| bad_length())? else {
         return Ok(None);
     };
-    let used = header.len() as usize + 1; // `Header` takes no length below that of the length itself
+    let used = header.len() as usize + 1; // `Header` accepts no length below that of the length field
     let is_right = match tag {
         tags::PARSE_COMPLETE_TAG
         | tags::BIND_COMPLETE_TAG
@@ -70,7 +70,7 @@ fn whole_length(tag: u8, buf: &[u8]) -> Result<Option<usize>, Malformed> {
     Ok(Some(used))
 }
 
-/// Whether a server may say such a thing to a session that copies nothing.
+/// Whether a server may send such a message to a session that does not use COPY.
 #[inline]
 const fn is_known(tag: u8) -> bool {
     matches!(
@@ -95,7 +95,7 @@ const fn is_known(tag: u8) -> bool {
     )
 }
 
-/// Whether it may come at any time, and answers nothing.
+/// Whether the message may come at any time, and answers nothing.
 #[inline]
 pub(crate) const fn is_unasked(tag: u8) -> bool {
     matches!(
@@ -109,12 +109,12 @@ mod tests {
     use bytes::BytesMut;
     use postgres_protocol::message::frontend;
 
-    use super::GOODBYE;
+    use super::TERMINATE;
 
     #[test]
     fn the_last_word_is_that_of_the_protocol() {
         let mut buf = BytesMut::new();
         frontend::terminate(&mut buf);
-        assert_eq!(&buf[..], GOODBYE);
+        assert_eq!(&buf[..], TERMINATE);
     }
 }

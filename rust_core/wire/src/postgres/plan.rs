@@ -1,4 +1,4 @@
-//! What a session is for, and what it says because of it.
+//! The purpose of a session, and the messages that follow from it.
 
 use std::fmt;
 use std::io;
@@ -10,17 +10,17 @@ use postgres_protocol::message::frontend;
 use super::Prepare;
 use super::block::Part;
 
-/// Whom a session is for, and what is sent in it. `Debug` shows no password.
+/// The user of a session, and the statements that it sends. `Debug` shows no password.
 #[derive(Clone, Copy)]
 pub struct SessionSpec<'a> {
     pub user: &'a str,
     pub password: Option<&'a str>,
     pub database: &'a str,
-    /// What is set for the session, such as `lock_timeout`.
+    /// Settings of the session, such as `lock_timeout`.
     pub settings: &'a [(String, String)],
     pub statements: &'a [Statement],
     pub prepare: Prepare,
-    /// The table of locks, its name quoted as SQL has it.
+    /// The table of locks, its name quoted as in SQL.
     pub table: &'a str,
 }
 
@@ -38,15 +38,15 @@ impl fmt::Debug for SessionSpec<'_> {
     }
 }
 
-/// What all sessions of a trial with one server say when they begin. `Debug` shows no password.
+/// The log-in messages of all sessions of a trial with one server. `Debug` shows no password.
 #[derive(Clone)]
 pub struct LogInPlan {
     pub(crate) user: String,
     pub(crate) password: Option<String>,
     startup: Vec<u8>,
-    /// What is sent once the session stands; empty where nothing is prepared in it.
+    /// The messages that prepare statements after the log-in; empty when nothing is prepared.
     pub(crate) preparing: Vec<u8>,
-    /// The texts of the statements in it, in the order of the answers.
+    /// The texts of the prepared statements, in the order of the replies.
     pub(crate) prepared: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl LogInPlan {
             .map(|(name, value)| (name.as_str(), value.as_str()));
         let who = [("user", spec.user), ("database", spec.database)];
         frontend::startup_message(who.into_iter().chain(settings), &mut startup)?;
-        // Tried here, so that it cannot fail in the midst of a log-in.
+        // Checked here, so that it cannot fail during a log-in.
         frontend::password_message(spec.password.unwrap_or_default().as_bytes(), &mut BytesMut::new())?;
         let parts = match spec.prepare {
             Prepare::Named => Part::all_of_these(spec.statements),
@@ -83,7 +83,7 @@ impl LogInPlan {
         })
     }
 
-    /// What a session says first.
+    /// The first message of a session.
     pub fn startup(&self) -> &[u8] {
         &self.startup
     }

@@ -1,10 +1,10 @@
-//! What a command looks like on the wire.
+//! The format of a command on the wire.
 
 use std::sync::Arc;
 
 use locks::{Key, Opens, Statement, Token};
 use wire::KeyNames;
-use wire::postgres::{Block, Encoder, Hashes, Prepare, SessionSpec, hash};
+use wire::postgres::{BlockKind, Encoder, Hashes, Prepare, SessionSpec, hash};
 
 use crate::words::{ALL, message};
 
@@ -33,11 +33,11 @@ fn encoder(prepare: Prepare) -> Encoder {
 fn block(prepare: Prepare, statement: Statement) -> Vec<u8> {
     let mut out = b"before".to_vec();
     let about = encoder(prepare).encode(statement, Key(42), TOKEN, [5, 6], &mut out);
-    assert_eq!(about == Block::Commits, statement.commits());
+    assert_eq!(about == BlockKind::Commits, statement.commits());
     out.split_off(b"before".len())
 }
 
-/// The messages of a block: what each is, and its body.
+/// The messages of a block: the tag of each, and its body.
 fn messages(mut bytes: &[u8]) -> Vec<(char, Vec<u8>)> {
     let mut messages = Vec::new();
     while let Some((&tag, rest)) = bytes.split_first() {

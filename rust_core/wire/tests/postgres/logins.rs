@@ -1,4 +1,4 @@
-//! How a session comes to stand, and why it does not.
+//! How a session is opened, and why it may fail.
 
 use locks::Statement;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
@@ -22,11 +22,11 @@ fn scram(password: &[u8]) -> ScramSha256 {
     ScramSha256::new(password, ChannelBinding::unsupported())
 }
 
-/// A log-in, told one message after another; what it said to each.
+/// A log-in that receives one message after another, and its answer to each.
 fn logged_in(spec: &SessionSpec<'_>, messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8>>, Progress), LogInError> {
     let plan = LogInPlan::new(spec).unwrap();
     let mut log_in = LogIn::default();
-    let mut said = Vec::new();
+    let mut answer = Vec::new();
     let mut last = Progress::NeedMore;
     for message in messages {
         for short in 0..message.len() {
@@ -35,9 +35,9 @@ fn logged_in(spec: &SessionSpec<'_>, messages: &[Vec<u8>]) -> Result<(Vec<Vec<u8
         }
         let mut out = Vec::new();
         last = log_in.on(&plan, message, &mut out, scram)?;
-        said.push(out);
+        answer.push(out);
     }
-    Ok((said, last))
+    Ok((answer, last))
 }
 
 fn authentication(kind: u32, rest: &[u8]) -> Vec<u8> {
@@ -65,13 +65,13 @@ fn a_trusted_session_prepares_its_statements_and_stands() {
         notice(),
         ready(b'I'),
     ];
-    let (said, last) = logged_in(&spec(), &welcome).unwrap();
-    assert!(said[..4].iter().all(Vec::is_empty));
-    let preparing = String::from_utf8_lossy(&said[4]).into_owned();
+    let (answer, last) = logged_in(&spec(), &welcome).unwrap();
+    assert!(answer[..4].iter().all(Vec::is_empty));
+    let preparing = String::from_utf8_lossy(&answer[4]).into_owned();
     for text in ["BEGIN", "SELECT id FROM t WHERE id = $1 FOR UPDATE", "COMMIT"] {
         assert_eq!(preparing.matches(text).count(), 1, "{text}");
     }
-    assert!(matches!(last, Progress::Heard { .. }));
+    assert!(matches!(last, Progress::Handled { .. }));
     let whole = [&welcome[..], &[prepared(), prepared(), prepared(), ready(b'I')]].concat();
     let (_, last) = logged_in(&spec(), &whole).unwrap();
     assert_eq!(last, Progress::Done { used: 6 });
@@ -83,8 +83,8 @@ fn a_session_that_prepares_nothing_stands_when_it_is_ready() {
         prepare: Prepare::Unnamed,
         ..spec()
     };
-    let (said, last) = logged_in(&unnamed, &[ok(), key_data(), ready(b'I')]).unwrap();
-    assert!(said.iter().all(Vec::is_empty));
+    let (answer, last) = logged_in(&unnamed, &[ok(), key_data(), ready(b'I')]).unwrap();
+    assert!(answer.iter().all(Vec::is_empty));
     assert_eq!(last, Progress::Done { used: 6 });
 }
 
@@ -104,15 +104,15 @@ fn the_first_message_names_the_user_the_database_and_the_settings() {
 }
 
 #[test]
-fn a_password_is_told_when_it_is_asked_for() {
-    let (said, _) = logged_in(&spec(), &[authentication(3, b""), ok()]).unwrap();
-    assert_eq!(said[0], message(b'p', b"hush\0"));
-    let (said, _) = logged_in(&spec(), &[authentication(5, &[1, 2, 3, 4]), ok()]).unwrap();
+fn a_password_is_sent_when_it_is_asked_for() {
+    let (answer, _) = logged_in(&spec(), &[authentication(3, b""), ok()]).unwrap();
+    assert_eq!(answer[0], message(b'p', b"hush\0"));
+    let (answer, _) = logged_in(&spec(), &[authentication(5, &[1, 2, 3, 4]), ok()]).unwrap();
     // md5 of the hex digest of "hushann", and the salt.
-    assert_eq!(said[0].len(), 1 + 4 + 3 + 32 + 1);
-    assert!(said[0][5..].starts_with(b"md5"));
-    let (said, _) = logged_in(&spec(), &[authentication(10, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0")]).unwrap();
-    assert!(said[0][5..].starts_with(b"SCRAM-SHA-256\0"));
+    assert_eq!(answer[0].len(), 1 + 4 + 3 + 32 + 1);
+    assert!(answer[0][5..].starts_with(b"md5"));
+    let (answer, _) = logged_in(&spec(), &[authentication(10, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0")]).unwrap();
+    assert!(answer[0][5..].starts_with(b"SCRAM-SHA-256\0"));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_way_of_logging_in_that_is_not_spoken_is_named() {
 }
 
 #[test]
-fn a_refusal_is_told_in_the_words_of_the_server() {
+fn a_refusal_is_shown_in_the_words_of_the_server() {
     for (code, text) in [
         ("28P01", "password authentication failed for user \"ann\""),
         ("3D000", "database \"d\" does not exist"),

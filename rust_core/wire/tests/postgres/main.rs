@@ -1,8 +1,8 @@
-//! The Postgres side: blocks, answers, log-ins, and what holds for all bytes.
+//! The Postgres side: blocks, replies, log-ins, and what holds for all bytes.
 
-mod answers;
 mod blocks;
 mod logins;
 mod pieces;
 mod properties;
+mod reply_reader;
 mod words;

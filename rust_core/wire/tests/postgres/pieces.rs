@@ -1,12 +1,16 @@
-//! Answers as they might come. The fuzzer reads them so, too.
+//! Replies as they might arrive. The fuzzer reads them in the same way.
 
 use locks::Reply;
-use wire::postgres::{Answers, Block, Broken};
+use wire::postgres::{BlockKind, Broken, ReplyReader};
 
-/// In pieces of these `lengths`, over and over, each read with what the last left over. What was read, and how the
-/// session ended, if it did.
-pub(crate) fn read_in_pieces(bytes: &[u8], lengths: &[usize], block: Option<Block>) -> (Vec<Reply>, Option<Broken>) {
-    let mut answers = Answers::default();
+/// Reads `bytes` in pieces of these `lengths`, over and over, each with the rest of the last one. Returns the replies,
+/// and how the session ended, if it did.
+pub(crate) fn read_in_pieces(
+    bytes: &[u8],
+    lengths: &[usize],
+    block: Option<BlockKind>,
+) -> (Vec<Reply>, Option<Broken>) {
+    let mut answers = ReplyReader::default();
     let mut lengths = lengths.iter().cycle();
     let (mut come, mut used, mut replies) = (0, 0, Vec::new());
     while come < bytes.len() {

@@ -1,15 +1,15 @@
-//! What holds for all answers and for all bytes.
+//! What holds for all replies and for all bytes.
 
 use locks::{ErrorKind, Reply};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 use proptest::prelude::*;
-use wire::postgres::{Answers, Block, Broken, LogIn, LogInPlan, Prepare, Progress};
+use wire::postgres::{BlockKind, Broken, LogIn, LogInPlan, Prepare, Progress, ReplyReader};
 
 use crate::blocks::spec;
 use crate::pieces::read_in_pieces;
 use crate::words::{answer, bound, complete, error, message, notice, parameter, ready, row};
 
-/// An answer, and what it is.
+/// The bytes of a reply, and their meaning.
 fn answers() -> impl Strategy<Value = (Vec<u8>, Reply)> {
     let number = any::<i64>().prop_map(|number| (answer(&[&number.to_be_bytes()], "SELECT 1"), Reply::Int(number)));
     let ids = any::<i32>().prop_map(|id| {
@@ -62,28 +62,28 @@ fn lengths() -> impl Strategy<Value = Vec<usize>> {
 
 proptest! {
     #[test]
-    fn answers_are_the_same_however_their_bytes_come(
+    fn replies_are_the_same_however_their_bytes_come(
         all in prop::collection::vec(answers(), 0..6),
         lengths in lengths(),
     ) {
         let bytes: Vec<u8> = all.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let expected: Vec<Reply> = all.iter().map(|(_, reply)| *reply).collect();
-        prop_assert_eq!(read_in_pieces(&bytes, &lengths, Some(Block::Other)), (expected, None));
+        prop_assert_eq!(read_in_pieces(&bytes, &lengths, Some(BlockKind::Other)), (expected, None));
     }
 
     #[test]
     fn a_verdict_does_not_depend_on_how_the_bytes_come(bytes in nearly_answers(), lengths in lengths()) {
-        let (whole, broken) = read_in_pieces(&bytes, &[bytes.len().max(1)], Some(Block::Other));
-        let (pieces, same) = read_in_pieces(&bytes, &lengths, Some(Block::Other));
+        let (whole, broken) = read_in_pieces(&bytes, &[bytes.len().max(1)], Some(BlockKind::Other));
+        let (pieces, same) = read_in_pieces(&bytes, &lengths, Some(BlockKind::Other));
         prop_assert_eq!(whole, pieces);
-        // What is shown of the bytes is what had come by then.
+        // The error contains the bytes that had arrived by then.
         let kind = |broken: Option<Broken>| broken.map(|broken| std::mem::discriminant(&broken));
         prop_assert_eq!(kind(broken), kind(same));
     }
 
     #[test]
-    fn what_came_instead_is_told_in_one_short_line(bytes in nearly_answers()) {
-        if let Err(broken) = Answers::default().parse(&bytes, None) {
+    fn what_came_instead_is_shown_in_one_short_line(bytes in nearly_answers()) {
+        if let Err(broken) = ReplyReader::default().parse(&bytes, None) {
             let text = broken.to_string();
             prop_assert!(!text.contains(char::is_control), "{}", text);
             prop_assert!(text.chars().count() < 128 + 256, "{}", text);
@@ -101,7 +101,7 @@ proptest! {
         let all = [asked, parameter("a", "b"), bytes].concat();
         let (mut rest, mut out) = (&all[..], Vec::new());
         let scram = |password: &[u8]| ScramSha256::new(password, ChannelBinding::unsupported());
-        while let Ok(Progress::Heard { used } | Progress::Done { used }) = log_in.on(&plan, rest, &mut out, scram) {
+        while let Ok(Progress::Handled { used } | Progress::Done { used }) = log_in.on(&plan, rest, &mut out, scram) {
             prop_assert!(used > 0 && used <= rest.len());
             rest = &rest[used..];
         }

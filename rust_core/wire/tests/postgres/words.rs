@@ -1,7 +1,7 @@
-//! What a server says, message by message.
+//! The messages of a server, one by one.
 
 use locks::{ErrorKind, Reply, Statement};
-use wire::postgres::{Answers, Block, Broken};
+use wire::postgres::{BlockKind, Broken, ReplyReader};
 
 pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32 + 4).to_be_bytes();
@@ -38,21 +38,21 @@ pub(crate) fn parameter(name: &str, value: &str) -> Vec<u8> {
     message(b'S', format!("{name}\0{value}\0").as_bytes())
 }
 
-/// What answers a block of one statement that found `values`.
+/// The messages that answer a block of one statement that found `values`.
 pub(crate) fn answer(values: &[&[u8]], tag: &str) -> Vec<u8> {
     let rows = values.iter().flat_map(|value| row(value));
     [bound(), rows.collect(), complete(tag), ready(b'I')].concat()
 }
 
-/// What all of these bytes answer to a block.
-pub(crate) fn reply_to(block: Block, bytes: &[u8]) -> Result<Reply, Broken> {
-    let (used, reply) = Answers::default().parse(bytes, Some(block))?;
+/// The reply that all of these bytes make for a block.
+pub(crate) fn reply_to(block: BlockKind, bytes: &[u8]) -> Result<Reply, Broken> {
+    let (used, reply) = ReplyReader::default().parse(bytes, Some(block))?;
     assert_eq!(used, bytes.len());
     Ok(reply.expect("the bytes are a whole answer"))
 }
 
 pub(crate) fn reply(bytes: &[u8]) -> Reply {
-    reply_to(Block::Other, bytes).unwrap()
+    reply_to(BlockKind::Other, bytes).unwrap()
 }
 
 pub(crate) fn kind(code: &str) -> ErrorKind {

@@ -1,7 +1,7 @@
-//! Frames as owned trees: what a test makes up, puts on the wire by a writer of its own, and compares.
+//! Frames as owned trees: a test invents them, writes them with its own writer, and compares them.
 
 use proptest::prelude::*;
-use wire::{Children, Frame};
+use wire::{Elements, Frame};
 
 /// A `Frame` that owns its bytes. `Noted` is a frame with an attribute before it.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ impl Tree {
         out
     }
 
-    /// What a reader shall see of it: no attributes.
+    /// The frame as a parser must return it: without attributes.
     pub(crate) fn seen(&self) -> Self {
         let all = |children: &[Self]| children.iter().map(Self::seen).collect();
         match self {
@@ -67,7 +67,7 @@ impl Tree {
     }
 
     pub(crate) fn of(frame: &Frame<'_>) -> Self {
-        let all = |children: &Children<'_>| -> Vec<Self> {
+        let all = |children: &Elements<'_>| -> Vec<Self> {
             assert_eq!(children.iter().len(), children.len());
             children.iter().map(|child| Self::of(&child)).collect()
         };
@@ -106,7 +106,7 @@ fn aggregate(out: &mut Vec<u8>, kind: char, count: usize, children: &[Tree]) {
     }
 }
 
-/// Any frame at all, up to five aggregates in one another.
+/// Any frame, with up to five nested levels.
 pub(crate) fn trees() -> impl Strategy<Value = Tree> {
     leaves().prop_recursive(5, 40, 6, |inner| {
         let some = || prop::collection::vec(inner.clone(), 0..6);

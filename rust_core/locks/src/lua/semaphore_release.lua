@@ -1,0 +1,11 @@
+-- Releases the permit of ARGV[1], my token. 1: I held it; 0: its lease had ended.
+local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not ends then
+    return 0
+end
+redis.call('ZREM', KEYS[1], ARGV[1])
+local time = redis.call('TIME')
+if tonumber(ends) < time[1] * 1000 + math.floor(time[2] / 1000) then
+    return 0
+end
+return 1
