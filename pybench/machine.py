@@ -51,9 +51,9 @@ def virtualisation(cpuinfo: str, product: str) -> str | None:
     return None
 
 
-def cores_allowed() -> int | None:
-    """How many cores this process may use; None where the system does not tell."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+def cores_allowed() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def _memory_bytes() -> int | None:

@@ -30,8 +30,8 @@ CONFIG = "server.conf"
 LOCK = "owner.lock"
 SERVER = "server.json"
 
-SOCKET_PATH_MAX = 103
-"""Bytes. Linux takes 107, macOS 103; one bound for both keeps a folder good on either."""
+SOCKET_PATH_MAX = 107
+"""Bytes that Linux takes."""
 
 YOUNG_S = 60.0
 """A folder without a word of its owner may be in the making for this long."""

@@ -1,7 +1,7 @@
 """The keeper: a small process between pybench and a server it started. Run as a script, standard library only.
 
 Promises: when pybench closes the pipe on standard input, or dies in any way, the server is ended and its folder
-removed. When the keeper itself is killed, the kernel ends the server (Linux).
+removed. When the keeper itself is killed, the kernel ends the server.
 
 A parent-death signal set by pybench itself would not do: it fires when the *thread* that started the server ends,
 and code between fork and exec is unsafe beside other threads. The keeper has one thread, so both are sound here.
@@ -44,8 +44,7 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(int(lock), False)  # noqa: FBT003 - positional only
     os.chdir(folder)
     signals = _catch_signals()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     server = _launch(command, int(files), cores, user)
     _say(f"pid {server}")
     if _wait_for_the_end(server, signals):
@@ -67,7 +66,7 @@ def _catch_signals() -> int:
 
 
 def _launch(command: list[str], files: int, cores: str, user: str) -> int:
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+    prctl = ctypes.CDLL(None).prctl
     keeper = os.getpid()
     child = os.fork()
     if child:
@@ -86,10 +85,9 @@ def _launch(command: list[str], files: int, cores: str, user: str) -> int:
             os.dup2(source, target)
         if user != "same":
             _become(*(int(number) for number in user.split(":")))
-        if prctl is not None:  # After the change of the user, which would undo it.
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != keeper:  # It died before the call above, which then had nobody to watch.
-                os._exit(1)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # After the change of the user, which would undo it.
+        if os.getppid() != keeper:  # It died before the call above, which then had nobody to watch.
+            os._exit(1)
         os.execv(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]}: {error}\n".encode())
@@ -168,12 +166,9 @@ def _end_orphans() -> None:
 
 
 def _children() -> list[int]:
-    """The processes whose parent we are; only Linux makes us the parent of what others leave."""
+    """The processes whose parent we are."""
     found: list[int] = []
-    try:
-        names = os.listdir("/proc")  # noqa: PTH208 - pathlib is slow to import
-    except OSError:
-        return found
+    names = os.listdir("/proc")  # noqa: PTH208 - pathlib is slow to import
     for name in filter(str.isdecimal, names):
         with contextlib.suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
             if int(stat.read().rpartition(b")")[2].split()[1]) == os.getpid():

@@ -138,7 +138,7 @@ class Supervised:
         except subprocess.TimeoutExpired:
             self._keeper.kill()
             self._keeper.wait()
-        # With a keeper that was killed the kernel ends the server, but only on Linux.
+        # The kernel kills the server of a killed keeper; `stop` returns only when that is done.
         if self._process is not None:
             processes.end(self._process, self.folder)
         self._keeper.stdout.close()

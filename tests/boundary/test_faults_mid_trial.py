@@ -10,7 +10,7 @@ import pytest
 from pybench import _core
 from pybench.errors import ServerError
 from pybench.servers import Server, read_figures
-from pybench.servers.redis import probe
+from pybench.servers.redis.probe import probe
 from tests.core_trials import MS, trial_spec
 from tests.fault_proxy import Fault, FaultProxy
 

