@@ -3,12 +3,14 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from pydantic import SecretStr
 
 from pybench.errors import InputError, ServerError
 from pybench.servers import Endpoint
+from pybench.servers.connection import MOST_BYTES
 from pybench.servers.redis import binaries, supervisor
 from pybench.servers.redis.probe import probe
 from tests.redis_client import connect
@@ -165,6 +167,33 @@ def test_one_byte_at_a_time_does_not_outlast_the_deadline(listener):
             time.sleep(0.05)
 
     assert "only part of a reply" in refused(listener(trickle), 0.4)
+
+
+def test_a_reply_without_end_is_cut_off(listener):
+    sent = 0
+
+    def flood(connection: socket.socket) -> None:
+        nonlocal sent
+        connection.sendall(b"*60000\r\n")
+        while True:
+            sent += connection.send(b"$1000\r\n" + b"x" * 1000 + b"\r\n")
+
+    assert "does not speak the Redis protocol" in refused(listener(flood))
+    assert sent < 3 * MOST_BYTES, "the buffers of two sockets are in between"
+
+
+def test_an_address_that_does_not_answer_leaves_time_for_the_next_one_of_its_name(guarded: Endpoint, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        for _ in range(4):
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        found = [full.getsockname(), ("127.0.0.1", guarded.port)]
+        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", one) for one in found]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+        begin = time.monotonic()
+        assert probe(f"redis://:{SECRET}@two-addresses").peer == "127.0.0.1"
+        assert 0.9 < time.monotonic() - begin < 2
 
 
 @pytest.mark.parametrize("before", [b"", b"?", b"$99\r\n"])

@@ -169,6 +169,8 @@ def _parameters(endpoint: PostgresEndpoint, peer: str | None, name: str, seconds
         "sslmode": "disable",
         "gssencmode": "disable",
         "channel_binding": "prefer",
+        # The Rust core knows no other ways to log in.
+        "require_auth": "password,md5,scram-sha-256,none",
         "target_session_attrs": "any",
         "client_encoding": "utf8",
         "options": "",

@@ -81,6 +81,20 @@ _UNREACHABLE = (
     (re.compile("Connection refused"), Meaning("refuses connections: nothing listens there", "start the server")),
     (re.compile("No such file or directory"), Meaning("is not there: no such socket", "start the server")),
     (re.compile("server closed the connection|Connection reset|connection is lost"), Meaning("hung up", "see its log")),
+    (
+        re.compile("no password supplied"),
+        Meaning(
+            "asks for a password",
+            "put it into the URL, postgresql://USER:PASSWORD@host/db, best by way of PYBENCH_POSTGRES_URL",
+        ),
+    ),
+    (
+        re.compile("authentication method requirement"),
+        Meaning(
+            "asks for a log-in other than by password",
+            "give this user a line with scram-sha-256 in its pg_hba.conf",
+        ),
+    ),
 )
 """What libpq says, in English only, where the server said nothing."""
 
