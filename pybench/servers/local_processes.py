@@ -35,29 +35,29 @@ class LocalServer:
     address: str
     pid: int
     cores: tuple[int, ...]
-    """Those that its owner lets it run on."""
+    """The cores that it may run on."""
     one_process: bool
     """Whether this process does all the work; a session of Postgres is a process of its own."""
 
     def manifest(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """For the manifest of a run."""
         return {"address": self.address, "pid": self.pid, "cores": list(self.cores)}
 
 
 def local_servers(servers: Iterable[AnyServer]) -> tuple[LocalServer, ...]:
-    """Those of the given `servers` of which the process is known."""
+    """The given `servers` whose processes are known."""
     return tuple(
         found for server in servers if not server.started_by_us and (found := _local_server(server)) is not None
     )
 
 
 def where_it_runs(server: AnyServer) -> str:
-    """On which machine a given server is, and of one on this machine which process it is, where that is known."""
+    """Where a given server runs: on another machine, or on this one, with its process where that is known."""
     if not server.is_local():
         return "on another machine: run asks before it sends load there"
     known = _local_server(server)
     if known is None:
-        return "on this machine, its process is not to be seen"
+        return "on this machine, but its process cannot be seen"
     cores = f"{'core' if len(known.cores) == 1 else 'cores'} {', '.join(map(str, known.cores))}"
     return f"on this machine (process {known.pid}, which may run on {cores})"
 
@@ -96,7 +96,7 @@ def _process_of(server: AnyServer) -> psutil.Process | None:
 
 
 def _candidates(server: AnyServer) -> Iterator[psutil.Process]:
-    """A Redis tells its pid, which is one of its own container; a Postgres tells nothing."""
+    """The processes that may be the server. A Redis reports its pid, which is one of its own container."""
     if not isinstance(server, Server):
         yield from (one for one in psutil.process_iter(["name"]) if one.info["name"] in POSTGRES)
     elif server.facts.process_id is not None:

@@ -34,7 +34,7 @@ find_all = _FAMILY.find_all
 
 def beside(binary: Binary, name: str) -> Path:
     """Another program of the same installation, such as `initdb`. Raises ServerError."""
-    # What stands on PATH may be a symbolic link from a folder without the others.
+    # The program on PATH may be a symbolic link from a folder without the others.
     for path in (binary.path.with_name(name), binary.path.resolve().with_name(name)):
         if path.is_file():
             return path

@@ -18,9 +18,9 @@ _TRIES = 20
 
 
 def postmaster_of(server: PostgresServer, session: Session) -> int | None:
-    """The first process of the server that `session` is one of; None where that is not for certain one of ours to see.
+    """The first process of the server that `session` is one of; None where it is not certain.
 
-    The number of a process may be that of another one here, where the server is in a container of its own.
+    Where the server is in a container of its own, another process may have its pid here.
     """
     if not server.is_local() or server.facts.pooled:
         return None

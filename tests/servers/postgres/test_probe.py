@@ -325,7 +325,7 @@ def test_a_server_that_hangs_up_once_it_has_let_in_has_let_in(tmp_path):
 
 def test_a_log_in_that_never_ends(listener):
     asks = says(message(b"R", struct.pack("!I", 10) + b"SCRAM-SHA-256\0\0"))
-    assert "accepts connections but does not let in within" in refused(of(listener(asks)), 0.4)
+    assert "accepts connections but does not complete the log-in within" in refused(of(listener(asks)), 0.4)
 
 
 def test_a_url_is_read_before_anything_is_asked():

@@ -201,7 +201,7 @@ def test_a_failed_initdb_is_told_with_what_it_said(tmp_path: Path, monkeypatch):
         script = "#!/bin/sh\n[ \"$1\" = --version ] && exit\necho 'it does not like it here' >&2\nexit 3\n"
         (place / name).write_text(script)
         (place / name).chmod(0o755)
-    with pytest.raises(ServerError, match="initdb ended with status 3; it said last:\nit does not like it here"):
+    with pytest.raises(ServerError, match="initdb ended with status 3; its last log lines:\nit does not like it here"):
         supervisor.start(Binary(place / "postgres", "postgres", "18.6", f"path {place}"))
 
 
