@@ -1,4 +1,4 @@
-"""The machine that a run is measured on, as far as it bears on the figures. Its name does not."""
+"""The machine that a run is measured on, as far as it influences the figures, and so without its name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cpu_model(cpuinfo: str) -> str | None:
 
 
 def virtualisation(cpuinfo: str, product: str) -> str | None:
-    """What hints at a hypervisor below: the product's name or just "hypervisor"; None where nothing does."""
+    """The name of the virtual machine's product, or just "hypervisor"; None where nothing hints at one."""
     if re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE):
         return product or "hypervisor"
     return None
