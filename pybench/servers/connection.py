@@ -33,7 +33,6 @@ ANSWER_S: Final = 5.0
 MOST_BYTES = 4_000_000
 """The largest replies to the commands of one send together. INFO has some thousand bytes."""
 
-
 OWN_WORDS = "the server's own words say why; its log may say more"
 """The hint for an error that pybench does not know. It does not name the doctor, which shows the same error."""
 

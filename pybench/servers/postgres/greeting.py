@@ -60,7 +60,7 @@ class Greeting(Connection[PostgresEndpoint]):
                 case b"R" if body[:4] != _AUTHENTICATED:
                     return
                 case b"Z":
-                    # A slow Postgres has ended the session already: it took the end of line below for a message.
+                    # A slow Postgres may have ended the session already: it took the end of line below for a message.
                     with contextlib.suppress(ServerError):
                         self._send(_TERMINATE)
                     return
