@@ -156,6 +156,17 @@ def test_what_is_no_usable_redis_server_is_named(listener, text: bytes, told: st
     assert told in refused(listener(says(text)), 0.4)
 
 
+def test_facts_that_no_server_has_are_not_known(listener):
+    def odd(connection: socket.socket) -> None:
+        info = b"redis_version:7.2.4\r\nprocess_id:" + b"9" * 5000 + b"\r\nmaxmemory:-1"
+        for reply in (answers_info(info), b"", *[b"*2\r\n$1\r\nx\r\n$2\r\n\xff\xfe\r\n"] * 4, *[b":0\r\n", b"%0\r\n"]):
+            connection.sendall(reply)
+            connection.recv(4096)
+
+    facts = probe(listener(odd))
+    assert (facts.version, facts.process_id, facts.maxmemory, facts.timeout_s) == ("7.2.4", None, None, None)
+
+
 def test_a_server_that_hangs_up(listener):
     assert "closed the connection without an answer" in refused(listener(lambda connection: connection.recv(1)))
 

@@ -53,7 +53,7 @@ def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
             errors=_counts(info, _ERROR, "count="),
             evicted_keys=int(info["evicted_keys"]),
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError) as error:
         raise ServerError(
             f"{server.endpoint} does not report its counters: no {error} in its INFO",
             hint="is it Redis or Valkey itself? its log may say more",

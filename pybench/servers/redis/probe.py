@@ -137,7 +137,7 @@ def _config(conversation: Conversation) -> dict[str, str]:
         except Refusal:
             break
         if isinstance(answer, list) and len(answer) == 2 and isinstance(answer[1], bytes):
-            found[name] = answer[1].decode()
+            found[name] = answer[1].decode("utf-8", "replace")
     return found
 
 
@@ -166,4 +166,5 @@ def _protocol(conversation: Conversation) -> Literal[2, 3]:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    # A number of more digits is none of a server, and Python refuses to read it.
+    return int(text) if text is not None and text.isdecimal() and len(text) < 20 else None
