@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -97,6 +98,13 @@ def test_a_closed_port_and_an_absent_socket(tmp_path):
 
 def test_a_name_that_does_not_exist():
     assert "no such host" in refused("redis://no-such-host.invalid")
+
+
+def test_a_resolver_that_hangs(monkeypatch):
+    hangs = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: hangs.wait(10) and [])
+    assert "does not answer within 400 ms" in refused("redis://slow-resolver", 0.4)
+    hangs.set()
 
 
 def test_a_port_that_never_answers(listener):
