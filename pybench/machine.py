@@ -1,4 +1,4 @@
-"""The machine that a run is measured on, as far as it bears on the figures. Its name does not."""
+"""The machine that a run is measured on, as far as it influences the figures, and so without its name."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def cpu_model(cpuinfo: str) -> str | None:
 
 
 def virtualisation(cpuinfo: str, product: str) -> str | None:
-    """What hints at a hypervisor below: the product's name or just "hypervisor"; None where nothing does."""
+    """The name of the virtual machine's product, or just "hypervisor"; None where nothing hints at one."""
     if re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE):
         return product or "hypervisor"
     return None
 
 
-def cores_allowed() -> int | None:
-    """How many cores this process may use; None where the system does not tell."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+def cores_allowed() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def _memory_bytes() -> int | None:

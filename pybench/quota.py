@@ -1,7 +1,7 @@
 """How much CPU time the control groups of this process allow, and for how long they stopped it.
 
-Promises: reads both versions of control groups, and every group up to the root, for the least quota of them counts;
-what cannot be read limits nothing. The folders are arguments, so that nothing here depends on this machine.
+Promises: reads both versions of control groups, and every group up to the root, since the smallest quota counts. A file
+that cannot be read sets no limit. The folders are arguments, so that tests do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _CONTROLLER = "cpu"
 
 
 class Throttled(NamedTuple):
-    """How a quota stopped processes; None where nothing tells. Some kernels count the periods and not the time."""
+    """How a quota stopped processes; None where no file has it. Some kernels count the periods and not the time."""
 
     periods: int | None = None
     us: int | None = None
 
     def columns(self) -> dict[str, float | int | None]:
-        """As a trial has it."""
+        """The columns of a trial."""
         return {"throttled_periods": self.periods, "throttled_ms": None if self.us is None else self.us / 1000}
 
 
@@ -44,19 +44,19 @@ def throttled(root: Path = GROUPS, membership: Path = MEMBERSHIP) -> Throttled:
 
 
 def throttled_since(before: Throttled) -> Throttled:
-    """What has come since `throttled` told `before`."""
+    """The increase since the reading `before`."""
     return Throttled(
         *(None if a is None or b is None else max(0, b - a) for a, b in zip(before, throttled(), strict=True))
     )
 
 
 def binding(quota: float | None, cores: int | None) -> float | None:
-    """`quota` where it is of fewer cores than there are; None where it stops nothing."""
+    """`quota` where it allows fewer cores than there are; None otherwise."""
     return None if quota is None or (cores is not None and quota >= cores) else quota
 
 
 def quota_sentence(quota: float | None, cores: int | None) -> str | None:
-    """What a quota of fewer cores than there are means for a run; None where there is none."""
+    """What a quota below the number of cores means for a run; None without such a quota."""
     stops = binding(quota, cores)
     if stops is None:
         return None

@@ -1,4 +1,4 @@
-"""Real servers: find them, start them, ask them, and leave nothing behind."""
+"""Real servers: find, start, probe and read them, and leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What no address may hold, whatever its server: text that its client could not be given, or would read otherwise.
+"""Checks for the address of any server: text that a client could not take, or would misread.
 
-Promises: no reason made here repeats any of the address. Does not know the options of any server.
+Promises: no reason made here quotes the address. The options of each server are checked elsewhere.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pybench.notation import is_text, visible
 AS_CODES: Final = "write special characters of a password as %XX"
 _EMPTY = "an empty text"
 _SHOWN_CHARACTERS = 300
-_JOINED = "parameters stand behind one ? and are joined by &; any other ; is written as %3B"
-_COLON = "the colon between user and password is written as it is: USER:PASSWORD@HOST"
+_JOINED = "put options after one ?, join them with &, and write any other ; as %3B"
+_COLON = "write the colon between user and password as it is, and not as %3A: USER:PASSWORD@HOST"
 _SECRETS = frozenset({"password"})
 _USERS = frozenset({"user", "username"})
 
@@ -29,7 +29,7 @@ class Unreadable(NamedTuple):
 
 
 def unreadable(url: str) -> Unreadable | None:
-    """Why `url` is none that a client could be given as it was meant; None: nothing here is against it."""
+    """Why no client could use `url` as it was meant; None when these checks find nothing."""
     if not is_text(url):
         return Unreadable("it holds bytes that are not UTF-8", AS_CODES)
     try:
@@ -54,16 +54,13 @@ def unreadable(url: str) -> Unreadable | None:
 
 
 def shown_address(url: str) -> str:
-    """`url` as a message shows it: masked, without what a terminal would obey, and no longer than a message can bear.
-
-    An address that stays within what a host and a path can need is shown whole.
-    """
+    """`url` for a message: masked, without control characters, and cut where it is longer than any real address."""
     text = visible(masked_url(url)) or _EMPTY
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
 def is_number(text: str, *, highest: int) -> bool:
-    """Whether `text` is a number up to `highest`: in plain digits, and no more of them than one can need."""
+    """Whether `text` is a number up to `highest`, in at most ten plain digits."""
     return re.fullmatch("[0-9]{1,10}", text) is not None and int(text) <= highest
 
 
@@ -73,7 +70,7 @@ def scheme_of(url: str) -> str:
 
 
 def is_host(name: str) -> bool:
-    """Whether `name` could be that of a host: the resolver breaks off at others."""
+    """Whether `name` could be the name of a host. The resolver breaks off at any other name."""
     try:
         name.encode("idna")
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""What servers of every kind have in common once they answered: where they are, what they are, where they came from."""
+"""What servers of both kinds share once they have answered: their address, their facts and where they came from."""
 
 from __future__ import annotations
 
@@ -6,56 +6,43 @@ import ipaddress
 import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from pybench.servers.postgres.endpoint import PostgresEndpoint
+    from pybench.servers.postgres.probe import PostgresFacts
+    from pybench.servers.redis.endpoint import Endpoint
+    from pybench.servers.redis.probe import Facts
 
 MOST_OF_VERSION = 60
-"""Characters: whatever a server says of itself is shown, and no terminal obeys it."""
+"""The most characters of a version that are shown: a server can report any text."""
 
 GIVEN = "given"
 
 
-class _Endpoint(Protocol):
-    @property
-    def address(self) -> str:
-        """Where it is, without credentials."""
-
-
-class _Facts(Protocol):
-    @property
-    def version(self) -> str:
-        """As the server says it."""
-
-    @property
-    def peer(self) -> str | None:
-        """The numeric address that answered; None for a Unix socket."""
-
-    def record(self) -> dict[str, Any]:
-        """The facts for a record, without those that differ from start to start."""
-
-
-E = TypeVar("E", bound=_Endpoint)
-F = TypeVar("F", bound=_Facts)
+E = TypeVar("E", bound="Endpoint | PostgresEndpoint")
+F = TypeVar("F", bound="Facts | PostgresFacts")
 
 
 @dataclass(frozen=True, slots=True)
 class Answered(ABC, Generic[E, F]):
-    """A server of any kind that answered."""
+    """A server of either kind that has answered."""
 
     endpoint: E
     facts: F
     source: str
     """`wheel NAME VERSION` or `path FILE` for one that pybench started, otherwise `given`."""
     pid: int | None = None
-    """Of the process that pybench started; None for a given server."""
+    """The process of a server that pybench started; None for a given server."""
 
     @property
     @abstractmethod
     def product(self) -> str:
-        """What it calls itself."""
+        """The name that the server reports."""
 
     @property
     def version(self) -> str:
-        """As the server says it."""
+        """The version that the server reports."""
         return self.facts.version
 
     @property
@@ -65,7 +52,7 @@ class Answered(ABC, Generic[E, F]):
 
     @property
     def started_by_us(self) -> bool:
-        """Whether pybench started it, and so may do to it what it likes."""
+        """Whether pybench started it. Load on such a server needs nobody's consent."""
         return self.pid is not None
 
     def is_local(self) -> bool:
@@ -90,7 +77,7 @@ def is_of_this_machine(address: str) -> bool:
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if parsed.is_loopback:
         return True
-    # Only an address of an own interface can be bound; nothing is sent.
+    # Only an address of an interface of this machine can be bound. Nothing is sent.
     with socket.socket(socket.AF_INET6 if parsed.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as own:
         try:
             own.bind((address, 0))

@@ -1,7 +1,7 @@
-"""One connection to something that may or may not be the server it should be, or no longer be one, within a deadline.
+"""One connection to an address where the expected server may listen, something else, or nothing, with a deadline.
 
-Promises: ends by its deadline whatever the other side does or sends, and keeps a bounded number of bytes; a byte now
-and then does not put the deadline off. Does not know any protocol: what is built on it does.
+Promises: ends by its deadline whatever the other side does or sends, and keeps a bounded number of bytes. A peer that
+sends single bytes does not move the deadline. Subclasses know the protocols.
 """
 
 from __future__ import annotations
@@ -12,64 +12,49 @@ import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from pybench.errors import ServerError
 from pybench.numbers import format_seconds
 
+if TYPE_CHECKING:
+    from pybench.servers.postgres.endpoint import PostgresEndpoint
+    from pybench.servers.redis.endpoint import Endpoint
+
+E = TypeVar("E", bound="Endpoint | PostgresEndpoint")
+
 SocketAddress = str | tuple[Any, ...]
 
 PROBE_S: Final = 2.0
-"""For a first look at a server."""
+"""Time for the first look at a server."""
 ANSWER_S: Final = 5.0
-"""For one answer in the middle of a run, connecting included."""
+"""Time for one reply in the middle of a run, with the connect."""
 
 MOST_BYTES = 4_000_000
-"""Of what answers the questions that were asked together; INFO is some thousands."""
-
-
-class Address(Protocol):
-    """Where to connect to. As text it shows no password."""
-
-    @property
-    def unix(self) -> str | None:
-        """The path of a Unix socket; None: a host and a port."""
-
-    @property
-    def host(self) -> str | None:
-        """A name, or a numeric address."""
-
-    @property
-    def port(self) -> int:
-        """Of the host."""
-
-    @property
-    def has_secret(self) -> bool:
-        """Whether a client logs in there with anything that nobody else may see."""
-
+"""The largest replies to the commands of one send together. INFO has some thousand bytes."""
 
 OWN_WORDS = "the server's own words say why; its log may say more"
-"""What to do about an error that is none of those known here. The doctor knows no more, and shows this, too."""
+"""The hint for an error that pybench does not know. It does not name the doctor, which shows the same error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What it is, mostly such that it follows the server's address, and what to do about it."""
+    """What an error of a server means, to be read after the server's address, and what the user can do."""
 
     what: str
     hint: str
 
 
-class Connection:
-    """Every method raises ServerError when there is no sense to be had from the other side."""
+class Connection(Generic[E]):
+    """Every method raises ServerError when the other side is not the expected server, or does not answer in time."""
 
     expected: ClassVar[str]
-    """Whose protocol it speaks: `Redis`."""
+    """The product whose protocol is expected, such as `Redis`."""
 
     socket_hint: ClassVar[str]
-    """What closes a Unix socket to this user."""
+    """The setting of the server that decides which users may open its Unix socket."""
 
-    def __init__(self, where: Address, *, seconds: float) -> None:
+    def __init__(self, where: E, *, seconds: float) -> None:
         self._where = where
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
@@ -93,11 +78,11 @@ class Connection:
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline; never zero, which would mean "do not block" to a socket."""
+        """Seconds until the deadline. Never zero: a timeout of zero makes a socket non-blocking."""
         return max(self._deadline - time.monotonic(), 0.001)
 
     def allow(self, seconds: float) -> None:
-        """Set the deadline anew: `seconds` from now."""
+        """Move the deadline to `seconds` from now."""
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
 
@@ -128,7 +113,7 @@ class Connection:
         raise AssertionError("a name resolves to at least one address")
 
     def _resolve(self) -> list[tuple[int, SocketAddress]]:
-        # In a thread because the resolver knows no deadline of ours; a late answer falls on the floor.
+        # In a thread, because the resolver takes no deadline. A result that comes too late is dropped.
         found: list[tuple[int, SocketAddress]] = []
         failed: list[OSError] = []
 
@@ -153,7 +138,7 @@ class Connection:
     def _connect_to(self, family: int, address: SocketAddress, *, share: int = 1) -> socket.socket:
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
-            # A name may stand for several addresses: the first that hangs must leave time for the next.
+            # A name may have several addresses. One that does not answer leaves the others their share of the time.
             connection.settimeout(self.left / share)
             connection.connect(address)
         except BaseException:
@@ -212,7 +197,7 @@ class Connection:
         self._received += got
 
     def _stranger(self, begins: bytes | bytearray) -> ServerError:
-        """What is told of a first answer that is none of the protocol."""
+        """The error for a first reply that is not of the expected protocol."""
         where = self._where
         if begins[:15].lower().startswith((b"http/", b"<!doctype html", b"<html")):
             return ServerError(f"{where} is a web server, not {self.expected}", hint="check the port")
@@ -223,7 +208,7 @@ class Connection:
         )
 
     def _shown(self, data: bytes | bytearray) -> str:
-        # Something that sends back what it gets, whole or in pieces, would have us print the password.
+        # An echo server returns what it got, and the password is part of that.
         if self._where.has_secret:
             return ""
         return f": {bytes(data[:40])!r}".replace("b", "", 1) + (" ..." if len(data) > 40 else "")

@@ -1,8 +1,7 @@
-"""The private folder of one server that pybench started: socket, configuration, log, and who owns it.
+"""The private folder of one server that pybench started: its socket, configuration, log, and a lock of its owner.
 
-Promises: closed to other users, but for the one that a server is run as; a path short enough for a socket in it; and a
-lock that the kernel gives back when the last process that holds it dies. Whether the owner lives is asked of that lock
-and not of a pid.
+Promises: only this user and the user of the server can enter the folder; its path leaves room for a socket. The kernel
+releases the lock when the last process that holds it dies: the lock, and not a pid, tells whether an owner lives.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ CONFIG = "server.conf"
 LOCK = "owner.lock"
 SERVER = "server.json"
 
-SOCKET_PATH_MAX = 103
-"""Bytes. Linux takes 107, macOS 103; one bound for both keeps a folder good on either."""
+SOCKET_PATH_MAX = 107
+"""Bytes that Linux takes."""
 
 YOUNG_S = 60.0
-"""A folder without a word of its owner may be in the making for this long."""
+"""A folder in which its owner has written nothing may be this old and still be in the making."""
 
 _NAME = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9_]{8}")
 
@@ -49,9 +48,9 @@ class ServerFolder:
 
     @classmethod
     def create(cls, *, socket: str = SOCKET, group: int | None = None) -> ServerFolder:
-        """A new one, in `place_for_sockets`. Raises ServerError.
+        """Make a new folder in `place_for_sockets`. Raises ServerError.
 
-        `socket`: of the server, in the folder. `group`: one that may pass through it to what belongs to it there.
+        `socket` is the server's, relative to the folder. `group` may pass through the folder to files of its own.
         """
         place = place_for_sockets(socket, for_others=group is not None)
         try:
@@ -71,13 +70,13 @@ class ServerFolder:
         return cls(path, lock)
 
     def note_server(self, server: ProcessId) -> None:
-        """Leave on disk which process to end should both this process and the keeper be killed."""
+        """Write down the process of the server, which has to be ended if this process and the keeper are killed."""
         new = self.path / f"{SERVER}.new"
         new.write_text(json.dumps({"pid": server.pid, "started": server.started}), encoding="utf-8")
         new.replace(self.path / SERVER)
 
     def remove(self) -> None:
-        """Remove it with all that is in it, and give the lock back. Harmless when the keeper already did."""
+        """Remove the folder with its files, and release the lock. The keeper may have removed it before."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)
 
@@ -108,13 +107,13 @@ def places() -> list[Path]:
     try:
         asked = [tempfile.gettempdir()]
     except FileNotFoundError:
-        asked = []  # Nothing can be written anywhere, which matters to who starts a server.
-    # A server's configuration is text: a folder whose name is none cannot stand in it.
+        asked = []  # No folder can be written to. That is an error only once a server is to be started.
+    # The path goes into the configuration of the server, which is UTF-8 text.
     return list(dict.fromkeys(Path(place).resolve() for place in (*asked, "/tmp") if is_text(place)))
 
 
 def all_of_this_user() -> Iterator[Path]:
-    """Every server folder of this user, whoever owns it now."""
+    """Every server folder of this user, with or without an owner."""
     for place in places():
         try:
             names = sorted(entry.name for entry in os.scandir(place) if _NAME.fullmatch(entry.name))
@@ -131,7 +130,7 @@ def all_of_this_user() -> Iterator[Path]:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Whether nobody who could own the folder lives any more."""
+    """Whether no process owns the folder any more."""
     try:
         lock = os.open(path / LOCK, os.O_RDWR)
     except FileNotFoundError:
@@ -148,7 +147,7 @@ def is_abandoned(path: Path) -> bool:
 
 
 def noted_server(path: Path) -> ProcessId | None:
-    """What `note_server` left; None when there is nothing that can be read."""
+    """The process that `note_server` wrote down; None when no note can be read."""
     try:
         noted = json.loads((path / SERVER).read_text(encoding="utf-8"))
         return ProcessId(int(noted["pid"]), str(noted["started"]))

@@ -1,17 +1,17 @@
 """The keeper: a small process between pybench and a server it started. Run as a script, standard library only.
 
 Promises: when pybench closes the pipe on standard input, or dies in any way, the server is ended and its folder
-removed. When the keeper itself is killed, the kernel ends the server (Linux).
+removed. When the keeper itself is killed, the kernel ends the server.
 
 A parent-death signal set by pybench itself would not do: it fires when the *thread* that started the server ends,
 and code between fork and exec is unsafe beside other threads. The keeper has one thread, so both are sound here.
 
-What a server started ends with it: the keeper becomes the parent of all that a killed server leaves, and ends it, too.
+The keeper becomes the parent of the processes that a killed server leaves, and ends them, too.
 
 Arguments: folder, open files wanted, the cores to keep to (`0,1`; `all` for no such bound), the user to run the server
 as (`UID:GID`; `same` for one's own), the signals that end it one after another (`INT,QUIT`; SIGKILL is the last),
 inherited file descriptor of the folder's lock, command of the server.
-Says on standard output: `pid N`, and `exit N` when the server ends by itself.
+Prints `pid N`, and `exit N` when the server ends by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import sys
 import time
 
 PATIENCE_S = 1.0
-"""For each signal."""
+"""Time for the server to end after each signal."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -35,7 +35,7 @@ IPC_RMID = 0
 OWNER = 0
 
 POSTGRES_DATA = "data"
-"""The folder of its data, in the folder of a Postgres server."""
+"""The data folder of a Postgres, in the folder of its server."""
 
 
 def main(arguments: list[str]) -> None:
@@ -44,8 +44,7 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(int(lock), False)  # noqa: FBT003 - positional only
     os.chdir(folder)
     signals = _catch_signals()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     server = _launch(command, int(files), cores, user)
     _say(f"pid {server}")
     if _wait_for_the_end(server, signals):
@@ -67,7 +66,7 @@ def _catch_signals() -> int:
 
 
 def _launch(command: list[str], files: int, cores: str, user: str) -> int:
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+    prctl = ctypes.CDLL(None).prctl
     keeper = os.getpid()
     child = os.fork()
     if child:
@@ -86,10 +85,9 @@ def _launch(command: list[str], files: int, cores: str, user: str) -> int:
             os.dup2(source, target)
         if user != "same":
             _become(*(int(number) for number in user.split(":")))
-        if prctl is not None:  # After the change of the user, which would undo it.
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != keeper:  # It died before the call above, which then had nobody to watch.
-                os._exit(1)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # After the change of the user, which would undo it.
+        if os.getppid() != keeper:  # It died before the call above, which then had nobody to watch.
+            os._exit(1)
         os.execv(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]}: {error}\n".encode())
@@ -119,7 +117,7 @@ def _raise_file_limit(files: int) -> None:
 
 
 def _wait_for_the_end(server: int, signals: int) -> bool:
-    """Until the owner is gone or we are told to go. True when the server still runs then."""
+    """Wait for the end of the owner or for a signal. True when the server still runs then."""
     running = True
     while True:
         ready, _, _ = select.select([OWNER, signals], [], [])
@@ -150,9 +148,9 @@ def _end(server: int, endings: list[signal.Signals]) -> None:
 
 
 def _end_orphans() -> None:
-    """End what the server left: a process of Postgres that is at work does not see at once that the server is gone.
+    """End the processes that the server left: a busy process of Postgres does not see at once that the server is gone.
 
-    By SIGTERM first, for then it removes the shared memory that it has made.
+    SIGTERM comes first: after it a process removes the shared memory that it has made.
     """
     begin = time.monotonic()
     while (passed := time.monotonic() - begin) < 2 * PATIENCE_S:
@@ -168,12 +166,9 @@ def _end_orphans() -> None:
 
 
 def _children() -> list[int]:
-    """The processes whose parent we are; only Linux makes us the parent of what others leave."""
+    """The child processes of the keeper."""
     found: list[int] = []
-    try:
-        names = os.listdir("/proc")  # noqa: PTH208 - pathlib is slow to import
-    except OSError:
-        return found
+    names = os.listdir("/proc")  # noqa: PTH208 - pathlib is slow to import
     for name in filter(str.isdecimal, names):
         with contextlib.suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
             if int(stat.read().rpartition(b")")[2].split()[1]) == os.getpid():
@@ -184,7 +179,7 @@ def _children() -> list[int]:
 def remove_shared_memory(folder: str | os.PathLike[str]) -> None:
     """Remove the System V segment that a killed Postgres left, when nobody is attached to it.
 
-    Its key and number stand in the file with the server's pid, and the kernel tells which process made it.
+    Its key and number are in the file with the pid of the server, and the kernel tells which process made it.
     """
     try:
         with open(os.path.join(folder, POSTGRES_DATA, "postmaster.pid"), encoding="utf-8") as file:  # noqa: PTH118, PTH123

@@ -1,8 +1,7 @@
 """What a killed run left behind: servers without an owner, and their folders.
 
-Promises: touches only folders of this user that have our naming and whose lock nobody holds, and ends only
-processes that are proved by pid, start time and working folder to be the ones noted there, or that are those of a
-Postgres at work on the data there.
+Promises: touches only folders of this user that are named like ours and whose lock nobody holds. Ends only the process
+noted there, known by pid, start time and working folder, and processes of Postgres that work in the data folder there.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from pybench.servers import keeper, processes
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """One folder that was found without an owner, and is gone now."""
+    """A folder without an owner, which is removed now."""
 
     folder: Path
     ended: int | None
-    """The pid of the server, when it still ran."""
+    """The pid of the server, where it still ran."""
 
     def __str__(self) -> str:
         return f"removed {self.folder}" + (f", ended server process {self.ended}" if self.ended else "")
@@ -45,7 +44,7 @@ def _end_server(folder: Path) -> int | None:
     """End the server of `folder` with all its processes; its pid, when it still ran."""
     server = folders.noted_server(folder)
     data = folder / keeper.POSTGRES_DATA
-    # To Postgres SIGTERM says that it may wait for its clients.
+    # After SIGTERM a Postgres waits for its clients to leave.
     signals = (signal.SIGINT, signal.SIGQUIT) if data.is_dir() else (signal.SIGTERM,)
     ended = server.pid if server is not None and processes.end(server, folder, signals=signals) else None
     for process in processes.working_in(data, "postgres"):

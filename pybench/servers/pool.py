@@ -1,4 +1,4 @@
-"""The servers of one run: each started or connected to once, all ended together.
+"""The servers of one run: each is started or probed once, and all are ended together.
 
 Promises: leaving the `with` block ends every server that the pool started, and touches no other.
 Not for use by several threads.
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pybench.servers.postgres import PostgresServer
 
 REPLICAS_S = 10.0
-"""For replicas to be counted on."""
+"""Time until a primary counts all its replicas."""
 
 
 class Backend(Protocol):
-    """What the pool asks of a backend of the matrix."""
+    """The part of a backend of the matrix that the pool needs."""
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class ServerPool:
     ) -> list[Server]:
         """The first `servers` of the backend's servers, with these settings and so many replicas each.
 
-        Whoever asks for more gets the same ones first. Given servers have the replicas that they have. Raises
+        A later call for more servers gets the same ones first. Given servers keep the replicas that they have. Raises
         ServerError, InputError for a URL.
         """
         given = backend.urls
@@ -87,12 +87,12 @@ class ServerPool:
         return known[:servers]
 
     def postgres(self, backend: Backend, *, sessions: int = 0) -> PostgresServer:
-        """The backend's one server. A given one has the room that it has, as its facts tell.
+        """The backend's one server. The facts of a given server say how many sessions it has free.
 
-        One that pybench starts has room for `sessions` of a trial, so whoever needs most has to ask first. Raises
-        ServerError, InputError for a URL.
+        A server that pybench starts has room for `sessions` of a trial, so the first call has to ask for the most.
+        Raises ServerError, InputError for a URL.
         """
-        # Here, for it brings psycopg along, which takes 0.1 s.
+        # Imported here, because psycopg takes 0.1 s to load.
         from pybench.servers import postgres
 
         server = self._postgres.get(backend.name)
@@ -101,7 +101,7 @@ class ServerPool:
         elif server is None:
             supervised, server = postgres.start(backend.source, sessions=sessions, cores=self.cores)
             self._supervised.append(supervised)
-        assert backend.urls or postgres.room(server) >= sessions, "the first who asked needed most"
+        assert backend.urls or postgres.room(server) >= sessions, "the first call asks for the most sessions"
         self._postgres[backend.name] = server
         return server
 
@@ -113,8 +113,8 @@ class ServerPool:
                 tail = one.log_tail()
                 raise ServerError(
                     f"in the middle of the run the server that pybench had started {end} ({one.binary.path})"
-                    + (f"; it said last:\n{tail}" if tail else ""),
-                    hint="the kernel kills what takes too much memory, and notes it: dmesg"
+                    + (f"; its last log lines:\n{tail}" if tail else ""),
+                    hint="the kernel kills a process that takes too much memory, and logs it: see dmesg"
                     if "SIGKILL" in end
                     else "pybench doctor tries to start another",
                 )
@@ -149,7 +149,7 @@ class ServerPool:
     def _connect(self, url: SecretStr, appendfsync: AppendFsync, others: Sequence[Server]) -> Server:
         endpoint = Endpoint.parse(url)
         facts = probe(endpoint)
-        # "off" is what a cell says that does not care; the record tells what the server really does.
+        # "off" also stands for a cell without this axis. The record has the setting of the server.
         if appendfsync != "off" and facts.appendfsync not in (appendfsync, None):
             raise ServerError(
                 f"{endpoint} runs with appendfsync {facts.appendfsync}, a cell asks for {appendfsync}",
@@ -165,16 +165,16 @@ class ServerPool:
 
 
 def _await_replicas(primary: Server) -> None:
-    """Until it counts on all of its replicas: one whose link is up is not counted before its first word, up to 1 s."""
+    """Wait until it counts all its replicas, each from its first message on: up to 1 s after the link is up."""
     wanted = len(primary.replicas)
     with primary.conversation(seconds=REPLICAS_S + 1) as conversation:
-        # Without a write of one's own there is nothing to wait for.
+        # WAIT waits only for writes of its own connection.
         conversation.ask("SET", "pybench:replicas", "1")
         conversation.ask("DEL", "pybench:replicas")
         there = conversation.ask("WAIT", str(wanted), str(int(REPLICAS_S * 1_000)))
     if not isinstance(there, int) or there < wanted:
         raise ServerError(
-            f"of {wanted} replicas that pybench started not all follow their primary after "
+            f"not all of the {wanted} replicas that pybench started follow their primary after "
             f"{format_seconds(REPLICAS_S)}",
             hint="is this machine very busy? pybench doctor looks at it",
         )

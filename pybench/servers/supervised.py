@@ -1,8 +1,8 @@
-"""A server process of ours under its keeper: watched, and ended for good.
+"""A server process that pybench started, under its keeper.
 
-Promises: it is gone, folder and all, after `stop`, at the interpreter's end, and when this process dies in any way (see
-`keeper`). Signals are not caught here: whoever turns SIGTERM into an exception gets a tidy end, everybody else the
-keeper's. Does not know what kind of server it is.
+Promises: the server and its folder are gone after `stop`, at the end of the interpreter, and when this process dies in
+any way (see `keeper`). No signal is caught here: a program that turns SIGTERM into an exception ends the server by
+`stop`, any other by the keeper. Nothing here depends on the kind of server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Transport = Literal["unix", "tcp"]
 LOOPBACK = "127.0.0.1"
 
 START_S = 15.0
-"""Starting takes 0.1 s; a machine that swaps is given this long."""
+"""Time for a start: usually it takes 0.1 s, on a machine that swaps much longer."""
 
 PORT_TRIES = 5
 PORT_TAKEN = "Address already in use"
@@ -47,17 +47,17 @@ Server = TypeVar("Server", bound="Supervised")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a keeper is told."""
+    """The arguments of a keeper."""
 
     command: Sequence[str]
     files: int
-    """Open files wanted."""
+    """Open files that the server needs."""
     cores: Sequence[int] = ()
-    """The cores to keep to; none: any."""
+    """The cores that the server is bound to; none: it may use any."""
     user: tuple[int, int] | None = None
-    """Numbers of the user and group to run it as; None: our own."""
+    """Numbers of the user and group that run it; None: those of this process."""
     endings: Sequence[signal.Signals] = (signal.SIGTERM,)
-    """What ends it, each after the one before did not."""
+    """The signals that end it, each after the one before did not."""
 
     def keeper_command(self, folder: ServerFolder) -> list[str]:
         """The command line of the keeper."""
@@ -71,7 +71,7 @@ class Launch:
 
 
 class Supervised:
-    """A server under its keeper, in a folder that is ours and goes with it. `stop` may be called more than once."""
+    """A server under its keeper, in a folder that is removed with it. `stop` may be called more than once."""
 
     def __init__(self, binary: Binary, folder: ServerFolder, launch: Launch, secret: SecretStr | None = None) -> None:
         self.binary = binary
@@ -114,7 +114,7 @@ class Supervised:
     def log_tail(self, lines: int = 10) -> str:
         """The last lines that the server printed, without its password; empty when there are none.
 
-        Of one that was ready, only those that came after that.
+        Once it was ready, only later lines count.
         """
         try:
             with (self.folder / folders.LOG).open(encoding="utf-8", errors="replace") as log:
@@ -138,23 +138,23 @@ class Supervised:
         except subprocess.TimeoutExpired:
             self._keeper.kill()
             self._keeper.wait()
-        # With a keeper that was killed the kernel ends the server, but only on Linux.
+        # The kernel kills the server of a killed keeper; `stop` returns only when that is done.
         if self._process is not None:
             processes.end(self._process, self.folder)
         self._keeper.stdout.close()
         self._folder.remove()
 
     def forget(self) -> None:
-        """Let go of it without ending it: in a child after a fork, whose parent goes on with the server."""
+        """Close its handles without ending it: in a child after a fork, since the parent still uses the server."""
         self._stopped = True
         for pipe in (self._keeper.stdin, self._keeper.stdout):
             assert pipe is not None
             pipe.close()
-        self._keeper.returncode = 0  # It is no child of this process, and not to be waited for.
+        self._keeper.returncode = 0  # The keeper is no child of this process, which cannot wait for it.
         os.close(self._folder.lock)
 
     def await_ready(self, look: Callable[[], Ready | None]) -> Ready:
-        """Until `look` finds it ready: what that returned. Raises ServerError with the end of its log."""
+        """Wait until `look` finds it ready, and return that result. Raises ServerError with the end of its log."""
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
             words = self._words()
@@ -170,7 +170,7 @@ class Supervised:
         raise self._did_not_start(f"does not answer after {format_seconds(START_S)}")
 
     def await_success(self, seconds: float) -> None:
-        """Until a program that ends by itself has done its work. Raises ServerError with the end of its log."""
+        """Wait for the successful end of a program that ends by itself. Raises ServerError with the end of its log."""
         deadline = time.monotonic() + seconds
         while (end := self.end()) is None and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -185,14 +185,14 @@ class Supervised:
 
     def _did_not_start(self, how: str) -> ServerError:
         tail = self.log_tail()
-        said = f"; it said last:\n{tail}" if tail else ", and said nothing"
-        # No hint at the doctor: it starts a server, too, and says this.
+        said = f"; its last log lines:\n{tail}" if tail else ", and logged nothing"
+        # No hint at the doctor, which starts a server, too, and shows the same error.
         option = "--postgres" if self.binary.product == "postgres" else "--redis"
-        words = "its own words say why; " if tail else ""
-        return ServerError(f"{self.binary.path} {how}{said}", hint=f"{words}a server of yours will do: {option} URL")
+        words = "its log says why; " if tail else ""
+        return ServerError(f"{self.binary.path} {how}{said}", hint=f"{words}your own server will do: {option} URL")
 
     def _words(self) -> dict[str, str]:
-        """What the keeper has said: `pid` and, once the server ended by itself, `exit`."""
+        """What the keeper has printed: `pid` and, once the server ended by itself, `exit`."""
         pipe = self._keeper.stdout
         assert pipe is not None
         while select.select([pipe], [], [], 0)[0]:
@@ -205,9 +205,9 @@ class Supervised:
 
 
 def launched(launch: Callable[[], Server], ready: Callable[[Server], Ready]) -> tuple[Server, Ready]:
-    """What `launch` starts, and what `ready` returns of it; another one where something else had taken its port.
+    """The server that `launch` starts, and the result of `ready`. Where its port was taken, another one is started.
 
-    Raises what either raises, and then leaves nothing that runs.
+    Raises the errors of both, and then no server runs on.
     """
     for attempt in range(1, PORT_TRIES + 1):
         server = launch()
@@ -222,19 +222,19 @@ def launched(launch: Callable[[], Server], ready: Callable[[Server], Ready]) -> 
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listened on a moment ago."""
+    """A port of loopback on which nobody listened a moment ago."""
     with socket.socket() as probe_socket:
         probe_socket.bind((LOOPBACK, 0))
         return int(probe_socket.getsockname()[1])
 
 
 def _told(status: int) -> str:
-    """An exit status in words; a negative one is a signal's number."""
+    """An exit status in words. A negative one is the number of a signal."""
     return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 
 running: set[Supervised] = set()
-"""Those of this process."""
+"""The servers of this process."""
 
 
 @atexit.register

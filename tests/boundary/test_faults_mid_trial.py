@@ -10,7 +10,7 @@ import pytest
 from pybench import _core
 from pybench.errors import ServerError
 from pybench.servers import Server, read_figures
-from pybench.servers.redis import probe
+from pybench.servers.redis.probe import probe
 from tests.core_trials import MS, trial_spec
 from tests.fault_proxy import Fault, FaultProxy
 
@@ -30,7 +30,7 @@ FAULTS = {
     "a length of 10^12, and bytes": (Fault(HUGE + b"x" * 60_000), "does not speak the Redis protocol"),
     "an array of 10^9": (Fault(b"*1000000000\r\n"), "does not speak the Redis protocol"),
     "arrays in arrays": (Fault(b"*1\r\n" * 5_000), "does not speak the Redis protocol"),
-    "answers that nobody asked for": (Fault(b"+OK\r\n" * 10_000), "does not tell what it has spent"),
+    "answers that nobody asked for": (Fault(b"+OK\r\n" * 10_000), "does not report its counters"),
     "loading": (Fault(b"-LOADING Redis is loading the dataset in memory\r\n"), "is still loading"),
     "a replica": (Fault(b"-READONLY You can't write against a read only replica.\r\n"), "is a replica"),
     "out of memory": (Fault(b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"), "is out of memory"),

@@ -171,7 +171,7 @@ def test_a_full_disk_under_stdout_is_told_in_a_sentence(tmp_path: Path):
     assert done.stderr.startswith(b"error: stdout cannot be written: No space left on device\nhint: ")
 
 
-HEAVY = {"jinja2", "numpy", "pandas", "plotly", "psycopg", "pyarrow", "pydantic", "redis", "ruamel", "scipy"}
+HEAVY = {"jinja2", "numpy", "pandas", "plotly", "psutil", "psycopg", "pyarrow", "pydantic", "redis", "ruamel", "scipy"}
 """What takes most of a second to load. How long the help takes is a figure of `make perf`."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pybench.servers import folder, leftovers, processes
@@ -136,6 +137,13 @@ def test_a_recycled_pid_is_not_killed(lie: str):
         for process in (orphan, bystander):
             process.kill()
             process.wait()
+
+
+def test_a_process_is_the_same_one_after_somebody_has_set_the_clock(monkeypatch: pytest.MonkeyPatch):
+    before = ProcessId.of(os.getpid())
+    monkeypatch.setattr(psutil._pslinux, "boot_time", lambda: 1_000_000_000)
+    assert psutil.Process().create_time() < 1_500_000_000, "psutil takes the new clock"
+    assert ProcessId.of(os.getpid()) == before
 
 
 def test_a_live_run_is_left_alone():

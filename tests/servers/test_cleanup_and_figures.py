@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import socket
+from dataclasses import replace
+
 import pytest
 
 from pybench.errors import ServerError
@@ -144,3 +147,15 @@ def test_a_server_that_is_gone_is_a_server_error_with_its_address():
     for ask in (read_figures, lambda one: remove_keys(one, "pb:")):
         with pytest.raises(ServerError, match=r"s\.sock"):
             ask(server)
+
+
+def test_counters_that_are_no_numbers_are_a_server_error(server: Server, listener):
+    info = b"run_id:x\r\nused_cpu_user:inf\r\nused_cpu_sys:0"
+
+    def odd(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(b"$%d\r\n%s\r\n" % (len(info), info) * 6)
+
+    where = listener(odd)
+    with pytest.raises(ServerError, match="does not report its counters"):
+        read_figures(Server(where, replace(server.facts, peer=where.host), "given"))

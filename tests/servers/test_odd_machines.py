@@ -17,8 +17,8 @@ from pybench.planning.limits import limits_of
 from pybench.servers import Server, clear_leftovers
 from pybench.servers import folder as folders
 from pybench.servers.postgres import PostgresEndpoint, cache
-from pybench.servers.redis import probe
 from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.redis.probe import probe
 from tests.redis_client import connect
 
 

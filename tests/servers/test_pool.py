@@ -102,7 +102,9 @@ def test_a_server_that_ends_in_the_middle_is_noticed_with_what_it_said_then():
         pool.check()
         assert server.pid is not None
         os.kill(server.pid, signal.SIGTERM)
-        with pytest.raises(ServerError, match=r"(?s)started ended with status 0 .*; it said last:.*bye bye") as caught:
+        with pytest.raises(
+            ServerError, match=r"(?s)started ended with status 0 .*; its last log lines:.*bye bye"
+        ) as caught:
             _check_for(2.0, pool)
     assert "Ready to accept" not in caught.value.message
 

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from pydantic import SecretStr
 
 from pybench.errors import InputError, ServerError
 from pybench.servers import Endpoint
-from pybench.servers.redis import binaries, probe, supervisor
+from pybench.servers.connection import MOST_BYTES
+from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.probe import probe
 from tests.redis_client import connect
 
 SECRET = "s3cret-w0rd"
@@ -96,6 +100,13 @@ def test_a_name_that_does_not_exist():
     assert "no such host" in refused("redis://no-such-host.invalid")
 
 
+def test_a_resolver_that_hangs(monkeypatch):
+    hangs = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: hangs.wait(10) and [])
+    assert "does not answer within 400 ms" in refused("redis://slow-resolver", 0.4)
+    hangs.set()
+
+
 def test_a_port_that_never_answers(listener):
     assert "does not answer within 400 ms" in refused(listener(lambda connection: time.sleep(0.6)), 0.4)
 
@@ -137,11 +148,11 @@ def says(text: bytes) -> Callable[[socket.socket], None]:
         (b"+PON", "only part of a reply within 400 ms: '+PON'"),
         (b"$10\r\nabc", "only part of a reply"),
         (b":1\r\n", "not as Redis does"),
-        (b"+PONG\r\n$5\r\nhello\r\n", "does not say what it is"),
+        (b"+PONG\r\n$5\r\nhello\r\n", "does not report a version"),
         (b"-ERR max number of clients reached\r\n", "no connection left"),
         (b"-LOADING Redis is loading the dataset in memory\r\n", "still loading"),
         (b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n", "is in protected mode"),
-        (b"-BUSY Redis is busy running a script.\r\n", "is busy with a script"),
+        (b"-BUSY Redis is busy running a script.\r\n", "is busy with somebody's script"),
         (b"-MASTERDOWN Link with MASTER is down\r\n", "is a replica that has lost its primary"),
         (b"-ODD something\r\n", "answers with an error: ODD something"),
         (answers_info(b"redis_version:7.2.4\r\nredis_mode:cluster"), "cluster mode"),
@@ -151,6 +162,17 @@ def says(text: bytes) -> Callable[[socket.socket], None]:
 )
 def test_what_is_no_usable_redis_server_is_named(listener, text: bytes, told: str):
     assert told in refused(listener(says(text)), 0.4)
+
+
+def test_facts_that_no_server_has_are_not_known(listener):
+    def odd(connection: socket.socket) -> None:
+        info = b"redis_version:7.2.4\r\nprocess_id:" + b"9" * 5000 + b"\r\nmaxmemory:-1"
+        for reply in (answers_info(info), b"", *[b"*2\r\n$1\r\nx\r\n$2\r\n\xff\xfe\r\n"] * 4, *[b":0\r\n", b"%0\r\n"]):
+            connection.sendall(reply)
+            connection.recv(4096)
+
+    facts = probe(listener(odd))
+    assert (facts.version, facts.process_id, facts.maxmemory, facts.timeout_s) == ("7.2.4", None, None, None)
 
 
 def test_a_server_that_hangs_up(listener):
@@ -164,6 +186,33 @@ def test_one_byte_at_a_time_does_not_outlast_the_deadline(listener):
             time.sleep(0.05)
 
     assert "only part of a reply" in refused(listener(trickle), 0.4)
+
+
+def test_a_reply_without_end_is_cut_off(listener):
+    sent = 0
+
+    def flood(connection: socket.socket) -> None:
+        nonlocal sent
+        connection.sendall(b"*60000\r\n")
+        while True:
+            sent += connection.send(b"$1000\r\n" + b"x" * 1000 + b"\r\n")
+
+    assert "does not speak the Redis protocol" in refused(listener(flood))
+    assert sent < 3 * MOST_BYTES, "the buffers of two sockets are in between"
+
+
+def test_an_address_that_does_not_answer_leaves_time_for_the_next_one_of_its_name(guarded: Endpoint, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        for _ in range(4):
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        found = [full.getsockname(), ("127.0.0.1", guarded.port)]
+        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", one) for one in found]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+        begin = time.monotonic()
+        assert probe(f"redis://:{SECRET}@two-addresses").peer == "127.0.0.1"
+        assert 0.9 < time.monotonic() - begin < 2
 
 
 @pytest.mark.parametrize("before", [b"", b"?", b"$99\r\n"])

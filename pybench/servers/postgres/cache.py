@@ -1,7 +1,7 @@
-"""What costs time to make and is the same for every run: kept in a folder of this user's.
+"""A cache of data folders and programs of Postgres, which take time to make and are the same for every run.
 
-Promises: it is this user's alone to write, so that what is found there is what was put there; what is incomplete is not
-found. Symbolic links are neither followed nor kept: what is put there may come from another user's folder.
+Promises: only this user can write to it, and an incomplete entry is not found. Symbolic links are neither followed nor
+copied: a source may be a folder of another user.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 from pybench.errors import ServerError
 
 ENVIRONMENT: Final = "PYBENCH_CACHE"
-"""The variable that names another folder for it."""
+"""The environment variable that names another folder."""
 
 COMPLETE = "complete.json"
 CONTENT = "content"
@@ -63,7 +63,7 @@ def _home() -> Path:
 
 
 def find(key: str) -> Path | None:
-    """What was kept under `key`; None when there is nothing, or not all of it."""
+    """The entry `key`; None when there is none, or it is incomplete."""
     try:
         path = folder() / key
         _must_be_ours(path)
@@ -74,9 +74,9 @@ def find(key: str) -> Path | None:
 
 
 def keep(key: str, sources: dict[str, Path]) -> Path:
-    """Copy each folder of `sources` under its name into what is kept under `key`. Raises ServerError.
+    """Copy each folder of `sources` under its name into the entry `key`. Raises ServerError.
 
-    Where somebody else was faster, it is theirs that is kept.
+    An entry that another process has finished meanwhile stays.
     """
     place = folder()
     _remove_stale(place)
@@ -93,7 +93,7 @@ def keep(key: str, sources: dict[str, Path]) -> Path:
         (new / COMPLETE).write_text(json.dumps(_sizes(new / CONTENT)), encoding="utf-8")
         if find(key) is None:
             shutil.rmtree(place / key, ignore_errors=True)
-            with contextlib.suppress(OSError):  # Somebody else's is there now.
+            with contextlib.suppress(OSError):  # Another process was faster.
                 new.rename(place / key)
     except OSError as error:
         raise ServerError(f"cannot write into {place}: {error.strerror}", hint="free some space there") from error
@@ -108,7 +108,7 @@ def keep(key: str, sources: dict[str, Path]) -> Path:
 def copy_tree(source: Path, target: Path, *, owner: tuple[int, int] | None = None) -> None:
     """Copy folders and plain files with their modes, for `owner` (numbers of user and group). Raises OSError.
 
-    It goes by open folders and not by names: a name of another user's may change its meaning on the way.
+    It works on open folders and not on paths, which another user could replace in between.
     """
     folders: list[Path] = []
     for name, _, files, here in os.fwalk(source, follow_symlinks=False):
@@ -119,7 +119,7 @@ def copy_tree(source: Path, target: Path, *, owner: tuple[int, int] | None = Non
         for file in files:
             _copy_file(file, here, made / file, owner)
     if owner is not None:
-        # Last, so that until now nobody else could touch what we wrote.
+        # Last, so that the new owner cannot change the copy while it is made.
         for made in reversed(folders):
             os.chown(made, *owner)
 
@@ -163,7 +163,7 @@ def _must_be_ours(path: Path) -> None:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """How many files and bytes: a machine that crashed may have kept names and lost contents."""
+    """How many files and bytes: after a crash a machine may have names of files without their contents."""
     sizes = list(_file_sizes(folder))
     return {"files": len(sizes), "bytes": sum(sizes)}
 
@@ -177,7 +177,7 @@ def _file_sizes(folder: Path) -> Iterator[int]:
 
 
 def _remove_stale(place: Path) -> None:
-    """What somebody left who was killed while making it."""
+    """Remove entries that a killed process left unfinished."""
     for path in place.glob(f"{_NEW}*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > STALE_S:

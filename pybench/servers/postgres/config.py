@@ -1,7 +1,7 @@
 """The configuration of a Postgres that pybench starts.
 
-Promises: reachable from this machine only; as Postgres ships it, but for where it listens, how many sessions it takes,
-and what it logs; no credential in it.
+Promises: reachable from this machine only; the defaults of Postgres, except for where it listens, how many sessions it
+takes and what it logs; no credentials in it.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ ROLE = "pybench"
 DATABASE = "postgres"
 
 MAX_CONNECTIONS = 100
-"""As Postgres ships it."""
+"""The default of Postgres."""
 
 OWN_SESSIONS = 20
-"""Beside those of a trial: those that Postgres reserves, ours, and those of the trial before that still close."""
+"""Sessions besides those of a trial: reserved ones, those of pybench, and those of the last trial that still close."""
 
 FILES_WANTED = 4096
-"""Open files of one process."""
+"""Open files that one process needs."""
 
 
 def max_connections(sessions: int) -> int:
-    """Enough for trials with so many sessions."""
+    """The setting for trials with so many sessions."""
     return max(MAX_CONNECTIONS, sessions + OWN_SESSIONS)
 
 
 def write(data: Path, *, sessions: int, port: int | None) -> None:
-    """Add our settings to those that initdb wrote into `data`, and say who may log in from where.
+    """Add our settings to those that initdb wrote into `data`, and set who may log in from where.
 
-    `port` of loopback, where it is to listen there, too.
+    `port`: on loopback, where the server listens there, too.
     """
     settings = {
         "listen_addresses": "" if port is None else LOOPBACK,
@@ -41,7 +41,7 @@ def write(data: Path, *, sessions: int, port: int | None) -> None:
         "max_connections": max_connections(sessions),
         # Files in its own folder, so that a server that is killed leaves nothing in /dev/shm.
         "dynamic_shared_memory_type": "mmap",
-        # What a benchmark provokes, such as deadlocks and timeouts, would fill the log.
+        # A benchmark provokes deadlocks and timeouts, which would fill the log.
         "log_min_messages": "log",
         "log_min_error_statement": "panic",
         "log_checkpoints": "off",
@@ -50,7 +50,7 @@ def write(data: Path, *, sessions: int, port: int | None) -> None:
     }
     lines = [f"{name} = {quoted(str(value))}" for name, value in settings.items()]
     with (data / "postgresql.conf").open("a", encoding="utf-8") as file:
-        file.write("\n# What pybench says.\n" + "\n".join(lines) + "\n")
+        file.write("\n# Settings of pybench.\n" + "\n".join(lines) + "\n")
     access = ["local all all trust"]  # The folder of the socket is closed to all other users.
     if port is not None:
         access.append(f"host all all {LOOPBACK}/32 scram-sha-256")

@@ -1,7 +1,7 @@
-"""Sessions of the control plane: what pybench itself asks a Postgres, through psycopg.
+"""Sessions through psycopg for pybench itself, and not for the load, which the Rust core sends.
 
-Promises: errors come out as ServerError; nothing waits beyond its seconds, also when the server hangs; what the
-environment says to libpq (PGHOST, PGPASSWORD, a service file) changes nothing, for the Rust core does not see it.
+Promises: errors are ServerErrors; no call outlasts its seconds, even when the server hangs. The environment of libpq
+(PGHOST, PGPASSWORD, a service file) has no effect, since the Rust core does not read it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pybench.servers.postgres.endpoint import PostgresEndpoint
 from pybench.servers.postgres.refusals import failed
 
 NAME = "pybench"
-"""The `application_name` of the control plane."""
+"""The `application_name` of these sessions."""
 
 LEAST_TIMEOUT_S = 2
-"""Of libpq, which knows whole seconds only."""
+"""The shortest timeout of libpq, which knows whole seconds only."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -66,14 +66,14 @@ def connect(
     for session in arrived:
         session.close()
     raise ServerError(
-        f"{endpoint} accepts connections but does not let in within {format_seconds(round(seconds, 1))}",
+        f"{endpoint} accepts connections but does not complete the log-in within {format_seconds(round(seconds, 1))}",
         hint="is it busy or stopped? see its log",
     )
 
 
 @contextlib.contextmanager
 def within(endpoint: PostgresEndpoint, session: Session, seconds: float) -> Iterator[None]:
-    """Inside, statements of `session` fail with ServerError, and at the latest after `seconds`: then it is cut off."""
+    """Inside, errors of `session` become ServerErrors. After `seconds` its connection is cut."""
     cut = threading.Event()
     # A second file descriptor of the same socket: it cannot become another's while we hold it.
     own = socket.socket(fileno=os.dup(session.fileno()))
@@ -105,7 +105,7 @@ def within(endpoint: PostgresEndpoint, session: Session, seconds: float) -> Iter
 def session(
     endpoint: PostgresEndpoint, *, peer: str | None = None, name: str = NAME, seconds: float = ANSWER_S
 ) -> Iterator[Session]:
-    """A session that is closed at the end, all inside `within` its seconds."""
+    """A session that is closed at the end, with the deadline of `within`."""
     opened = connect(endpoint, peer=peer, name=name, seconds=seconds)
     try:
         with within(endpoint, opened, seconds):
@@ -122,7 +122,7 @@ _NOT_EMPTY: Final = {
     b"min_protocol_version": b"3.0",
     b"max_protocol_version": b"3.0",
 }
-"""Parameters that have no default, and that must not be empty."""
+"""Values for parameters without a default, which must not be empty."""
 
 _hidden: dict[str, str] = {}
 _hiding = threading.Lock()
@@ -147,7 +147,7 @@ def _without_variables() -> Iterator[None]:
 
 
 def _defaults() -> dict[str, str]:
-    """Each parameter that a variable sets now, as it is without: libpq looks only for those that are not given."""
+    """The default of each parameter that a variable sets: libpq reads a variable for a missing parameter only."""
     return {
         option.keyword.decode(): (option.compiled or _NOT_EMPTY.get(option.keyword, b"")).decode()
         for option in psycopg.pq.Conninfo.get_defaults()
@@ -156,7 +156,7 @@ def _defaults() -> dict[str, str]:
 
 
 def _parameters(endpoint: PostgresEndpoint, peer: str | None, name: str, seconds: float) -> dict[str, Any]:
-    """For libpq: everything that the environment could change otherwise."""
+    """The parameters for libpq, with each one that the environment could change otherwise."""
     return {
         "host": endpoint.folder or endpoint.host,
         "hostaddr": peer or "",
@@ -169,6 +169,8 @@ def _parameters(endpoint: PostgresEndpoint, peer: str | None, name: str, seconds
         "sslmode": "disable",
         "gssencmode": "disable",
         "channel_binding": "prefer",
+        # The Rust core knows no other ways to log in.
+        "require_auth": "password,md5,scram-sha-256,none",
         "target_session_attrs": "any",
         "client_encoding": "utf8",
         "options": "",

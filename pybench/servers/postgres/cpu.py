@@ -1,86 +1,71 @@
-"""What the processes of a Postgres on this machine have worked: the first one, those it has, and those it had.
+"""How much CPU time the processes of a Postgres on this machine have used: the first one, those it has, those it had.
 
-Promises: a process that ends is neither forgotten nor counted twice. To take the difference of two readings for what
-was worked in between errs by up to two ticks of the kernel's clock.
+Promises: a process that ends is neither forgotten nor counted twice. The difference of two readings errs by at most two
+ticks of the kernel's clock.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+import psutil
 
 from pybench.servers.postgres.connecting import Session
 from pybench.servers.postgres.server import PostgresServer
+from pybench.servers.processes import POSTGRES
 
 _TRIES = 20
 
 
 def postmaster_of(server: PostgresServer, session: Session) -> int | None:
-    """The first process of the server that `session` is one of; None where that is not for certain one of ours to see.
+    """The first process of the server that `session` is one of; None where it is not certain.
 
-    The number of a process may be that of another one here, where the server is in a container of its own.
+    Where the server is in a container of its own, another process may have its pid here.
     """
     if not server.is_local() or server.facts.pooled:
         return None
-    try:
-        own = Path(f"/proc/{session.info.backend_pid}")
-        title = (own / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        parent = int(_stat(own)[1])
-        program = (Path(f"/proc/{parent}/comm")).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
-        return None
     where = server.endpoint
-    is_it = title.startswith("postgres:") and f" {where.user} {where.database} " in title
-    return parent if is_it and program in ("postgres", "postmaster") else None
+    try:
+        own = psutil.Process(session.info.backend_pid)
+        title = " ".join(own.cmdline())
+        parent = own.parent()
+        if parent is None or parent.name() not in POSTGRES:
+            return None
+    except (psutil.Error, ValueError):
+        return None
+    return parent.pid if title.startswith("postgres:") and f" {where.user} {where.database} " in title else None
 
 
 def cpu_ns(postmaster: int) -> int | None:
-    """User and system time so far of a server whose first process is `postmaster`; None when it is not to be seen.
+    """User and system time so far of a server whose first process is `postmaster`; None when it cannot be read.
 
-    What its processes of now have worked is known to the nanosecond, what those had worked that ended, to two ticks of
-    10 ms in all.
+    The time of its running processes is known to the nanosecond, that of those that ended to two ticks of 10 ms in all.
     """
-    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    first = Path(f"/proc/{postmaster}")
     try:
+        first = psutil.Process(postmaster)
         for _ in range(_TRIES):
-            ended = _ended_ticks(first)
-            working = sum(_worked_ns(process, tick_ns) for process in (first, *_children(postmaster)))
-            if ended == _ended_ticks(first):  # Otherwise one that ended meanwhile was counted twice, or not at all.
+            ended = _ended_ns(first)
+            working = sum(_worked_ns(process) for process in (first, *first.children()))
+            if ended == _ended_ns(first):  # Otherwise a process that ended meanwhile counts twice, or not at all.
                 break
-        return working + ended * tick_ns
-    except (OSError, ValueError, IndexError):
+        return working + ended
+    except psutil.Error:
         return None
 
 
-def _children(parent: int) -> list[Path]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if int(_stat(process)[1]) == parent:
-                found.append(process)
-        except OSError:
-            continue
-    return found
-
-
-def _worked_ns(process: Path, tick_ns: int) -> int:
+def _worked_ns(process: psutil.Process) -> int:
     try:
-        return int((process / "schedstat").read_text(encoding="ascii").split()[0])
+        # psutil knows ticks of 10 ms only.
+        return int(Path(f"/proc/{process.pid}/schedstat").read_text(encoding="ascii").split()[0])
     except (OSError, IndexError):
         pass
     try:
-        fields = _stat(process)
-    except OSError:
-        return 0  # It ended since it was listed: what it worked is seen by its parent.
-    return (int(fields[11]) + int(fields[12])) * tick_ns
+        used = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0  # It ended since it was listed: the time that it used is part of its parent's.
+    return round((used.user + used.system) * 1e9)
 
 
-def _ended_ticks(process: Path) -> int:
-    fields = _stat(process)
-    return int(fields[13]) + int(fields[14])
-
-
-def _stat(process: Path) -> list[str]:
-    """Fields of `stat` from the third on; the name before them may hold anything, brackets too."""
-    return (process / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+def _ended_ns(process: psutil.Process) -> int:
+    used = process.cpu_times()
+    return round((used.children_user + used.children_system) * 1e9)

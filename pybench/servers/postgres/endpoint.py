@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -23,7 +23,7 @@ from pybench.servers.addresses import AS_CODES, is_host, is_number, scheme_of, s
 
 DEFAULT_PORT: Final = 5432
 DEFAULT_FOLDER: Final = "/var/run/postgresql"
-"""Of the socket, where an address names neither host nor folder: that of Debian and its kin."""
+"""The folder of the socket on Debian and its kin, for an address without host and folder."""
 
 _FORMS = "postgresql://[user[:password]@]host[:port]/database or postgresql:///database?host=/socket/folder"
 _SCHEMES = ("postgresql", "postgres")
@@ -97,17 +97,13 @@ class PostgresEndpoint:
 
     @property
     def has_secret(self) -> bool:
-        """Whether a client logs in there with anything that nobody else may see."""
+        """Whether the address holds a secret."""
         return self.password is not None
 
     @property
     def address(self) -> str:
         """Where it is, without credentials."""
         return self._url("")
-
-    def at(self, peer: str | None) -> PostgresEndpoint:
-        """The same at the numeric address that answered: a name may stand for several servers."""
-        return self if peer is None else replace(self, host=peer)
 
     def __str__(self) -> str:
         secret = ":***" if self.password is not None else ""
@@ -123,21 +119,21 @@ class PostgresEndpoint:
 
 
 def _own_name() -> str:
-    """Of the user whom we are. Raises InputError where this user has none."""
+    """The name of the user of this process. Raises InputError where there is none."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):
         message = f"the address names no user, and the user number {os.getuid()} of this process has no name"
         raise InputError(message, hint=f"give {_FORMS}") from None
     if not is_text(name):
-        # No client could send it. It is what LOGNAME, USER and their like say.
+        # The name comes from LOGNAME or USER, and no client could send it.
         message = f"the address names no user, and that of this process is not UTF-8: {visible(name)}"
         raise InputError(message, hint=f"give {_FORMS}")
     return name
 
 
 def _said_twice(url: str) -> str | None:
-    """What stands in two places of a URL, of which libpq would take one."""
+    """The part that a URL has twice. libpq would silently take one of the two."""
     place, _, query = url.partition("://")[2].partition("?")
     authority, _, database = place.partition("/")
     user, _, host = authority.rpartition("@")
@@ -148,18 +144,18 @@ def _said_twice(url: str) -> str | None:
     for option in filter(None, query.split("&")):
         key = unquote(option.partition("=")[0])
         if key in said or before.get(key):
-            return f"it says {_NAMES.get(key, 'an option')} twice"
+            return f"it names {_NAMES.get(key, 'an option')} twice"
         said.add(key)
     return None
 
 
 def _reason_to_refuse(url: str) -> str | None:
-    """What the parser would pass over in silence, or take for something else than was meant."""
+    """Why to refuse a URL that the parser would silently misread."""
     if "#" in url:
         return "it holds an unescaped '#'"
     place, _, query = url.partition("://")[2].partition("?")
     authority, _, database = place.partition("/")
-    # Of two the first would end the password, and the rest of it would be the host: looked up, and shown.
+    # With two of them the rest of a password would become the host, which is looked up and shown.
     if authority.count("@") > 1 or "@" in database + query:
         return "it holds an unescaped '@', '/' or '?'"
     return None

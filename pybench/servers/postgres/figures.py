@@ -1,7 +1,7 @@
-"""What a Postgres has spent so far, and between two readings.
+"""The counters of a Postgres, and their increase between two readings.
 
-A reading is itself a session with a few statements, which are counted like all others. A session adds to the counters
-once a second and when it ends: read them when the sessions of a trial are gone (`await_sessions_gone`).
+A reading is a session with a few statements, which the counters include. A session adds to the counters once a second
+and when it ends: read them after the end of the sessions of a trial (`await_sessions_gone`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE starts_with(application
 
 @dataclass(frozen=True, slots=True)
 class PostgresFigures:
-    """Counters of the database since they were reset, or what `difference` made of two readings."""
+    """Counters of the database since they were reset, or their increase between two readings."""
 
     address: str
     """Of the server, without credentials."""
@@ -50,9 +50,9 @@ class PostgresFigures:
     temp_files: int
     temp_bytes: int
     wal_bytes: int
-    """Of the whole server, as the two that follow."""
+    """Of the whole server, as the next one."""
     cpu_us: int | None
-    """Of all its processes; None for a server whose processes are not to be seen from here."""
+    """CPU time of all its processes; None where these cannot be seen from here."""
 
     def counters(self) -> dict[str, int | None]:
         """The numbers alone, for a record."""
@@ -69,8 +69,8 @@ def read_figures(server: PostgresServer, *, seconds: float = ANSWER_S) -> Postgr
         row = session.execute(_QUERY.encode()).fetchone()
         if row is None:
             raise ServerError(
-                f"{server.endpoint} does not tell what it has spent",
-                hint="does its database still exist? its log may say",
+                f"{server.endpoint} does not report its counters",
+                hint="does its database still exist? its log may say why",
             )
         spent_ns = None if main is None else cpu.cpu_ns(main)
     cpu_us = None if spent_ns is None else spent_ns // 1000
@@ -78,7 +78,7 @@ def read_figures(server: PostgresServer, *, seconds: float = ANSWER_S) -> Postgr
 
 
 def difference(before: PostgresFigures, after: PostgresFigures) -> PostgresFigures:
-    """What came in between. Raises ServerError when the server was restarted or its counters were reset."""
+    """The increase from `before` to `after`. Raises ServerError after a restart or a reset of the counters."""
     if before.run_id != after.run_id:
         raise LocksGone(
             f"{after.address} was restarted while it was being measured: locks that were held are gone",
@@ -90,19 +90,21 @@ def difference(before: PostgresFigures, after: PostgresFigures) -> PostgresFigur
         for name, count in after.counters().items()
     }
     if increases["cpu_us"] is not None:
-        # Below nothing by ticks that were rounded down when a process ended.
+        # Below zero, where ticks were rounded down at the end of a process.
         increases["cpu_us"] = max(0, increases["cpu_us"])
     if before.reset_at != after.reset_at or any(count is not None and count < 0 for count in increases.values()):
         raise ServerError(
             f"the counters of {after.address} were reset while it was being measured",
-            hint="give pybench a server of its own, where nobody says pg_stat_reset()",
+            hint="give pybench a server of its own, where nobody calls pg_stat_reset()",
         )
     identity: dict[str, Any] = {name: getattr(after, name) for name in _IDENTITY}
     return PostgresFigures(**identity, **increases)
 
 
 def await_sessions_gone(session: Session, application: str, *, seconds: float = ANSWER_S) -> int:
-    """Until no session's `application_name` begins with `application`, or `seconds` are over: how many are left.
+    """Wait, at most `seconds`, for the end of sessions whose `application_name` begins with `application`.
+
+    Returns how many are left.
 
     Raises errors of psycopg.
     """

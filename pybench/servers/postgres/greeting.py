@@ -1,7 +1,7 @@
-"""The first words to something that may or may not be Postgres, in its protocol.
+"""The first messages to an address where a Postgres, something else or nothing may listen, before psycopg logs in.
 
-Promises: those of `connection`. Does not log in: it goes as far as a server goes without a password, and psycopg, which
-knows the rest, tells no error codes of a log-in that failed.
+Promises: those of `connection`. psycopg 3.3 does the log-in, but cannot do this part: it has no SQLSTATE of a refused
+session, whose text may be in any language, and waits in silence for a web server or a Redis to speak.
 """
 
 from __future__ import annotations
@@ -17,43 +17,38 @@ from pybench.servers.postgres.endpoint import PostgresEndpoint
 
 PROTOCOL = 3 << 16
 MOST_BYTES = 30_000
-"""Of one message before the log-in; an error has some hundred."""
+"""The longest message before the session is ready. An error has some hundred bytes."""
 
 SOON_S = 0.25
-"""Postgres answers in less; to web servers and Redis a greeting of its kind is no whole line."""
+"""Postgres answers in less. A web server or a Redis waits for more, since a startup message has no end of line."""
 
 _KINDS = b"RESKNZ"
-"""Of messages that come before a log-in is done."""
+"""The kinds of messages that a server sends before a session is ready."""
 
 _TERMINATE = b"X\x00\x00\x00\x04"
-_PASSWORDS = {3, 5, 10}
-"""Plain, MD5 and SASL, as which SCRAM goes."""
+_AUTHENTICATED = bytes(4)
 
 
 class Refused(Exception):
-    """An error message of the server, by the code that SQL has for it."""
+    """An error message of the server, with its SQLSTATE."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
 
 
-class Greeting(Connection):
-    """One connection that says who it is."""
+class Greeting(Connection[PostgresEndpoint]):
+    """One connection that names its user and database, and knows no password."""
 
     expected: ClassVar[str] = "Postgres"
     socket_hint: ClassVar[str] = "unix_socket_permissions"
 
-    def __init__(self, endpoint: PostgresEndpoint, *, seconds: float) -> None:
-        super().__init__(endpoint, seconds=seconds)
-        self._endpoint = endpoint
-
     def greet(self) -> None:
-        """Say user and database; returns when the server asks for a password that we have, or lets in without one.
+        """Ask for a session. Returns when the server wants the client to prove who it is, or the session is ready.
 
         Raises Refused, ServerError.
         """
-        names = {"user": self._endpoint.user, "database": self._endpoint.database, "application_name": "pybench"}
+        names = {"user": self._where.user, "database": self._where.database, "application_name": "pybench"}
         pairs = b"".join(f"{name}\0{value}\0".encode() for name, value in names.items())
         self._send(struct.pack("!II", len(pairs) + 9, PROTOCOL) + pairs + b"\0")
         self._recognise_strangers()
@@ -62,10 +57,10 @@ class Greeting(Connection):
             match kind:
                 case b"E":
                     raise _refused(body)
-                case b"R" if self._asks_for_password(body):
+                case b"R" if body[:4] != _AUTHENTICATED:
                     return
                 case b"Z":
-                    # It may have hung up already, over the line's end that it was sent while it was slow to answer.
+                    # A slow Postgres may have ended the session already: it took the end of line below for a message.
                     with contextlib.suppress(ServerError):
                         self._send(_TERMINATE)
                     return
@@ -74,15 +69,15 @@ class Greeting(Connection):
             raise self._stranger(kind + body[:40])
 
     def _recognise_strangers(self) -> None:
-        """Where no answer comes: give what is no Postgres something that it does answer."""
+        """Make a server of another protocol answer, so that the error can name it."""
         if self._answers_soon():
             return
-        # A web server has been waiting for the end of the line.
+        # A web server waits for the end of a line.
         self._send(b"\r\n\r\n")
         if self._answers_soon():
             return
-        # Redis waits for ever, for it takes our zeros for the end of what has come.
-        with contextlib.suppress(ServerError), Greeting(self._endpoint, seconds=min(SOON_S, self.left)) as beside:
+        # Redis takes the zeros of the startup message for the end of the text, and waits for ever.
+        with contextlib.suppress(ServerError), Greeting(self._where, seconds=min(SOON_S, self.left)) as beside:
             beside._send(b"PING / HTTP/1.0\r\n\r\n")
             beside._more()
             if beside._received[:1] not in _KINDS:
@@ -93,24 +88,8 @@ class Greeting(Connection):
         answers.register(self._socket, select.POLLIN)
         return bool(answers.poll(min(SOON_S, self.left) * 1000))
 
-    def _asks_for_password(self, body: bytes) -> bool:
-        way = int.from_bytes(body[:4], "big")
-        if way == 0:
-            return False
-        if way not in _PASSWORDS:
-            raise ServerError(
-                f"{self._endpoint} asks for a log-in other than by password (kind {way})",
-                hint="give this user a line with scram-sha-256 in its pg_hba.conf",
-            )
-        if self._endpoint.password is None:
-            raise ServerError(
-                f"{self._endpoint} asks for a password",
-                hint="put it into the URL, postgresql://USER:PASSWORD@host/db, best by way of PYBENCH_POSTGRES_URL",
-            )
-        return True
-
     def _message(self) -> tuple[bytes, bytes]:
-        """The next one: its kind, and what it says."""
+        """The next one: its kind and its body."""
         while len(self._received) < 5:
             if self._received and self._received[:1] not in _KINDS:
                 raise self._stranger(self._received)

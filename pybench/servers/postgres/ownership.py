@@ -1,7 +1,7 @@
 """Who made a schema, and whether that run is over: a note in the schema's comment.
 
-The proof that a run is over: it ran on this machine since it was booted, among the processes that we see, and the
-process with its number and its start is none of them. Of all other runs it is not known, whatever their age.
+A run is over when it ran on this machine since the last boot and in our pid namespace, and no process has its pid and
+start time. Of any other run that is not known, whatever its age.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ class Maker:
 
     host: str
     place: str
-    """Where its number means a process: the boot of a machine and the name space there."""
+    """The boot of the machine and the pid namespace: a pid means a process only there."""
     pid: int
     started: str
     since: str
-    """For people."""
+    """The time of the note, for people."""
 
     def is_over(self) -> bool | None:
-        """Whether it has ended; None: it cannot be told from here."""
+        """Whether it has ended; None: not known."""
         here = _place()
         if not here or self.place != here:
             return None
         return not ProcessId(self.pid, self.started).is_alive()
 
     def told(self) -> str:
-        """In words."""
+        """The process in words."""
         return f"process {self.pid} of {self.host} at {self.since}"
 
 
 def note() -> str:
-    """What this process writes of itself."""
+    """The note about this process."""
     own = ProcessId.of(os.getpid())
-    assert own is not None, "whoever asks is alive"
+    assert own is not None, "this process is alive"
     since = datetime.now(UTC).isoformat(timespec="seconds")
     maker = Maker(socket.gethostname(), _place(), own.pid, own.started, since)
     return json.dumps({"pybench": asdict(maker)})
@@ -59,7 +59,7 @@ def read(text: str | None) -> Maker | None:
 
 
 def _place() -> str:
-    """Empty where the system does not tell."""
+    """The boot and the pid namespace of this process; empty where they cannot be read."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -1,6 +1,6 @@
-"""What stands behind the address of a Postgres: its version, its sessions, and what of its settings matters to a lock.
+"""The facts of a Postgres: its version, its free sessions, and the settings that matter to a lock.
 
-Promises: an answer or a ServerError within its seconds (2), whatever listens there. Changes nothing on the server.
+Promises: facts or a ServerError within 2 s, whatever listens at the address; changes nothing on the server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pybench.servers.postgres.greeting import Greeting, Refused
 from pybench.servers.postgres.refusals import refused
 
 OLDEST = 12
-"""Of the major versions that have all that is asked here."""
+"""The oldest major version with all views and settings that are read here."""
 
 Setting = str | int | bool
 
@@ -57,7 +57,7 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
 
 @dataclass(frozen=True, slots=True)
 class PostgresFacts:
-    """What a server says of itself."""
+    """Facts that a server reports."""
 
     version: str
     transport: Literal["unix", "tcp"]
@@ -68,16 +68,16 @@ class PostgresFacts:
     pooled: bool
     """Whether a pooler, such as PgBouncer, stands in between: sessions there are not those of the server."""
     superuser: bool
-    """Whether our user is one, to whom the reserved sessions are open."""
+    """Whether our user is a superuser, who may take the reserved sessions."""
     max_connections: int
     sessions_free: int
-    """Those that our user could open now."""
+    """How many sessions our user could open now."""
     limit: str
-    """The name of what lets it open no more."""
+    """The name of the limit that allows no more."""
     may_create: bool
     """Whether our user may create schemas: locks of rows have a table."""
     settings: Mapping[str, Setting]
-    """Those that matter, as they are for a new session: units at the ends of the names."""
+    """Settings of a new session that matter to a lock. Their names end with their units."""
 
     def record(self) -> dict[str, Any]:
         """The facts for a record, without those that differ from start to start."""
@@ -131,7 +131,7 @@ def _facts(endpoint: PostgresEndpoint, opened: Session, peer: str | None) -> Pos
 
 
 def read_settings(opened: Session) -> dict[str, Setting]:
-    """The settings that matter, those that this version has, in their basic units."""
+    """The settings that matter, as far as this version has them, in basic units."""
     rows = opened.execute(
         "SELECT name, setting, unit, vartype FROM pg_settings WHERE name = ANY(%s) ORDER BY name", [list(_SETTINGS)]
     )

@@ -1,4 +1,4 @@
-"""What an error of Postgres means to its user, and what to do about it; no error made here has the password."""
+"""The meaning of an error of Postgres, and what the user can do about it. No error made here shows the password."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ BY_CODE = {
     WRONG_PASSWORD: Meaning("refuses this user and password", "check both; special characters as %XX"),
     TOO_MANY: Meaning("has no session left", "raise its max_connections, or end other clients"),
     STARTING: Meaning("is starting up, recovering or shutting down", "wait, and try again"),
-    "57P01": Meaning("ended our session: an administrator said so, or it shuts down", "see its log"),
+    "57P01": Meaning("ended our session: an administrator ended it, or the server shuts down", "see its log"),
     "57P02": Meaning("ended our session: another one of its processes had crashed", "see its log"),
     "53100": Meaning("has a full disk", "free some space there"),
     OUT_OF_MEMORY: Meaning("is out of memory", "give it more, or lower its max_connections"),
     "57014": Meaning(
-        "broke a statement off: statement_timeout was over, or somebody said so",
+        "cancelled a statement: statement_timeout was over, or somebody cancelled it",
         "set statement_timeout to 0 for this user",
     ),
     "25P03": Meaning(
@@ -54,14 +54,14 @@ _BY_TEXT = (
         Meaning("has no session left", "raise the CONNECTION LIMIT that it names, or end other clients"),
     ),
 )
-"""A cause of its own of a code that has several: what tells it, and what it means."""
+"""Codes with several causes: the words that tell one cause, and its meaning."""
 
 _QUOTED = frozenset({OUT_OF_MEMORY, "53100", "57014", "25006"})
-"""Codes that leave open what was refused, or by what: the server's words say it."""
+"""Codes that leave the cause open. The message quotes the server's words, which name it."""
 
 
 def refused_calls(endpoint: PostgresEndpoint, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
-    """The error for a database that refused `calls` of a trial of `strategy`; `first` is what it said to the first."""
+    """The error for a database that refused `calls` of a trial of `strategy`; `first` is its first error."""
     meaning = _meaning(endpoint, code, first) or Meaning("answered with errors", OWN_WORDS)
     return ServerError(
         f'{endpoint.address} {meaning.what}: it refused {calls} of {strategy}: "{first}"', hint=meaning.hint
@@ -69,7 +69,7 @@ def refused_calls(endpoint: PostgresEndpoint, calls: str, code: str, first: str,
 
 
 def _meaning(endpoint: PostgresEndpoint, code: str | None, text: str) -> Meaning | None:
-    """What an error means that may come at any time; None: it is none of those."""
+    """The meaning of an error that may come at any time; None for any other error."""
     if code == NO_PRIVILEGE:
         hint = postgres_hint(text, database=endpoint.database, user=endpoint.user)
         return Meaning("does not let this user do what a run needs", hint)
@@ -81,8 +81,22 @@ _UNREACHABLE = (
     (re.compile("Connection refused"), Meaning("refuses connections: nothing listens there", "start the server")),
     (re.compile("No such file or directory"), Meaning("is not there: no such socket", "start the server")),
     (re.compile("server closed the connection|Connection reset|connection is lost"), Meaning("hung up", "see its log")),
+    (
+        re.compile("no password supplied"),
+        Meaning(
+            "asks for a password",
+            "put it into the URL, postgresql://USER:PASSWORD@host/db, best by way of PYBENCH_POSTGRES_URL",
+        ),
+    ),
+    (
+        re.compile("authentication method requirement"),
+        Meaning(
+            "asks for a log-in other than by password",
+            "give this user a line with scram-sha-256 in its pg_hba.conf",
+        ),
+    ),
 )
-"""What libpq says, in English only, where the server said nothing."""
+"""Errors of libpq itself, which are in English."""
 
 _BY_WORDS = (
     (re.compile("password authentication failed|SCRAM"), WRONG_PASSWORD),
@@ -90,11 +104,11 @@ _BY_WORDS = (
     (re.compile('database ".*" does not exist'), UNKNOWN_DATABASE),
     (re.compile("the database system is"), STARTING),
 )
-"""What a log-in that failed leaves us of the code: words, in English only."""
+"""English words of a failed log-in, for which psycopg has no SQLSTATE."""
 
 
 def refused(endpoint: PostgresEndpoint, code: str | None, text: str) -> ServerError:
-    """The error for the user to whom the server said `text`."""
+    """The error for a server that refused with the words `text`."""
     if endpoint.password is not None:
         text = text.replace(endpoint.password.get_secret_value(), "***")
     shown = text.strip()[:_SHOWN]
@@ -104,8 +118,8 @@ def refused(endpoint: PostgresEndpoint, code: str | None, text: str) -> ServerEr
 
 
 def failed(endpoint: PostgresEndpoint, error: psycopg.Error) -> ServerError:
-    """The error for the user whose log-in or statement failed."""
-    # A message of libpq tells where it went, and then what the server answered; it may do so for several addresses.
+    """The error for a log-in or a statement that failed."""
+    # libpq puts each address that it tried before the words of the server there.
     text = " ".join(str(error).rpartition("FATAL:")[2].split())
     if error.sqlstate is None and "FATAL:" not in str(error):
         for words, meaning in _UNREACHABLE:

@@ -1,7 +1,7 @@
-"""What the sessions of a trial wait for, looked at ten times a second while it runs.
+"""What the sessions of a trial wait for, sampled ten times a second while it runs.
 
-Promises: costs one short query each time, on a session of its own; never ends or delays the trial, also when the server
-dies or hangs; `stop` returns within `STOP_S`.
+Promises: each sample is one short query on a session of its own. The sampler never ends or delays the trial, even when
+the server dies or hangs.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pybench.servers.postgres.server import PostgresServer
 
 EVERY_S = 0.1
 STOP_S = 0.5
-"""For an answer that is on its way; the session is cut off then."""
+"""Time for the last sample to end; after that its connection is cut."""
 
 NAME = "pybench-sampler"
 
 WORKING = "working"
-"""What is said of a session that has something to do and waits for nothing."""
+"""The label of a session that works and waits for nothing."""
 
-# What the view pg_stat_activity looks at, without the names of databases and users that it looks up for each session.
+# The function behind pg_stat_activity. The view also looks up the names of database and user of each session.
 _QUERY = b"""
 SELECT state, wait_event_type, wait_event, count(*) FROM pg_stat_get_activity(NULL)
 WHERE starts_with(application_name, $1) AND pid <> pg_backend_pid() GROUP BY 1, 2, 3
@@ -40,19 +40,19 @@ WHERE starts_with(application_name, $1) AND pid <> pg_backend_pid() GROUP BY 1, 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What was seen."""
+    """The sessions that were seen."""
 
     taken: int
-    """How many looks."""
+    """How many samples."""
     seen: Mapping[str, int]
-    """Sessions by what they waited for, all looks together: `Lock:transactionid`, `Client:ClientRead`; `working`.
+    """Sessions by what they waited for, all samples together: `Lock:transactionid`, `Client:ClientRead`; `working`.
 
     A session that waits for its client inside of a transaction is `Client:ClientRead (in transaction)`.
     """
     most_sessions: int
-    """At one look."""
+    """The most sessions in one sample."""
     error: str | None = None
-    """What ended the looking before its time."""
+    """What ended the sampling early."""
 
     def shares(self) -> dict[str, float]:
         """Of all sessions that were seen, the share that waited for each thing; the largest first."""
@@ -62,10 +62,10 @@ class Samples:
 
 
 class Sampler:
-    """A context manager around a trial; `samples` are there afterwards.
+    """A context manager around a trial, which counts the sessions of `server` for `samples`.
 
-    It looks at the sessions of `server` whose `application_name` begins with `application`. Raises nothing: what keeps
-    it from looking stands in the samples.
+    These are the sessions whose `application_name` begins with `application`. Raises nothing: an error goes into the
+    samples.
     """
 
     def __init__(self, server: PostgresServer, application: str, *, every_s: float = EVERY_S) -> None:
@@ -103,7 +103,7 @@ class Sampler:
         return Samples(self._taken, dict(self._seen), self._most, self._error)
 
     def stop(self) -> None:
-        """End the looking. May be called more than once."""
+        """End the sampling. May be called more than once."""
         self._over.set()
         thread, session = self._thread, self._session
         self._thread = self._session = None
@@ -111,7 +111,7 @@ class Sampler:
             return
         thread.join(STOP_S)
         if thread.is_alive():
-            # A server that hangs: without its socket the thread comes back at once.
+            # The server hangs. After the shutdown of its socket the thread ends at once.
             with contextlib.suppress(OSError), socket.socket(fileno=session.fileno()) as own:
                 own.shutdown(socket.SHUT_RDWR)
                 own.detach()
@@ -126,14 +126,14 @@ class Sampler:
             # Prepared once: planning it takes longer than running it.
             with psycopg.RawCursor(session) as cursor:
                 while not self._over.is_set():
-                    self._look(cursor)
+                    self._sample(cursor)
                     due = max(due + self._every_s, time.monotonic())
                     self._over.wait(due - time.monotonic())
         except psycopg.Error as error:
             if not self._over.is_set():
                 self._error = " ".join(str(error).split())
 
-    def _look(self, cursor: psycopg.RawCursor[tuple[str | None, str | None, str | None, int]]) -> None:
+    def _sample(self, cursor: psycopg.RawCursor[tuple[str | None, str | None, str | None, int]]) -> None:
         sessions = 0
         for state, kind, event, count in cursor.execute(
             _QUERY, [self._application], prepare=not self._server.facts.pooled

@@ -27,25 +27,25 @@ TABLE = "locks"
 
 FILLFACTOR = 50
 """Percent of a page that rows take at first. The rest is for their new versions: an update that finds room on its page
-touches no index, and what it leaves is tidied up by whoever comes next."""
+touches no index, and the next access to the page removes the old version."""
 
 MANY_KEYS = 100_000
 FILLFACTOR_OF_MANY = 90
-"""Of many keys few have several versions at once, and a million rows find room in the server's memory."""
+"""Of many keys few have several versions at once, and a million rows have to fit into the memory of the server."""
 
 DROP_S = 5.0
-"""For the locks that sessions of the trial still hold on the table."""
+"""Time for sessions of the trial to release the table."""
 
 _NAME = re.compile(r"pybench_[0-9a-f]{1,32}_[0-9a-z]{1,16}")
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What the work of a trial left in the table, all rows together."""
+    """What the work of a trial left in the table, summed over its rows."""
 
     keys: int
     values: int
-    """Sum of `value`: as many as there were updates whose effect was not lost."""
+    """Sum of `value`: the number of updates that were not lost."""
     versions: int
     fences: int
     owned: int
@@ -99,7 +99,7 @@ def prepare_schema(session: Session, name: str, keys: int) -> None:
         session.execute(
             sql.SQL("INSERT INTO {} (id) SELECT generate_series(0, {})").format(table, sql.Literal(keys - 1))
         )
-        # After the rows: a million keys take 2 s so, and 3 s otherwise.
+        # After the rows: a million keys take 2 s in this order, and 3 s in the other.
         session.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (id)").format(table))
     session.execute(sql.SQL("ANALYZE {}").format(table))
 
@@ -119,7 +119,7 @@ def read_effects(session: Session, name: str) -> Effects:
 def read_values(session: Session, name: str, keys: int) -> NDArray[np.uint64]:
     """The value of each of the `keys` rows; 0 for a row that is gone. Raises errors of psycopg.
 
-    Read as one stream: a million rows take a second or two, and no object each.
+    One stream: a million rows take one or two seconds, and no Python object for each row.
     """
     values = np.zeros(keys, dtype=np.uint64)
     query = sql.SQL("COPY (SELECT id, greatest(value, 0) FROM {} WHERE value <> 0) TO STDOUT")
@@ -162,7 +162,7 @@ def drop_schema(session: Session, name: str, *, seconds: float = DROP_S) -> None
     try:
         with session.transaction():
             session.execute(f"SET LOCAL lock_timeout = {max(1, round(seconds * 1000))}".encode())
-            # Says nothing where there is none, and nothing of the table that goes with it.
+            # No notice about a schema that is missing, or about the table that is dropped with it.
             session.execute(b"SET LOCAL client_min_messages = warning")
             session.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
     except errors.LockNotAvailable:
@@ -184,7 +184,7 @@ class LeftSchema:
 
     name: str
     over: bool | None
-    """Whether its run is over; None: that cannot be told from here."""
+    """Whether its run is over; None: not known."""
     told: str | None
     """Who made it, as far as is known."""
 
@@ -193,7 +193,7 @@ class LeftSchema:
 
 
 def left_schemas(session: Session) -> list[LeftSchema]:
-    """Every schema that is named like ours, whoever made it. Raises errors of psycopg."""
+    """Every schema that is named like one of pybench, whoever made it. Raises errors of psycopg."""
     rows = session.execute(
         "SELECT nspname, obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'MEMBER') FROM pg_namespace"
         " WHERE starts_with(nspname, %s) ORDER BY nspname",
@@ -209,7 +209,7 @@ def left_schemas(session: Session) -> list[LeftSchema]:
 
 
 def clear_schemas(session: Session) -> tuple[list[LeftSchema], list[LeftSchema]]:
-    """Drop the schemas of runs that are over for certain: these, and those of which it cannot be told.
+    """Drop the schemas of runs that are over. Returns these, and those of runs that may still go on.
 
     Raises errors of psycopg, ServerError.
     """

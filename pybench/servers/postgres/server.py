@@ -1,4 +1,4 @@
-"""One Postgres of a run: where it is, what it is, where it came from."""
+"""One Postgres of a run: its address, its facts and where it came from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PostgresServer(Answered[PostgresEndpoint, PostgresFacts]):
         return "postgres"
 
     def core_spec(self) -> dict[str, Any]:
-        """For the Rust core, which takes numeric addresses only: the one that answered."""
+        """For the Rust core, with the numeric address that answered: the core resolves no names."""
         password = self.endpoint.password
         return {
             "unix": self.endpoint.unix,
@@ -42,23 +42,20 @@ class PostgresServer(Answered[PostgresEndpoint, PostgresFacts]):
         return f'GRANT CREATE ON DATABASE "{self.endpoint.database}" TO "{self.endpoint.user}"'
 
     def connect(self, *, name: str = NAME, seconds: float = ANSWER_S) -> Session:
-        """A session of its own, each statement a transaction; whoever asks for it closes it.
+        """A new session, each statement a transaction. The caller closes it. Raises ServerError.
 
-        Its statements raise errors of psycopg, and wait as long as the server takes. Raises ServerError.
+        Its statements have no deadline, and raise errors of psycopg.
         """
         return connecting.connect(self.endpoint, peer=self.facts.peer, name=name, seconds=seconds)
 
     @contextlib.contextmanager
     def session(self, *, seconds: float = ANSWER_S) -> Iterator[Session]:
-        """To ask it something in the middle of a run, within `seconds`.
-
-        What goes wrong inside comes out as ServerError.
-        """
+        """A session in the middle of a run, cut after `seconds`. Errors inside become ServerErrors."""
         try:
             with connecting.session(self.endpoint, peer=self.facts.peer, seconds=seconds) as opened:
                 yield opened
         except ServerError as error:
             raise ServerError(
                 f"{error.message}; it was {self.label} when the run began",
-                hint=error.hint or "does the server still run? its log may say",
+                hint=error.hint or "does the server still run? its log may say why",
             ) from error

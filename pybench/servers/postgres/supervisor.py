@@ -27,7 +27,7 @@ from pybench.servers.programs import Binary
 from pybench.servers.supervised import LOOPBACK, START_S, Launch, Supervised, Transport, free_port, launched
 
 ENDINGS = (signal.SIGINT, signal.SIGQUIT)
-"""It breaks off what its clients do; then it does not even write what it has in memory."""
+"""SIGINT ends the sessions of its clients. SIGQUIT ends it without writing its memory to disk."""
 
 _READY = "ready"
 
@@ -45,7 +45,7 @@ class SupervisedPostgres(Supervised):
         return replace(self.endpoint, folder=str(self.folder / POSTGRES_DATA), host=None, password=None)
 
     def wait_until_ready(self) -> PostgresFacts:
-        """Until it answers. Raises ServerError with the end of its log when it does not."""
+        """Wait until it answers. Raises ServerError with the end of its log when it does not."""
         self.await_ready(lambda: self._has_noted_that_it_is_ready() or None)
         if self.endpoint.password is not None:
             _set_password(self.private, self.endpoint.password)
@@ -70,7 +70,7 @@ class _Wanted:
 def start(
     binary: Binary, *, transport: Transport = "unix", sessions: int = 0, cores: Sequence[int] = ()
 ) -> tuple[SupervisedPostgres, PostgresFacts]:
-    """A new server that answers, and what it says of itself.
+    """A new server that answers, and its facts.
 
     It takes at least `sessions` sessions, and keeps to `cores` where any are named. Raises ServerError.
     """
@@ -111,13 +111,13 @@ def _launch(binary: Binary, wanted: _Wanted) -> SupervisedPostgres:
 def _endpoint(data: Path, port: int | None) -> PostgresEndpoint:
     if port is None:
         return PostgresEndpoint(config.ROLE, config.DATABASE, folder=str(data))
-    # Everybody on this machine can reach a port.
+    # Every user of this machine can reach a port.
     password = SecretStr(secrets.token_hex(16))
     return PostgresEndpoint(config.ROLE, config.DATABASE, host=LOOPBACK, port=port, password=password)
 
 
 def _set_password(private: PostgresEndpoint, password: SecretStr) -> None:
-    """Give our role its password, of which the server only ever sees what SCRAM needs to check it."""
+    """Set the password of our role. The server gets only the verifier that SCRAM needs."""
     with session(private, seconds=START_S) as opened:
         verifier = opened.pgconn.encrypt_password(
             password.get_secret_value().encode(), private.user.encode(), b"scram-sha-256"

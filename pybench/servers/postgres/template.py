@@ -1,4 +1,4 @@
-"""A fresh data folder: initdb once for each version of the server, copies of that from then on.
+"""A new data folder: initdb runs once for each version of the server, and later folders are copies.
 
 initdb takes 0.7 s, a copy 0.1 s. A template holds no password, and is closed to other users.
 """
@@ -22,10 +22,10 @@ from pybench.servers.programs import Binary
 from pybench.servers.supervised import Launch, Supervised
 
 INITDB_S = 120.0
-"""For a machine that is very busy."""
+"""Time for initdb on a very busy machine."""
 
 _SHAPE = 1
-"""Of what initdb is told: another number for other arguments."""
+"""The version of the arguments of initdb below: it changes with them."""
 
 
 def make_data(binary: Binary, runs_as: Account | None, target: Path) -> None:
@@ -57,7 +57,7 @@ def _key(binary: Binary) -> str:
 
 
 def _initdb(binary: Binary, runs_as: Account | None) -> Supervised:
-    """The program at work under a keeper of its own, in a folder that goes when it is stopped."""
+    """Initdb under a keeper of its own, in a folder that is removed when it is stopped."""
     initdb = beside(binary, "initdb")
     folder = ServerFolder.create(socket=POSTGRES_DATA, group=None if runs_as is None else runs_as.group)
     try:

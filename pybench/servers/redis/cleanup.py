@@ -21,7 +21,7 @@ class Removed(NamedTuple):
 
     keys: int
     locks: int
-    """Those of them with the name of a lock itself, behind which nothing follows that names a companion of it."""
+    """Those of them that are locks themselves. The names of their companion keys are longer."""
 
 
 def remove_keys(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> int:
@@ -45,7 +45,7 @@ def remove_locks(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> 
     with server.conversation(seconds=patience) as conversation:
         while True:
             conversation.allow(patience)
-            # Removing the last batch and finding the next costs one round trip together.
+            # One round trip removes the last batch and finds the next.
             unlink = [(b"UNLINK", *keys)] if keys else []
             scan = (b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"%d" % KEYS_A_STEP)
             *unlinked, found = conversation.ask_all([*unlink, scan])
@@ -66,12 +66,13 @@ def remove_locks(server: Server, prefix: str, *, seconds: float = CLEANUP_S) -> 
 
 
 def _step(server: Server, found: Reply) -> tuple[bytes, list[bytes]]:
-    """The next cursor and the keys of one answer to SCAN."""
+    """The next cursor and the keys of one reply to SCAN."""
     match found:
         case [bytes(cursor), [*keys]]:
             return cursor, [key for key in keys if isinstance(key, bytes)]
     raise ServerError(
-        f"{server.endpoint} does not answer SCAN as Redis does", hint="is it Redis or Valkey itself? its log may say"
+        f"{server.endpoint} does not answer SCAN as Redis does",
+        hint="is it Redis or Valkey itself? its log may say more",
     )
 
 

@@ -19,7 +19,7 @@ from pybench.servers.supervised import LOOPBACK
 AppendFsync = Literal["off", "everysec", "always"]
 
 MAXCLIENTS = 20_000
-"""Enough for one connection a client at 10,000 clients, and for those of the trial before that still close."""
+"""Enough for one connection of each of 10,000 clients, and for as many of the last trial that still close."""
 
 FILES_WANTED = MAXCLIENTS + 64
 """Open files for them and for the server itself."""
@@ -29,7 +29,7 @@ _SET_PROC_TITLE_SINCE = {"redis": (6, 2), "valkey": (0,)}
 
 @dataclass(frozen=True, slots=True)
 class Primary:
-    """What a server listens on for its replicas, beside the socket of its clients; they log in with its password."""
+    """The port of a primary for its replicas, besides the socket of its clients, and the password of the replicas."""
 
     port: int
     password: SecretStr
@@ -44,7 +44,7 @@ def config_text(
     feeds: Primary | None = None,
     follows: Primary | None = None,
 ) -> str:
-    """One directive a line. `feeds`: it is a primary with replicas. `follows`: it is a replica of that one."""
+    """One directive a line. `feeds`: for a primary with replicas. `follows`: for a replica of that primary."""
     lines = [
         *_listen(endpoint, feeds),
         *_replication(feeds, follows),

@@ -1,6 +1,8 @@
-"""Questions to something that may or may not be a Redis server, or no longer be one, within a deadline.
+"""Commands to a Redis server, with a deadline, at an address where something else may listen.
 
-Promises: those of `connection`; a length that is merely announced allocates nothing.
+Promises: those of `connection`; an announced length allocates nothing. redis-py 8.1 does not keep them: its timeout
+starts anew with each byte, and its parser keeps all that comes, 3.4 GB of an endless reply in 6 s. A socket that bounds
+both can be put under redis-py only through its private classes, and that takes more lines than this module.
 """
 
 from __future__ import annotations
@@ -14,32 +16,28 @@ from pybench.servers.redis.endpoint import Endpoint
 Reply = bytes | int | list["Reply"] | None
 
 MOST_ELEMENTS = 65_536
-"""Of one array; a step of SCAN is some thousand."""
+"""The longest array. A step of SCAN returns some thousand keys."""
 
 _RESP3_MAP = b"%"
 
 
 class Refusal(Exception):
-    """An error reply: the server answers, and says no."""
+    """An error reply of the server."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.code = text.partition(" ")[0]
 
 
-class Conversation(Connection):
-    """One connection. Every method raises ServerError when there is no sense to be had from the other side."""
+class Conversation(Connection[Endpoint]):
+    """One connection. Every method raises ServerError, as `connection` says."""
 
     expected: ClassVar[str] = "Redis"
     socket_hint: ClassVar[str] = "unixsocketperm"
 
-    def __init__(self, endpoint: Endpoint, *, seconds: float) -> None:
-        super().__init__(endpoint, seconds=seconds)
-        self._endpoint = endpoint
-
     def log_in(self) -> None:
-        """Say the user and password of the address, and choose its database. Raises Refusal."""
-        where = self._endpoint
+        """Log in with the user and password of the address, and choose its database. Raises Refusal."""
+        where = self._where
         if where.password is not None or where.username is not None:
             password = "" if where.password is None else where.password.get_secret_value()
             self.ask("AUTH", *([where.username] if where.username is not None else []), password)
@@ -47,14 +45,14 @@ class Conversation(Connection):
             self.ask("SELECT", str(where.db))
 
     def ask(self, *words: str | bytes) -> Reply:
-        """Send one command and read its answer. Raises Refusal for an error reply."""
+        """Send one command and read its reply. Raises Refusal for an error reply."""
         [reply] = self.ask_all([words])
         return reply
 
     def ask_all(self, commands: Sequence[Sequence[str | bytes]]) -> list[Reply]:
-        """Send all of `commands` at once and read their answers.
+        """Send all of `commands` at once and read their replies.
 
-        Raises Refusal for the first error reply, after which nothing else can be asked.
+        Raises Refusal for the first error reply. The connection is of no use after that: other replies are unread.
         """
         self._send(b"".join(_encoded(words) for words in commands))
         replies: list[Reply] = []
@@ -72,7 +70,7 @@ class Conversation(Connection):
         return line
 
     def _look_at_the_first_bytes(self) -> None:
-        # Told at once and not at the deadline: no reply of ours is a line of this length or of such a beginning.
+        # No reply to our commands is a line of this length or begins so: fail now, and not at the deadline.
         if self._received and (self._received[:1] not in b"+-:$*%" or len(self._received) > 1024):
             raise self._stranger(self._received)
 
@@ -84,7 +82,7 @@ class Conversation(Connection):
         if kind == b"-":
             raise Refusal(rest.decode("utf-8", "replace"))
         if kind == _RESP3_MAP:
-            return rest  # Only the last question, HELLO 3, is answered so: what follows stays unread.
+            return rest  # Only HELLO 3, the last command, has such a reply. The rest of it stays unread.
         try:
             number = int(rest)
         except ValueError:
@@ -106,7 +104,7 @@ class Conversation(Connection):
 
 
 def fields(info: Reply) -> dict[str, str]:
-    """What INFO answered, by name; empty when it is no such answer."""
+    """The fields of a reply to INFO by name; empty for any other reply."""
     text = info.decode("utf-8", "replace") if isinstance(info, bytes) else ""
     pairs = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
     return {name: value for name, colon, value in pairs if colon}

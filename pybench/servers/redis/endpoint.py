@@ -40,7 +40,7 @@ class Endpoint:
     host: str | None = None
     port: int = 0
     username: str | None = field(default=None, repr=False)
-    """Not in texts without a password: it may be one, as `redis-cli -u redis://PASSWORD@host` once took it."""
+    """Masked where no password follows: it may be one, since redis-cli once read `redis://PASSWORD@host` so."""
     password: SecretStr | None = None
     db: int = 0
 
@@ -79,7 +79,7 @@ class Endpoint:
 
     @property
     def user(self) -> str:
-        """Whom the server takes us for."""
+        """The user that the server logs in."""
         return self.username or "default"
 
     @property
@@ -89,7 +89,7 @@ class Endpoint:
 
     @property
     def has_secret(self) -> bool:
-        """Whether a client logs in there with anything that nobody else may see."""
+        """Whether the address holds a secret."""
         return self.password is not None or bool(self.username)
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Endpoint:
 
 
 class _Dropped(ValueError):
-    """Something in a URL that the parser would pass over in silence, or that would end the URL where it is quoted."""
+    """The reason to refuse a URL that the parser would silently misread."""
 
 
 def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
@@ -118,13 +118,13 @@ def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
     if parts.fragment:
         raise _Dropped("it holds an unescaped '#'")
     if scheme == "unix" and "@" in parts.path:
-        # A password with a slash in it would be taken for the path of a socket.
+        # The parser would take a password with a slash for the path of the socket.
         raise _Dropped("it holds an unescaped '/' or '@'")
     if twice := _said_twice(parts, query):
-        raise _Dropped(f"it says {twice} twice")
+        raise _Dropped(f"it names {twice} twice")
     db = query.get("db", [""])[-1]
     for number in (db, parts.path.removeprefix("/") if scheme == "redis" else ""):
-        # The parser takes one that it cannot read for 0.
+        # The parser reads any other text as 0.
         if number and not is_number(number, highest=HIGHEST_DB):
             raise _Dropped(f"the database is not a number from 0 to {HIGHEST_DB}")
     if scheme == "unix" and (not parts.path.startswith("/") or parts.hostname):
@@ -136,7 +136,7 @@ def _refuse_what_would_be_dropped(url: str, scheme: str) -> None:
 
 
 def _said_twice(parts: SplitResult, query: Mapping[str, Sequence[str]]) -> str | None:
-    """What stands in two places of a URL, of which the parser would take one."""
+    """The part that a URL has twice. The parser would silently take one of the two."""
     before = {"db": parts.scheme == "redis" and parts.path.strip("/"), "username": parts.username}
     before["password"] = parts.password
     names = {"db": "the database", "username": "the user", "password": "the password"}

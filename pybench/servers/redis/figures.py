@@ -1,6 +1,6 @@
-"""What a server has spent so far, and between two readings.
+"""The counters of a Redis server, and their increase between two readings.
 
-A reading is itself a few INFO commands, which stand in `calls` like all others.
+A reading is a few INFO commands, which `calls` includes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ERROR = "errorstat_"
 
 @dataclass(frozen=True, slots=True)
 class ServerFigures:
-    """Counters since the start of the server, or what `difference` made of two readings."""
+    """Counters since the start of the server, or their increase between two readings."""
 
     address: str
     """Of the server, without credentials."""
@@ -33,14 +33,14 @@ class ServerFigures:
     calls: Mapping[str, int]
     """By command in lower case, `config|get` for a subcommand."""
     errors: Mapping[str, int]
-    """Error replies by their first word, to whomever; empty where the server does not count them."""
+    """Error replies to all clients by their first word; empty where the server does not count them."""
     evicted_keys: int
 
 
 def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
     """Read them now. Raises ServerError, within `seconds` whatever the server does."""
     with server.conversation(seconds=seconds) as conversation:
-        told = [fields(answer) for answer in conversation.ask_all([("INFO", section) for section in _SECTIONS])]
+        told = [fields(reply) for reply in conversation.ask_all([("INFO", section) for section in _SECTIONS])]
     info = {name: value for section in told for name, value in section.items()}
     try:
         return ServerFigures(
@@ -53,18 +53,18 @@ def read_figures(server: Server, *, seconds: float = ANSWER_S) -> ServerFigures:
             errors=_counts(info, _ERROR, "count="),
             evicted_keys=int(info["evicted_keys"]),
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError) as error:
         raise ServerError(
-            f"{server.endpoint} does not tell what it has spent: no {error} in its INFO",
-            hint="is it Redis or Valkey itself, and still the server that it was? its log may say",
+            f"{server.endpoint} does not report its counters: no {error} in its INFO",
+            hint="is it Redis or Valkey itself? its log may say more",
         ) from None
 
 
 def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool = False) -> ServerFigures:
-    """What came in between; commands that were not called are left out.
+    """The increase from `before` to `after`. Commands without calls are left out.
 
     Raises ServerError when the server was restarted or its counters were reset, and, unless `keys_may_go`, when keys
-    were evicted or flushed in between: then a lock may be gone, against which few strategies promise anything.
+    were evicted or flushed in between: then a lock may be gone, and few strategies promise anything for that case.
     """
     where = after.address
     if before.run_id != after.run_id:
@@ -92,7 +92,7 @@ def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool
     if result.commands < 0 or min(result.calls.values(), default=0) < 0:
         raise ServerError(
             f"the counters of {where} were reset while it was being measured",
-            hint="give pybench a server of its own, where nobody says CONFIG RESETSTAT",
+            hint="give pybench a server of its own, where nobody calls CONFIG RESETSTAT",
         )
     gone = keys_gone(result)
     if gone is not None and not keys_may_go:
@@ -101,7 +101,7 @@ def difference(before: ServerFigures, after: ServerFigures, *, keys_may_go: bool
 
 
 def keys_gone(spent: ServerFigures) -> Meaning | None:
-    """What took keys away, and what to do about it; None: nothing did."""
+    """Why keys are gone, and what the user can do; None when no key was taken away."""
     where = spent.address
     if spent.calls.keys() & {"flushall", "flushdb"}:
         return Meaning(f"somebody flushed {where} while it was being measured", "give pybench a server of its own")

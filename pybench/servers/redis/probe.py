@@ -1,6 +1,6 @@
-"""What stands behind an address: its product, its version, and what of its settings matters to a lock.
+"""The facts of a Redis server: its product, its version, and the settings that matter to a lock.
 
-Promises: an answer or a ServerError within its seconds (2), whatever listens there. Changes nothing on the server.
+Promises: facts or a ServerError within 2 s, whatever listens at the address; changes nothing on the server.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PRODUCTS = (
     ("garnet", "garnet_version"),
     ("redis", "redis_version"),
 )
-"""Forks report the Redis version that they are compatible with beside their own, so Redis is asked last."""
+"""Forks report their own version and the Redis version that they are compatible with, so Redis comes last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a server says of itself. None: it does not say, or this user may not ask."""
+    """Facts that a server reports. None: it does not report them, or this user may not ask."""
 
     product: str
     version: str
@@ -55,13 +55,13 @@ class Facts:
     replicas: int | None = None
     """Replicas that follow it now."""
     clients: int | None = None
-    """Connections at the time, the one that asks among them."""
+    """Connections at the time of the probe, with the probe's own."""
     timeout_s: int | None = None
     """Seconds after which it closes a connection that sends nothing; 0: never."""
 
     @property
     def connections_free(self) -> int | None:
-        """How many more it takes. The one that asked is closed again."""
+        """How many more connections it takes, after the probe's own is closed."""
         return None if self.maxclients is None else max(0, self.maxclients - max(0, (self.clients or 1) - 1))
 
     def record(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Facts:
 def probe(where: Endpoint | str, *, role: Role = "primary", seconds: float = PROBE_S) -> Facts:
     """Connect, log in, ask. Raises InputError for a URL that cannot be read, ServerError for everything else.
 
-    A server that is to be a replica has to follow its primary already.
+    A server with the role of a replica has to follow its primary already.
     """
     endpoint = Endpoint.parse(where) if isinstance(where, str) else where
     with Conversation(endpoint, seconds=seconds) as conversation:
@@ -106,19 +106,19 @@ def probe(where: Endpoint | str, *, role: Role = "primary", seconds: float = PRO
             io_threads=_number(config.get("io-threads")),
             timeout_s=_number(config.get("timeout")),
             replicas=_number(info.get("connected_slaves")),
-            # A replica takes no writes, and is sent none.
+            # A replica takes no writes, and no lock sends it any.
             compare_and_delete="script" if role == "replica" else _compare_and_delete(conversation),
-            protocol=_protocol(conversation),  # The last question: from its answer on the server speaks RESP3.
+            protocol=_protocol(conversation),  # The last command: after it the server speaks RESP3.
         )
 
 
 def _must_be_usable(endpoint: Endpoint, info: dict[str, str], role: Role) -> None:
     if "redis_version" not in info:
-        raise ServerError(f"{endpoint} speaks the Redis protocol but does not say what it is", hint="check the port")
+        raise ServerError(f"{endpoint} speaks the Redis protocol but does not report a version", hint="check the port")
     mode = info.get("server_mode", info.get("redis_mode", "standalone"))
     if mode in ("cluster", "sentinel"):
         raise ServerError(
-            f"{endpoint} runs in {mode} mode, which comes in a later step", hint="give a server that stands alone"
+            f"{endpoint} runs in {mode} mode, which comes in a later step", hint="give a standalone server"
         )
     if role == "replica":
         if info.get("master_link_status") != "up":
@@ -137,13 +137,12 @@ def _config(conversation: Conversation) -> dict[str, str]:
         except Refusal:
             break
         if isinstance(answer, list) and len(answer) == 2 and isinstance(answer[1], bytes):
-            found[name] = answer[1].decode()
+            found[name] = answer[1].decode("utf-8", "replace")
     return found
 
 
 def _compare_and_delete(conversation: Conversation) -> CompareAndDelete:
-    # Tried on a key that cannot exist, not looked up: a command may be there but closed to this user, and DELEX is
-    # of use only where it takes a condition.
+    # Each command is tried on a key that cannot exist: this user may lack the right, or DELEX may take no condition.
     key = f"pybench:probe:{secrets.token_hex(16)}"
     attempts: tuple[tuple[CompareAndDelete, list[str]], ...] = (
         ("delifeq", ["DELIFEQ", key, "x"]),
@@ -167,4 +166,5 @@ def _protocol(conversation: Conversation) -> Literal[2, 3]:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    # A number of more digits is none of a server, and Python refuses to read it.
+    return int(text) if text is not None and text.isdecimal() and len(text) < 20 else None

@@ -1,4 +1,4 @@
-"""What an error reply of a server means to its user, and what to do about it; no error made here has the password."""
+"""The meaning of an error reply, and what the user can do about it. No error made here shows the password."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BY_CODE = {
     ),
     "WRONGPASS": Meaning("refuses this user and password", "check both; special characters as %XX"),
     "LOADING": Meaning("is still loading its data", "wait, and try again"),
-    "BUSY": Meaning("is busy with a script of somebody's", "wait, or end the script: SCRIPT KILL"),
+    "BUSY": Meaning("is busy with somebody's script", "wait, or end the script: SCRIPT KILL"),
     "DENIED": Meaning(
         "is in protected mode: without a password it serves its own machine only",
         "set a password there (requirepass) and put it into the URL, or measure on its machine",
@@ -31,21 +31,21 @@ BY_CODE = {
         "has fewer replicas in step than its min-replicas-to-write asks for, and takes no writes",
         "start its replicas, or CONFIG SET min-replicas-to-write 0",
     ),
-    "MOVED": Meaning("is part of a cluster, and sends clients elsewhere", "give a server that stands alone"),
-    "CROSSSLOT": Meaning("is part of a cluster", "give a server that stands alone"),
-    "CLUSTERDOWN": Meaning("is part of a cluster, which is down", "give a server that stands alone"),
+    "MOVED": Meaning("is part of a cluster, and sends clients elsewhere", "give a standalone server"),
+    "CROSSSLOT": Meaning("is part of a cluster", "give a standalone server"),
+    "CLUSTERDOWN": Meaning("is part of a cluster, which is down", "give a standalone server"),
 }
-"""By the first word of the reply. Those that a server gives to any client, in the middle of a run too."""
+"""By the first word of the reply. A server gives these to any client, in the middle of a run, too."""
 
 
 _LOG_IN = ("NOAUTH", "WRONGPASS")
-_ALONE = "without a colon it is a user; a password stands behind one: redis://:PASSWORD@HOST"
+_ALONE = "a password comes after a colon: redis://:PASSWORD@HOST; without the colon it is a user"
 
 
 def refused(endpoint: Endpoint, refusal: Refusal) -> ServerError:
-    """The error for the user to whom `refusal` was replied."""
+    """The error for a server that replied with `refusal`."""
     text = str(refusal)
-    # An unknown command is refused with its arguments, AUTH among them.
+    # A server that does not know AUTH quotes its arguments.
     if endpoint.password is not None:
         text = text.replace(endpoint.password.get_secret_value() or MASK, MASK)
     elif endpoint.username:
@@ -70,7 +70,7 @@ def _by_text(endpoint: Endpoint, code: str, text: str) -> Meaning:
 
 
 def refused_calls(endpoint: Endpoint, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
-    """The error for a server that refused `calls` of a trial of `strategy`; `first` is what it said to the first."""
+    """The error for a server that refused `calls` of a trial of `strategy`; `first` is its first error reply."""
     told = f'it refused {calls} of {strategy}: "{first}"'
     meaning = BY_CODE.get(code, Meaning("answered with errors", OWN_WORDS))
     if rights.lacks_right(code, first):

@@ -1,4 +1,4 @@
-"""One Redis server of a run: where it is, what it is, where it came from."""
+"""One Redis server of a run: its address, its facts and where it came from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Server(Answered[Endpoint, Facts]):
     """A Redis or Valkey server that answered."""
 
     replicas: tuple[Server, ...] = ()
-    """Those of them that pybench started, too."""
+    """Its replicas that pybench started."""
 
     @property
     def product(self) -> str:
@@ -32,7 +32,7 @@ class Server(Answered[Endpoint, Facts]):
         return self.facts.product
 
     def core_spec(self) -> RedisServerSpec:
-        """For the Rust core, which takes numeric addresses only: the one that answered."""
+        """For the Rust core, with the numeric address that answered: the core resolves no names."""
         password = self.endpoint.password
         return {
             "kind": "redis",
@@ -53,8 +53,8 @@ class Server(Answered[Endpoint, Facts]):
 
     @contextlib.contextmanager
     def conversation(self, *, seconds: float = ANSWER_S) -> Iterator[Conversation]:
-        """To ask it something in the middle of a run, logged in. What goes wrong inside comes out as ServerError."""
-        # The address that answered the probe: a name may stand for several servers.
+        """A connection that is logged in, in the middle of a run. Errors inside become ServerErrors."""
+        # The address that answered the probe: a name may have several.
         where = self.endpoint if self.facts.peer is None else replace(self.endpoint, host=self.facts.peer)
         try:
             with Conversation(where, seconds=seconds) as conversation:
@@ -64,8 +64,8 @@ class Server(Answered[Endpoint, Facts]):
             error = refused(self.endpoint, refusal)
             raise ServerError(self._failed(error), hint=error.hint) from None
         except ServerError as error:
-            raise ServerError(self._failed(error), hint="does the server still run? its log may say") from error
+            raise ServerError(self._failed(error), hint="does the server still run? its log may say why") from error
 
     def _failed(self, error: ServerError) -> str:
-        """What is told of a server that was there a moment ago."""
+        """The message about a server that answered when the run began."""
         return f"{error.message}; it was {self.label} when the run began"

@@ -22,7 +22,7 @@ from pybench.servers.redis.probe import Facts, Role, probe
 from pybench.servers.supervised import LOOPBACK, Launch, Supervised, Transport, free_port, launched
 
 LOOK_S = 0.5
-"""For one look at whether it answers: in between it may have ended."""
+"""Time for one probe of a server that starts. Between two probes its end is noticed."""
 
 
 class SupervisedServer(Supervised):
@@ -35,10 +35,10 @@ class SupervisedServer(Supervised):
         self.endpoint = endpoint
         self.role: Role = "primary" if wanted.follows is None else "replica"
         self.feeds = wanted.feeds
-        """What replicas follow it by; None: it takes none."""
+        """Where replicas reach it; None: it takes none."""
 
     def wait_until_ready(self) -> Facts:
-        """Until it answers. Raises ServerError with the end of its log when it does not."""
+        """Wait until it answers. Raises ServerError with the end of its log when it does not."""
         return self.await_ready(self._look)
 
     def _look(self) -> Facts | None:
@@ -46,7 +46,7 @@ class SupervisedServer(Supervised):
             facts = probe(self.endpoint, role=self.role, seconds=LOOK_S)
         except ServerError:
             return None
-        # On TCP something else may have taken the port first; ours then ends, as the next round sees.
+        # On TCP another program may have taken the port first. Then our server ends, and the next look sees that.
         return facts if facts.process_id == self.pid else None
 
 
@@ -74,12 +74,12 @@ def start(
     takes_replicas: bool = False,
     follows: Primary | None = None,
 ) -> tuple[SupervisedServer, Facts]:
-    """A new server that answers, and what it says of itself. A replica that answers has the data of its primary.
+    """A new server that answers, and its facts. A replica that answers has the data of its primary.
 
     It keeps to `cores` where any are named. Raises ServerError.
     """
     if takes_replicas:
-        # Everybody on this machine can reach a port.
+        # Every user of this machine can reach a port.
         password = password or SecretStr(secrets.token_hex(16))
 
     def launch() -> SupervisedServer:

@@ -37,7 +37,7 @@ def test_a_server_is_started_once_for_a_backend_with_room_for_whoever_asks_first
         assert larger.facts.max_connections == 101
         assert pool.postgres(Backend("another")) is larger
         assert pool.postgres(Backend("another"), sessions=room(larger)) is larger
-        with pytest.raises(AssertionError, match="the first who asked needed most"):
+        with pytest.raises(AssertionError, match="the first call asks for the most sessions"):
             pool.postgres(Backend("pg"), sessions=room(larger))
         pids = [usual.pid, larger.pid]
     assert not any(runs(pid) for pid in pids if pid)

