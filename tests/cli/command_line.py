@@ -15,7 +15,7 @@ from pybench.servers.redis.supervisor import SupervisedServer
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-W", "error", "-m", "pybench"]
 LEFT_AT_ONCE = [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-m", "pybench"]
-"""The same for who leaves at once, in the middle of opening a file, for all we know."""
+"""The same command, for a second Ctrl-C, which may end the process while it opens a file."""
 PASSWORD = "s3cret-pass"
 QUICK = ["--trials", "1", "--warmup", "20ms", "--duration", "200ms"]
 
@@ -39,7 +39,7 @@ Pybench = Callable[..., Answer]
 
 @dataclass(frozen=True)
 class GivenServer:
-    """A server that a user has running: on loopback, with a password."""
+    """A user's own server: on loopback, with a password."""
 
     process: SupervisedServer
 
@@ -52,7 +52,7 @@ class GivenServer:
 def answer_of(
     command: Sequence[str], folder: Path, *, begin: Callable[[], None] | None = None, **variables: str
 ) -> Answer:
-    """What `command` says in `folder`; `begin` is called in the new process before it starts."""
+    """The output of `command` in `folder`; the new process calls `begin` before the command starts."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -68,9 +68,9 @@ def answer_of(
 
 
 def masked(text: str) -> str:
-    """`text` without what differs from machine to machine and from run to run."""
+    """`text` without the parts that differ between machines and runs."""
     text = re.sub(r"\d{8}-\d{6}", "<time>", text)
-    # How long a trial takes beside its window is tuned, and says nothing of the plan.
+    # The overhead of a trial is a tuned constant, which does not belong to the plan.
     text = re.sub(r"about [\d. mins]+\b|(?<=seconds\": )[\d.]+|(?<=seconds_per_trial\": )[\d.]+", "<seconds>", text)
     text = re.sub(r"(valkey|redis) \d+\.\d+\.\d+", r"\1 <version>", text)
     text = re.sub(r"\((wheel \S+ \S+|path \S+)\)", "(<source>)", text)

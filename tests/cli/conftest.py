@@ -1,4 +1,4 @@
-"""Fixtures of the command line: the command itself, and a server that is there already."""
+"""Fixtures of the command line: the command itself, and a running server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pybench.servers.redis import binaries, supervisor
 
 @pytest.fixture
 def pybench(tmp_path: Path) -> Pybench:
-    """Runs one command line and gives its exit code and what it said."""
+    """Runs one command line, and returns its exit code and its output."""
 
     def run(*arguments: str, **variables: str) -> Answer:
         return answer_of([*COMMAND, *arguments], tmp_path, **variables)
@@ -27,7 +27,7 @@ def pybench(tmp_path: Path) -> Pybench:
 def pybench_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Answer]:
-    """The same inside of this process: quicker, for command lines that only say something."""
+    """Runs one command line in this process: faster, for commands that measure nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("PYBENCH_REDIS_URL", raising=False)

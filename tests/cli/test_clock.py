@@ -1,4 +1,4 @@
-"""The time left, by trials whose durations are written here."""
+"""The estimated time left, for trials with given durations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pybench.running.watch import Slot
 from tests.unit.support.trials import cell as cell_of
 
 BEFORE_S = 0.37 + 2 * 0.32 + 2 * 0.37
-"""A control, two baselines and both parts of the probe of one lock, with what surrounds them."""
+"""A control, two baselines and both parts of the probe of one lock, with their overhead."""
 
 
 class Time:
-    """A clock that goes when it is told to."""
+    """A clock that the test sets."""
 
     now = 100.0
 
@@ -34,7 +34,7 @@ def slot(cell: str, *, seconds: float = 2.0, number: int = 1) -> Slot:
     return Slot(number=number, cell=replace(cell_of("mutex"), id=cell), block=1, planned_s=seconds)
 
 
-def test_before_anything_was_seen_it_is_what_the_plan_says(now: Time):
+def test_before_the_first_trial_the_time_left_is_the_planned_time(now: Time):
     clock = Clock([slot("a"), slot("b"), slot("b")])
     assert clock.left_s() == pytest.approx(BEFORE_S + 3 * 2.07)
     clock.begin(slot("control", number=0))
@@ -45,7 +45,7 @@ def test_before_anything_was_seen_it_is_what_the_plan_says(now: Time):
     assert clock.left_s() == pytest.approx(3 * 2.07)
 
 
-def test_a_cell_is_expected_to_take_what_it_took_and_an_unseen_one_what_the_others_take(now: Time):
+def test_a_cell_is_expected_to_take_its_mean_so_far_and_a_new_cell_the_mean_of_the_others(now: Time):
     slow, quick, unseen = slot("slow"), slot("quick"), slot("unseen")
     clock = Clock([slow, quick, slow, unseen])
     for each, took in ((slow, 5.0), (quick, 2.5)):
@@ -61,7 +61,7 @@ def test_a_cell_is_expected_to_take_what_it_took_and_an_unseen_one_what_the_othe
     assert clock.left_s() == pytest.approx(2.0 + 1.75)  # it takes nothing of the next one's time
 
 
-def test_of_a_run_with_fast_and_slow_cells_it_is_never_off_by_a_fifth(now: Time):
+def test_the_time_left_of_a_run_with_fast_and_slow_cells_is_never_off_by_a_fifth(now: Time):
     took = {"fast": 2.05, "slow": 2.9, "connecting": 2.6, "persistent": 2.15}
     blocks = [("fast", "persistent", "connecting", "slow"), ("slow", "fast", "connecting", "persistent")] * 3
     slots = [slot(cell) for block in blocks for cell in block]

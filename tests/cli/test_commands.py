@@ -1,4 +1,4 @@
-"""What commands do that measure nothing."""
+"""Commands that measure nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_init_writes_a_matrix_that_can_be_planned_and_its_schema(pybench_inside:
     assert json.loads((tmp_path / "pybench.schema.json").read_text())["title"] == "pybench matrix"
 
 
-def test_init_overwrites_only_when_told_to(pybench_inside: Pybench, tmp_path: Path):
+def test_init_overwrites_a_file_only_with_force(pybench_inside: Pybench, tmp_path: Path):
     (tmp_path / "matrix.yaml").write_text("mine")
     refused = pybench_inside("init")
     assert refused.code == 40
@@ -33,7 +33,7 @@ def test_init_overwrites_only_when_told_to(pybench_inside: Pybench, tmp_path: Pa
     assert "axes:" in (tmp_path / "matrix.yaml").read_text()
 
 
-def test_an_option_takes_the_place_of_what_the_file_says_of_that_axis(pybench_inside: Pybench, tmp_path: Path):
+def test_an_option_replaces_the_files_values_of_its_axis(pybench_inside: Pybench, tmp_path: Path):
     (tmp_path / "m.yaml").write_text("axes: {strategy: [naive, mutex], concurrency: [1, 64], keys: [1, 10]}")
     plan = json.loads(pybench_inside("plan", "m.yaml", "-s", "mutex", "--concurrency", "2,4", "--json").out)
     assert [cell["id"] for cell in plan["cells"]] == [
@@ -69,7 +69,7 @@ def test_without_arguments_the_help_is_shown(pybench_inside: Pybench):
     assert pybench_inside() == pybench_inside("--help")
 
 
-def test_the_help_tells_what_each_command_does_without_cutting_it_off(pybench_inside: Pybench):
+def test_the_help_describes_each_command_in_full(pybench_inside: Pybench):
     assert "..." not in pybench_inside("--help").out.partition("Commands:")[2]
 
 
@@ -80,12 +80,12 @@ def test_a_plan_of_nothing_but_refused_cells_shows_them_and_is_bad_input(pybench
     assert "cells:" not in answer.out
 
 
-def test_a_plan_notes_what_speaks_of_no_cell(pybench_inside: Pybench, tmp_path: Path):
+def test_a_plan_notes_an_exclusion_that_matches_no_cell(pybench_inside: Pybench, tmp_path: Path):
     (tmp_path / "m.yaml").write_text("fixed: {strategy: mutex}\nexclude: [{strategy: none}]")
     assert "note: exclude matches no cell: strategy none\n" in pybench_inside("plan", "m.yaml").out
 
 
-def test_a_run_is_shown_again_as_it_was(pybench_inside: Pybench):
+def test_show_prints_a_saved_run_as_it_was(pybench_inside: Pybench):
     reference = str(ROOT / "results" / "reference")
     shown = pybench_inside("show", reference)
     assert shown.code == 0
@@ -98,7 +98,7 @@ def test_a_run_is_shown_again_as_it_was(pybench_inside: Pybench):
     assert pybench_inside("show", str(ROOT / "docs")).code == 40
 
 
-def test_a_table_in_a_pipe_has_all_columns_and_one_in_columns_what_fits(pybench: Pybench):
+def test_a_table_in_a_pipe_has_all_columns_and_a_narrow_table_those_that_fit(pybench: Pybench):
     reference = str(ROOT / "results" / "reference")
     piped = pybench("show", reference, COLUMNS="").out
     assert "server" in piped
@@ -107,7 +107,7 @@ def test_a_table_in_a_pipe_has_all_columns_and_one_in_columns_what_fits(pybench:
     assert "not shown at this width" in pybench("show", reference, COLUMNS="80").out
 
 
-def test_clients_are_understood_as_concurrency(pybench_inside: Pybench):
+def test_clients_is_another_name_of_concurrency(pybench_inside: Pybench):
     plans = [pybench_inside("plan", "-s", "mutex", flag, "3,5") for flag in ("--clients", "--concurrency")]
     assert plans[0] == plans[1]
     assert "concurrency=5" in plans[0].out
@@ -120,7 +120,7 @@ def test_clients_are_understood_as_concurrency(pybench_inside: Pybench):
         ("db.example:5432", "postgresql://db.example:5432"),
     ],
 )
-def test_a_host_and_port_get_the_address_that_they_are_meant_to_be(pybench_inside: Pybench, given: str, meant: str):
+def test_a_host_and_port_alone_are_refused_with_the_likely_address(pybench_inside: Pybench, given: str, meant: str):
     answer = pybench_inside("plan", "-s", "mutex", "--redis", given)
     assert answer.code == 40
     assert f"did you mean {meant}?" in answer.err
@@ -136,7 +136,7 @@ def test_the_strategies_as_json_have_the_catalogues_fields(pybench_inside: Pyben
     assert rows[2]["commands_per_grant"] == 2
 
 
-def test_the_doctor_asks_the_given_server_and_never_prints_its_password(pybench: Pybench, given_server: GivenServer):
+def test_the_doctor_checks_the_given_server_and_never_prints_its_password(pybench: Pybench, given_server: GivenServer):
     answer = pybench("doctor", "--json", PYBENCH_REDIS_URL=given_server.url)
     findings = json.loads(answer.out)
     assert answer.code == 0
@@ -144,15 +144,15 @@ def test_the_doctor_asks_the_given_server_and_never_prints_its_password(pybench:
     assert "s3cret" not in answer.out + answer.err
 
 
-def test_the_doctor_says_41_when_a_given_server_does_not_answer(pybench: Pybench):
-    # An option that is empty, as of a variable that is not set, is no server that answered.
+def test_the_doctor_exits_41_when_a_given_server_does_not_answer(pybench: Pybench):
+    # An empty option, as from an unset shell variable, is an unreachable server.
     answer = pybench("doctor", "--redis", "redis://127.0.0.1:1", "--postgres", "")
     assert answer.code == 41
     assert "bad   server" in answer.out
     assert "bad   postgres      an empty text is not the URL" in answer.out
 
 
-def test_a_reader_that_leaves_early_ends_nothing(tmp_path: Path):
+def test_a_reader_that_closes_the_pipe_early_is_no_error(tmp_path: Path):
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as pipe:
@@ -162,7 +162,7 @@ def test_a_reader_that_leaves_early_ends_nothing(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_full_disk_under_stdout_is_told_in_a_sentence(tmp_path: Path):
+def test_a_full_disk_under_stdout_is_reported_in_a_sentence(tmp_path: Path):
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*COMMAND, "schema"], cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False
@@ -172,11 +172,11 @@ def test_a_full_disk_under_stdout_is_told_in_a_sentence(tmp_path: Path):
 
 
 HEAVY = {"jinja2", "numpy", "pandas", "plotly", "psutil", "psycopg", "pyarrow", "pydantic", "redis", "ruamel", "scipy"}
-"""What takes most of a second to load. How long the help takes is a figure of `make perf`."""
+"""Libraries that take most of a second to load. `make perf` measures how long the help takes."""
 
 
 @pytest.mark.parametrize("line", [["--help"], ["run", "--help"], ["strategies", "--help"]])
-def test_the_help_waits_for_nothing_heavy(tmp_path: Path, line: list[str]):
+def test_the_help_loads_no_heavy_library(tmp_path: Path, line: list[str]):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "pybench", *line],
         cwd=tmp_path,
@@ -200,7 +200,7 @@ def test_importing_the_package_loads_nothing_but_itself_and_starts_no_thread():
     assert done.stdout.split() == ["__future__", "pybench"]
 
 
-def test_windows_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_windows_is_refused_with_a_hint(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     from pybench.cli.line import answer
 
     monkeypatch.setattr("sys.platform", "win32")
@@ -208,7 +208,7 @@ def test_windows_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, cap
     assert "WSL" in capsys.readouterr().err
 
 
-def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(
+def test_a_bug_shows_its_traceback_and_asks_for_a_report(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     from pybench.cli.line import answer
@@ -220,7 +220,7 @@ def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(
     assert "Please report it" in said
 
 
-def test_a_fault_of_ours_never_shows_a_password(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_a_bug_never_shows_a_password(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     from pybench.cli.line import answer
 
     monkeypatch.setattr("pybench.running.job.read_matrix", lambda *_, **__: 1 / 0)

@@ -1,4 +1,4 @@
-"""Load goes to another machine only when somebody agreed to it."""
+"""Load goes to another machine only after confirmation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pybench.servers.redis import binaries, supervisor
 
 
 class Keyboard(io.StringIO):
-    """Somebody at a terminal who types this."""
+    """A user at a terminal who types this text."""
 
     def isatty(self) -> bool:
         return True
@@ -37,26 +37,24 @@ def here() -> Iterator[Server]:
 
 @pytest.fixture
 def elsewhere(here: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A server of this machine that passes for one of another: tests send nothing anywhere else."""
+    """A server on this machine that passes for one on another, because tests send no load to other machines."""
     monkeypatch.setattr(Server, "is_local", lambda _server: False)
     return here
 
 
-def test_nothing_is_asked_for_a_server_of_this_machine(plan: Plan, here: Server, capsys: pytest.CaptureFixture[str]):
+def test_a_server_on_this_machine_needs_no_confirmation(plan: Plan, here: Server, capsys: pytest.CaptureFixture[str]):
     asking(yes=False)(plan, [here])
     assert capsys.readouterr().err == ""
 
 
-def test_what_will_be_sent_is_said_even_when_yes_was_said_before(
-    plan: Plan, elsewhere: Server, capsys: pytest.CaptureFixture[str]
-):
+def test_the_load_is_announced_even_with_yes(plan: Plan, elsewhere: Server, capsys: pytest.CaptureFixture[str]):
     asking(yes=True)(plan, [elsewhere])
     said = capsys.readouterr().err
     assert "is not on this machine" in said
     assert "4 trials of up to 64 clients over up to 4 connections" in said
 
 
-def test_without_a_terminal_it_is_refused(plan: Plan, elsewhere: Server, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_terminal_load_elsewhere_is_refused(plan: Plan, elsewhere: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(InputError) as caught:
         asking(yes=False)(plan, [elsewhere])
@@ -64,13 +62,13 @@ def test_without_a_terminal_it_is_refused(plan: Plan, elsewhere: Server, monkeyp
 
 
 @pytest.mark.parametrize("word", ["y", "YES"])
-def test_a_yes_lets_it_go_on(plan: Plan, elsewhere: Server, monkeypatch: pytest.MonkeyPatch, word: str):
+def test_a_yes_confirms_the_load(plan: Plan, elsewhere: Server, monkeypatch: pytest.MonkeyPatch, word: str):
     monkeypatch.setattr("sys.stdin", Keyboard(f"{word}\n"))
     asking(yes=False)(plan, [elsewhere])
 
 
 @pytest.mark.parametrize("word", ["", "n", "maybe"])
-def test_anything_else_sends_nothing(plan: Plan, elsewhere: Server, monkeypatch: pytest.MonkeyPatch, word: str):
+def test_any_other_answer_sends_nothing(plan: Plan, elsewhere: Server, monkeypatch: pytest.MonkeyPatch, word: str):
     monkeypatch.setattr("sys.stdin", Keyboard(f"{word}\n"))
     with pytest.raises(InputError, match="nothing was sent"):
         asking(yes=False)(plan, [elsewhere])

@@ -1,4 +1,4 @@
-"""`pybench run` of locks of Postgres, alone and beside those of Redis."""
+"""`pybench run` with Postgres locks, alone and beside Redis locks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIXED = ["-s", "mutex", "-s", "pg-row", "-s", "layered", "--concurrency", "4", *
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[SupervisedPostgres]:
-    """One that a user has running: on loopback, with a password."""
+    """A user's own database: on loopback, with a password."""
     process, _ = supervisor.start(binaries.find("auto"), transport="tcp")
     yield process
     process.stop()
@@ -36,7 +36,7 @@ def url_of(database: SupervisedPostgres) -> str:
 
 
 def schemas_of(database: SupervisedPostgres) -> list[str]:
-    """Those that runs made there."""
+    """The schemas that runs created there."""
     with ServerPool() as pool, pool.postgres(Given(url_of(database))).session() as session:
         return [name for (name,) in session.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'")]
 
@@ -89,7 +89,7 @@ def test_a_database_that_was_given_keeps_nothing_of_the_run_nor_its_password(
     assert secret not in answer.out + answer.err
 
 
-def test_a_run_on_a_given_database_goes_on_where_its_address_is_given_again(
+def test_a_run_on_a_given_database_is_resumed_when_its_address_is_given_again(
     pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
 ):
     url = url_of(database)
@@ -139,7 +139,7 @@ def test_the_schema_of_a_run_that_was_killed_is_dropped_by_the_next(
 
 
 def in_its_trial(arguments: Sequence[str], where: Path, database: SupervisedPostgres) -> subprocess.Popen[str]:
-    """The command with a trial of its plan, whose table is made and whose clients are there."""
+    """The command during its first trial, after table and sessions were created."""
     command = [*COMMAND, "run", *arguments]
     process = subprocess.Popen(command, cwd=where, env=environment(), stderr=subprocess.PIPE, encoding="utf-8")
     deadline = time.monotonic() + 20
@@ -151,7 +151,7 @@ def in_its_trial(arguments: Sequence[str], where: Path, database: SupervisedPost
 
 
 def sessions_of(database: SupervisedPostgres) -> int:
-    """Those of trials that have a table; the control has none."""
+    """The number of sessions of trials with a table; the control has no table."""
     like = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench%'"
     with ServerPool() as pool, pool.postgres(Given(url_of(database))).session() as session:
         query = f"SELECT count(*) FROM pg_stat_activity WHERE application_name IN ({like})"
@@ -176,7 +176,7 @@ def test_ctrl_c_ends_the_sessions_of_its_trial_and_drops_its_table(
 
 
 @pytest.mark.slow
-def test_a_killed_run_on_a_given_database_goes_on_and_drops_what_it_left(
+def test_a_killed_run_on_a_given_database_is_resumed_and_drops_its_left_overs(
     pybench: Pybench, database: SupervisedPostgres, tmp_path: Path
 ):
     url = url_of(database)

@@ -1,5 +1,5 @@
-"""A run that is killed: what it leaves on servers and on this machine, and how it goes on. No password is on a screen,
-in a record, or on the command line of any process of ours."""
+"""A killed run: its left-overs on servers and on this machine, and its resumption. No password is on a screen, in a
+record, or on the command line of a process of pybench."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ duration: 200ms
 
 
 def below(pid: int) -> list[int]:
-    """All processes that `pid` started, and those that they started."""
+    """All descendants of the process `pid`."""
     children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return [process for child in children for process in (child, *below(child))]
 
 
-def test_a_killed_run_leaves_no_server_goes_on_and_takes_its_keys_from_a_given_one(
+def test_a_killed_run_leaves_no_server_is_resumed_and_removes_its_keys_from_a_given_one(
     pybench: Pybench, given_server: GivenServer, tmp_path: Path
 ):
     endpoint = given_server.process.endpoint
@@ -61,7 +61,7 @@ def test_a_killed_run_leaves_no_server_goes_on_and_takes_its_keys_from_a_given_o
         prefix = load(tmp_path / "folder").manifest["key_prefix"]
         process.send_signal(signal.SIGKILL)
         process.wait()
-        # As a trial leaves it that is killed while a lock is held: its lease would last an hour.
+        # The key of a trial that was killed during a hold: its lease would last an hour.
         client.set(f"{prefix}5:{{0}}", "held", px=3_600_000)
         wait_until(lambda: not any(identity.is_alive() for identity in ours), "all of them end")
     process.stderr.close()

@@ -1,4 +1,4 @@
-"""Run folders that cannot be written, or no longer: one message with what to do, and what was measured is kept."""
+"""Run folders that cannot be written, or no longer: one message with a hint, and saved trials are kept."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Mount = Callable[[str], Path]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What surrounds a trial, in less time: nothing here is about figures."""
+    """Shorten the measurements around a trial, because no test here needs figures."""
     for name, ms in (("CONTROL_NS", 60), ("BASELINE_NS", 20), ("BASELINE_WARMUP_NS", 5)):
         monkeypatch.setattr(control, name, ms * MS)
 
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Mount]:
-    """A file system of its own, of so many bytes, in memory."""
+    """A file system in memory with a given size."""
     with ExitStack() as stack:
 
         def mounted(size: str) -> Path:
@@ -68,7 +68,7 @@ def refused(answer: Answer, what: str, hint: str) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_a_disk_that_fills_in_the_middle_loses_no_saved_trial_and_the_run_goes_on_with_room(
+def test_a_disk_that_fills_in_the_middle_loses_no_saved_trial_and_the_run_can_be_resumed(
     pybench_inside: Pybench, mount: Mount
 ):
     disk = mount("96k")
@@ -99,7 +99,7 @@ def test_a_disk_that_is_full_from_the_start_is_left_as_it_was(pybench_inside: Py
     assert [path.name for path in disk.iterdir()] == ["theirs"]
 
 
-def test_a_read_only_disk_is_told_at_the_start(pybench_inside: Pybench, mount: Mount):
+def test_a_read_only_disk_is_reported_at_the_start(pybench_inside: Pybench, mount: Mount):
     disk = mount("1m")
     remount(disk, "ro")
     refused(pybench_inside(*RUN, "--out", str(disk / "run")), "Read-only file system", "name a folder that you own")
@@ -130,7 +130,7 @@ def test_a_disk_that_becomes_read_only_keeps_the_trials_before(mount: Mount):
     assert outcome.exit == 40
 
 
-def test_a_folder_that_is_removed_in_the_middle_is_told_and_not_made_again(tmp_path: Path):
+def test_a_folder_that_is_removed_in_the_middle_is_reported_and_not_created_again(tmp_path: Path):
     folder = tmp_path / "run"
     with pytest.raises(job.RecordError, match="is gone"):
         carried_out(folder, lambda: shutil.rmtree(folder))
@@ -138,14 +138,14 @@ def test_a_folder_that_is_removed_in_the_middle_is_told_and_not_made_again(tmp_p
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "/".join(["x" * 200] * 25)], ids=["name", "path"])
-def test_a_path_that_is_too_long_is_told_in_a_line_of_bearable_length(pybench_inside: Pybench, name: str):
+def test_a_path_that_is_too_long_is_shortened_in_the_message(pybench_inside: Pybench, name: str):
     answer = pybench_inside(*RUN, "--out", name)
     refused(answer, "its path is too long", "--out")
     assert len(answer.err) < 500
     assert "is too long" in pybench_inside("report", name).err or "does not exist" in pybench_inside("report", name).err
 
 
-def test_a_folder_below_a_file_is_told(pybench_inside: Pybench, tmp_path: Path):
+def test_a_folder_below_a_file_is_reported(pybench_inside: Pybench, tmp_path: Path):
     (tmp_path / "file").touch()
     for path in ("file", "file/below"):
         answer = pybench_inside(*RUN, "--out", path)
@@ -154,7 +154,7 @@ def test_a_folder_below_a_file_is_told(pybench_inside: Pybench, tmp_path: Path):
         assert "Traceback" not in answer.err
 
 
-def test_a_place_that_takes_no_folders_is_told(pybench_inside: Pybench):
+def test_a_place_that_takes_no_folders_is_reported(pybench_inside: Pybench):
     refused(pybench_inside(*RUN, "--out", "/proc/run"), "cannot be made there", "name another folder with --out")
 
 
@@ -173,10 +173,10 @@ def test_a_working_folder_that_was_removed_keeps_nothing_from_running_elsewhere(
         refused(answer, "the folder that pybench was called in was removed", "cd to a folder that exists")
 
 
-def test_a_folder_that_belongs_to_another_is_told(tmp_path: Path):
+def test_a_folder_of_another_user_is_reported(tmp_path: Path):
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o555)
-    # Whoever runs this may be root: the right to pass over modes is taken away, which needs no other user's Python.
+    # Root may ignore file modes. Dropping that capability is simpler than running Python as another user.
     powerless = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] if os.geteuid() == 0 else []
     if powerless:
         os.chown(theirs, 65534, 65534)
@@ -184,7 +184,7 @@ def test_a_folder_that_belongs_to_another_is_told(tmp_path: Path):
     refused(answer, "Permission denied", "name a folder that you own")
 
 
-def test_a_run_that_goes_on_is_not_taken_up_by_another(pybench_inside: Pybench, tmp_path: Path):
+def test_a_run_in_progress_is_not_resumed_by_another_process(pybench_inside: Pybench, tmp_path: Path):
     assert pybench_inside(*RUN, "--trials", "1", "--out", "run").code == 0
     folder = RunFolder.open(tmp_path / "run")
     folder.update_manifest(status="running")
@@ -195,7 +195,7 @@ def test_a_run_that_goes_on_is_not_taken_up_by_another(pybench_inside: Pybench, 
     assert pybench_inside("run", "--resume", "run").code == 0
 
 
-def test_too_few_open_files_are_told_before_anything_runs(tmp_path: Path):
+def test_too_few_open_files_are_reported_before_the_run(tmp_path: Path):
     answer = answer_of(
         [*COMMAND, *RUN[:4], "1000", "--connections", "per-client"],
         tmp_path,
@@ -205,7 +205,7 @@ def test_too_few_open_files_are_told_before_anything_runs(tmp_path: Path):
     assert "per-client opens 1,000 connections" in answer.err
 
 
-def test_init_tells_of_a_path_that_is_too_long(pybench_inside: Pybench):
+def test_init_reports_a_path_that_is_too_long(pybench_inside: Pybench):
     for name in ("x" * 5000, "/".join(["x" * 200] * 25)):
         answer = pybench_inside("init", name)
         refused(answer, "File name too long", "pybench init PATH")

@@ -77,7 +77,7 @@ def texts_of(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path, str(pyarrow.parquet.read_table(path).to_pylist())
 
 
-def test_no_file_of_a_run_and_nothing_that_is_said_holds_a_password(
+def test_no_file_of_a_run_and_no_output_holds_a_password(
     given_server: GivenServer, database: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     redis, database_url = with_password(given_server, database, NASTY)
@@ -134,7 +134,7 @@ def test_no_error_shows_a_password_wherever_its_address_was_put(
     junk: str, place: str, is_quoted: bool, before: tuple[str, ...]
 ):
     password = f"{BEGINS}{junk}{ENDS}"
-    # What stands before a colon is the user, even where no more than a part of a password was meant by it.
+    # The text before a colon is the user, even if the user meant it as a part of the password.
     assume(is_quoted or ":" not in junk or "://{}@" not in place)
     assert not has_secret(said_by(*before, place.format(quote(password, safe="") if is_quoted else password)))
 
@@ -160,7 +160,7 @@ def test_no_error_of_a_matrix_shows_a_password(tmp_path: Path, text: str, passwo
     assert not has_secret(said)
 
 
-def test_a_fault_of_ours_shows_no_password_that_the_environment_holds(monkeypatch: pytest.MonkeyPatch):
+def test_a_bug_shows_no_password_of_the_environment(monkeypatch: pytest.MonkeyPatch):
     url = f"redis://:{BEGINS}://{ENDS}@127.0.0.1:1"
     monkeypatch.setenv("PYBENCH_REDIS_URL", url)
 

@@ -14,12 +14,12 @@ from command_line import COMMAND, ROOT, environment
 from pybench.records import load
 
 AT_ONCE = ["-s", "mutex", "--trials", "1", "--warmup", "0", "--duration", "30ms"]
-# Not UTF-8, an option's dash, and what shells, terminals and SCAN patterns make something of.
+# A leading dash, a byte that is not UTF-8, and characters with a meaning in shells, terminals and SCAN patterns.
 FOLDER = b"-a \xff\x1b[31m*?[{}]\n"
 
 
 def shell(line: str, where: Path, *arguments: str | bytes) -> subprocess.CompletedProcess[bytes]:
-    """`line` by a shell, in which "$@" is the command with `arguments`; with its true exit code."""
+    """Run `line` in a shell, in which "$@" is the command with `arguments`; pipes keep the exit code of the command."""
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line, "bash", *COMMAND, *arguments],
         cwd=where,
@@ -36,7 +36,7 @@ def test_a_run_without_any_stream_keeps_its_results_in_a_folder_of_any_name(tmp_
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + FOLDER))
     assert load(folder).manifest["status"] == "complete"
     assert (folder / "report.html").exists()
-    # A script goes on with the very name, a terminal obeys nothing of it.
+    # A script gets the exact name; a terminal gets no control characters.
     again = shell('"$@"', tmp_path, "report", "--", FOLDER)
     assert (again.stdout, again.stderr) == (FOLDER + b"/report.html\n", b"")
     resumed = shell('"$@"', tmp_path, "run", "--resume", b"./" + FOLDER)
@@ -46,7 +46,7 @@ def test_a_run_without_any_stream_keeps_its_results_in_a_folder_of_any_name(tmp_
 
 
 @pytest.mark.parametrize("line", [["--help"], ["run", "--help"], ["--version"], ["strategies"]])
-def test_nobody_has_to_read_to_the_end_and_a_full_disk_is_told(tmp_path: Path, line: list[str]):
+def test_a_reader_may_stop_early_and_a_full_disk_is_reported(tmp_path: Path, line: list[str]):
     unread = shell('"$@" | true', tmp_path, *line)
     assert (unread.returncode, unread.stderr) == (0, b"")
     full = shell('"$@" > /dev/full', tmp_path, *line)
@@ -117,7 +117,7 @@ main()
 
 @pytest.mark.parametrize("imports", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89])
 def test_a_command_that_is_interrupted_while_it_loads_exits_130_without_a_traceback(tmp_path: Path, imports: int):
-    # Without `site`, which has loaded much that a command needs: the more is left to be interrupted.
+    # `-S` skips `site`, which would load much of what a command needs before the interrupt.
     done = subprocess.run(
         [sys.executable, "-W", "error", "-S", "-c", WHILE_LOADING],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""`pybench.run` and `pybench.load`: the same as the command, without its talk."""
+"""`pybench.run` and `pybench.load`: the same as the command, without its messages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_options_over_a_parsed_matrix_are_a_mistake_of_the_program(tmp_path: Pat
         pybench.run(matrix_from_options(strategy="mutex"), keys="5", out=tmp_path)
 
 
-def test_what_cannot_be_used_is_raised_with_its_hint_and_exit_code(tmp_path: Path):
+def test_invalid_input_is_raised_with_its_hint_and_exit_code(tmp_path: Path):
     with pytest.raises(pybench.PybenchError) as caught:
         pybench.run(tmp_path / "missing.yaml")
     assert caught.value.exit is Exit.BAD_INPUT
@@ -88,7 +88,7 @@ def test_the_typed_options_are_those_that_a_matrix_takes():
     assert set(Options.__annotations__) == set(OPTIONS)
 
 
-def test_a_run_says_in_python_what_the_command_says(reference: pybench.Run):
+def test_a_run_in_python_has_the_answer_of_the_command(reference: pybench.Run):
     assert repr(reference).startswith("<Run quickstart: 24 cells, 96 trials; Take ")
     assert "\n" not in repr(reference)
     assert reference.answer.headline in repr(reference)

@@ -40,7 +40,7 @@ LONG = [
 
 
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
-    """A run that goes on while the test does something to it."""
+    """A run in progress, with which the test can interfere."""
     return subprocess.Popen(
         [*COMMAND, "run", *arguments, "--out", "folder"],
         cwd=tmp_path,
@@ -53,17 +53,17 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> None:
-    """Until `process` says `text` on stderr."""
+    """Wait until `process` prints `text` to stderr."""
     assert process.stderr is not None
     for line in process.stderr:
         if text in line:
             return
-    pytest.fail(f"it ended without saying {text!r}")
+    pytest.fail(f"the process ended without printing {text!r}")
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
-    """A run that is complete, for the tests that only look at one: its folder, and what it said."""
+    """The folder and the output of a complete run, for tests that only read it."""
     here = tmp_path_factory.mktemp("finished")
     done = answer_of([*COMMAND, "run", *SMALL, "--out", "folder"], here)
     return here / "folder", done
@@ -87,7 +87,7 @@ def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, 
     }
 
 
-def test_json_is_one_object_with_all_that_the_run_says_and_nothing_else_is_on_stdout(pybench: Pybench, tmp_path: Path):
+def test_json_is_one_object_with_the_whole_run_and_nothing_else_is_on_stdout(pybench: Pybench, tmp_path: Path):
     answer = pybench("run", *SMALL, "--out", "folder", "--json")
     said = json.loads(answer.out)
     assert list(said) == ["schema", "run", "headline", "exit_code", "thresholds", "comparison", "cells"]
@@ -153,7 +153,7 @@ def test_a_control_that_is_not_caught_makes_the_run_void_and_exits_22(
     assert " SAFE" not in answer.out
 
 
-def test_a_strategy_that_breaks_what_it_promises_exits_20(pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch):
+def test_a_strategy_that_breaks_its_promise_exits_20(pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch):
     boasting = dataclasses.replace(CATALOGUE["none"], exclusion=Exclusion.ALWAYS)
     monkeypatch.setitem(CATALOGUE, "none", boasting)
     answer = pybench_inside("run", *SMALL, "--threshold", "violations == 0")
@@ -161,7 +161,7 @@ def test_a_strategy_that_breaks_what_it_promises_exits_20(pybench_inside: Pybenc
     assert "this breaks what it promises" in " ".join(answer.out.split())
 
 
-def test_a_terminal_that_knows_no_greek_gets_its_figures_all_the_same(pybench: Pybench):
+def test_a_terminal_that_cannot_encode_greek_still_shows_figures(pybench: Pybench):
     answer = pybench("run", *SMALL, PYTHONIOENCODING="ascii")
     assert answer.code == 0
     assert "mutex" in answer.out
@@ -194,7 +194,7 @@ def test_the_servers_of_a_file_are_used_before_those_of_the_environment(pybench:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(
+def test_an_interrupt_keeps_the_trials_so_far_and_resume_continues(
     pybench: Pybench, tmp_path: Path, number: signal.Signals
 ):
     process = start(tmp_path, *LONG, "--duration", "700ms")
@@ -210,7 +210,7 @@ def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(
     assert list(run.trials["status"]) == ["complete", "interrupted"]
     assert (tmp_path / "folder" / "report.html").exists()
     if number != signal.SIGINT:
-        return  # They leave the same behind, so what goes on from it is tried once.
+        return  # All signals leave the same folder behind, so that one resumption is enough.
 
     resumed = pybench("run", "--resume", "folder")
     assert resumed.code == 0
@@ -235,17 +235,17 @@ def test_an_interrupt_leaves_nothing_under_the_prefix_of_its_trial_on_a_given_se
         deadline = time.monotonic() + 20
         while not client.keys("pybench:*") and time.monotonic() < deadline:
             time.sleep(0.05)
-        # The baseline takes locks, too, but none for long: this one is the trial's.
+        # The baseline also acquires locks, but holds none of them for so long: this key is the trial's.
         time.sleep(1.5)
         (held,) = client.keys("pybench:*")
-        # What a lock that was lost, or a bug, would leave: the core itself gives back what it holds.
+        # A key that a lost lock or a bug would leave: the core itself releases the locks that it holds.
         client.set(b":".join([*held.split(b":")[:3], b"stray"]), "1")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
         assert client.keys("*") == []
 
 
-def test_a_second_interrupt_leaves_at_once_and_still_ends_the_servers(tmp_path: Path):
+def test_a_second_interrupt_exits_at_once_and_still_stops_the_servers(tmp_path: Path):
     process = start(tmp_path, *LONG)
     wait_for(process, "[1/4]")
     ours = _servers_below(process.pid)
@@ -262,7 +262,7 @@ def test_a_second_interrupt_leaves_at_once_and_still_ends_the_servers(tmp_path: 
     assert not any(map(_runs, ours))
 
 
-def test_a_server_that_dies_in_the_middle_ends_the_run_with_41_and_leaves_what_was_measured(
+def test_a_server_that_dies_in_the_middle_ends_the_run_with_41_and_keeps_the_trials_so_far(
     given_server: GivenServer, tmp_path: Path
 ):
     process = start(tmp_path, *LONG, "--duration", "700ms", "--redis", given_server.url)

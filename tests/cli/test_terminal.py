@@ -16,14 +16,14 @@ WAIT_S = 60.0
 
 
 class Terminal:
-    """A process on a terminal, and what is on the screen."""
+    """A process in a terminal, and the text on its screen."""
 
     def __init__(
         self, arguments: list[str], where: Path, *, program: Sequence[str] = COMMAND, **variables: str
     ) -> None:
         command, *rest = [*program, *arguments]
         env = environment(TERM="xterm-256color", **variables)
-        # The size is the terminal's own.
+        # The terminal sets the size.
         del env["COLUMNS"]
         self.process = pexpect.spawn(command, rest, cwd=str(where), env=env, dimensions=(40, 80), encoding="utf-8")
         self.screen = pyte.HistoryScreen(80, 40, history=1000)
@@ -32,11 +32,11 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """What is on the screen."""
+        """The text on the screen."""
         return [line.rstrip() for line in self.screen.display]
 
     def read_until(self, found: Callable[[list[str]], bool]) -> list[str]:
-        """Until `found` is true of the screen; the screen then."""
+        """Read until `found` is true of the screen; returns the screen."""
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             if found(self.lines):
@@ -46,7 +46,7 @@ class Terminal:
         pytest.fail("never seen; the screen was:\n" + "\n".join(self.lines))
 
     def reads_for(self, seconds: float) -> bool:
-        """Read for so long; whether the process has more to say."""
+        """Read for `seconds`; returns whether the process is still running."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not self._read():
@@ -54,7 +54,7 @@ class Terminal:
         return True
 
     def read_to_the_end(self) -> int:
-        """Until the process ends; its exit code, and no other end is good."""
+        """Read until the process ends; returns its exit code, and fails if a signal ended it."""
         while self._read():
             pass
         self.process.close()
@@ -118,7 +118,7 @@ def test_an_unsafe_row_is_struck_through_on_a_terminal_and_without_colour_where_
     assert not re.search(r"\x1b\[[\d;]*3[0-7]m", plain.raw)
 
 
-def test_ctrl_c_keeps_the_running_trial_and_says_how_to_go_on(tmp_path: Path):
+def test_ctrl_c_keeps_the_running_trial_and_shows_how_to_resume(tmp_path: Path):
     terminal = Terminal(LONG, tmp_path)
     terminal.read_until(shows("measuring 1."))
     terminal.process.sendintr()
@@ -128,11 +128,11 @@ def test_ctrl_c_keeps_the_running_trial_and_says_how_to_go_on(tmp_path: Path):
     assert "Traceback" not in terminal.raw
 
 
-def test_a_second_ctrl_c_leaves_at_once_without_a_traceback(tmp_path: Path):
+def test_a_second_ctrl_c_exits_at_once_without_a_traceback(tmp_path: Path):
     terminal = Terminal(LONG, tmp_path, program=LEFT_AT_ONCE)
     terminal.read_until(shows("measuring 1."))
     terminal.process.sendintr()
-    # Two signals that come before the first is handled are one, and one more that comes as Python ends is its end.
+    # Two signals before the first is handled count as one; a signal while Python ends would end it.
     while "error: interrupted" not in terminal.raw:
         time.sleep(0.3)
         terminal.process.sendintr()

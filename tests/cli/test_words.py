@@ -1,4 +1,4 @@
-"""What the commands say, word for word; `pytest --snapshot-update` after a change that is meant."""
+"""The output of commands, word for word; run `pytest --snapshot-update` after an intended change."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_plan_of_both_kinds_of_server_says_which_are_started_and_which_are_giv
     assert masked(pybench_inside("plan", *locks, *given).out) == snapshot
 
 
-def test_the_strategies_are_listed_in_brief_and_told_in_full(pybench_inside: Pybench, snapshot: SnapshotAssertion):
+def test_the_strategies_are_listed_in_brief_and_shown_in_full(pybench_inside: Pybench, snapshot: SnapshotAssertion):
     assert pybench_inside("strategies").out == snapshot
     assert pybench_inside("strategies", "mutex").out == snapshot
     assert pybench_inside("strategies", "pg-advisory").out == snapshot
@@ -88,7 +88,7 @@ def test_the_version_names_the_core_too(pybench_inside: Pybench, snapshot: Snaps
         "doctor --servers docker",
     ],
 )
-def test_a_users_fault_is_told_in_a_sentence_with_a_hint_and_exit_code_40(
+def test_a_users_mistake_is_reported_in_a_sentence_with_a_hint_and_exit_code_40(
     pybench_inside: Pybench, snapshot: SnapshotAssertion, line: str, tmp_path: Path
 ):
     answer = pybench_inside(*line.split())

@@ -1,4 +1,4 @@
-"""The manual says what is true: its links lead somewhere, its matrices are read, its commands and defaults exist."""
+"""The manual is true: its links work, its matrices can be planned, its commands and defaults exist."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def table(page: Path, *heading: str) -> list[list[str]]:
-    """The rows of the table with that heading, code marks taken off."""
+    """The rows of the table with this heading, without code marks."""
     lines = page.read_text().splitlines()
     wanted = f"| {' | '.join(heading)} |"
     assert wanted in lines, f"{named(page)} has a table {wanted}"
@@ -140,12 +140,12 @@ def test_the_table_of_keys_has_every_key_with_its_default():
     assert all(told[key] == "none" for key, value in plain.items() if key not in scalars and key not in ("backends",))
 
 
-def test_the_table_of_exit_codes_says_what_commands_return_in_the_order_in_which_they_apply():
+def test_the_table_of_exit_codes_lists_all_codes_in_order_of_precedence():
     rows = table(MANUAL["exit-codes.md"], "code", "name", "when")
     assert [(int(code), name) for code, name, _ in rows] == [(code.value, code.name) for code in PRECEDENCE]
 
 
-def test_every_strategy_is_told_with_the_commands_that_a_grant_takes():
+def test_every_strategy_is_listed_with_the_commands_of_a_grant():
     rows = table(MANUAL["strategies.md"], "strategy", "acquire", "release", "commands per grant", "promise")
     told = {name: int(commands) for name, _, _, commands, _ in rows}
     assert told == {name: strategy.commands_per_grant for name, strategy in CATALOGUE.items()}
@@ -160,7 +160,7 @@ def test_axes_and_columns_are_explained_as_they_are_defined():
     assert all(f"`{name}`" in axes for name in AXES)
 
 
-def test_every_message_that_troubleshooting_explains_is_one_that_pybench_says():
+def test_every_message_that_troubleshooting_explains_is_in_the_code():
     sources = "".join(path.read_text() for path in ROOT.glob("pybench/**/*.py"))
     explained = re.findall(r"^\*\*`([^`]+)`", MANUAL["troubleshooting.md"].read_text(), re.MULTILINE)
     assert len(explained) > 10

@@ -1,4 +1,4 @@
-"""Runs that ended early, and how they go on: what is said, and what `--resume` takes and refuses."""
+"""Runs that ended early: the command that resumes them, and what `--resume` accepts and refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL = ["-s", "mutex", "--concurrency", "2,4", *QUICK]
 
 
 def reopened(folder: Path, **fields: object) -> None:
-    """Say in the manifest that the run in `folder` is not complete."""
+    """Mark the run in `folder` as incomplete in its manifest."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text()) | {"status": "interrupted", **fields}
     path.write_text(json.dumps(manifest))
@@ -68,7 +68,7 @@ def test_a_server_at_another_address_is_another_server(pybench: Pybench, given_s
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core nothing is bound to any")
-def test_a_run_that_kept_to_its_cores_does_not_go_on_without_them(pybench: Pybench, tmp_path: Path):
+def test_a_run_that_was_bound_to_cores_is_not_resumed_without_them(pybench: Pybench, tmp_path: Path):
     first, *_, last = cores = sorted(os.sched_getaffinity(0))
     pybench("run", *SMALL, "--out", "folder")
     reopened(tmp_path / "folder")
@@ -94,12 +94,12 @@ def test_a_run_that_kept_to_its_cores_does_not_go_on_without_them(pybench: Pyben
         ("redis://me:***@db/2", "pybench run --resume 'my run' --redis redis://me:PASSWORD@db/2"),
     ],
 )
-def test_the_command_that_goes_on_says_where_a_password_is_to_be_filled_in(url: str | None, said: str):
+def test_the_resume_command_shows_where_to_fill_in_a_password(url: str | None, said: str):
     backends = {"redis": {"kind": "redis"} if url is None else {"url": url}}
     assert command({"matrix": {"expanded": {"backends": backends}}}, "my run") == said
 
 
-def test_the_command_that_goes_on_names_all_servers_of_a_run_that_was_given_several():
+def test_the_resume_command_names_all_servers_of_a_run_with_several():
     urls = ["redis://me:***@a", "redis://b"]
     told = command({"matrix": {"expanded": {"backends": {"redis": {"urls": urls}}}}}, "folder")
     assert told == "pybench run --resume folder --redis redis://me:PASSWORD@a --redis redis://b"
@@ -111,7 +111,7 @@ def test_a_terminal_that_is_closed_ends_the_run_in_good_order(given_server: Give
     process = pexpect.spawn(program, rest, cwd=str(tmp_path), env=environment(), encoding="utf-8", timeout=30)
     process.expect_exact("[1/3]")
     process.expect_exact("measuring")
-    # Its end of the terminal hangs up, as when a window is closed.
+    # The terminal hangs up, as when a window is closed.
     os.close(process.child_fd)
     _, status = os.waitpid(process.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 130
