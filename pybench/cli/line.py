@@ -78,6 +78,7 @@ def _without_secrets(text: str, arguments: list[str]) -> str:
     """`text` without the passwords of a command line, whose addresses may stand where a file name was expected."""
     import os
     import re
+    from pathlib import PurePath
 
     from pybench.masking import is_sought, masked_url, secrets_of, without
     from pybench.strategies import ServerKind
@@ -86,7 +87,8 @@ def _without_secrets(text: str, arguments: list[str]) -> str:
     pairs = [*zip(arguments, _masked(arguments), strict=True), *((address, masked_url(address)) for address in named)]
     for address, masked in pairs:
         if masked != address:
-            text = text.replace(address, masked)
+            # An address that was taken for a file has lost one of its slashes.
+            text = text.replace(address, masked).replace(str(PurePath(address)), masked)
     secrets = frozenset[str]().union(*(secrets_of(address) for address, _ in pairs))
     # The error of a list option quotes one item of the list: a password with commas was split at them.
     pieces = {piece for secret in secrets for piece in re.split(r"[,()\s]", secret) if is_sought(piece)}

@@ -14,7 +14,7 @@ import psycopg
 import pyarrow.parquet
 import pytest
 from command_line import QUICK, GivenServer
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
@@ -124,6 +124,8 @@ COMMANDS = (
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@example(junk="@", place="redis://127.0.0.1:1?username={}", is_quoted=False, before=("plan",))
+@example(junk="&", place="unix:///nowhere?db=0;password={}", is_quoted=False, before=("run", "--resume"))
 @given(
     junk=JUNK,
     place=st.sampled_from(PLACES),
