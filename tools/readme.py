@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 
 import pybench
-from pybench.analysis.answer import answer
+from pybench.analysis.answer import answer_of
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import plural
 from pybench.records import Run
@@ -40,7 +40,7 @@ def shown(run: Run) -> str:
     servers = " and ".join(server["label"].capitalize() for server in manifest["servers"])
     sockets = "on a Unix socket" if len(manifest["servers"]) == 1 else "on Unix sockets"
     fixed = say_conditions([("hold", manifest["cells"][0]["hold"])])
-    found = answer(run.summary, run.trials)
+    found = answer_of(run.summary, run.trials)
     # What speaks against the lock to take; the picture shows the rest.
     against = [clause for clause in found.further if clause.startswith("but ")]
     return (

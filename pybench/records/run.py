@@ -78,9 +78,9 @@ class Run:
     @property
     def answer(self) -> Answer:
         """Which lock to take, and what speaks against it."""
-        from pybench.analysis.answer import answer
+        from pybench.analysis.answer import answer_of
 
-        return answer(self.summary, self.trials)
+        return answer_of(self.summary, self.trials)
 
     @property
     def comparison(self) -> Comparison:

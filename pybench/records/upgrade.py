@@ -25,7 +25,7 @@ def manifest_of_now(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """`trials` with a column for each axis, from the manifest's `cells` where an older record lacks it or has a text."""
+    """`trials` with a column for each axis; older records take missing columns from the manifest's `cells`."""
     known = {cell["id"]: cell for cell in cells}
     for name in CELL_COLUMNS:
         field = schema.TRIALS.field(name)

@@ -14,7 +14,7 @@ from pybench.errors import ServerError
 from pybench.masking import without
 from pybench.matrix.durations import MS
 from pybench.numbers import plural
-from pybench.planning.trial_spec import PATIENCE_NS
+from pybench.planning.trial_spec import REPLY_TIMEOUT_NS
 from pybench.running.stage import UNREAD
 from pybench.strategies import CATALOGUE
 
@@ -106,7 +106,7 @@ def all_is_released(cell: Cell, result: TrialResult) -> bool:
     strategy = CATALOGUE[cell.strategy]
     lease_ms = strategy.lease_ms(cell.ttl_ms)
     # A shorter lease may be over when its grant is answered, and then nobody gives it back: it ends by itself.
-    if not strategy.deletes_on_release or lease_ms is None or lease_ms * MS < PATIENCE_NS:
+    if not strategy.deletes_on_release or lease_ms is None or lease_ms * MS < REPLY_TIMEOUT_NS:
         return False
     return not (result.stopped or result.errors or any(result.totals[name] for name in UNSETTLED))
 

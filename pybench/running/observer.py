@@ -18,7 +18,7 @@ from pybench import _core
 from pybench.analysis import error_replies
 from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
 from pybench.errors import ServerError
-from pybench.planning.needs import Part, Setting, largest, parts_of, servers_in, settings_of
+from pybench.planning.needs import CallConditions, Part, call_conditions_of, largest, parts_of, servers_in
 from pybench.planning.trial_spec import trial_seed, trial_spec
 from pybench.running.aftermath import (
     all_is_released,
@@ -107,7 +107,7 @@ class Observer:
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.demands = largest(cells)
-        self.baselines: dict[Setting, Baseline] = {}
+        self.baselines: dict[CallConditions, Baseline] = {}
         """What an idle call takes in each setting, once that was measured."""
 
     def measure(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
@@ -225,13 +225,13 @@ class Observer:
         """What the calls of a grant take at least: one to each of its backends, one after another."""
         trips = [
             self.baselines[setting].round_trip_us(part.servers)
-            for setting, part in zip(settings_of(cell), parts_of(cell), strict=True)
+            for setting, part in zip(call_conditions_of(cell), parts_of(cell), strict=True)
         ]
         known = [trip for trip in trips if trip is not None]
         return sum(known) if len(known) == len(trips) else None
 
     def _least_belief_ns(self, cell: Cell) -> int:
         """How long a grant of `cell` has to be believed in to prove anything: an idle call, where that is known."""
-        known = all(setting in self.baselines for setting in settings_of(cell))
+        known = all(setting in self.baselines for setting in call_conditions_of(cell))
         idle_us = self.idle_calls_us(cell) if known else None
         return 0 if idle_us is None else round(idle_us * 1e3)

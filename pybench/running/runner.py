@@ -17,7 +17,7 @@ from pybench.analysis.histograms import merged
 from pybench.analysis.stats import quantile
 from pybench.errors import ServerError
 from pybench.planning import control
-from pybench.planning.needs import Setting, on_backend, parts_of, servers_in, settings_of
+from pybench.planning.needs import CallConditions, call_conditions_of, on_backend, parts_of, servers_in
 from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
@@ -142,9 +142,9 @@ class Runner:
 
     def _run_baselines(self, cells: Iterable[Cell]) -> None:
         """What an idle call and the client cost, once for each setting in which cells run."""
-        alike: dict[Setting, list[Cell]] = {}
+        alike: dict[CallConditions, list[Cell]] = {}
         for cell in cells:
-            for setting in settings_of(cell):
+            for setting in call_conditions_of(cell):
                 alike.setdefault(setting, []).append(cell)
         for setting, members in alike.items():
             backend, kind = setting[0], self.plan.matrix.backends[setting[0]].kind
@@ -229,5 +229,5 @@ class Runner:
         return Finished(*figures, judged.judgement.verdict, by_probe=bool(judged.by_probe))
 
 
-def _setting_of(entry: Mapping[str, Any]) -> Setting:
+def _setting_of(entry: Mapping[str, Any]) -> CallConditions:
     return entry["backend"], entry["appendfsync"], entry["poll"]

@@ -53,7 +53,7 @@ def test_long_trials_need_no_word():
 def test_given_beside_started_servers_are_warned_of():
     plan = planned(strategy="mutex,pg-advisory", redis="redis://10.0.0.1:6379")
     assert len(plan.warnings) == 1
-    assert "redis was given, postgres is started by pybench" in plan.warnings[0]
+    assert "pybench starts postgres, but not redis" in plan.warnings[0]
     assert planned(strategy="mutex,pg-advisory").warnings == []
     assert planned(strategy="mutex", redis="redis://10.0.0.1:6379").warnings == []
 
@@ -76,7 +76,7 @@ def test_how_a_server_is_reached_is_read_off_its_address(given, way):
 def test_a_hold_whose_tail_outlasts_the_lease_is_warned_of():
     # Of 1 s the drift allowance takes 12 ms; exp(-988/200) of the holds are longer.
     warning, alone = planned(strategy="mutex,fenced(renew=off)", ttl="1s", hold="exp(200ms)").warnings
-    assert alone == "with one client nobody is there to meet such a hold: more clients show what comes of it"
+    assert alone == "a run with one client cannot show such an overlap: use more clients"
     assert len(planned(strategy="mutex", ttl="1s", hold="exp(200ms)", concurrency="1,8").warnings) == 1
     assert warning == (
         "0.715 % of the holds of exp(200ms) outlast the lease of 1s: two clients may then be at work on one key; about "

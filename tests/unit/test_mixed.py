@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from pybench.analysis.overload import overload
-from pybench.planning.unlike_servers import Place, mixed
+from pybench.planning.unlike_servers import ServerAccess, mixed
 
-REDIS, POSTGRES = Place("redis", given=True, transport="tcp"), Place("postgres", given=False, transport="unix")
+REDIS, POSTGRES = (
+    ServerAccess("redis", given=True, transport="tcp"),
+    ServerAccess("postgres", given=False, transport="unix"),
+)
 
 
 def test_a_given_server_beside_a_started_one_is_said():
@@ -11,7 +14,7 @@ def test_a_given_server_beside_a_started_one_is_said():
         "The locks of this run are not on like servers: redis was given, postgres is started by pybench; redis is "
         "reached over TCP; postgres is reached over a Unix socket. A difference may be the server's."
     )
-    assert mixed([REDIS, Place("postgres", given=False, transport=None)]) == (
+    assert mixed([REDIS, ServerAccess("postgres", given=False, transport=None)]) == (
         "The locks of this run are not on like servers: redis was given, postgres is started by pybench. A difference "
         "may be the server's."
     )
@@ -20,8 +23,8 @@ def test_a_given_server_beside_a_started_one_is_said():
 def test_like_servers_say_nothing():
     assert mixed([]) is None
     assert mixed([REDIS]) is None
-    assert mixed([REDIS, Place("postgres", given=True, transport="tcp")]) is None
-    assert mixed([POSTGRES, Place("redis", given=False, transport="unix")]) is None
+    assert mixed([REDIS, ServerAccess("postgres", given=True, transport="tcp")]) is None
+    assert mixed([POSTGRES, ServerAccess("redis", given=False, transport="unix")]) is None
 
 
 def test_overload_is_said_where_fewer_are_granted_than_offered():

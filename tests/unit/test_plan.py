@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pybench.errors import InputError
 from pybench.matrix import expand, load_matrix, matrix_from_mapping, matrix_from_options
-from pybench.planning.impossible import drift_ns
+from pybench.planning.impossible import skew_margin_ns
 from pybench.planning.limits import Limits
 from pybench.planning.plan import Plan, block_order, make_plan, quickened
 
@@ -56,12 +56,14 @@ def test_a_matrix_may_allow_holds_beyond_the_lease():
 
 def test_a_lease_that_its_drift_allowance_takes_whole_is_refused_whatever_is_allowed():
     told = reasons(strategy="mutex,naive", ttl="2ms,3ms", allow="hold-beyond-ttl")
-    assert told == {"mutex ttl=2ms": "the drift allowance of 2.02ms takes all of the ttl of 2ms; say a ttl from 3ms on"}
+    assert told == {
+        "mutex ttl=2ms": "the ttl of 2ms is shorter than its clock-skew margin of 2.02ms; use a ttl of at least 3ms"
+    }
 
 
 def test_drift_is_one_per_cent_and_two_milliseconds():
-    assert drift_ns(1_000) == 12_000_000
-    assert drift_ns(2**53) == 2**53 * 10_000 + 2_000_000
+    assert skew_margin_ns(1_000) == 12_000_000
+    assert skew_margin_ns(2**53) == 2**53 * 10_000 + 2_000_000
 
 
 def test_threads_without_a_client_are_refused():
@@ -328,7 +330,7 @@ def test_what_speaks_of_no_cell_is_noted():
     plan = make_plan(matrix_from_mapping(mapping))
     assert plan.notes == [
         "exclude matches no cell: strategy naive or none, keys 5",
-        "a threshold speaks of no cell, and will be missed: violations == 0 where hold is 20s",
+        "this threshold matches no cell and will fail: violations == 0 where hold is 20s",
     ]
     assert plan.to_dict()["notes"] == plan.notes
     assert planned(strategy="mutex").notes == []

@@ -7,7 +7,7 @@ import pytest
 from pybench.matrix import expand, matrix_from_mapping, matrix_from_options
 from pybench.matrix.cells import Cell
 from pybench.planning.limits import Limits, Sessions
-from pybench.planning.needs import Demand, Group, largest, parts_of, sessions_of, settings_of
+from pybench.planning.needs import Demand, Group, call_conditions_of, largest, parts_of, sessions_of
 from pybench.planning.plan import make_plan
 from pybench.planning.trial_spec import session_settings, trial_spec
 
@@ -48,7 +48,7 @@ def test_a_lock_of_two_servers_needs_a_group_of_each_kind():
     cell = cell_of(strategy="layered", concurrency="8", appendfsync="always")
     redis, postgres = Group("redis", "always", 0), Group("postgres", "none", 0)
     assert [(part.group, part.servers) for part in parts_of(cell)] == [(redis, 1), (postgres, 1)]
-    assert settings_of(cell) == [("redis", "always", "block"), ("postgres", "none", "block")]
+    assert call_conditions_of(cell) == [("redis", "always", "block"), ("postgres", "none", "block")]
     assert largest([cell]) == {redis: Demand(1, 4), postgres: Demand(1, 4)}
 
 
@@ -151,7 +151,7 @@ def test_a_table_takes_time_before_and_after_each_trial():
 
 def test_a_backend_that_no_strategy_is_for_is_noted():
     plan = make_plan(matrix_from_options(strategy="mutex", **GIVEN))
-    assert plan.notes == ["no strategy is for the backend postgres"]
+    assert plan.notes == ["no cell uses the backend postgres"]
     assert make_plan(matrix_from_options(strategy="layered", **GIVEN)).notes == []
 
 

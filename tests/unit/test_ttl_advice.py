@@ -76,7 +76,7 @@ def test_a_ttl_is_not_named_for_a_share_that_few_holds_show():
     some = advice(buckets((50, 1_960)), buckets((3_000, 40)))
     assert some.measured_ns[0] is not None
     assert some.measured_ns[1] is None
-    assert sentence(some, 2_000).endswith("these are too few holds to say which ttl would leave 0.1 %")
+    assert sentence(some, 2_000).endswith("too few holds to compute the ttl that would leave 0.1 %")
     few = advice(buckets((50, 90)), buckets((3_000, 10)))
     assert sentence(few, 2_000).endswith("these are too few holds to say which ttl would leave 1 %")
 
