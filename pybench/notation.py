@@ -155,7 +155,7 @@ def parse_count(value: object, *, lowest: int = 1, highest: int) -> int:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,30}\s*", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadValue(f"{shown(value)} is not a whole number", hint=f"say a number from {lowest} to {highest}")
+        raise BadValue(f"{shown(value)} is not a whole number", hint=f"use a number from {lowest} to {highest}")
     if not lowest <= value <= highest:
         bound, word = (lowest, "least") if value < lowest else (highest, "most")
         raise BadValue(f"{shown(value)} is out of range", hint=f"at {word} {bound}")

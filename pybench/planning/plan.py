@@ -244,6 +244,6 @@ def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
         return 0
     ours = [need for need in servers if need.given is None]
     start_ns = {ServerKind.REDIS: SERVER_START_NS, ServerKind.POSTGRES: DATABASE_START_NS}
-    starts = sum(need.servers * (1 + need.replicas) ** start_ns[need.kind] for need in ours)
+    starts = sum(need.servers * (1 + need.replicas) * start_ns[need.kind] for need in ours)
     starts += sum(need.servers for need in ours if need.replicas) * REPLICAS_COUNTED_NS
     return starts + before_trials_ns(cells) + REPORT_NS

@@ -323,7 +323,7 @@ def test_where_throughput_ties_a_policy_that_refuses_what_is_asked_is_not_taken(
     trials.loc[trials["cell"] == "0", "refused"] = 99_000
     assert answer_of(summary, trials).text == (
         "Take retry fixed: tied with retry none on throughput, and retry fixed refuses fewer acquires than retry none: "
-        "refuses 99.1 %."
+        "0 % against 99.1 %."
     )
     trials.loc[trials["cell"] == "0", "refused"] = 60
     assert "refuses" not in answer_of(summary, trials).text, "near the limit"

@@ -133,7 +133,7 @@ def test_the_kind_of_a_backend_is_said_by_its_address_or_its_name():
         (
             "axes: {strategy: layered}\nfixed: {backend: postgres+redis}\n",
             "m.yaml:2:18: fixed.backend: postgres+redis is not a Redis backend and a Postgres one; "
-            "say them in this order, as in redis+postgres",
+            "use this order: redis+postgres",
         ),
         (
             "axes: {strategy: layered}\nfixed: {backend: redis+pg}\n",
@@ -263,7 +263,7 @@ def test_what_is_no_address_is_not_taken_for_one_of_redis(option, address):
     with pytest.raises(InputError) as caught:
         matrix_from_options(strategy="mutex,pg-row", **{option: address.replace("***", "hunter2")})
     shown = address.replace("localhost dbname=x", "***")
-    forms = "say redis://HOST:PORT or postgresql://HOST/DATABASE"
+    forms = "use redis://HOST:PORT or postgresql://HOST/DATABASE"
     meant = "did you mean postgresql://localhost:5432?" if address == "localhost:5432" else forms
     told = f'--{option}: "{shown}" is not an address; {meant}'
     assert caught.value.message == told

@@ -75,29 +75,29 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
     allow: [everything]
     """
     assert errors(tmp_path, text) == [
-        "m.yaml:1:9: schema: 2 is not known here; say 1",
+        "m.yaml:1:9: schema: 2 is not known here; use 1",
         'm.yaml:2:1: there is no key "nam" here; did you mean name?',
         "m.yaml:3:9: trials: 0 is out of range; at least 1",
-        "m.yaml:4:11: duration: 2 has no unit; say 2s or 2ms",
+        "m.yaml:4:11: duration: 2 has no unit; use 2s or 2ms",
         "m.yaml:5:1: hold is an axis; put it under axes or under fixed",
         'm.yaml:7:14: axes.strategy: there is no strategy "mutx"; did you mean mutex?',
         "m.yaml:7:27: axes.strategy: 7 is not a strategy; say a name such as mutex",
-        'm.yaml:8:20: axes.concurrency: "many" is not a whole number; say it in digits, as in 16',
+        'm.yaml:8:20: axes.concurrency: "many" is not a whole number; write digits, as in 16',
         'm.yaml:9:3: there is no key "hodl" in axes; did you mean hold?',
         "m.yaml:11:26: axes.retry.bas: the retry policy fixed has no field bas; did you mean base?",
-        "m.yaml:13:13: axes.retry.base: 2 has no unit; say 2s or 2ms",
+        "m.yaml:13:13: axes.retry.base: 2 has no unit; use 2s or 2ms",
         "m.yaml:15:3: trials is not an axis; put it at the top, outside of fixed",
         'm.yaml:16:9: fixed.poll: "spinning" is not one of block, spin; did you mean spin?',
-        'm.yaml:17:8: fixed.ttl: "1500us" is not in whole milliseconds; say 2ms',
+        'm.yaml:17:8: fixed.ttl: "1500us" is not in whole milliseconds; use 2ms',
         'm.yaml:19:5: there is no key "strategi" in exclude; did you mean strategy?',
         "m.yaml:20:10: include: a mapping is not a list; put - in front of each entry",
         "m.yaml:22:12: backends.a.url: rediss://me:***@db.example: TLS comes in a later step; for now give "
         "redis://[user:password@]host[:port][/db] or unix:///path[?db=N]",
         'm.yaml:22:43: there is no key "sorce" in backends; did you mean source?',
         'm.yaml:24:5: thresholds: there is no metric "acquire.p98"; did you mean acquire.p99?',
-        'm.yaml:25:5: thresholds: acquire.p99: "50" has no unit; say 50s or 50ms',
+        'm.yaml:25:5: thresholds: acquire.p99: "50" has no unit; use 50s or 50ms',
         'm.yaml:26:24: thresholds.where.strategy: there is no strategy "mutx"; did you mean mutex?',
-        'm.yaml:27:9: allow: "everything" is not known here; say hold-beyond-ttl',
+        'm.yaml:27:9: allow: "everything" is not known here; use hold-beyond-ttl',
     ]
 
 
@@ -215,7 +215,7 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
             "axes: {strategy: []}\n",
             "m.yaml:1:18: axes.strategy: the list is empty; give it a value or leave the key out",
         ),
-        ("axes: mutex\n", 'm.yaml:1:7: axes: "mutex" is not a mapping; say for example {concurrency: [1, 16]}'),
+        ("axes: mutex\n", 'm.yaml:1:7: axes: "mutex" is not a mapping; for example {concurrency: [1, 16]}'),
         ("axes: {strategy: }\n", "m.yaml:1:17: axes.strategy: nothing is not a strategy; say a name such as mutex"),
         (
             "axes: {strategy: mutex, hold: [1ms, 1000us]}\n",
@@ -243,7 +243,7 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
         ),
         (
             "axes: {strategy: mutex}\nbackends: {a: {kind: sentinel}}\n",
-            "m.yaml:2:22: backends.a.kind: Sentinel comes in a later version; say redis or postgres",
+            "m.yaml:2:22: backends.a.kind: Sentinel comes in a later version; use redis or postgres",
         ),
         (
             "axes: {strategy: mutex}\nbackends: {A: {}}\n",
@@ -251,12 +251,12 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
         ),
         (
             "axes: {strategy: mutex}\nthresholds: [{where: {strategy: mutex}}]\n",
-            'm.yaml:2:14: thresholds: this threshold has no check; say check: "violations == 0"',
+            'm.yaml:2:14: thresholds: this threshold has no check; use check: "violations == 0"',
         ),
         (
             "axes: {strategy: mutex}\nthresholds: [violations = 0]\n",
             'm.yaml:2:14: thresholds: "violations = 0" is not a threshold; '
-            'say for example "acquire.p99 < 50ms" or "violations == 0"',
+            'for example "acquire.p99 < 50ms" or "violations == 0"',
         ),
         (
             "axes: {strategy: mutex}\nname: a/b\n",
@@ -341,14 +341,14 @@ def test_options_are_named_in_place_of_lines():
         )
     assert caught.value.message.splitlines() == [
         "--trials: 0 is out of range; at least 1",
-        '--duration: "soon" is not a duration; say for example 2s or 2ms',
+        '--duration: "soon" is not a duration; for example 2s or 2ms',
         '--strategy: there is no strategy "naiv"; did you mean naive?',
-        '--hold: "2" has no unit; say 2s or 2ms',
-        '--rate: "5000" is not a rate; say 5000/s',
+        '--hold: "2" has no unit; use 2s or 2ms',
+        '--rate: "5000" is not a rate; use 5000/s',
         "--max-in-flight: 0 is out of range; at least 1",
-        '--redis: "http://h" is not an address; say redis://HOST:PORT or postgresql://HOST/DATABASE',
-        '--threshold: "jain" is not a threshold; say for example "acquire.p99 < 50ms" or "violations == 0"',
-        '--allow: "all" is not known here; say hold-beyond-ttl',
+        '--redis: "http://h" is not an address; use redis://HOST:PORT or postgresql://HOST/DATABASE',
+        '--threshold: "jain" is not a threshold; for example "acquire.p99 < 50ms" or "violations == 0"',
+        '--allow: "all" is not known here; use hold-beyond-ttl',
     ]
 
 
@@ -364,9 +364,9 @@ def test_an_option_over_a_file_is_blamed_and_not_the_file(tmp_path):
     with pytest.raises(InputError) as caught:
         load_matrix(path, hold=["2"], threshold=["violations"])
     assert caught.value.message.replace(str(path), "m.yaml").splitlines() == [
-        'm.yaml:1:9: trials: "x" is not a whole number; say it in digits, as in 16',
-        '--hold: "2" has no unit; say 2s or 2ms',
-        '--threshold: "violations" is not a threshold; say for example "acquire.p99 < 50ms" or "violations == 0"',
+        'm.yaml:1:9: trials: "x" is not a whole number; write digits, as in 16',
+        '--hold: "2" has no unit; use 2s or 2ms',
+        '--threshold: "violations" is not a threshold; for example "acquire.p99 < 50ms" or "violations == 0"',
     ]
 
 

@@ -11,12 +11,12 @@ REDIS, POSTGRES = (
 
 def test_a_given_server_beside_a_started_one_is_said():
     assert mixed([REDIS, POSTGRES]) == (
-        "The locks of this run are not on like servers: redis was given, postgres is started by pybench; redis is "
-        "reached over TCP; postgres is reached over a Unix socket. A difference may be the server's."
+        "The servers of this run differ: pybench starts postgres, but not redis; TCP to redis; a Unix socket to "
+        "postgres. A difference between locks may come from the servers."
     )
     assert mixed([REDIS, ServerAccess("postgres", given=False, transport=None)]) == (
-        "The locks of this run are not on like servers: redis was given, postgres is started by pybench. A difference "
-        "may be the server's."
+        "The servers of this run differ: pybench starts postgres, but not redis. A difference between locks may come "
+        "from the servers."
     )
 
 
@@ -32,7 +32,7 @@ def test_overload_is_said_where_fewer_are_granted_than_offered():
     assert overload(row) == "400/s offered, 350/s granted: waits grow without bound"
     assert overload({**row, "grants_per_s": 393.0}) is None
     assert overload({**row, "drops": 1_200.0}) == (
-        "400/s offered, 350/s granted: waits grow until arrivals are dropped, 1,200 were"
+        "400/s offered, 350/s granted: waits grew until 1,200 arrivals were dropped"
     )
 
 
