@@ -1,4 +1,4 @@
-"""The exit codes of every command. Where several apply, the first in `PRECEDENCE` is taken."""
+"""The exit codes of all commands. Where several codes apply, the first in `PRECEDENCE` is used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """One code a meaning; scripts depend on the numbers."""
+    """One code for each meaning. Scripts depend on the numbers."""
 
     OK = 0
     THRESHOLD_MISSED = 10
@@ -21,7 +21,7 @@ class Exit(IntEnum):
 
 MEANINGS = {
     Exit.INTERRUPTED: "interrupted, partial results kept",
-    # Before 40 and 41: a server that fails later, or a report that cannot be written, unmakes no broken promise.
+    # Before 40 and 41: a later failure of a server or of the report does not undo a broken promise.
     Exit.PROMISE_BROKEN: "a strategy broke what it promises",
     Exit.BAD_INPUT: "bad input",
     Exit.SERVER_UNREACHABLE: "a server is not reachable",
@@ -36,5 +36,5 @@ PRECEDENCE = tuple(MEANINGS)
 
 
 def first(codes: set[Exit]) -> Exit:
-    """The code that stands for all of `codes`."""
+    """The code with the highest precedence among `codes`."""
     return next(code for code in PRECEDENCE if code in codes or code is Exit.OK)

@@ -1,4 +1,4 @@
-"""The machine that a run is measured on, as far as it bears on the figures. Its name does not."""
+"""The facts of the machine that affect the figures of a run. The name of the machine is not among them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 def describe_machine() -> dict[str, Any]:
-    """Processor, cores, memory, kernel and whether it is a virtual machine; what cannot be read is None."""
+    """Processor, cores, memory, kernel and whether it is a virtual machine; a fact that cannot be read is None."""
     cpuinfo = read_cpuinfo()
     return {
         "system": platform.system(),
@@ -34,25 +34,25 @@ def describe_machine() -> dict[str, Any]:
 
 
 def read_cpuinfo() -> str:
-    """The kernel's `/proc/cpuinfo`; empty where there is none."""
+    """The text of `/proc/cpuinfo`; empty where it does not exist."""
     return _read(_CPUINFO)
 
 
 def cpu_model(cpuinfo: str) -> str | None:
-    """The processor's name in a `/proc/cpuinfo`."""
+    """The name of the processor in the text of `/proc/cpuinfo`."""
     found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     return found[1].strip() if found else None
 
 
 def virtualisation(cpuinfo: str, product: str) -> str | None:
-    """What hints at a hypervisor below: the product's name or just "hypervisor"; None where nothing does."""
+    """The name of the hypervisor's product, or "hypervisor"; None without a sign of a hypervisor."""
     if re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE):
         return product or "hypervisor"
     return None
 
 
 def cores_allowed() -> int | None:
-    """How many cores this process may use; None where the system does not tell."""
+    """How many cores this process may use; None where unknown."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 

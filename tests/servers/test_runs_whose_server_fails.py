@@ -198,7 +198,7 @@ def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_p
     outcome = carried_out(tmp_path / "run", watch, url_of(given))
     assert outcome.error is None
     assert len(outcome.run.trials) == 3
-    assert any("got no answer" in note for note in watch.notes)
+    assert any("got no reply" in note for note in watch.notes)
 
 
 @pytest.mark.parametrize(

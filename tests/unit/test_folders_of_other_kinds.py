@@ -60,7 +60,7 @@ def test_every_entry_of_a_manifest_is_missed(folder):
     for name in folder.manifest.keys() - {"schema"}:
         entries = {other: value for other, value in folder.manifest.items() if other != name}
         (folder.path / "manifest.json").write_text(json.dumps(entries))
-        with pytest.raises(RecordError, match=f"it lacks {name}"):
+        with pytest.raises(RecordError, match=f"{name} is missing"):
             load(folder.path)
 
 
@@ -105,7 +105,7 @@ def test_a_file_that_a_complete_run_lacks_is_named(folder, name):
     folder.add_trial(record())
     folder.finish("complete")
     (folder.path / name).unlink()
-    with pytest.raises(RecordError, match=f"{name} is not there, though its run is complete"):
+    with pytest.raises(RecordError, match=f"{name} is missing, although the run is complete"):
         load(folder.path)
 
 
