@@ -201,7 +201,11 @@ _FAIRNESS = (
 
 _OUTCOMES = (
     _count("grants", "grants in the window", summary=True),
-    _count("contended_grants", "grants in the window during which another client wanted the key", summary=True),
+    _count(
+        "contended_grants",
+        "grants in the window on which a broken lock could have shown an overlap, because another client competed",
+        summary=True,
+    ),
     _count("refused", "acquires that ended without a grant because another client held the lock"),
     _count("timeouts", "acquires that ended without a grant after `max_wait`"),
     _count("errors", "acquires that ended with an error reply"),

@@ -254,7 +254,7 @@ def _better_elsewhere(contested: Sequence[LoadComparison], chosen: Sequence[str]
                 found.setdefault((by.figure, by.locks, by.over), []).append((load, by))
     for same in found.values():
         placed = ", ".join(dict.fromkeys(placed_by(load) for load, _ in same))
-        yield f"but {preferred(same, len(contested))}, where the first locks are tied on {placed}"
+        yield f"but {preferred(same, len(contested))}, where {placed} is tied"
 
 
 def _waiting(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
