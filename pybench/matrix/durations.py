@@ -29,13 +29,13 @@ def parse_duration(value: object, *, longest_ns: int = LONGEST_DURATION_NS) -> i
     finite, finer than a nanosecond, or longer than `longest_ns`.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadValue(f"{shown(value)} is not a duration", hint="for example 2s or 2ms")
+        raise BadValue(f"{shown(value)} is not a duration", hint="use for example 2s or 2ms")
     text = value.strip() if isinstance(value, str) else str(value)
     if re.fullmatch(r"-\s*[\d.].*", text):
         raise BadValue(f"{shown(value)} is negative", hint="a duration is 0 or longer")
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise BadValue(f"{shown(value)} is not a duration", hint="for example 2s or 2ms")
+        raise BadValue(f"{shown(value)} is not a duration", hint="use for example 2s or 2ms")
     amount = Fraction(match["number"])
     if not match["unit"] and amount != 0:
         raise BadValue(f"{shown(value)} has no unit", hint=f"use {text}s or {text}ms")
@@ -86,7 +86,7 @@ def parse_rate(value: object) -> float:
         raise BadValue(f"{shown(value)} is not a rate", hint=_rate_meant(text))
     if unit.strip() != "s":
         a_second = _a_second(number, unit)
-        hint = f"for example {_EXAMPLE}" if a_second is None else _hint_of("rates are per second: ", a_second)
+        hint = f"use for example {_EXAMPLE}" if a_second is None else _hint_of("rates are per second: ", a_second)
         raise BadValue(f"{shown(value)} is not a rate", hint=hint)
     if (rate := _scaled(number)) is not None and _plain(number) is None:
         raise BadValue(f"{shown(value)} is not a usable rate", hint=_hint_of("use ", rate))
@@ -95,7 +95,7 @@ def parse_rate(value: object) -> float:
     except BadValue as problem:
         raise BadValue(
             f"{shown(value)} is not a usable rate",
-            hint=(problem.hint or "for example 5000") + "/s",
+            hint=(problem.hint or "use for example 5000") + "/s",
         ) from None
 
 
@@ -115,7 +115,7 @@ def _rate_meant(text: str) -> str:
     """The hint for a rate without a slash."""
     match = _WRITTEN_OUT.fullmatch(text)
     rate = None if match is None else _a_second(match["number"], match["unit"] or "s")
-    return f"for example {_EXAMPLE}" if rate is None else _hint_of("use ", rate)
+    return f"use for example {_EXAMPLE}" if rate is None else _hint_of("use ", rate)
 
 
 def _a_second(number: str, unit: str) -> float | None:

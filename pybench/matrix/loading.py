@@ -292,8 +292,8 @@ def _unknown_key(path: Path) -> Problem:
 def _example(path: Path) -> str:
     match path[0]:
         case "backends":
-            return "for example redis: {url: redis://localhost}"
+            return "use for example redis: {url: redis://localhost}"
         case "fixed" | "include":
-            return "for example {strategy: mutex, hold: 1ms}"
+            return "use for example {strategy: mutex, hold: 1ms}"
         case _:
-            return "for example {concurrency: [1, 16]}"
+            return "use for example {concurrency: [1, 16]}"

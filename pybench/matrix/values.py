@@ -342,7 +342,7 @@ def _call(value: object, what: str, forms: Mapping[str, str]) -> Call:
 def _unknown_form(what: str, value: object, call: Call, forms: Mapping[str, str]) -> BadValue:
     """The error for an unknown name, or for a known name with other arguments."""
     near = nearest(call.name, forms)
-    hint = f"for example {forms[near]}" if near else f"use one of {', '.join(forms.values())}"
+    hint = f"use for example {forms[near]}" if near else f"use one of {', '.join(forms.values())}"
     return BadValue(f"{shown(value)} is not {what}", hint=hint)
 
 

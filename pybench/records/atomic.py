@@ -77,7 +77,7 @@ def _explanation(error: OSError, folder: Path, *, begun: bool) -> RecordError:
             else "choose a folder that you own with --out",
         )
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
-        return RecordError(f"{where} cannot be created: a file with this name exists", hint=elsewhere)
+        return RecordError(f"{where} cannot be created: a file blocks this path", hint=elsewhere)
     if error.errno == errno.ENAMETOOLONG:
         return RecordError(f"{where} cannot be created: its path is too long", hint=elsewhere)
     if error.errno == errno.ENOENT and not begun:

@@ -154,16 +154,16 @@ def _other_machine(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
     """The differences between the machines, in facts that the older record has."""
     for name, unit in _MACHINE.items():
         if before.get(name) is not None and before[name] != now.get(name):
-            yield f"the run's machine had {before[name]}{unit}, and this one has {now.get(name)}{unit}"
+            yield f"the machine of the run had {before[name]}{unit}, and this machine has {now.get(name)}{unit}"
     # None is a value here: no control group limits the run.
     if "cpu_quota" in before:
         quotas = [binding(machine.get("cpu_quota"), machine.get("cores_allowed")) for machine in (before, now)]
         if quotas[0] != quotas[1]:
-            yield f"the run was {_quota(quotas[0])}, and now it would be {_quota(quotas[1])}"
+            yield f"the run had {_quota(quotas[0])}, and this one would have {_quota(quotas[1])}"
 
 
 def _quota(quota: float | None) -> str:
-    return "without a CPU quota" if quota is None else f"under a CPU quota of {quota:g} cores' worth"
+    return "no CPU quota" if quota is None else f"a CPU quota of {quota:g} cores"
 
 
 def _other_settings(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -132,7 +132,7 @@ def test_a_disk_that_becomes_read_only_keeps_the_trials_before(mount: Mount):
 
 def test_a_folder_that_is_removed_in_the_middle_is_told_and_not_made_again(tmp_path: Path):
     folder = tmp_path / "run"
-    with pytest.raises(job.RecordError, match="is gone"):
+    with pytest.raises(job.RecordError, match="no longer exists"):
         carried_out(folder, lambda: shutil.rmtree(folder))
     assert not folder.exists()
 

@@ -298,7 +298,7 @@ def test_a_lock_that_was_granted_nothing_somewhere_is_not_taken_beside_one_that_
 def test_that_the_lock_to_take_was_granted_nothing_or_too_little_somewhere_is_said():
     thin = lock("mutex", 5.0, keys=9, verdict="UNDECIDED", safe_grants_per_s=None) | {"grants": 3}
     said = answer(lock("mutex", 2_000), lock("naive", 1_000), thin, lock("naive", 4.0, keys=9))
-    assert "but mutex has too little evidence to be called safe with 9 keys" in said
+    assert "but mutex has too little evidence for SAFE with 9 keys" in said
 
 
 def test_who_gives_up_is_not_better_for_those_it_serves():

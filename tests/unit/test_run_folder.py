@@ -229,7 +229,7 @@ def test_an_empty_folder_may_exist(tmp_path):
 @pytest.mark.parametrize("path", ["a-file", "a-file/below"])
 def test_a_file_in_the_way_is_named(tmp_path, path):
     (tmp_path / "a-file").write_text("")
-    with pytest.raises(RecordError, match="file is in the way"):
+    with pytest.raises(RecordError, match="a file blocks this path"):
         RunFolder.create(tmp_path / path, manifest())
 
 
@@ -264,9 +264,9 @@ def test_a_folder_that_cannot_be_written_is_said(folder, monkeypatch):
 
 def test_a_folder_that_vanishes_is_said_and_not_made_again(folder):
     shutil.rmtree(folder.path)
-    with pytest.raises(RecordError, match="gone"):
+    with pytest.raises(RecordError, match="no longer exists"):
         folder.add_trial(record())
-    with pytest.raises(RecordError, match="gone"):
+    with pytest.raises(RecordError, match="no longer exists"):
         folder.update_manifest(status="complete")
     assert not folder.path.exists()
 

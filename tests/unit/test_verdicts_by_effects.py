@@ -77,7 +77,7 @@ def test_answers_that_were_lost_leave_it_undecided():
 def test_what_nobody_read_back_proves_nothing():
     judgement = judged(final_value=None, lost_updates=None, surplus_updates=None)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
-    assert judgement.reason == "what was written was not read back, and nothing else judges it"
+    assert judgement.reason == "the lock is judged by its writes, and their sum was not read"
 
 
 def test_nothing_granted_decides_nothing():
@@ -92,7 +92,7 @@ def test_overlaps_that_a_guard_let_nothing_through_of_are_shown_and_no_violation
     overlapped = {"double_grants": 3, "stale_fences": 1, "stale_writes": 2}
     judgement = judged(Judge.GUARD, Exclusion.ALWAYS, {Promise.FENCE}, **overlapped)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.SAFE, False)
-    assert judgement.reason.endswith("at 95 %; 3 double grants; 2 stale writes were refused")
+    assert judgement.reason.endswith("(95 % confidence); 3 double grants; 2 stale writes were refused")
     fenced = Terms(Exclusion.ALWAYS, frozenset({Promise.FENCE}), Judge.GUARD)
     assert verdicts.violations({**WRITTEN, **overlapped}, fenced) == 0
     assert not verdicts.is_violation(violation(), fenced)
