@@ -1,10 +1,10 @@
-"""Every column of the records, once: its name, type and unit, how a cell's trials are summed up, and what it means.
+"""Every column of the records: its name, type, unit and meaning, and how the trials of a cell are summarised.
 
-The schema of `trials.parquet`, the summary, thresholds and the data dictionary of the manual are made from this table.
-To add a column, add its entry here, and its value where a trial is recorded (`records/trial.py`).
+The schema of `trials.parquet`, the summary, the thresholds and the data dictionary of the manual are made from this
+table. To add a column, add its entry here, and its value in `records/trial.py`.
 
 Promises: the order is that of the files.
-Does not do: axes of the matrix, which are columns too; see `pybench.matrix.cells`.
+Does not do: axes of the matrix, which are columns, too; see `pybench.matrix.cells`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Type = Literal["string", "int64", "float64", "bool"]
 
 
 class Over(StrEnum):
-    """How the trials of a cell make one figure."""
+    """How the figures of a cell's trials become one figure."""
 
     MEDIAN = "median"
-    """Of the complete trials; n/a where not more than half of them have it, of quantiles."""
+    """The median over complete trials; a quantile is n/a unless more than half of them have it."""
     SUM = "sum"
-    """Of all trials, interrupted ones too."""
+    """The sum over all trials, including interrupted ones."""
     MOST = "highest"
-    """Of the complete trials."""
+    """The highest value over complete trials."""
     QUANTILE = "median, or pooled"
-    """Of the complete trials where most of them have it, else of the samples of all together."""
+    """The median over complete trials where most of them have the quantile, else that of all samples together."""
     OWN = "see its meaning"
 
 
@@ -38,16 +38,16 @@ class Column:
     name: str
     type: Type
     meaning: str
-    """For the data dictionary; n/a cases included."""
+    """The text for the data dictionary, including when the figure is n/a."""
     unit: str = ""
     over: Over | None = None
-    """None where the figures of several trials make none together."""
+    """None where the figures of several trials cannot be combined."""
     in_summary: bool = False
     in_trials: bool = True
 
     @property
     def is_number(self) -> bool:
-        """Whether a threshold can be set on it, where the summary has it."""
+        """Whether the column is numeric, so that a threshold can use it if the summary has it."""
         return self.type in ("int64", "float64")
 
 
@@ -77,7 +77,7 @@ def _phase(*names: str, of: str) -> Iterator[Column]:
         yield _figure(name, of, "µs", over=Over.OWN, summary=False)
 
 
-_WHOLE = ", in the whole trial, warm-up included"
+_WHOLE = ", in the whole trial including the warm-up"
 _BOUND = (
     "lower limit of the quantile, if its rank falls among the acquires that still waited when the window closed; n/a "
     "otherwise"
@@ -91,28 +91,30 @@ _IDENTITY = (
         "judged_by", "evidence of the verdict: `belief`, `effects` (values of the rows) or `guard` (accepted writes)"
     ),
     Column("trial", "int64", "number of the trial, from 1"),
-    Column("block", "int64", "block of the run's order, from 1: each holds every cell once"),
-    _text("started_at", "UTC, ISO 8601"),
+    Column("block", "int64", "block of the run's order, from 1; a block has every cell once"),
+    _text("started_at", "start of the trial: UTC, ISO 8601"),
     _text("status", "`complete`, `interrupted` or `disturbed`"),
     _text("disturbance", "the event on a server that disturbed the trial; n/a for other trials"),
 )
 
 _SPEED = (
     _summed_up("trials", "int64", "complete trials of the cell"),
-    _figure("grants_per_s", "grants in the window / its length", "1/s"),
-    _summed_up("grants_per_s_low", "float64", "lower end of the interval of the median: one of the trials", "1/s"),
-    _summed_up("grants_per_s_high", "float64", "upper end of that interval", "1/s"),
+    _figure("grants_per_s", "grants in the window / length of the window", "1/s"),
+    _summed_up("grants_per_s_low", "float64", "lower end of the interval of the median; the value of one trial", "1/s"),
+    _summed_up(
+        "grants_per_s_high", "float64", "upper end of the interval of the median; the value of one trial", "1/s"
+    ),
     _figure(
         "safe_grants_per_s",
         "grants/s where the verdict is SAFE, 0 where it is UNSAFE, n/a otherwise",
         "1/s",
         over=Over.OWN,
     ),
-    *_quantiles("acquire", "response, from due to granted, of acquires that were due in the window"),
+    *_quantiles("acquire", "response, from the due time to the grant, of acquires due in the window"),
     *(_figure(f"acquire_{part}_at_least_us", _BOUND, "µs", over=Over.QUANTILE) for part in ("p50", "p99", "p999")),
     *(_summed_up(f"acquire_{part}_pooled", "bool", _POOLED) for part in ("p50", "p99", "p999")),
     *_phase("service_p50_us", "service_p99_us", of="service: from the first send of an acquire to its grant"),
-    *_phase("queue_p99_us", of="queue: from due to the first send"),
+    *_phase("queue_p99_us", of="queue: from the due time to the first send"),
     *_phase("hold_p50_us", of="hold: from grant to the send of the release"),
     *_phase("release_p50_us", "release_p99_us", of="release: from its send to its reply"),
     *_phase("lag_p99_us", of="send delay of the load generator: from the intended to the real time of a send"),
@@ -136,13 +138,13 @@ _COST = (
     _figure("renewals_per_grant", "renewals of a lease in the window / grants"),
     _figure(
         "utilisation",
-        "sum of the nominal holds / (window x keys x permits), at most 1; n/a where holds overlapped, "
-        "readers shared a key, or effects judge",
+        "sum of the nominal holds / (window x keys x permits), at most 1; n/a where holds overlapped, readers shared a "
+        "key, or `judged_by` is `effects`",
     ),
     _figure(
         "efficiency",
-        "grants/s over the ceiling of one key, permits / (hold + one idle call), at most 1; n/a for "
-        "several keys and where `utilisation` is",
+        "grants/s / highest rate of one key, which is permits / (hold + one idle call); at most 1; n/a for several "
+        "keys and where `utilisation` is n/a",
         summary=False,
     ),
     _figure(
@@ -152,26 +154,29 @@ _COST = (
     ),
     _figure(
         "server_cpu_us_per_grant",
-        "CPU of all processes of the servers, replicas too, from before the trial to after "
-        "it / all grants of the trial",
+        "CPU time of all processes of the servers and replicas, from before to after the trial / all grants of the "
+        "trial",
         "µs",
     ),
-    _figure("server_cpu_share", "the same / wall time: 1 is one core", summary=False),
+    _figure("server_cpu_share", "CPU time of the servers and replicas / wall time; 1 is one core", summary=False),
 )
 
 _FAIRNESS = (
-    _figure("jain", "Jain's index over the clients' grants: 1 when all got the same number, 1/n when one got all"),
+    _figure(
+        "jain",
+        "Jain's index of the grants per client: 1 when all clients got equally many, 1/n when one client got all",
+    ),
     _figure(
         "clients_served",
-        "by Little's law, grants/s x (mean response + mean hold + mean release + mean think), at most `concurrency`: "
-        "how many clients were at a time in a cycle that ended with a grant; closed loop only",
+        "average number of clients in a cycle that ended with a grant, by Little's law: grants/s x (mean response + "
+        "mean hold + mean release + mean think), at most `concurrency`; closed loop only",
     ),
     Column(
         "starved_clients", "int64", "clients that asked and had no grant in the window", over=Over.MOST, in_summary=True
     ),
     _figure(
         "longest_wait_us",
-        "the longest wait of a client or a queued arrival, granted or not, from when it was due",
+        "the longest wait of a client or a queued arrival from its due time, granted or not",
         "µs",
         over=Over.MOST,
     ),
@@ -179,10 +184,10 @@ _FAIRNESS = (
     Column(
         "longest_streak",
         "int64",
-        "most grants in a row of one key to one client while another waited",
+        "most consecutive grants of one key to one client while another client waited",
         over=Over.MEDIAN,
     ),
-    Column("overtakes", "int64", "grants made while a client waited that had sent earlier", over=Over.MEDIAN),
+    Column("overtakes", "int64", "grants made while a client with an earlier request waited", over=Over.MEDIAN),
 )
 
 _OUTCOMES = (
@@ -232,8 +237,8 @@ _VIOLATIONS = (
     _count("lapsed", f"holders that were notified that their lock was lost{_WHOLE}", summary=True),
     _figure(
         "outlived_share",
-        "share of the holds whose release was sent after the end of their lease, or that the end of "
-        "the trial cut short after it; n/a without a lease",
+        "share of the holds whose release was sent after the end of their lease, or that ended with the trial after "
+        "the end of their lease; n/a without a lease",
     ),
     _count("renewals", "renewals of a lease in the window"),
     _count("split_votes", "no quorum: attempts in the window that got some servers while no client had a quorum"),
@@ -254,7 +259,7 @@ _EFFECTS = (
         "judges (0 in the summary)",
         summary=True,
     ),
-    Column("final_value", "int64", "what all rows held together after the trial; n/a where nobody read it"),
+    Column("final_value", "int64", "sum of all rows after the trial; n/a if it was not read"),
     _count("lost_updates", "acknowledged writes that the rows lacked after the trial"),
     _count("surplus_updates", "updates in the rows beyond all writes that were sent"),
 )
@@ -298,14 +303,14 @@ _RUN = (
 _VERDICT = (
     _figure(
         "bound_per_million",
-        "with 95 % confidence at most so many violations per million contended grants: the rule "
-        "of three; of SAFE trials and cells only",
+        "highest rate of violations per million contended grants at 95 % confidence (rule of three); SAFE trials and "
+        "cells only",
         over=Over.OWN,
     ),
     Column(
         "verdict",
         "string",
-        "SAFE, UNSAFE, UNDECIDED or VOID; of a cell the worst of its trials",
+        "SAFE, UNSAFE, UNDECIDED or VOID; a cell has the worst verdict of its trials",
         over=Over.OWN,
         in_summary=True,
     ),
@@ -329,13 +334,13 @@ GROUPS = {
     "Verdict": _VERDICT,
 }
 COLUMNS = {column.name: column for group in GROUPS.values() for column in group}
-"""By name, in the order of the files."""
+"""The columns by name, in the order of the files."""
 
 SUMMARY_FIGURES = tuple(column.name for column in COLUMNS.values() if column.in_summary)
 EFFECT_COLUMNS = tuple(column.name for column in _EFFECTS)
-"""Of what was written; n/a where belief judges."""
+"""The columns about writes; n/a where `judged_by` is `belief`."""
 
 
 def summed(over: Over, *, in_summary: bool) -> tuple[str, ...]:
-    """The columns that are summed up so, those of the summary or those that it has no room for."""
+    """The columns that are summarised by `over`, either those in the summary or those that are not in it."""
     return tuple(column.name for column in COLUMNS.values() if column.over is over and column.in_summary is in_summary)

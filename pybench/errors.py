@@ -1,11 +1,11 @@
-"""The errors a user can meet, one tree. Each ends with what to do next.
+"""The errors for users, as one tree. Each error has a hint with the next step.
 
 PybenchError                 exit code
 ├── InputError               40  a matrix, option or folder that cannot be used
-├── ServerError              41  a server that is not reachable, or not what it should be
-│   └── LocksGone            41  one that may have lost locks that were held there
+├── ServerError              41  a server that is not reachable, or not as required
+│   └── LocksGone            41  a server that may have lost held locks
 ├── RecordError              40  a run folder that cannot be read or written
-└── CoreBuildError           40  the core was built without optimisation, or is used after a fork
+└── CoreBuildError           40  the core is a debug build, or is used after a fork
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pybench.exits import Exit
 
 
 class PybenchError(Exception):
-    """What went wrong, in one sentence, with `hint`: what the user should type or change next."""
+    """An error: the problem in one sentence, and the `hint` with what to type or change next."""
 
     exit = Exit.BAD_INPUT
 
@@ -30,20 +30,20 @@ class PybenchError(Exception):
 
 
 class InputError(PybenchError):
-    """A matrix, option or argument that cannot be used as it stands."""
+    """An invalid matrix, option or argument."""
 
 
 class ServerError(PybenchError):
-    """A server that does not answer, refuses us, or is not what it was said to be."""
+    """A server that does not reply, refuses access, or is not of the expected kind."""
 
     exit = Exit.SERVER_UNREACHABLE
 
 
 class LocksGone(ServerError):
-    """What befell a server may have taken away locks that were held there.
+    """An event on a server, such as a restart, that may have removed held locks.
 
-    `cuts_connections` says that no client can have kept its connection through it: before the first closed connection
-    was found, all locks were there. Otherwise locks may have been gone at any time since the trial began.
+    `cuts_connections` says that the event closes all connections, so that all locks existed until the first closed
+    connection. Otherwise locks may have been lost at any time since the trial began.
     """
 
     def __init__(self, message: str, *, hint: str | None, cuts_connections: bool = False) -> None:
@@ -52,7 +52,7 @@ class LocksGone(ServerError):
 
     @classmethod
     def unread(cls, error: ServerError) -> Self:
-        """A reading failed with `error`: whoever restarts such a server may have brought it back without its locks."""
+        """The error for a reading that failed with `error`: the server may have been restarted without its locks."""
         return cls(error.message, hint=error.hint, cuts_connections=True)
 
 
@@ -61,4 +61,4 @@ class RecordError(PybenchError):
 
 
 class CoreBuildError(PybenchError):
-    """The Rust core must not measure: built without optimisation, or carried over a fork."""
+    """The Rust core must not measure, since it is a debug build or was loaded before a fork."""

@@ -17,7 +17,7 @@ _CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 def describe_machine() -> dict[str, Any]:
-    """Processor, cores, memory, kernel and whether it is a virtual machine; what cannot be read is None."""
+    """Processor, cores, memory, kernel and whether it is a virtual machine; a fact that cannot be read is None."""
     cpuinfo = read_cpuinfo()
     return {
         "system": platform.system(),
@@ -34,12 +34,12 @@ def describe_machine() -> dict[str, Any]:
 
 
 def read_cpuinfo() -> str:
-    """The kernel's `/proc/cpuinfo`; empty where there is none."""
+    """The text of `/proc/cpuinfo`; empty where it does not exist."""
     return _read(_CPUINFO)
 
 
 def cpu_model(cpuinfo: str) -> str | None:
-    """The processor's name in a `/proc/cpuinfo`."""
+    """The name of the processor in the text of `/proc/cpuinfo`."""
     found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     return found[1].strip() if found else None
 

@@ -1,7 +1,7 @@
-"""Passwords in addresses: where they stand in a URL, and the text in which stars stand for them.
+"""Passwords in addresses: finding them in URLs and other text, and masking them with stars.
 
-Promises: whatever is not known to be harmless is masked, in a malformed address too. A password that is one `${NAME}`
-is the name of a variable, no secret, and stays. Knows no server and no file; imports nothing heavy.
+Promises: every part that is not known to be harmless is masked, even in a malformed address. A password of the form
+`${NAME}` is the name of a variable, and stays. The module reads no files, contacts no servers and imports little.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MASK: Final = "***"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 _SCHEME_LETTERS = frozenset(string.ascii_letters + string.digits + "+.-")
 _KEYWORD = re.compile(r"[A-Za-z_]+\s*\Z")
-# A path of the file system has one slash where a URL has two: so a URL looks that was taken for a file's name.
+# A URL that was taken for a file name has one slash where a URL has two.
 _URL_AS_FILE = re.compile(r"(?:rediss?|unix|postgres(?:ql)?):/", re.IGNORECASE)
 _NAMED_PASSWORD = re.compile(r"password\s*=", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{\w+\}")
@@ -26,20 +26,20 @@ _PLACE = re.compile(
     re.DOTALL,
 )
 _COMMAND = re.compile(r"[a-z][a-z-]*(?=\s)")
-"""The first word of what is no URL: a command such as redis-cli, behind which a password may stand anywhere."""
-# Where a client is called, a password may stand anywhere behind it, in any option that was meant for something else.
+"""The first word of a text that is no URL: a command such as redis-cli, whose arguments may have a password."""
+# After the name of a client program, any argument may be a password.
 _CLIENT = re.compile(r"\b(?:redis-cli|valkey-cli|psql)(?=\s)")
 _SEPARATOR = re.compile(r"[;&?=]|%(?:25)*(?:3b|26|3f|3d)", re.IGNORECASE)
-"""What stands between options, as it is or encoded however often."""
+"""A separator between options, plain or percent-encoded any number of times."""
 _HARMLESS = frozenset({"db", "host", "hostaddr", "port", "user", "username", "dbname", "sslmode"})
 _SECRET = frozenset({"password", "sslpassword"})
 _NUMBERED = frozenset({"db", "port"})
 _USER = frozenset({"user", "username"})
 _WITH_PLAIN_USERS = ("postgres", "postgresql")
-"""Schemes whose user without a password is a name. That of a Redis address was the password once: `redis-cli -u`."""
+"""Schemes whose user is always a name. In a Redis address a lone user may be the password, as in `redis-cli -u`."""
 
 _SHORTEST = 4
-"""A secret of fewer characters is masked in its address and not looked for elsewhere: it would be found anywhere."""
+"""A shorter secret is masked in its address only: in other text it would match too much."""
 _COMMON = frozenset(
     {
         "postgres",
@@ -56,11 +56,11 @@ _COMMON = frozenset(
         "default",
     }
 )
-"""Words that a matrix consists of. As passwords they are no secrets, and text without them would say nothing."""
+"""Common words of a matrix. As passwords they are no secrets, and masking them would make text useless."""
 
 
 def masked_url(url: str) -> str:
-    """One address as it may be shown, however malformed. A well-formed one keeps everything but its password."""
+    """One address with its password masked; a malformed address may lose more."""
     scheme, rest = _split(url)
     keyword, equals, _ = rest.partition("=")
     if scheme is None and equals and _KEYWORD.match(keyword):
@@ -75,7 +75,7 @@ def masked_url(url: str) -> str:
         return front + _masked_place(rest, is_behind_user=False, hides_user=hides_user)
     name, colon, password = user.partition(":")
     if re.search(r"[?#\s]", user) or hides_option(name) or _NAMED_PASSWORD.search(decoded(user)):
-        # Either the password holds this character, or what is behind it holds the @: where each ends is not known.
+        # Either the password contains this character, or the text after it contains the @: the end is not known.
         return front + MASK
     is_name = scheme is not None and not re.search(r"[/:]", decoded(name)) and not hides_user
     shown = name if is_name or not name or _VARIABLE.fullmatch(name) else MASK
@@ -84,7 +84,7 @@ def masked_url(url: str) -> str:
 
 
 def masked_word(word: str) -> str:
-    """A value or an argument that may be or end with an address, such as `--redis=URL`: masked up to its end."""
+    """A value or argument that may end with an address, such as `--redis=URL`, with the address masked."""
     if client := _CLIENT.search(word):
         return f"{word[: client.end()]} {MASK}"
     start, is_url = _start_of_url(word), True
@@ -94,7 +94,7 @@ def masked_word(word: str) -> str:
     if named and (start is None or named.start() < start):
         return f"{word[: named.end()]}{MASK}"
     if start and word[start - 1] == ":" and "@" in word:
-        return masked_url(word)  # Without a scheme: it is a password that holds the slashes.
+        return masked_url(word)  # The address has no scheme, and its password contains the slashes.
     if start is not None:
         url = word[start:]
         return word[:start] + masked_url(url if is_url else url.replace(":/", "://", 1))
@@ -102,18 +102,18 @@ def masked_word(word: str) -> str:
 
 
 def masked_argument(word: str, secrets: Iterable[str]) -> str:
-    """An argument of a command line without its password, and without `secrets` where it is no address."""
+    """An argument of a command line with its address masked, or, without an address, with `secrets` masked."""
     masked = masked_word(word)
     return without(word, secrets) if masked == word else masked
 
 
 def masked_text(text: str, secrets: Iterable[str] = ()) -> str:
-    """Running text with every address in it masked, and every one of `secrets` wherever else it stands."""
+    """`text` with every address masked, and with `secrets` masked in the other text."""
     return "".join(masked_word(piece) if is_url else without(piece, secrets) for is_url, piece in _pieces(text))
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """`text` with stars for each of `secrets`, and for all that several of them cover together where they overlap."""
+    """`text` with stars for each of `secrets`; overlapping secrets are covered together."""
     spans = sorted((start, start + len(secret)) for secret in secrets for start in _places(secret, text))
     kept: list[str] = []
     shown_to = 0
@@ -125,12 +125,12 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 
 def secrets_of(word: str) -> frozenset[str]:
-    """The secret texts of an address, or of an argument that ends with one, in each form in which they may be written.
+    """The secrets of an address, or of an argument that ends with an address, in every encoding.
 
-    Without those that are too short or too common to be looked for in other text.
+    Secrets that are too short or too common to be searched for in other text are left out.
     """
     if client := _CLIENT.search(word):
-        # Which of its words is the password only the client knows.
+        # Only the client program knows which argument is the password.
         return frozenset(filter(is_sought, (one for one in word[client.end() :].split() if not one.startswith("-"))))
     scheme, rest = _split(word[_start_of_url(word) or 0 :])
     user, at, place = rest.rpartition("@")
@@ -141,7 +141,7 @@ def secrets_of(word: str) -> frozenset[str]:
     raw |= _secrets_of_user(name, hides_user=hides_user) if scheme is not None else set()
     is_odd = any(map(hides_option, (name, place.partition("?")[0]))) or _NAMED_PASSWORD.search(decoded(user))
     if scheme is not None and is_odd:
-        # The password goes on to an end that is not known: every piece behind may be one of it.
+        # The end of the password is not known: every later piece may be part of it.
         pieces = _SEPARATOR.split(rest)[1:]
         raw.update(pieces, *(re.split("[@/#]", piece) for piece in pieces))
     is_behind_secret = False
@@ -149,7 +149,7 @@ def secrets_of(word: str) -> frozenset[str]:
         name, equals, value = part.partition("=")
         known = decoded(name).lower()
         if known not in _HARMLESS and (equals or is_behind_secret):
-            # An & of a password that was meant as a character: what is behind it has the look of an option.
+            # The password may contain a literal &, after which its rest looks like an option.
             raw |= {name, value} if is_behind_secret else {value}
             is_behind_secret = True
         elif known in _USER:
@@ -161,50 +161,50 @@ def secrets_of(word: str) -> frozenset[str]:
 
 
 def is_sought(secret: str) -> bool:
-    """Whether `secret` is looked for in other text: it is neither too short nor too common for that."""
+    """Whether `secret` is searched for in other text, being neither too short nor too common."""
     return len(secret) >= _SHORTEST and secret.lower() not in _COMMON
 
 
 def unknown_option(query: str, understood: Iterable[str]) -> str | None:
-    """What to say of the first option of an address that is none of `understood`; its name may be part of a secret."""
+    """The problem with the first option of an address that is not in `understood`; its name may be part of a secret."""
     is_behind_secret = False
     for part in filter(None, query.split("&")):
         name = decoded(part.partition("=")[0])
         if name not in understood:
             is_word = re.fullmatch(r"[a-z_]+", name) and "=" in part and not is_behind_secret
-            return f"unknown option {name!r}" if is_word else "it has an option that is not known"
+            return f"unknown option {name!r}" if is_word else "the address has an unknown option"
         is_behind_secret = is_behind_secret or name in _SECRET
     return None
 
 
 def hides_option(text: str) -> bool:
-    """Whether a host, a path or a harmless value goes on with what was meant as options: `/0;password=...`."""
-    said = decoded(text)
-    separator = re.search("[;?&]", said)
-    is_option = separator is not None and "=" in said[separator.end() :]
-    return ";" in text or is_option or bool(_NAMED_PASSWORD.search(said))
+    """Whether a host, a path or a harmless value contains misplaced options: `/0;password=...`."""
+    plain = decoded(text)
+    separator = re.search("[;?&]", plain)
+    is_option = separator is not None and "=" in plain[separator.end() :]
+    return ";" in text or is_option or bool(_NAMED_PASSWORD.search(plain))
 
 
 def decoded(text: str) -> str:
-    """What `text` says however often it was encoded."""
+    """`text` with all levels of percent-encoding removed."""
     while (once := unquote(text)) != text:
         text = once
     return text.strip()
 
 
 def is_masked(url: str) -> bool:
-    """Whether a password was taken out of this address."""
+    """Whether a password of this address was masked."""
     return MASK in url
 
 
 def _split(url: str) -> tuple[str | None, str]:
-    """The scheme and what is behind its slashes. A password may hold `://` too, so the first one counts."""
+    """The scheme and the text after its slashes. A password may contain `://`, so the first one counts."""
     scheme, slashes, rest = url.partition("://")
     return (scheme, rest) if slashes and _SCHEME.match(scheme.strip()) else (None, url)
 
 
 def _is_user_secret(scheme: str | None, rest: str) -> bool:
-    """Whether the user of an address, which has no password beside it, may be the password."""
+    """Whether the user of an address without a password may be the password."""
     if scheme is not None and scheme.strip().lower() in _WITH_PLAIN_USERS:
         return False
     user, _, place = rest.rpartition("@")
@@ -213,15 +213,15 @@ def _is_user_secret(scheme: str | None, rest: str) -> bool:
 
 
 def _secrets_of_user(name: str, *, hides_user: bool) -> set[str]:
-    """What of a user is none: all of it, or what is behind a colon that was encoded."""
+    """The secret parts of a user: the whole user, or the text after an encoded colon."""
     behind = decoded(name).partition(":")[2]
     return {name, behind} if hides_user or behind else set()
 
 
 def _masked_place(place: str, *, is_behind_user: bool, hides_user: bool) -> str:
-    """Host, port, path and options. Without a user, what stands where the port should may be a password."""
+    """Host, port, path and options, masked. Without a user, the text in place of the port may be a password."""
     if space := re.search(r"\s+(?=\S)", place):
-        # No address goes on behind white space; the rest of a command may: -a PASSWORD.
+        # An address ends at white space; the rest may be arguments of a command: -a PASSWORD.
         before = _masked_place(place[: space.start()], is_behind_user=is_behind_user, hides_user=hides_user)
         return f"{before} {MASK}"
     if hides_option(before := re.split("[?#]", place, maxsplit=1)[0]):
@@ -243,7 +243,7 @@ def _masked_place(place: str, *, is_behind_user: bool, hides_user: bool) -> str:
 
 
 def _masked_options(query: str, *, hides_user: bool) -> Iterator[str]:
-    # A password may hold an & that was meant as a character: behind a secret, only numbers are certainly none of it.
+    # A password may contain a literal &: after a secret, only numbers are certainly not part of it.
     is_behind_secret = False
     for part in query.split("&"):
         name, equals, value = part.partition("=")
@@ -264,15 +264,15 @@ def _masked_options(query: str, *, hides_user: bool) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[tuple[bool, str]]:
-    """`text` in pieces, each with whether it is an address: one ends at white space."""
+    """The pieces of `text` between white space, each with whether it is an address."""
     for piece in re.split(r"(\s+)", text):
         yield _start_of_url(piece) is not None or bool(_URL_AS_FILE.search(piece)), piece
 
 
 def _start_of_url(text: str) -> int | None:
-    """Where the scheme of the first URL in `text` begins; None without one.
+    """Where the scheme of the first URL in `text` begins; None without a URL.
 
-    From its slashes backwards: a pattern that begins with the scheme reads a long word once from each of its letters.
+    The search goes backwards from the slashes. A pattern from the scheme on takes quadratic time on long words.
     """
     slashes = text.find("://")
     while slashes >= 0:

@@ -1,7 +1,7 @@
-"""The notation `name(argument, key=value)` in which matrices and options write values, and its error.
+"""The notation `name(argument, key=value)` for values in matrices and options, and its error.
 
-Promises: text is split and named here once, so that a distribution, a retry policy and a strategy look alike.
-Does not know what any name means.
+Promises: all such texts are parsed here, so that distributions, retry policies and strategies have one notation.
+Does not do: interpreting names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN_CHARACTERS = 60
 
 
 class BadValue(InputError):
-    """A value that cannot be used; `at` is the path to the part of it that is to blame, empty for the whole."""
+    """An invalid value; `at` is the path of the faulty part within the value, empty for the whole value."""
 
     def __init__(self, message: str, *, hint: str | None = None, at: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)
@@ -30,7 +30,7 @@ class BadValue(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`name(first, second, key=value)`, its parts still text."""
+    """The parts of `name(first, second, key=value)` as texts."""
 
     name: str
     positional: tuple[str, ...]
@@ -38,7 +38,7 @@ class Call:
 
 
 def parse_call(text: str) -> Call:
-    """Take `text` apart. Raises BadValue when it is not of this form or names an argument twice."""
+    """Parse `text`. Raises BadValue when it has another form or gives an argument twice."""
     match = _CALL.fullmatch(text.strip())
     if match is None:
         if text.count("(") != text.count(")"):
@@ -58,7 +58,7 @@ def parse_call(text: str) -> Call:
 
 
 def split_list(text: str) -> list[str]:
-    """Split at the commas that stand outside of parentheses; blank text is an empty list.
+    """Split at the commas outside of parentheses; blank text gives an empty list.
 
     Raises BadValue for an empty part or parentheses that do not match.
     """
@@ -76,12 +76,12 @@ def split_list(text: str) -> list[str]:
     if depth != 0:
         raise BadValue(f"the parentheses of {shown(text)} do not match")
     if not all(parts):
-        raise BadValue(f"{shown(text)} has a comma with nothing beside it")
+        raise BadValue(f"{shown(text)} has a comma without a value beside it")
     return parts
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was probably meant to be."""
+    """The known word that is most similar to `word`; None without a similar one."""
     lowered = word.lower().replace("_", "-")
     by_form = {name.lower().replace("_", "-"): name for name in known}
     found = difflib.get_close_matches(lowered, by_form, n=1, cutoff=0.6)
@@ -89,14 +89,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """The hint for an unknown `word`: the nearest known one, or all of them."""
+    """The hint for an unknown `word`: the nearest known word, or all known words."""
     names = list(known)
     near = nearest(word, names)
     return f"did you mean {near}?" if near else f"known: {', '.join(names)}"
 
 
 def shown(value: object) -> str:
-    """`value` as messages quote it: short, and on one line."""
+    """`value` as quoted in messages: short, and on one line."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -110,7 +110,7 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """`text` on one line, without passwords and what a terminal would obey, and not longer than a message can bear."""
+    """`text` on one line, shortened, without passwords and without control characters."""
     text = masked_word(text)
     start = text[: 4 * _SHOWN_CHARACTERS]
     line = " ".join(start.split())
@@ -119,25 +119,25 @@ def shortened(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""`text` with each character that is neither printed nor a line's end written out: `\x1b`, `\u202e`."""
+    r"""`text` with each unprintable character except line ends written as an escape: `\x1b`, `\u202e`."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one == "\n" else _written_out(one) for one in text)
 
 
 def _written_out(character: str) -> str:
-    # Python keeps a byte of a file name or an argument that is not UTF-8 as half of a pair.
+    # Python represents a byte that is not UTF-8 in a file name or argument as half of a surrogate pair.
     byte = ord(character) - 0xDC00
     return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else character.encode("unicode_escape").decode("ascii")
 
 
 def is_text(text: str) -> bool:
-    """Whether `text` holds characters only: no byte that was not UTF-8, no half of a pair."""
+    """Whether `text` is valid Unicode, without bytes that were not UTF-8 and without half of a surrogate pair."""
     return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def parse_choice(value: object, choices: Iterable[str]) -> str:
-    """One of `choices`, as written there. Raises BadValue naming the nearest."""
+    """One of `choices`. Raises BadValue with the nearest choice as the hint."""
     names = tuple(choices)
     if not isinstance(value, str):
         raise BadValue(f"{shown(value)} is not one of {', '.join(names)}")
@@ -147,15 +147,15 @@ def parse_choice(value: object, choices: Iterable[str]) -> str:
 
 
 def parse_count(value: object, *, lowest: int = 1, highest: int) -> int:
-    """A whole number, or the text of one. Raises BadValue outside of `lowest` .. `highest`, naming the nearest."""
+    """A whole number, or the text of one. Raises BadValue outside `lowest` .. `highest`."""
     if isinstance(value, str) and re.fullmatch(r"\s*0\d+\s*", value):
-        # As the second item of `1,024`, which lists 1 and 24 where 1024 was meant.
-        hint = "a number has no comma in it: 1024; commas stand between numbers"
+        # In `1,024` the comma separates two values, 1 and 024, and the user probably meant 1024.
+        hint = "write a number without a comma: 1024; commas separate numbers"
         raise BadValue(f"{shown(value)} begins with a zero", hint=hint)
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,30}\s*", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadValue(f"{shown(value)} is not a whole number", hint=f"say a number from {lowest} to {highest}")
+        raise BadValue(f"{shown(value)} is not a whole number", hint=f"use a number from {lowest} to {highest}")
     if not lowest <= value <= highest:
         bound, word = (lowest, "least") if value < lowest else (highest, "most")
         raise BadValue(f"{shown(value)} is out of range", hint=f"at {word} {bound}")
@@ -163,7 +163,7 @@ def parse_count(value: object, *, lowest: int = 1, highest: int) -> int:
 
 
 def parse_number(value: object, *, lowest: float, highest: float) -> float:
-    """A finite number, or the text of one, from `lowest` to `highest`. Raises BadValue naming the nearest."""
+    """A finite number, or the text of one, from `lowest` to `highest`. Raises BadValue."""
     number = math.nan
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:

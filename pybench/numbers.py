@@ -1,7 +1,7 @@
-"""Numbers as people read them, wherever they are shown: pure functions from a number to text.
+"""Texts of numbers for people: pure functions from a number to text.
 
-A figure shows three significant digits and its unit; None and NaN are "n/a". Spaces are plain; who sets type makes
-them unbreakable.
+A figure shows three significant digits and its unit; None and NaN are "n/a". Spaces are plain; the HTML report makes
+them non-breaking.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def significant(value: float, digits: int = SHOWN_DIGITS) -> str:
 
 
 def _rounded(value: float) -> float:
-    """`value` to the digits that are shown, to choose the unit by: 999,950 is 1 M and not 1,000 k."""
+    """`value` rounded to the shown digits, by which the unit is chosen: 999,950 is 1 M and not 1,000 k."""
     return round(value, _places(value, SHOWN_DIGITS))
 
 
@@ -65,7 +65,7 @@ def format_whole(value: float | None) -> str:
 
 
 def format_plain(value: float | None) -> str:
-    """A figure without a unit, whole ones in full and others to three digits: 12,345, 0.997."""
+    """A figure without a unit: whole numbers in full, others to three digits: 12,345, 0.997."""
     if value is None or missing(value):
         return NOT_AVAILABLE
     return f"{value:,.0f}" if float(value).is_integer() else significant(value)
@@ -77,19 +77,19 @@ def format_rate(value: float | None) -> str:
 
 
 def format_us(value: float | None) -> str:
-    """Microseconds in the unit that suits: 850 ns, 85 µs, 1.2 ms, 2.5 s, 3.1 min."""
+    """Microseconds in a suitable unit: 850 ns, 85 µs, 1.2 ms, 2.5 s, 3.1 min."""
     if value is None or missing(value):
         return NOT_AVAILABLE
     rounded = _rounded(value)
     for size, unit in _TIME_UNITS:
-        # Seconds read better than minutes up to two of them, and so on.
+        # Minutes are used from two minutes on, and hours from two hours on.
         if abs(rounded) >= size * (2 if size > 1e6 else 1):
             return significant(value / size) + unit
     return "0" if value == 0 else significant(value * 1e3) + " ns"
 
 
 def format_ns(value: float | None) -> str:
-    """Nanoseconds in the unit that suits."""
+    """Nanoseconds in a suitable unit."""
     return NOT_AVAILABLE if value is None or missing(value) else format_us(value / 1e3)
 
 
@@ -105,7 +105,7 @@ def format_ratio(value: float | None) -> str:
 
 
 def format_percent(share: float | None) -> str:
-    """A share of one as per cent: 3.1 %; what is not all of it is never 100 %: 99.99 %, >99.99 %."""
+    """A share as per cent: 3.1 %. A share below 1 is never shown as 100 %: 99.99 %, >99.99 %."""
     if share is None or missing(share):
         return NOT_AVAILABLE
     text = significant(share * 100) if share else "0"
@@ -116,13 +116,13 @@ def format_percent(share: float | None) -> str:
 
 
 def format_points(points: float) -> str:
-    """Percentage points with one digit behind the point, and no sign of a zero: 9.8, 0."""
+    """Percentage points with one decimal, and a zero without a sign: 9.8, 0."""
     text = f"{points:.1f}"
     return "0" if text in ("0.0", "-0.0") else text
 
 
 def format_bytes(count: float | None) -> str:
-    """Bytes in the unit that suits: 412 B, 1.5 KiB, 128 MiB; of less than one, that it is less."""
+    """Bytes in a suitable unit: 412 B, 1.5 KiB, 128 MiB; less than one byte is `<1 B`."""
     if count is None or missing(count):
         return NOT_AVAILABLE
     if 0 < abs(count) < 1:
@@ -135,7 +135,7 @@ def format_bytes(count: float | None) -> str:
 
 
 def format_seconds(value: float | None) -> str:
-    """Seconds in the unit that suits."""
+    """Seconds in a suitable unit."""
     return NOT_AVAILABLE if value is None or missing(value) else format_us(value * 1e6)
 
 

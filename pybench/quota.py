@@ -1,7 +1,7 @@
-"""How much CPU time the control groups of this process allow, and for how long they stopped it.
+"""The CPU quota of the control groups of this process, and how long the quota stopped processes.
 
-Promises: reads both versions of control groups, and every group up to the root, since the smallest quota counts. A file
-that cannot be read sets no limit. The folders are arguments, so that tests do not depend on the machine.
+Promises: both versions of control groups are read, and all groups up to the root, since the smallest quota counts. A
+quota that cannot be read counts as no limit. The folders are arguments, so that tests do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONTROLLER = "cpu"
 
 
 class Throttled(NamedTuple):
-    """How a quota stopped processes; None where no file has it. Some kernels count the periods and not the time."""
+    """How often and how long a quota stopped processes; None where unknown. Some kernels count only periods."""
 
     periods: int | None = None
     us: int | None = None
@@ -29,48 +29,48 @@ class Throttled(NamedTuple):
 
 
 def cpu_quota(root: Path = GROUPS, membership: Path = MEMBERSHIP) -> float | None:
-    """The cores' worth of CPU time that this process may use in each period; None: no group limits it."""
+    """The CPU time per period that this process may use, in cores; None without a limit."""
     quotas = [quota for group in _groups(root, membership) if (quota := _quota(group)) is not None]
     return min(quotas, default=None)
 
 
 def throttled(root: Path = GROUPS, membership: Path = MEMBERSHIP) -> Throttled:
-    """How often and for how long a quota has stopped processes of our groups until now."""
-    found = [_throttled(group) for group in _groups(root, membership)]
+    """How often and how long a quota has stopped processes of our groups so far."""
+    counts = [_throttled(group) for group in _groups(root, membership)]
     return Throttled(
-        max((one.periods for one in found if one.periods is not None), default=None),
-        max((one.us for one in found if one.us is not None), default=None),
+        max((one.periods for one in counts if one.periods is not None), default=None),
+        max((one.us for one in counts if one.us is not None), default=None),
     )
 
 
 def throttled_since(before: Throttled) -> Throttled:
-    """The increase since the reading `before`."""
+    """The difference between `throttled` now and `before`."""
     return Throttled(
         *(None if a is None or b is None else max(0, b - a) for a, b in zip(before, throttled(), strict=True))
     )
 
 
 def binding(quota: float | None, cores: int | None) -> float | None:
-    """`quota` where it allows fewer cores than there are; None otherwise."""
+    """`quota` where it is below the number of cores; None where it has no effect."""
     return None if quota is None or (cores is not None and quota >= cores) else quota
 
 
 def quota_sentence(quota: float | None, cores: int | None) -> str | None:
-    """What a quota below the number of cores means for a run; None without such a quota."""
-    stops = binding(quota, cores)
-    if stops is None:
+    """A warning about a quota below the number of cores; None without such a quota."""
+    effective = binding(quota, cores)
+    if effective is None:
         return None
     return (
-        f"a quota of the control group allows {stops:g} cores' worth of CPU time: once it is used up, all processes "
-        "stop for the rest of the period, and a lock seems to stall"
+        f"a quota of the control group allows the CPU time of {effective:g} cores: once it is used up, all processes "
+        "stop for the rest of the period, and locks seem to stall"
     )
 
 
 def _groups(root: Path, membership: Path) -> Iterator[Path]:
-    """The folders of our groups, each with those above it. In a container the root may be our group itself."""
+    """The folders of our groups and of their parents. In a container the root may be our own group."""
     for line in _read(membership).splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        number, _, location = line.partition(":")
+        controllers, _, path = location.partition(":")
         if number == "0" and not controllers:
             tops = [root, root / "unified"]
         elif _CONTROLLER in controllers.split(","):
@@ -94,14 +94,14 @@ def _quota(group: Path) -> float | None:
 
 
 def _throttled(group: Path) -> Throttled:
-    told = {
+    counters = {
         name: int(value)
         for name, _, value in (line.partition(" ") for line in _read(group / "cpu.stat").splitlines())
         if value.isdecimal()
     }
     # Version 1 counts nanoseconds.
-    older_us = told["throttled_time"] // 1000 if "throttled_time" in told else None
-    return Throttled(told.get("nr_throttled"), told.get("throttled_usec", older_us))
+    older_us = counters["throttled_time"] // 1000 if "throttled_time" in counters else None
+    return Throttled(counters.get("nr_throttled"), counters.get("throttled_usec", older_us))
 
 
 def _read(path: Path) -> str:

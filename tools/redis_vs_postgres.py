@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pybench
-from pybench.analysis.answer import answer
+from pybench.analysis.answer import answer_of
 from pybench.analysis.comparison import Comparison, Place, compare_locks
 from pybench.analysis.quantile_text import quantile_text
 from pybench.numbers import (
@@ -215,7 +215,7 @@ def in_manual(run: Run, measured: dict[str, Any]) -> str:
     """Every lock: the text between the marks of the manual's page."""
     locks = locks_of(run, measured)
     compared = compare_locks(run.summary, run.trials)
-    parts = [f"> {answer(run.summary, run.trials).text}", _about(run, measured)]
+    parts = [f"> {answer_of(run.summary, run.trials).text}", _about(run, measured)]
     for clients in sorted({clients for lock in locks for clients in lock.rows}):
         parts += [f"### {plural(clients, 'client')}", _load(locks, clients, compared)]
     parts += ["### What a grant costs, with the most clients", _costs(locks)]

@@ -1,7 +1,7 @@
-"""Settings of a server that may have acted on what was measured: time limits below a wait or a hold, eviction of keys.
+"""Server settings that may have changed the figures of a run: time limits below a wait or a hold, eviction of keys.
 
-Promises: pure functions of what the manifest holds. A setting that no cell of the run can meet is not named, nor is one
-that pybench overrides in its sessions.
+Promises: pure functions of the manifest. A setting that can affect no cell of the run is not named, and neither is a
+setting that pybench overrides in its sessions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Cells = Sequence[Mapping[str, Any]]
 
 
 def acting_settings(servers: Sequence[Mapping[str, Any]], cells: Cells) -> Iterator[str]:
-    """A sentence for each setting of `servers` that may have acted on `cells`, both as the manifest has them."""
+    """A sentence for each setting of `servers` that may have affected `cells`; both are as in the manifest."""
     for server in servers:
         label, settings = str(server.get("label", "server")), server.get("settings") or {}
         found = _of_postgres if server.get("product") == "postgres" else _of_redis
@@ -33,10 +33,10 @@ def _of_postgres(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
     waiting = [cell for cell in ours if _waits_on_server(cell)]
     statement, lock = _ms(settings, "statement_timeout_ms"), _ms(settings, "lock_timeout_ms")
     if statement and any(statement * MS < _longest_wait_ns(cell) for cell in waiting):
-        yield f"statement_timeout {_text(statement)}: it ends waits for a lock, which count as refused or as errors"
-    # Without a pooler each session begins with a lock_timeout of its own.
+        yield f"statement_timeout {_text(statement)}: such a wait ends early, as refused or as an error"
+    # Without a pooler pybench sets the lock_timeout of each session.
     if lock and settings.get("pooled") and any(lock * MS < _longest_wait_ns(cell) for cell in waiting):
-        yield f"lock_timeout {_text(lock)}: it ends a wait for a lock before the retry policy does"
+        yield f"lock_timeout {_text(lock)}: the server ends a wait for a lock before the retry policy does"
     open_ones = [cell for cell in ours if _holds_a_transaction(cell)]
     in_transaction = _ms(settings, "idle_in_transaction_session_timeout_ms")
     if in_transaction and any(_longer(cell, ("hold",), in_transaction * MS) for cell in open_ones):
@@ -51,7 +51,7 @@ def _of_postgres(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
     ):
         yield (
             f"transaction_timeout {_text(transaction)}, and some holds or waits for a lock are longer: the server ends "
-            "the session of such a holder, and the lock is lost, or of such a waiter"
+            "the session of such a client, and a holder loses its lock"
         )
     idle = _ms(settings, "idle_session_timeout_ms")
     if idle and (silent := _silent(ours, idle * MS, in_transaction=False)):
@@ -59,8 +59,8 @@ def _of_postgres(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
     isolation = str(settings.get("default_transaction_isolation") or "")
     if isolation in _STRICTER and any(_begins_at_default(cell) for cell in ours):
         yield (
-            f"default_transaction_isolation {isolation}: of two clients at one row the server refuses one, which makes "
-            "conflicts and retries that there are none of at read committed"
+            f"default_transaction_isolation {isolation}: the server refuses one of two clients that write one row, "
+            "which causes conflicts and retries; read committed causes none"
         )
 
 
@@ -68,7 +68,7 @@ _STRICTER = ("repeatable read", "serializable")
 
 
 def _begins_at_default(cell: Mapping[str, Any]) -> bool:
-    """Whether its transactions are about rows, and say no level of isolation of their own."""
+    """Whether the transactions of `cell` use rows at the default isolation level."""
     strategy = CATALOGUE.get(str(cell.get("strategy")))
     return strategy is not None and strategy.uses_rows and strategy.name != "pg-serializable"
 
@@ -78,9 +78,9 @@ def _of_redis(settings: Mapping[str, Any], cells: Cells) -> Iterator[str]:
     ours = [cell for cell in cells if _is_on(cell, ServerKind.REDIS)]
     if timeout_s and (silent := _silent(ours, timeout_s * S, in_transaction=True)):
         limit = format_duration(timeout_s * S)
-        yield f"timeout {limit}, and some {silent} are longer: the server closes connections that idle so long"
+        yield f"timeout {limit}, and some {silent} are longer: the server closes connections that idle longer"
     if settings.get("maxmemory") and policy != "noeviction":
-        yield f"maxmemory-policy {policy}: a server that is short of memory may evict the key of a lock that is held"
+        yield f"maxmemory-policy {policy}: when memory is short, the server may evict the key of a held lock"
 
 
 def _is_on(cell: Mapping[str, Any], kind: ServerKind) -> bool:
@@ -89,15 +89,15 @@ def _is_on(cell: Mapping[str, Any], kind: ServerKind) -> bool:
 
 
 def _silent(cells: Cells, limit_ns: int, *, in_transaction: bool) -> str:
-    """In which times of `cells` a connection may be silent for longer than `limit_ns`: `holds and back-offs`.
+    """The times of `cells` in which a connection may be idle for longer than `limit_ns`, such as `holds and back-offs`.
 
-    Without `in_transaction` a hold within an open transaction is none. Empty: in no time.
+    Without `in_transaction` a hold inside an open transaction does not count. Empty where no time is longer.
     """
     counted = [cell for cell in cells if in_transaction or not _holds_a_transaction(cell)]
     times = {
         "holds": any(_longer(cell, ("hold",), limit_ns) for cell in counted),
         "think times": any(_longer(cell, ("think",), limit_ns) for cell in cells),
-        # The server queues those who wait on it: they meet the retry policy as the end of their wait.
+        # A client that waits on the server does not pause: for it the retry policy only limits the wait.
         "back-offs": any(longest_pause_ns(cell) > limit_ns for cell in cells if not _waits_on_server(cell)),
         "gaps between arrivals": any(gaps_are_longer(cell, limit_ns) for cell in cells),
     }
@@ -123,11 +123,11 @@ def _longest_wait_ns(cell: Mapping[str, Any]) -> int:
 
 
 def _longer(cell: Mapping[str, Any], names: Sequence[str], limit_ns: int) -> bool:
-    """Whether some of the lengths `names` of `cell` are longer than `limit_ns`."""
+    """Whether some draws of the distributions `names` of `cell` are longer than `limit_ns`."""
     for name in names:
-        # A record may hold a form that this version does not know.
+        # A record of another version may hold an unknown form.
         with suppress(BadValue):
-            if Distribution.parse(str(cell.get(name, "0"))).share_above(limit_ns) > TOLD_SHARE:
+            if Distribution.parse(str(cell.get(name, "0"))).share_above(limit_ns) > LEAST_SHARE:
                 return True
     return False
 
@@ -141,29 +141,29 @@ def _text(ms: int) -> str:
     return format_duration(ms * MS)
 
 
-TOLD_SHARE = 0.0001
-"""Of the draws of a time that have to be longer than a limit for it to be named."""
+LEAST_SHARE = 0.0001
+"""A limit is named when at least this share of the draws of a time is longer."""
 
 
 def longest_pause_ns(cell: Mapping[str, Any]) -> int:
-    """Nanoseconds between two attempts of the retry policy at most; 0: there is never a second one."""
+    """The longest pause between two attempts of the retry policy, in nanoseconds; 0 where there is only one attempt."""
     with suppress(BadValue):
         retry = Retry.parse(str(cell.get("retry")))
         pauses = None if retry.max_attempts is None else retry.max_attempts - 1
         if retry.kind == "none" or pauses == 0:
             return 0
         longest = retry.base_ns if retry.kind == "fixed" else _grown_ns(retry, pauses)
-        return min(longest, retry.max_wait_ns)  # No attempt begins later than that.
+        return min(longest, retry.max_wait_ns)  # No attempt begins after the longest wait.
     return 0
 
 
 def _grown_ns(retry: Retry, pauses: int | None) -> int:
-    """The longest that the last of so many pauses can be, of a kind that grows; None: as many as it takes."""
+    """The longest possible last of `pauses` growing pauses; None for an unlimited number of pauses."""
     jumps = retry.kind == "decorrelated-jitter"
     factor = 3.0 if jumps else retry.factor
     if factor <= 1:
         return retry.base_ns
-    # The first pause of the kind that jumps is up to three times its base already.
+    # With decorrelated jitter already the first pause may be three times the base.
     steps = None if pauses is None else pauses - (0 if jumps else 1)
     if steps is None or steps >= math.log(retry.cap_ns / retry.base_ns) / math.log(factor):
         return retry.cap_ns
@@ -171,9 +171,9 @@ def _grown_ns(retry: Retry, pauses: int | None) -> int:
 
 
 def gaps_are_longer(cell: Mapping[str, Any], limit_ns: int) -> bool:
-    """Whether in an open loop a connection waits longer than `limit_ns` for the next arrival that is its own.
+    """Whether in an open loop a connection may be idle for longer than `limit_ns` between two of its arrivals.
 
-    Arrivals go to the client that has been idle for longest, so that all connections take turns.
+    Each arrival goes to the client that has been idle longest, so all connections take turns.
     """
     rate_per_s = cell.get("rate_per_s")
     if not rate_per_s:
@@ -181,10 +181,10 @@ def gaps_are_longer(cell: Mapping[str, Any], limit_ns: int) -> bool:
     with suppress(BadValue, KeyError):
         clients = int(cell.get("concurrency", 1))
         turns = Connections.parse(str(cell.get("connections", "shared(1)"))).used_by(clients)
-        expected = rate_per_s * limit_ns / S  # Arrivals of all within the limit.
+        expected = rate_per_s * limit_ns / S  # Expected arrivals of all clients within the limit.
         if cell.get("arrival_process") == "constant" or turns > expected:
             return bool(turns > expected)
-        # That fewer than `turns` come in that time, by the law of Poisson.
+        # The Poisson probability that fewer than `turns` arrivals come within the limit.
         chances = (math.exp(k * math.log(expected) - expected - math.lgamma(k + 1)) for k in range(turns))
-        return bool(sum(chances) > TOLD_SHARE)
+        return bool(sum(chances) > LEAST_SHARE)
     return False

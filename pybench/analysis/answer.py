@@ -1,8 +1,8 @@
-"""The answer first: which lock to take, why, and what speaks against it; written from the comparison of a run.
+"""The answer of a run in a few clauses: which lock to take, why, and the arguments against it.
 
-Promises: every clause says what claims of the comparison say, and names the load that its figures are of; nothing is
-compared here. A lock that was unsafe anywhere is never the one to take while another was not.
-Does not do: more than a few clauses; the tables have every lock at every load.
+Promises: every clause repeats a claim of the comparison and names the load of its figures; this module compares
+nothing. A lock that was unsafe at some load is never recommended while another ranked lock was safe everywhere.
+Does not do: listing every lock at every load; the tables do.
 """
 
 from __future__ import annotations
@@ -47,35 +47,35 @@ from pybench.numbers import format_whole, plural
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD_TIMES = 2
-"""How many times as long a wait must be to be told where throughput has decided."""
+LEAST_WAIT_RATIO = 2
+"""Where throughput decides, the answer names a wait that is at least so many times as long as another lock's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run found, in clauses that begin in lower case where no name begins them, and end without a stop."""
+    """The answer of a run as clauses. A clause has no full stop, and no capital unless a name begins it."""
 
     headline: str
     further: tuple[str, ...] = ()
-    """What qualifies the headline."""
+    """Clauses that qualify the headline."""
     unsafe: str | None = None
-    """Every lock that was unsafe anywhere, and at how many of its loads; None when all were safe."""
+    """Every lock that was unsafe at some load, and at how many of its loads; None when all locks were safe."""
 
     @property
     def text(self) -> str:
-        """All of it as one sentence."""
+        """All clauses as one sentence."""
         return "; ".join([self.headline, *self.further, *([self.unsafe] if self.unsafe else [])]) + "."
 
 
-def answer(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
-    """What a run found. `summary` as in `summary.csv`; without `trials` no lock is ahead of another."""
+def answer_of(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> Answer:
+    """The answer of a run. `summary` is as in `summary.csv`; without `trials` no lock is ahead of another."""
     compared = compare_locks(summary, trials)
-    found = say(compared)
-    return replace(found, further=(*found.further, *_overloaded(compared, summary, trials)))
+    answer = answer_from(compared)
+    return replace(answer, further=(*answer.further, *_overloaded(compared, summary, trials)))
 
 
-def say(compared: Comparison) -> Answer:
-    """What `compared` comes to, in words."""
+def answer_from(compared: Comparison) -> Answer:
+    """The answer that the claims of `compared` support."""
     chosen = compared.choice
     further: list[str] = []
     match chosen.basis:
@@ -84,9 +84,9 @@ def say(compared: Comparison) -> Answer:
         case Basis.VOID:
             return Answer("This run proves nothing: its control was not caught")
         case Basis.NONE_RANKED:
-            headline = "No lock of this run can be recommended: none is ranked"
+            headline = "No lock can be recommended: no lock of this run is ranked"
         case Basis.NOT_CONTESTED:
-            headline = "No two locks are ranked at the same load, so none can be compared"
+            headline = "No two locks are ranked at the same load, so no locks can be compared"
         case Basis.ONLY_LOCK | Basis.ONLY_RANKED:
             headline = _alone(compared, chosen.locks[0])
         case Basis.TIED:
@@ -110,7 +110,7 @@ def _tied(compared: Comparison) -> str:
     locks, contested = compared.choice.locks, _contested(compared)
     if _too_few(compared):
         return f"No clear winner among {listed(locks)}: {_too_few(compared)}"
-    undecided = f"{plural(compared.trials, 'trial')} per cell show no difference that is more than chance"
+    undecided = f"{plural(compared.trials, 'trial')} per cell show no statistically significant difference"
     reasons = list(_steps(compared))
     if reasons and len(locks) <= MOST_NAMED:
         return f"Take {listed(locks, last='or')}: {', and '.join(reasons)}; between them {undecided}"
@@ -119,28 +119,26 @@ def _tied(compared: Comparison) -> str:
 
 
 def _taken(compared: Comparison, lock: str) -> str:
-    """Where the lock to take stands, and what decided where others tie with it."""
+    """Where the recommended lock stands, and what decided between it and the locks tied with it."""
     contested = [load for load in _contested(compared) if load.of(lock).place is not Place.OUT]
     if not contested:
-        return "every other lock that is ranked was unsafe at some load"
+        return "every other ranked lock was unsafe at some load"
     reasons = list(_steps(compared))
     stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(compared, contested[0], lock)
     others = [name for name in compared.locks if name != lock]
-    unless = list(_out_at(compared, Out.NO_GRANTS, others)) or [
-        "every other lock that is ranked was unsafe at some load"
-    ]
+    unless = list(_out_at(compared, Out.NO_GRANTS, others)) or ["every other ranked lock was unsafe at some load"]
     unless = [] if stands or reasons else unless
     return ", and ".join([*([stands] if stands else []), *reasons, *unless])
 
 
 def _stands(contested: Sequence[LoadComparison], lock: str) -> str:
-    """Where the lock to take stands at several loads, and by which figure where it leads most."""
+    """Where the recommended lock stands at several loads, with its figures where it leads most."""
     places = Counter(load.of(lock).place for load in contested)
     ahead = [load for load in contested if load.of(lock).place is Place.AHEAD]
     total = len(contested)
     parts = []
     if ahead:
-        # A lead that goes with starving clients shows least.
+        # A lead counts least where the lock starves clients: it may come from serving few of them.
         best = max(ahead, key=lambda load: (not load.of(lock).starved, _ratio_of_first(load)))
         parts.append(f"ahead at {len(ahead)} of {total} loads ({leads(best)})")
     if places[Place.TIED]:
@@ -150,7 +148,7 @@ def _stands(contested: Sequence[LoadComparison], lock: str) -> str:
 
 
 def _stands_once(compared: Comparison, load: LoadComparison, lock: str) -> str:
-    """The same where one load is contested."""
+    """Where the recommended lock stands in a run with one contested load."""
     one = load.of(lock)
     if one.place is Place.AHEAD:
         return leads(load)
@@ -159,15 +157,15 @@ def _stands_once(compared: Comparison, load: LoadComparison, lock: str) -> str:
     if _too_few(compared):
         return f"speed was not compared ({_too_few(compared)})"
     others = [other.lock for other in load.first if other is not one]
-    return f"{placed_by(load)} ties with {listed(others, 'other locks')}"
+    return f"tied with {listed(others, 'other locks')} on {placed_by(load)}"
 
 
 def _qualified(compared: Comparison) -> list[str]:
-    """What a reader who takes the chosen lock must know: what decided, where another is better, who is worse."""
+    """What a reader who takes a chosen lock must know: its missing grants, where other locks are better or worse."""
     chosen = compared.choice.locks
     contested = _contested(compared)
     return [
-        *(f"but {said}" for out in (Out.NO_GRANTS, Out.UNDECIDED) for said in _out_at(compared, out, chosen)),
+        *(f"but {clause}" for out in (Out.NO_GRANTS, Out.UNDECIDED) for clause in _out_at(compared, out, chosen)),
         *_losses(contested, chosen),
         *_better_elsewhere(contested, chosen),
         *_waiting(contested, chosen),
@@ -177,7 +175,7 @@ def _qualified(compared: Comparison) -> list[str]:
 
 
 def _steps(compared: Comparison) -> Iterator[str]:
-    """The steps after the figure that places locks: why the chosen one is preferred to those it ties with."""
+    """Why the chosen locks are preferred to the locks that they tie with, step by step."""
     chosen, contested = compared.choice.locks, _contested(compared)
     for step in compared.choice.steps:
         if step.figure is None:
@@ -190,30 +188,30 @@ def _steps(compared: Comparison) -> Iterator[str]:
             for by in load.tie_breaks
             if by.figure is step.figure and set(by.over) & set(step.over) and set(chosen) <= set(by.locks)
         ]
-        # Some may have been dropped at one load, and some at another.
+        # One lock may have been dropped at one load, and another lock at another load.
         left = set(step.over)
         while covering := [(load, by) for load, by in found if left & set(by.over)]:
             yield preferred(covering, len(contested), chosen)
             left -= set(clearest(covering)[1].over)
         if step.figure is not Figure.STARVATION or found:
             by_text = {load.text: load for load in contested}
-            rest = [(by_text[text], by) for text, by in step.because if left & set(by.over) and text in by_text]
-            yield from (preferred([one], len(contested)) for one in rest[:MOST_NAMED])
+            clearest_of = [(by_text[text], by) for text, by in step.because if left & set(by.over) and text in by_text]
+            yield from (preferred([one], len(contested)) for one in clearest_of[:MOST_NAMED])
         if not found and step.figure is Figure.STARVATION:
             yield from _serving(contested, chosen, step.over)
 
 
 def _out_at(compared: Comparison, out: Out, locks: Sequence[str]) -> Iterator[str]:
-    """The loads at which each of `locks` is out for this reason, such as `x was granted nothing with 3 keys`."""
+    """The loads at which each of `locks` is not ranked for this reason, such as `x got no grant with 3 keys`."""
     for lock in locks[:MOST_NAMED]:
         loads = [load for load in compared.loads if load.of(lock).out is out]
         if loads:
-            what = "was granted nothing" if out is Out.NO_GRANTS else "has too little evidence to be called safe"
+            what = "got no grant" if out is Out.NO_GRANTS else "has too little evidence for SAFE"
             yield f"{lock} {what}{at(loads[0])}{further_loads(len(loads) - 1)}"
 
 
 def _serving(contested: Sequence[LoadComparison], chosen: Sequence[str], over: Sequence[str]) -> Iterator[str]:
-    """The load at which the chosen locks serve all clients, and one of `over` most of them not."""
+    """The load at which the chosen locks serve more clients than one of `over` that starves the most clients."""
     found = [
         (load, one)
         for load in contested
@@ -234,7 +232,7 @@ def _starved(load: LoadComparison, lock: str) -> float:
 
 
 def _starving(compared: Comparison) -> Iterator[str]:
-    """Where a chosen lock leaves clients without a grant, the load with most of them, and who serves all there."""
+    """For each chosen lock that starves clients: the load with the most, and the locks that serve all clients there."""
     for lock in compared.choice.locks[:MOST_NAMED]:
         found = [(load, one.starved) for load in compared.loads if (one := load.of(lock)).starved]
         if not found:
@@ -247,28 +245,28 @@ def _starving(compared: Comparison) -> Iterator[str]:
 
 
 def _better_elsewhere(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
-    """The loads at which the first tie, and the tie is broken for others than the chosen locks."""
+    """The loads at which a tie for the first place is broken in favour of a lock that was not chosen."""
     found: dict[tuple[Figure, tuple[str, ...], tuple[str, ...]], list[tuple[LoadComparison, TieBreak]]] = {}
     for load in contested:
         for by in load.tie_breaks:
-            is_said = by.figure is Figure.STARVATION and any(load.of(lock).starved for lock in chosen)
-            if set(chosen) & set(by.over) and not is_said:
+            is_named = by.figure is Figure.STARVATION and any(load.of(lock).starved for lock in chosen)
+            if set(chosen) & set(by.over) and not is_named:
                 found.setdefault((by.figure, by.locks, by.over), []).append((load, by))
     for same in found.values():
         placed = ", ".join(dict.fromkeys(placed_by(load) for load, _ in same))
-        yield f"but {preferred(same, len(contested))}, where {placed} ties"
+        yield f"but {preferred(same, len(contested))}, where {placed} is tied"
 
 
 def _waiting(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
-    """Where the clients of a chosen lock wait at least twice as long as another's, if nothing else says so."""
+    """Where a chosen lock has at least twice the wait of another lock, if no other clause names that wait."""
     for lock in chosen[:MOST_NAMED]:
         found = []
         for load in contested:
             one = load.of(lock)
             longer = one.waits_longer
-            is_said = bool(one.starved) or one.figure is not Figure.THROUGHPUT
-            is_said = is_said or any(lock in by.over and by.figure in WAITS for by in load.tie_breaks)
-            if longer is not None and longer.ratio.value >= TOLD_TIMES and not is_said:
+            is_named = bool(one.starved) or one.figure is not Figure.THROUGHPUT
+            is_named = is_named or any(lock in by.over and by.figure in WAITS for by in load.tie_breaks)
+            if longer is not None and longer.ratio.value >= LEAST_WAIT_RATIO and not is_named:
                 found.append((load, longer))
         if found:
             load, longer = max(found, key=lambda pair: pair[1].ratio.value)
@@ -276,7 +274,7 @@ def _waiting(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iter
 
 
 def _losses(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
-    """Where a chosen lock is behind."""
+    """The loads at which a chosen lock is behind."""
     for lock in chosen[:MOST_NAMED]:
         behind = [(load, load.of(lock)) for load in contested if load.of(lock).place is Place.BEHIND]
         if behind:
@@ -284,7 +282,7 @@ def _losses(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Itera
 
 
 def _losers(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Iterator[str]:
-    """The other locks that are behind somewhere, the one that loses most first."""
+    """The other locks that are behind at some load, the one furthest behind first."""
     losers: dict[str, list[tuple[LoadComparison, Standing]]] = {}
     for load in contested:
         for one in load.ranked:
@@ -292,7 +290,7 @@ def _losers(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Itera
                 losers.setdefault(one.lock, []).append((load, one))
     lead = max((load for load in contested if load.first[0].lock in chosen), key=_ratio_of_first, default=None)
     if lead is not None and lead.first[0].place is Place.AHEAD and len(losers.get(lead.first[0].beside or "", [])) == 1:
-        # The headline has said by how much.
+        # The headline gives the ratio of these two locks.
         del losers[lead.first[0].beside or ""]
     order = sorted(losers.values(), key=lambda behind: -max(ratio_of(one) for _, one in behind))
     yield from (is_behind(behind, len(contested)) for behind in order[:MOST_NAMED])
@@ -302,17 +300,17 @@ def _losers(contested: Sequence[LoadComparison], chosen: Sequence[str]) -> Itera
 
 
 def _promises(compared: Comparison) -> Iterator[str]:
-    """Which of the ranked locks promise more than what was chosen."""
+    """The ranked locks that promise more than every chosen lock."""
     chosen = compared.choice.locks
     promises = compared.promises
     most = max(promises[lock] for lock in chosen)
-    more = [lock for lock, much in promises.items() if much > most]
+    more = [lock for lock, level in promises.items() if level > most]
     if more:
         yield f"but {listed(more)} {'promises' if len(more) == 1 else 'promise'} more than {listed(chosen)}"
 
 
 def _overloaded(compared: Comparison, summary: pd.DataFrame, trials: pd.DataFrame | None) -> Iterator[str]:
-    """Where a chosen lock does not keep up with the arrivals of an open loop, and how far it falls short at worst."""
+    """For each chosen lock that does not keep up in an open loop: the load with the worst shortfall."""
     late = late_cells(trials) if trials is not None and "arrivals" in trials else {}
     rows = {row["cell"]: row for row in summary.to_dict("records") if row["cell"] not in late}
     if trials is not None and "drops" in trials:
@@ -322,13 +320,13 @@ def _overloaded(compared: Comparison, summary: pd.DataFrame, trials: pd.DataFram
         found = []
         for load in compared.loads:
             one = load.of(lock)
-            said = overload(rows[one.cell]) if one.cell in rows and one.place is not Place.OUT else None
-            if said is not None:
-                found.append(((one.throughput or 0.0) / (load.offered_per_s or 1.0), load, said))
+            text = overload(rows[one.cell]) if one.cell in rows and one.place is not Place.OUT else None
+            if text is not None:
+                found.append(((one.throughput or 0.0) / (load.offered_per_s or 1.0), load, text))
         if found:
-            _, load, said = min(found, key=lambda shortfall: shortfall[0])
+            _, load, text = min(found, key=lambda shortfall: shortfall[0])
             more = further_loads(len(found) - 1)
-            yield f"but {lock} does not keep up with the arrivals{at(load)}{more}: {said.replace(': ', ', so ')}"
+            yield f"but {lock} does not keep up with the arrivals{at(load)}{more}: {text.replace(': ', ', so ')}"
 
 
 def _clients(load: LoadComparison) -> AxisValue:
@@ -350,7 +348,7 @@ def _contested(compared: Comparison) -> list[LoadComparison]:
 
 
 def _not_ranked(compared: Comparison) -> Iterator[str]:
-    """The locks that are nowhere ranked though nothing was wrong with them, by the reason."""
+    """The locks that are ranked at no load and were never unsafe, by the reason."""
     ranked = {one.lock for load in compared.loads for one in load.ranked}
     reasons: dict[Out, list[str]] = {}
     for lock in compared.locks:
@@ -366,7 +364,7 @@ def _not_ranked(compared: Comparison) -> Iterator[str]:
 
 
 def _named(lock: str) -> str:
-    """Its name; a bare `none` would read as "no lock"."""
+    """The name of a lock; a bare `none` would read as "no lock"."""
     return f"no lock at all ({lock})" if lock.split(" ")[0] == "none" else lock
 
 

@@ -1,7 +1,7 @@
-"""What the word SAFE stands on: healthy servers, contended grants or a probe; and what the lock would not survive.
+"""The assumptions behind SAFE: healthy servers, contended grants or a probe; and the events a lock does not survive.
 
-Promises: pure functions of the catalogue and of a row of the summary; a strategy that this version does not know gets
-no words about it.
+Promises: pure functions of the catalogue and of a row of the summary. An unknown strategy has no caveats and no badge
+of its own.
 Does not do: judging; see `pybench.analysis.verdicts`.
 """
 
@@ -25,7 +25,7 @@ def caveats(strategy: Strategy, arguments: Arguments) -> tuple[str, ...]:
 
 
 def when_holder_dies(strategy: Strategy, arguments: Arguments) -> str:
-    """When a lock whose holder died is free again, as a clause; empty where nobody holds anything."""
+    """When the lock of a dead holder is free again, as a clause; empty for a lock that excludes nobody."""
     if strategy.lease is not Lease.NONE:
         whole = ", rounded up to whole seconds" if strategy.lease is Lease.WHOLE_SECONDS else ""
         return f"a dead holder's lock is free again within one ttl{whole}"
@@ -40,7 +40,7 @@ def would_not_survive(strategy: Strategy, arguments: Arguments) -> str:
 
 
 def badges(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """What a table says beside SAFE, a few words each; nothing of a row that is not SAFE.
+    """The badges of a SAFE row in a table, a few words each; a row that is not SAFE has none.
 
     `row` is one of the summary: `strategy`, `args`, `verdict`, `contended_grants`, and `judged_by_probe` where the run
     had probes.
@@ -71,7 +71,7 @@ def _evidence(row: Mapping[Any, Any]) -> str:
 
 
 def _condition(row: Mapping[Any, Any]) -> str:
-    """The badge of a lock that promises exclusion under a condition only."""
+    """The badge of a lock whose exclusion holds under a condition only."""
     known = entry_of(row)
     conditional = known is not None and known[0].exclusion is Exclusion.WHILE_NOBODY_OUTLIVES
     return "only while no client crashes or works past the ttl" if conditional else ""
@@ -80,29 +80,29 @@ def _condition(row: Mapping[Any, Any]) -> str:
 def _by_arguments(strategy: Strategy, arguments: Arguments) -> tuple[str, ...]:
     found = []
     if strategy.argument("scope", arguments) == "session":
-        found.append("a pooler that lends sessions by the transaction")
+        found.append("a pooler in transaction mode")
     if strategy.argument("session", arguments) == "shared":
-        found.append("two clients on one session")
+        found.append("two clients that share a session")
     if strategy.argument("synchronous_commit", arguments) == "off" and _lives_in_commits(strategy):
         found.append("a crash of the server (synchronous_commit=off)")
     return tuple(found)
 
 
 def _lives_in_commits(strategy: Strategy) -> bool:
-    """Whether the lock is what a committed write says: its grant, or the update that it guards."""
+    """Whether a committed write carries the lock: its grant, or the update that the lock guards."""
     return strategy.judged_by is not Judge.BELIEF or strategy.lease is not Lease.NONE
 
 
 def _past_lease(strategy: Strategy, arguments: Arguments) -> tuple[str, ...]:
-    # A guard refuses the late write, so that work past the lease does no harm.
+    # A guard refuses late writes, so work past the lease does no harm.
     if strategy.lease is Lease.NONE or strategy.judged_by is Judge.GUARD:
         return ()
-    unguarded = " where nobody compares the fence" if Promise.FENCE in strategy.promises else ""
+    unguarded = " where the resource does not check the fence" if Promise.FENCE in strategy.promises else ""
     if not strategy.extends_lease or strategy.argument("renew", arguments) == "off":
         return (f"work past the ttl{unguarded}",)
     longest = strategy.argument("max_hold_ms", arguments)
     capped = (f"work past max_hold_ms={longest}",) if longest else ()
-    return (*capped, f"a holder that stands still past the ttl{unguarded}")
+    return (*capped, f"a holder that is paused past the ttl{unguarded}")
 
 
 def _either(phrases: Sequence[str]) -> str:

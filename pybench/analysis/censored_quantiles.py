@@ -1,14 +1,14 @@
-"""Quantiles of acquires: of those that ended with a grant, and of waits of which only a least length is known.
+"""Quantiles of acquires: of granted acquires, and of unfinished waits, of which only the least length is known.
 
-An acquire that still waits when the window closes takes at least as long as it has waited. To leave it out would make
-the slowest acquires vanish; to count its wait so far as its length would make it look shorter than it is. The
-product-limit estimator uses exactly what is known of both (Kaplan and Meier, "Nonparametric Estimation from Incomplete
-Observations", Journal of the American Statistical Association 53, 1958). The samples come as buckets of histograms, so
+An acquire that still waits when the window closes takes at least as long as it has waited. Leaving such acquires out
+would hide the slowest ones; counting their waits so far as whole lengths would make them look too short. The
+product-limit estimator makes neither error (Kaplan and Meier, "Nonparametric Estimation from Incomplete Observations",
+Journal of the American Statistical Association 53, 1958). The samples come as buckets of histograms, so
 the estimator is weighted by their counts; `scipy.stats.ecdf` gives the same from single samples.
 
-Promises: without unfinished waits a quantile is that of `stats.quantile`; where its rank falls among them it has no
-value, but a bound that the true quantile is not below; a higher quantile is never below a lower one.
-Does not do: acquires that were refused, timed out or failed. They ended, and not with a grant: they are counted apart.
+Promises: without unfinished waits a quantile equals that of `stats.quantile`. Where its rank falls among unfinished
+waits, the quantile has no value, only a lower bound. A higher quantile is never below a lower one.
+Does not do: acquires that were refused, timed out or failed. They ended without a grant and have counts of their own.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from pybench.analysis import histograms, stats
 from pybench.analysis.histograms import Buckets
 
 ACQUIRE = {"acquire_p50": 0.5, "acquire_p99": 0.99, "acquire_p999": 0.999}
-"""The quantiles of the response, the lowest first, by the beginning of their columns' names."""
+"""The quantiles of the response, the lowest first, by the prefix of their column names."""
 
 HANDOFF = "handoff_p50"
 
 _ROUNDING = 1e-9
-"""Products of shares may come out a hair below a quantile that they reach."""
+"""Rounding may leave a product of shares slightly below the quantile that the product reaches."""
 
 
 class Quantile(NamedTuple):
-    """Of a quantile, its value or a bound that it is not below; neither where there are too few samples."""
+    """The value of a quantile, or a lower bound of it; neither where there are too few samples."""
 
     value: float | None = None
     at_least: float | None = None
     pooled: bool = False
-    """Taken from the merged samples of all trials, because a single trial has too few."""
+    """Whether the quantile is that of the merged samples of all trials, because a single trial has too few."""
 
     @property
     def least(self) -> float:
-        """What it is not below; NaN where nothing is known."""
+        """The value, else the lower bound; NaN where neither is known."""
         known = [figure for figure in (self.value, self.at_least) if figure is not None]
         return known[0] if known else np.nan
 
     def columns(self, name: str) -> dict[str, float | None]:
-        """Its columns of a trial or a cell, in the unit of its figures."""
+        """The columns of the quantile in the row of a trial or a cell, in the unit of its figures."""
         return {f"{name}_us": self.value, f"{name}_at_least_us": self.at_least}
 
 
 class Waits(NamedTuple):
-    """The acquires of which a length is known, and those of which only a least length is known."""
+    """The granted acquires, whose length is known, and the waiting ones, of which only the least length is known."""
 
     granted: Buckets
     waiting: Buckets
 
     @classmethod
     def of(cls, parts: Mapping[str, Sequence[bytes]]) -> Waits:
-        """Those in the histograms of one phase, by outcome."""
+        """The waits in the histograms `parts` of one phase, by outcome."""
         return cls(histograms.merged(parts.get("granted", ())), histograms.merged(parts.get("waiting", ())))
 
     def quantile_us(self, q: float) -> Quantile:
@@ -69,24 +69,24 @@ class Waits(NamedTuple):
 
 
 def quantile(ended: Buckets, unfinished: Buckets, q: float) -> Quantile:
-    """The smallest value that at least the share `q` of all is expected not to exceed.
+    """The smallest value that the share `q` of all samples is estimated not to exceed.
 
-    A sample of `unfinished` is only known to be larger than its value. Without ten samples beyond the rank there is
-    neither a value nor a bound.
+    The true length of a sample of `unfinished` is larger than its value. With fewer than ten samples beyond the rank
+    there is neither a value nor a bound.
     """
     if not len(unfinished.counts):
         return Quantile(stats.quantile(*ended, q))
     if not stats.enough(int(ended.counts.sum()) + int(unfinished.counts.sum()), q):
         return Quantile()
     values, ends, still = _side_by_side(ended, unfinished)
-    # Of equal values those that ended come first: who still waits at that point is longer than it.
+    # Of equal values the ended samples come first: an unfinished wait is longer than its value.
     at_risk = np.cumsum((ends + still)[::-1])[::-1]
     surviving = np.cumprod(1 - ends / at_risk)
     reached = np.flatnonzero(1 - surviving >= q - _ROUNDING)
     if len(reached):
         return Quantile(float(values[reached[0]]))
-    # A value stands for its bucket, and a wait in it may be as short as the bucket begins. Where a grant lies there
-    # too, lower quantiles have the value.
+    # A wait in a bucket may be as short as the bucket's lowest value, and so is the bound. Where a grant lies in the
+    # same bucket, lower quantiles have the bucket's value, and the bound must not be below them.
     return Quantile(None, float(values[-1] if ends[-1] else histograms.lowest_of(values[-1])))
 
 
@@ -95,7 +95,7 @@ def _us(ns: float | None) -> float | None:
 
 
 def _side_by_side(ended: Buckets, unfinished: Buckets) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """All values, ascending, and how many ended and how many were unfinished at each."""
+    """All values, ascending, and the counts of ended and of unfinished samples at each value."""
     values = np.union1d(ended.values_ns, unfinished.values_ns)
     counts = []
     for buckets in (ended, unfinished):
@@ -108,13 +108,13 @@ def _side_by_side(ended: Buckets, unfinished: Buckets) -> tuple[NDArray[Any], ND
 def of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Quantile]:
     """The quantiles of a cell's acquires, in microseconds, by name; `latency` has the histograms of its trials.
 
-    Each is the median over the `complete` trials, where most of them have it, and otherwise that of all their samples
-    together.
+    A quantile is the median over the `complete` trials where most trials have it, and otherwise the quantile of the
+    samples of all trials together.
     """
     each, pooled = _over_trials(complete), _pooled(complete, latency)
     found: dict[str, Quantile] = {}
     above = Quantile()
-    # From the highest down: one that does not fit below a pooled one is taken from the same samples.
+    # From the highest down: a median above a pooled higher quantile is replaced by a pooled quantile.
     for name in reversed(ACQUIRE):
         own = each.get(name, pooled.get(name, Quantile()))
         if above.pooled and not _fits_below(own, above):
@@ -124,7 +124,7 @@ def of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Q
 
 
 def handoff_of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> Quantile:
-    """The median hand-off of a cell in microseconds: as `of_cell`, and nobody's hand-off is unfinished."""
+    """The median hand-off of a cell in microseconds, as in `of_cell`; no hand-off is unfinished."""
     each = _values(complete, HANDOFF)
     if 2 * np.count_nonzero(~np.isnan(each)) > len(each):
         return Quantile(float(np.nanmedian(each)))
@@ -140,9 +140,9 @@ def _fits_below(lower: Quantile, higher: Quantile) -> bool:
 
 
 def _over_trials(complete: pd.DataFrame) -> dict[str, Quantile]:
-    """Medians over trials, of the quantiles that more than half of them have, if only by a bound.
+    """Medians over trials of the quantiles that more than half of the trials have, as a value or as a bound.
 
-    All are over the same trials, those that have the highest of them, so that none comes out below a lower one.
+    All medians are over the trials that have the highest quantile, so that no higher quantile is below a lower one.
     """
     values = {name: _values(complete, name) for name in ACQUIRE}
     bounds = {name: _bounds(complete, name) for name in ACQUIRE}
@@ -152,7 +152,7 @@ def _over_trials(complete: pd.DataFrame) -> dict[str, Quantile]:
 
 
 def _median(values: NDArray[np.float64], bounds: NDArray[np.float64]) -> Quantile:
-    """Of what trials have; one that has a bound alone is longer than that, by nobody knows how much."""
+    """The median over trials; a trial with a bound only counts as longer than every value."""
     middle = float(np.median(np.where(np.isnan(values), np.inf, values)))
     return Quantile(middle) if np.isfinite(middle) else Quantile(None, float(np.median(bounds)))
 
@@ -162,7 +162,7 @@ def _values(complete: pd.DataFrame, name: str) -> NDArray[np.float64]:
 
 
 def _bounds(complete: pd.DataFrame, name: str) -> NDArray[np.float64]:
-    """What each trial's quantile is not below; older records know no unfinished waits."""
+    """The value, else the lower bound, of each trial's quantile; older records have no bounds."""
     values = _values(complete, name)
     column = f"{name}_at_least_us"
     if column not in complete:
@@ -176,7 +176,7 @@ def _rows_of(phase: str, complete: pd.DataFrame, latency: pd.DataFrame) -> pd.Da
 
 
 def _pooled(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Quantile]:
-    """Of the samples of all trials together; none of a single trial, which has them already."""
+    """The quantiles of the samples of all trials together; empty for a single trial."""
     if latency is None or len(complete) < 2:
         return {}
     rows = _rows_of("response", complete, latency)

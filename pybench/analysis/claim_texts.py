@@ -1,7 +1,7 @@
-"""How a claim of a comparison reads: by how much a lock leads, is behind, or is better where others tie with it.
+"""The claims of a comparison as clauses: by how much a lock leads or is behind, and what breaks a tie.
 
-Promises: a clause says nothing that its claim does not carry, and names only loads of which all of it is true.
-Does not do: choosing what is said; `answer` does.
+Promises: a clause repeats the figures of its claim, and names only loads at which the whole clause is true.
+Does not do: choosing the clauses of the answer; `answer` does.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from pybench.analysis.comparison import Figure, LoadComparison, LongerWait, Stan
 from pybench.numbers import format_percent, format_ratio, format_us, format_whole, plural, significant
 
 MOST_NAMED = 5
-"""With more locks a clause has their number."""
+"""A clause about more locks than these gives their number in place of their names."""
 WAITS = {Figure.RESPONSE, Figure.LONGEST_WAIT}
 _CALLED = {Figure.RESPONSE: "p99 response", Figure.LONGEST_WAIT: "longest wait"}
 _OF_THE_LOCK = {Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS}
-"""What is the same at every load."""
+"""Figures of the lock alone: they are the same at every load."""
 
-Found = Sequence[tuple[LoadComparison, TieBreak]]
+FoundTieBreaks = Sequence[tuple[LoadComparison, TieBreak]]
 
 
-def preferred(found: Found, total: int, named: Sequence[str] = ()) -> str:
-    """The clearest of these tie breaks, with the loads, of `total`, at which the same is true of the same locks.
+def preferred(found: FoundTieBreaks, total: int, named: Sequence[str] = ()) -> str:
+    """The clearest of these tie breaks, and at how many of the `total` loads the same holds for the same locks.
 
-    Those that were `named` before come first, and the others are counted.
+    Locks that the answer has `named` before come first; the clause gives the number of the others.
     """
     load, by = clearest(found)
     same = [one for one, other in found if (other.locks, other.over) == (by.locks, by.over)]
@@ -41,8 +41,8 @@ def _who(locks: Sequence[str], named: Sequence[str]) -> str:
     return f"{'they' if len(named) > 1 else named[0]} and {others} others"
 
 
-def clearest(found: Found) -> tuple[LoadComparison, TieBreak]:
-    """That with the greatest ratio."""
+def clearest(found: FoundTieBreaks) -> tuple[LoadComparison, TieBreak]:
+    """The tie break with the greatest ratio."""
     return max(found, key=lambda pair: pair[1].ratio.value if pair[1].ratio else 1.0)
 
 
@@ -51,11 +51,10 @@ def _better(by: TieBreak) -> str:
     against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}"
     match by.figure:
         case Figure.REFUSALS:
-            refuse = "refuse" if len(by.over) > 1 else "refuses"
-            grant = "grant" if several else "grants"
-            does = f"{grant} what is asked for, and {over} {refuse} {_shown(by.figure, by.other)}"
+            does = f"{'refuse' if several else 'refuses'} fewer acquires than {over}: {against}"
         case Figure.STARVATION if not by.value:
-            does = f"{'starve' if several else 'starves'} no client, and {over} {'do' if len(by.over) > 1 else 'does'}"
+            starve = "starve" if len(by.over) > 1 else "starves"
+            does = f"{'starve' if several else 'starves'} no client, and {over} {starve} some"
         case Figure.STARVATION:
             does = f"{'starve' if several else 'starves'} fewer clients than {over}: {against}"
         case Figure.FAIRNESS:
@@ -63,7 +62,7 @@ def _better(by: TieBreak) -> str:
         case Figure.RESPONSE:
             does = f"{'have' if several else 'has'} a lower p99 than {over}: {against}"
         case Figure.LONGEST_WAIT:
-            does = f"{'keep' if several else 'keeps'} no client waiting as long as {over}: longest wait {against}"
+            does = f"{'have' if several else 'has'} a shorter longest wait than {over}: {against}"
         case Figure.PROMISE:
             does = f"{'promise' if several else 'promises'} more than {over}"
         case Figure.SERVERS:
@@ -83,15 +82,15 @@ def leads(load: LoadComparison) -> str:
 
 
 def is_behind(found: Sequence[tuple[LoadComparison, Standing]], total: int) -> str:
-    """That one lock is behind at these of `total` contested loads, and by how much where it loses most."""
+    """At how many of `total` contested loads one lock is behind, and by how much where it is furthest behind."""
     load, one = max(found, key=lambda pair: ratio_of(pair[1]))
-    where = f" at {len(found)} of {total} loads, most" if len(found) > 1 else ""
+    where = f" at {len(found)} of {total} loads, furthest" if len(found) > 1 else ""
     how_much = _waits(one) if one.figure in WAITS else f"{one.beside} gives {_times(ratio_of(one))} the grants"
     return f"{one.lock} is behind{where}{at(load)}: {how_much}"
 
 
 def waits_longer(lock: str, longer: LongerWait) -> str:
-    """That the clients of `lock` wait longer than those of another lock at the same load."""
+    """By how much the clients of `lock` wait longer than those of another lock at the same load."""
     figures = f"{_shown(longer.figure, longer.value)} against {_shown(longer.figure, longer.other)}"
     return f"{lock} has a {_CALLED[longer.figure]} above that of {longer.beside}: {figures}"
 
@@ -102,7 +101,7 @@ def _waits(one: Standing) -> str:
 
 
 def _times(ratio: float) -> str:
-    """A ratio of paired trials; to two digits, for it is near the ratio of the medians and seldom the same."""
+    """A ratio of paired trials. More digits would show that it differs a little from the ratio of the medians."""
     return f"{significant(ratio, 3 if ratio < 2 else 2)} times"
 
 
@@ -134,17 +133,17 @@ def at(load: LoadComparison) -> str:
 
 
 def further_loads(count: int) -> str:
-    """That the same is true of `count` further loads."""
+    """A note that the clause also holds at `count` further loads."""
     return f" (and at {plural(count, 'further load')})" if count else ""
 
 
 def listed(names: Sequence[str], noun: str = "locks", last: str = "and") -> str:
-    """The names, or how many there are where they would be a sentence of their own."""
+    """The names; with more than `MOST_NAMED`, their number."""
     if len(names) > MOST_NAMED:
         return f"{len(names)} {noun}"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def ratio_of(one: Standing) -> float:
-    """How many times better or worse; 1 where that is not known."""
+    """How many times better or worse the lock is; 1 where the ratio is unknown."""
     return one.ratio.value if one.ratio else 1.0

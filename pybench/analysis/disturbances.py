@@ -1,10 +1,10 @@
-"""What befell the servers or connections of a trial, and what the trial still proves.
+"""Disturbances of the servers or connections of a trial, and what a disturbed trial still proves.
 
-Broken connections and lost replies do not spoil a trial: its clients lived through them, and the report says so. After
-a restart, refused calls or a clock that was set, the trial enters no median.
+A trial with broken connections and lost replies stays valid: its clients handle them, and the report names them. After
+a server restart, refused calls or a changed clock, the trial enters no median.
 
-Promises: a violation counts only where what befell the servers cannot have caused it.
-Does not do: finding out what befell the servers; see `running.aftermath`.
+Promises: a violation counts only where the disturbance of the servers cannot have caused it.
+Does not do: detecting disturbances; see `running.aftermath`.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 
 DISTURBANCES = ("reconnects", "lost_calls", "unknown", "unknown_writes")
-"""The totals of a trial that tell of them."""
+"""The totals of a trial that count disturbances."""
 
 
 def disturbances(*, reconnects: int, lost_calls: int, unknown: int, unknown_writes: int = 0) -> str:
-    """Such as `2 connections broke, 5 calls were lost, 3 acquires got no answer`; empty when nothing was amiss.
+    """Such as `2 connections broke, 5 calls were lost, 3 acquires got no reply`; empty without a disturbance.
 
-    They are not added up: an acquire whose call was lost with its connection counts in the first three.
+    The counts overlap: an acquire whose call was lost with its connection counts in the first three.
     """
-    told = (
+    parts = (
         (reconnects, f"{plural(reconnects, 'connection')} broke"),
         (lost_calls, f"{plural(lost_calls, 'call was', 'calls were')} lost"),
-        (unknown, f"{plural(unknown, 'acquire')} got no answer"),
-        (unknown_writes, f"{plural(unknown_writes, 'write')} got no answer"),
+        (unknown, f"{plural(unknown, 'acquire')} got no reply"),
+        (unknown_writes, f"{plural(unknown_writes, 'write')} got no reply"),
     )
-    return ", ".join(words for count, words in told if count)
+    return ", ".join(text for count, text in parts if count)
 
 
 DISTURBED = "disturbed"
-"""The status of a trial whose servers something befell: its figures enter no median."""
+"""The status of a trial whose servers were disturbed: its figures enter no median."""
 
 PROOF = ("double-grant", "double-grant-after-overrun", "session-lost", "lease-overrun", "stale-fence")
 """Kinds that a refused call cannot cause. A key that stalls or a release that is denied may be the server's fault."""
@@ -50,15 +50,15 @@ PROOF = ("double-grant", "double-grant-after-overrun", "session-lost", "lease-ov
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What ends the run after a trial, and how far the trial's violations still count."""
+    """An error that ends the run after a trial, and up to when the violations of the trial count."""
 
     error: ServerError
     intact_ns: float = math.inf
-    """For how long since the trial began the servers certainly kept all locks that were held."""
+    """How long after the trial began the servers certainly still kept all held locks, in nanoseconds."""
 
     @classmethod
     def of(cls, error: ServerError, *, first_cut_ns: int | None) -> Trouble:
-        """What `error` means after a trial whose first closed connection was found at `first_cut_ns`, if any was."""
+        """The trouble that `error` makes for a trial whose first closed connection was noticed at `first_cut_ns`."""
         if not isinstance(error, LocksGone):
             return cls(error)
         if not error.cuts_connections:
@@ -67,22 +67,22 @@ class Trouble:
 
 
 def first_of(troubles: Iterable[Trouble]) -> Trouble | None:
-    """The first of `troubles` stands for all, and violations count up to the shortest of their times."""
-    found = list(troubles)
-    return Trouble(found[0].error, min(one.intact_ns for one in found)) if found else None
+    """The first of `troubles`, with the earliest time up to which violations count."""
+    listed = list(troubles)
+    return Trouble(listed[0].error, min(one.intact_ns for one in listed)) if listed else None
 
 
 def counted(
-    totals: Mapping[str, int], found: Sequence[Violation], trouble: Trouble | None
+    totals: Mapping[str, int], violations: Sequence[Violation], trouble: Trouble | None
 ) -> tuple[dict[str, int], list[Violation]]:
-    """The totals of a trial and the violations found in it, as far as they count after `trouble`.
+    """The totals and the violations of a trial that count in spite of `trouble`.
 
-    Of a server that lost its locks only violations of before count, and of those the core keeps the first 100.
+    Where a server lost its locks, only earlier violations count; the core keeps the first 100 of them.
     """
     if trouble is None:
-        return dict(totals), list(found)
+        return dict(totals), list(violations)
     is_intact = trouble.intact_ns == math.inf
-    kept = [one for one in found if one["kind"] in PROOF and one["at_ns"] < trouble.intact_ns]
+    kept = [one for one in violations if one["kind"] in PROOF and one["at_ns"] < trouble.intact_ns]
     seen = Counter[str](one["kind"] for one in kept)
     counts = {
         kind.column: totals[kind.column] if is_intact and name in PROOF else seen[name]
@@ -93,8 +93,8 @@ def counted(
 
 
 def proven(judgement: Judgement, status: str) -> Judgement:
-    """What a trial with this `status` proves: one whose servers were disturbed shows violations, and never safety."""
+    """The judgement on a trial with this `status`: a disturbed trial can prove UNSAFE, but never SAFE."""
     if status != DISTURBED or judgement.verdict is not Verdict.SAFE:
         return judgement
-    reason = "its servers were disturbed, and nothing was seen broken before"
+    reason = "its servers were disturbed, and no violation was seen before"
     return replace(judgement, verdict=Verdict.UNDECIDED, reason=reason, bound_per_million=None)

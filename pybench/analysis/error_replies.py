@@ -1,7 +1,8 @@
-"""The error replies of a run: what servers refused, in which phase of a grant, in the server's own words.
+"""The error replies of a run: which calls a server refused, in which phase of a grant, with the server's own text.
 
-Promises: the warm-up and the end of each trial are counted, too; a record without such a column has none to tell.
-Does not do: deciding what follows from an error reply; a conflict with another transaction is none (see `conflicts`).
+Promises: replies in the warm-up and at the end of each trial are counted, too. A record without the column has no
+error replies.
+Does not do: drawing conclusions from error replies; counting conflicts between transactions (see `conflicts`).
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Refusal:
 
     @property
     def remedy(self) -> str | None:
-        """What to type where the user of a run lacks a right; None: something else was amiss."""
-        # Not above: few records need it, and what asks servers takes long to import.
+        """The command that grants the missing right; None where the refusal has another cause."""
+        # Imported here: few records need this, and the modules that talk to servers take long to import.
         from pybench.servers.rights import NO_PRIVILEGE, lacks_right, postgres_hint, redis_hint
 
         if not lacks_right(self.code, self.first):
@@ -61,20 +62,20 @@ class Refusal:
 
 
 def mask(rows: Iterable[ErrorReply], secrets: Iterable[str]) -> None:
-    """Put stars for each of `secrets` in the texts of `rows`: a server may repeat what it was sent."""
+    """Put stars for each of `secrets` in the texts of `rows`: an error text may quote the call."""
     known = frozenset(secrets)
     for row in rows:
         row["first"], row["code"] = without(row["first"], known), without(row["code"], known)
 
 
 def encode(rows: Iterable[ErrorReply], servers: Sequence[str]) -> str:
-    """The column's text: what the core counted, each with the label of its server."""
+    """The text of the column: the error replies that the core counted, each with the label of its server."""
     named = [{**row, "server_label": _label(servers, row["server"])} for row in rows]
     return json.dumps(named, sort_keys=True)
 
 
 def decode(text: object) -> list[dict[str, Any]]:
-    """The rows of one trial; none of a record that has no such column."""
+    """The error replies of one trial; empty for a record without the column."""
     if not isinstance(text, str):
         return []
     rows: list[dict[str, Any]] = json.loads(text)
@@ -82,7 +83,7 @@ def decode(text: object) -> list[dict[str, Any]]:
 
 
 def refusals(trials: pd.DataFrame) -> list[Refusal]:
-    """All that were counted in `trials`, the most frequent first."""
+    """The error replies of all `trials`, the most frequent first."""
     if COLUMN not in trials.columns:
         return []
     found: dict[tuple[str, ...], Refusal] = {}

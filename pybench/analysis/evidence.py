@@ -1,7 +1,7 @@
-"""Whether the contended grants of a cell are evidence enough for SAFE: few of them would not have shown a broken lock.
+"""Whether a cell has enough contended grants for SAFE: a broken lock may show no violation in few of them.
 
-Promises: a cell that a probe judged stands on the probe, and is not asked for contended grants of its own; a record
-from before there were probes in which nothing was contended keeps its verdict, and its words say "not contended".
+Promises: a cell that is judged by a probe needs no contended grants of its own. A record without probes and without
+contended grants keeps its verdict, and reports mark it "not contended".
 Does not do: counting contended grants; the core's checker does.
 """
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_CONTENDED = 30
-"""Contended grants of a cell without a violation put its true rate below 10 % (rule of three, 95 % confidence)."""
+"""So many contended grants without a violation put the true rate below 10 % (rule of three, 95 % confidence)."""
 
 PROBED = "judged_by_probe"
-"""The column of a trial that says whether its verdict is that of the probe; no record from before the probes has it."""
+"""The column that says whether the probe decided a trial's verdict; older records lack the column."""
 
 
 def too_little(trials: pd.DataFrame) -> str | None:
-    """Why the `trials` of one cell, in none of which a violation was seen, do not show SAFE; None when they do.
+    """Why the `trials` of one cell, none of which has a violation, do not prove SAFE; None when they do.
 
-    Trials without a grant are not asked: they take nothing from the proof of the others.
+    Trials without a grant are left out: they do not weaken the evidence of the others.
     """
     granted = trials[trials["grants"] > 0]
     if granted.empty or _judged_by_probe(granted):
@@ -38,14 +38,14 @@ def too_little(trials: pd.DataFrame) -> str | None:
             if had_probe and not alone
             else None
         )
-    # Without counts: cells with the same reason are named together.
+    # The text has no counts, so that reports can name all cells with this reason together.
     if (granted["contended_grants"] == 0).any():
-        return "no violation, but some trial had no contended grant"
+        return "no violation, but at least one trial had no contended grant"
     if contended < LEAST_CONTENDED:
-        return f"no violation, but in fewer than the {LEAST_CONTENDED} contended grants that SAFE needs"
+        return f"no violation, but fewer than {LEAST_CONTENDED} contended grants, and SAFE needs {LEAST_CONTENDED}"
     return None
 
 
 def _judged_by_probe(granted: pd.DataFrame) -> bool:
-    """Whether the probe of the cell's lock stands for any of its trials: a probe is of the lock, not of one trial."""
+    """Whether the probe decided any of the trials: a probe judges the lock, and so all trials of the cell."""
     return PROBED in granted and any(bool(value) for value in granted[PROBED] if not missing(value))

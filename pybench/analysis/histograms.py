@@ -1,4 +1,4 @@
-"""HDR histograms as records keep them: decoded by the core, added up, as buckets."""
+"""The HDR histograms of records: decoded and merged by the core, and returned as buckets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 
 class Buckets(NamedTuple):
-    """The buckets in which something was recorded, ascending: the highest value of each in ns, and its count."""
+    """The buckets with samples, ascending: the highest value of each bucket in nanoseconds, and its count."""
 
     values_ns: NDArray[np.uint64]
     counts: NDArray[np.uint64]
 
 
 _EXACT_BITS = 11
-"""Values of so many bits have a bucket each; three significant digits need them."""
+"""Each value of at most so many bits has its own bucket, which gives three significant digits."""
 
 
 def lowest_of(highest_ns: int) -> int:
@@ -27,10 +27,10 @@ def lowest_of(highest_ns: int) -> int:
 
 
 def merged(parts: Sequence[bytes]) -> Buckets:
-    """All of `parts` added up; no buckets for none. Raises ValueError for what is no HdrHistogram V2."""
+    """The sum of `parts`; no buckets without parts. Raises ValueError where a part is no HdrHistogram V2."""
     if not parts:
         return Buckets(np.array([], dtype=np.uint64), np.array([], dtype=np.uint64))
-    # Imported here: all but histograms can be read where the core is not built.
+    # Imported here: a record without histograms can be read where the core is not built.
     from pybench import _core
 
     whole = parts[0] if len(parts) == 1 else _core.merge_histograms(list(parts))

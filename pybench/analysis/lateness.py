@@ -1,6 +1,6 @@
-"""Whether the load generator kept its schedule: in an open loop, a run that did not says nothing about the servers.
+"""Whether the load generator kept its schedule. Open-loop figures of a late generator do not measure the servers.
 
-Promises: a server or a lock that cannot serve the arrivals is never taken for a late generator.
+Promises: the generator is never called late when the server or the lock cannot serve the arrivals.
 Does not do: closed loops, which have no schedule to keep.
 """
 
@@ -22,14 +22,15 @@ REMEDY = (
     "Lower the rate, raise threads or concurrency, end other work on this machine, or measure on a machine with more "
     "cores."
 )
-"""What to change when the generator was late."""
+"""The hint for a run whose generator was late."""
 MOSTLY_REFUSED = 0.5
 
 
 def late_cells(trials: pd.DataFrame) -> dict[str, str]:
-    """The cells whose arrivals were not started in time, and what says so; by the medians of their trials.
+    """The cells whose generator was late, each with the reason; by the medians of their trials.
 
-    All of them, in the order of the trials: tables mark their rows, for the exit code is 30 for any of them.
+    The result has every such cell, in the order of the trials: one late cell makes the exit code 30, and tables mark
+    its row.
     """
     late = {}
     measured = trials[trials["arrivals"].notna() & (trials["status"] == "complete")]
@@ -51,7 +52,7 @@ def late_cells(trials: pd.DataFrame) -> dict[str, str]:
 
 
 def _longest_us(rows: pd.DataFrame) -> float | None:
-    """The p99 of the acquires of a cell, else their p50; where their rank falls among unfinished waits, the bound."""
+    """The p99 of the acquires of a cell, else their p50, in microseconds; for a quantile without a value, its bound."""
     for name in ("acquire_p99", "acquire_p50"):
         for column in (f"{name}_us", f"{name}_at_least_us"):
             known = median(rows[column]) if column in rows else None
@@ -63,11 +64,11 @@ def _longest_us(rows: pd.DataFrame) -> float | None:
 def lateness(
     *, arrivals: int, drops: int, under_test_is_limit: bool, lag_p99_us: float | None, acquire_us: float | None
 ) -> str | None:
-    """What shows that the generator was late, in words; None when it was not.
+    """The reason to call the generator late; None when it kept its schedule.
 
-    It was when it started less than 98 % of `arrivals` while what is under test was not the limit, or when the p99 of
-    its lag exceeded the larger of 200 us and 5 % of `acquire_us`: the p99 that is reported, if only as a bound, or
-    where too few grants show one, their p50, which is no longer.
+    The generator was late if it started less than 98 % of `arrivals` while neither the server nor the lock was the
+    limit. It was also late if the p99 send delay exceeded both 200 us and 5 % of `acquire_us`, which is the p99 of the
+    acquires or its bound, or their p50 where there are too few grants for a p99.
     """
     started = arrivals - drops
     if started < STARTED_AT_LEAST * arrivals and not under_test_is_limit:
@@ -81,10 +82,10 @@ def lateness(
 def under_test_is_limit(
     *, server_cpu_share: float | None, utilisation: float | None, contention_rate: float | None
 ) -> bool:
-    """Whether arrivals were dropped because those before them waited for the server or for the lock.
+    """Whether arrivals were dropped because earlier ones still waited for the server or for the lock.
 
-    A server's core that is busy nine tenths of the time is the limit; so are keys that are held for as long, and a lock
-    that refuses most attempts. What was not measured limits nothing.
+    The limit is a server core that is busy 90 % of the time, keys that are held 90 % of the time, or a lock that
+    refuses half of the attempts. A figure that was not measured is no limit.
     """
     return (
         (server_cpu_share or 0.0) >= BUSY or (utilisation or 0.0) >= BUSY or (contention_rate or 0.0) >= MOSTLY_REFUSED

@@ -1,4 +1,4 @@
-"""Overload of an open loop: arrivals come faster than they are granted, so that waits grow for as long as it lasts."""
+"""Overload of an open loop: arrivals come faster than grants, so waits grow until the load ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybench.numbers import format_whole, missing
 
 
 def overload(row: Mapping[Any, Any]) -> str | None:
-    """What `row` of the summary says of an overload; None in a closed loop, and where the lock keeps up.
+    """The overload of a `row` of the summary in words; None in a closed loop, and where the lock keeps up.
 
     Such as `400/s offered, 350/s granted: waits grow without bound`.
     """
@@ -18,7 +18,7 @@ def overload(row: Mapping[Any, Any]) -> str | None:
     if offered is None or granted is None or missing(granted) or granted >= KEEPS_UP * offered:
         return None
     drops = row.get("drops")
-    # Only so many wait at a time: later arrivals are dropped, and the waits grow no further.
+    # The number of waiting arrivals is limited: further arrivals are dropped, and the waits stop growing.
     dropped = not missing(drops) and bool(drops)
-    grow = f"waits grow until arrivals are dropped, {drops:,.0f} were" if dropped else "waits grow without bound"
+    grow = f"waits grew until {drops:,.0f} arrivals were dropped" if dropped else "waits grow without bound"
     return f"{format_whole(offered)}/s offered, {format_whole(granted)}/s granted: {grow}"

@@ -1,7 +1,7 @@
-"""What the probe of a lock says of the trials of its cells, and the entry of the manifest that holds it.
+"""How the probe of a lock changes the verdicts on its trials, and the manifest entry of the probe.
 
-Promises: a lock that breaks its promise in its probe is UNSAFE in every cell; whatever else a probe saw stands for
-trials with few contended grants, which prove little by themselves. A run without probes is judged by its trials alone.
+Promises: a lock that breaks its promise in its probe is UNSAFE in every cell. Any other verdict of the probe decides
+only trials with too few contended grants. A run without probes is judged by its trials alone.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
 
 SENTENCES_KEPT = 5
-"""Of the violations that a probe saw, in the manifest."""
+"""How many violations of a probe the manifest keeps."""
 
 
 def broken_when_late(row: Mapping[str, Any]) -> bool:
     """Whether the second part of a probe, a trial with this `row`, saw a broken promise.
 
-    That is: beliefs overlapped that may not, or a late write passed the guard. Work that overlaps is not its fault.
+    The promise is broken where forbidden beliefs overlapped, or where a late write passed the guard. Overlapping work
+    of a holder past its lease is not the lock's fault.
     """
     names = ("double_grants", "double_grants_after_overrun", "lost_updates", "surplus_updates")
     return promise_broken({name: row[name] for name in names}, Terms.recorded(row))
 
 
 def probe_entry(cell: Cell, row: Mapping[str, Any], violations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the probe `cell`, a trial with this `row`, came to: an element of the manifest's `probes`."""
+    """The result of the probe `cell`, a trial with this `row`, as an element of the manifest's `probes`."""
     verdict = Verdict(row["verdict"])
     if verdict is Verdict.SAFE and row["contended_grants"] < LEAST_CONTENDED:
         verdict = Verdict.UNDECIDED
     seen = judge(row, Terms.recorded(row), control_caught=True)
-    # What breaks the promise first: of what holders did past their leases there may be hundreds before it.
-    told = sorted(violations, key=lambda violation: violation["kind"] == "lease-overrun")
-    sentences = [violation["sentence"] for violation in told[:SENTENCES_KEPT]]
+    # Broken promises come first: hundreds of lease overruns may precede them.
+    ordered = sorted(violations, key=lambda violation: violation["kind"] == "lease-overrun")
+    sentences = [violation["sentence"] for violation in ordered[:SENTENCES_KEPT]]
     return {
         "strategy": cell.strategy,
         "args": arguments_text(cell.args),
@@ -67,32 +68,32 @@ def _reason(verdict: Verdict, seen: str, contended_grants: int, sentences: Seque
             return f"its probe saw {seen}{first}"
         case Verdict.UNDECIDED | Verdict.VOID:
             few = contended_grants < LEAST_CONTENDED
-            return f"its probe had only {contended} and proves nothing" if few else f"its probe: {seen}"
+            return f"its probe had only {contended}, too few to judge" if few else f"its probe: {seen}"
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A judgement, and what the probe has to do with it."""
+    """A judgement, and whether the probe decided it."""
 
     judgement: Judgement
     by_probe: bool | None
     """Whether the verdict is the probe's; None where there was no probe."""
     reason: str | None
-    """What the probe saw; None where the verdict is not its own."""
+    """The reason of the probe; None where the probe did not decide the verdict."""
 
     def columns(self) -> dict[str, Any]:
-        """As `trials.parquet` has it."""
+        """The columns of the probe in `trials.parquet`."""
         return {"judged_by_probe": self.by_probe, "probe_reason": self.reason}
 
 
 def overruled(judgement: Judgement, row: Mapping[str, Any], probe: Mapping[str, Any] | None) -> Probed:
-    """What `judgement` of the trial `row` becomes beside the `probe` of its lock, an entry of the manifest."""
+    """The `judgement` on the trial `row`, corrected by the `probe` of its lock, an entry of the manifest."""
     if probe is None:
         return Probed(judgement, by_probe=None, reason=None)
     own = Probed(judgement, by_probe=False, reason=None)
     seen, broken = Verdict(probe["verdict"]), bool(probe["promise_broken"])
     if judgement.verdict in {Verdict.UNSAFE, Verdict.VOID}:
-        # A promise that the probe saw broken stays broken in a run that is VOID.
+        # A promise that was broken in the probe stays broken in a VOID run.
         return replace(own, judgement=replace(judgement, promise_broken=judgement.promise_broken or broken))
     contended = row["contended_grants"] or 0
     proves_little = bool(row["grants"]) and contended < LEAST_CONTENDED
@@ -100,10 +101,10 @@ def overruled(judgement: Judgement, row: Mapping[str, Any], probe: Mapping[str, 
         unsafe = Judgement(Verdict.UNSAFE, probe["reason"], promise_broken=broken, bound_per_million=None)
         return Probed(unsafe, by_probe=True, reason=probe["reason"])
     if seen is Verdict.SAFE and proves_little and judgement.verdict is Verdict.SAFE:
-        here = "not contended here" if row["concurrency"] == 1 else "too few contended grants here to tell"
+        here = "not contended here" if row["concurrency"] == 1 else "too few contended grants here to judge"
         reason = f"{here}; {probe['reason']}"
         return Probed(replace(judgement, reason=reason, bound_per_million=None), by_probe=True, reason=reason)
     if judgement.verdict is Verdict.UNDECIDED and seen is Verdict.UNDECIDED:
-        # A lock whose releases do nothing is granted hardly anything, here and there.
+        # A lock whose releases do nothing has hardly any grants, in the trial and in the probe.
         return replace(own, judgement=replace(judgement, reason=f"{judgement.reason}; {probe['reason']}"))
     return own

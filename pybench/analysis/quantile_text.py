@@ -1,7 +1,7 @@
-"""A quantile of a wait as people read it: `290 ms`; `> 400 ms` where its rank falls among waits that never ended.
+"""The text of a quantile of waits: `290 ms`, or `> 400 ms` where its rank falls among unfinished waits.
 
-Promises: the same text in the terminal, the report and the documents. A quantile that only the merged histograms of all
-trials have carries the mark `POOLED`. Records from before there were either columns show what they have.
+Promises: the same text in the terminal, the report and the documents. A quantile of the merged histograms of all trials
+carries the mark `POOLED`. Older records, which lack the columns of bounds and marks, are read, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from pybench.numbers import format_us, missing
 
 POOLED = "*"
-POOLED_MEANS = f"{POOLED} over the samples of all trials together: a single trial has too few"
+POOLED_MEANS = f"{POOLED} quantile of the samples of all trials together: single trials have too few samples"
 
 
 def quantile_text(row: Mapping[Any, Any], column: str) -> str:
@@ -26,13 +26,13 @@ def quantile_text(row: Mapping[Any, Any], column: str) -> str:
 
 
 def is_pooled(row: Mapping[Any, Any], column: str) -> bool:
-    """Whether the quantile in `column` is that of all trials together."""
+    """Whether the quantile in `column` is that of the samples of all trials together."""
     pooled = row.get(f"{column.removesuffix('_us')}_pooled")
     return not missing(pooled) and bool(pooled)
 
 
 def least_wait(row: Mapping[Any, Any], column: str) -> float | None:
-    """The quantile in microseconds, or what it is at least; to sort by, never to be shown without its sign."""
+    """The quantile or its lower bound in microseconds; a sort key only, since the two look alike."""
     value = row.get(column)
     if missing(value):
         value = row.get(f"{column.removesuffix('_us')}_at_least_us")

@@ -1,9 +1,9 @@
-"""Who starves: clients that asked all through the window of a trial and were granted nothing.
+"""Starved clients: clients that asked throughout the window of a trial and had no grant.
 
-A client may go without a grant by chance where grants are few. Of n clients and m grants that fall on them at random
-about n exp(-m / n) have none; only twice as many, and one more, are put down to the lock.
+With few grants a client may have none by chance. If m grants fall on n clients at random, about n exp(-m / n) clients
+have none. Starvation is put down to the lock only above twice that number plus one.
 
-Promises: a record that does not count starved clients, as older ones do not, says of none that it starved.
+Promises: a record without counts of starved clients, as older versions wrote, shows no starvation.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GIVES_UP = 0.05
-"""From this share of acquires without a grant on, what the others saw says little of the lock."""
+"""Above this share of acquires without a grant, the waits of the granted acquires do not describe the lock."""
 COLUMN = "starved_clients"
-"""Of `trials.parquet`: those without a grant in the window, though they asked for one."""
+"""The column of `trials.parquet` with the clients that asked in the window and had no grant."""
 
 
 def starving(trials: pd.DataFrame, clients: int) -> tuple[int, float] | None:
-    """Of the `trials` of one cell of `clients` the one in which most starved: how many, and its window in seconds.
+    """The most starved `clients` in one of a cell's `trials`, and the window of that trial in seconds.
 
-    None where chance explains as many in each.
+    None where chance explains the number in every trial.
     """
     if COLUMN not in trials:
         return None
@@ -39,12 +39,12 @@ def starving(trials: pd.DataFrame, clients: int) -> tuple[int, float] | None:
 
 
 def serves_all(trials: pd.DataFrame) -> bool:
-    """Whether every client was granted something in each of the `trials` of one cell."""
+    """Whether every client had a grant in each of the `trials` of one cell."""
     return COLUMN in trials and len(trials) > 0 and bool((trials[COLUMN] == 0).all())
 
 
 def refused_share(trials: pd.DataFrame) -> float | None:
-    """Of the acquires of one cell that ended with a grant, a refusal or a timeout, the share without a grant."""
+    """The share of acquires that were refused or timed out; unfinished and failed acquires do not count."""
     if not {"grants", "refused", "timeouts"} <= set(trials.columns):
         return None
     without = trials["refused"].sum() + trials["timeouts"].sum()

@@ -1,6 +1,6 @@
-"""The statistics behind every figure: quantiles of histograms, medians over trials and how sure they are, bounds.
+"""The statistics behind every figure: quantiles of histograms, medians over trials with intervals, bounds of rates.
 
-Promises: the same input gives the same output, and n/a is None, never NaN and never a warning.
+Promises: pure functions. A figure that is not available is None, never NaN, and causes no warning.
 Does not do: comparing two cells.
 """
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 SAMPLES_BEYOND = 10
-"""A quantile stands on at least this many samples beyond it; with fewer it is an anecdote."""
+"""A quantile needs at least this many samples beyond it; with fewer, single samples decide its value."""
 
 
 class Interval(NamedTuple):
-    """Both ends belong to it."""
+    """A closed interval: both ends belong to it."""
 
     low: float
     high: float
@@ -38,28 +38,28 @@ def quantile(values: NDArray[Any], counts: NDArray[Any], q: float) -> float | No
 
 
 def enough(samples: int, q: float) -> bool:
-    """Whether so many `samples` show the quantile `q`: 20 for p50, 1,000 for p99, 10,000 for p99.9."""
+    """Whether so many `samples` suffice for the quantile `q`: 20 for p50, 1,000 for p99, 10,000 for p99.9."""
     return samples - _rank(samples, q) >= SAMPLES_BEYOND
 
 
 def _rank(samples: int, q: float) -> int:
     assert 0 < q < 1, "a quantile lies between the extremes"
-    # 0.99 * 1000 may come out a hair above 990, which must not ask for one sample more.
+    # 0.99 * 1000 may be rounded to slightly above 990, which must not need one sample more.
     return math.ceil(round(q * samples, 6))
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """The median of those that are there; None when none is."""
+    """The median of the values that are not None; None without such a value."""
     present = _present(values)
     return float(np.median(present)) if len(present) else None
 
 
 def median_interval(values: Iterable[float | None]) -> Interval | None:
-    """Where the median lies, as surely as `confidence` says: from one of `values`, one a trial, to another.
+    """The interval of the median of `values`, one value a trial, at the level that `confidence` gives.
 
-    None with fewer than two. Exact whatever the distribution is: the ends are the narrowest pair of order statistics,
-    as far from the ends on both sides, that holds the true median in 95 % of cases; with too few trials for that, the
-    smallest and the largest.
+    None with fewer than two values. The interval is exact for every distribution: its ends are the narrowest symmetric
+    pair of order statistics that holds the true median in 95 % of cases. With too few trials for 95 %, the ends are the
+    smallest and the largest value.
     """
     present = np.sort(_present(values))
     if len(present) < 2:
@@ -69,16 +69,16 @@ def median_interval(values: Iterable[float | None]) -> Interval | None:
 
 
 def confidence(trials: int) -> float | None:
-    """How sure the interval of a median over so many trials is: the share of runs in which it holds the true median.
+    """The share of runs in which the interval of a median over so many trials holds the true median.
 
-    An end is missed when too many trials lie on one side: 50 % with two trials, 75 % with three, 88 % with four, 94 %
-    with five, and never below 95 % from six on. None with fewer than two, which have no interval.
+    The interval misses the median when too many trials lie on one side of it. The confidence is 50 % with two trials,
+    75 % with three, 88 % with four, 94 % with five, and at least 95 % from six on. None with fewer than two trials.
     """
     return 1 - 2 * _below(_left_out(trials), trials) if trials > 1 else None
 
 
 def _left_out(trials: int) -> int:
-    """How many values on each side lie outside of the interval of a median."""
+    """How many values on each side lie outside the interval of a median."""
     left_out = 0
     while 1 - 2 * _below(left_out + 1, trials) >= CONFIDENCE:
         left_out += 1
@@ -86,14 +86,14 @@ def _left_out(trials: int) -> int:
 
 
 def _below(most: int, trials: int) -> float:
-    """How often at most so many of the trials lie on one side of the true median."""
+    """The probability that at most `most` of the trials lie on one given side of the true median."""
     return float(sum(math.comb(trials, count) for count in range(most + 1)) / 2**trials)
 
 
 def bound_per_million(chances: int) -> float | None:
-    """How often, per million, what never happened in `chances` chances may happen at most, at 95 %: the rule of three.
+    """The highest rate per million of an event that `chances` chances did not show: rule of three, 95 % confidence.
 
-    None without a chance. Never above a million, for a rate ends at always.
+    None without a chance. At most one million, which is a rate of 100 %.
     """
     return min(3e6 / chances, 1e6) if chances > 0 else None
 

@@ -1,9 +1,9 @@
 """The summary: one row a cell over its trials, as `summary.csv` has it.
 
-Promises: figures are medians over complete trials; a quantile that most of them lack is that of all their samples
-together, and marked as pooled; counts, violations and the verdict are over all of them, for what was seen in an
-interrupted trial was seen.
-Does not do: saying what it means; see `pybench.analysis.answer`.
+Promises: figures are medians over complete trials. A quantile that most complete trials lack is taken from the samples
+of all complete trials together, and marked as pooled. Counts, violations and the verdict cover all trials: a violation
+in an interrupted trial is a violation.
+Does not do: interpreting the figures; see `pybench.analysis.answer`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pybench.matrix.cells import CELL_COLUMNS
 from pybench.numbers import missing
 
 MEDIANS = tuple(name for name in summed(Over.MEDIAN, in_summary=True) if name != "grants_per_s")
-"""Those with an interval have it computed beside them."""
+"""Figures that are medians without an interval; `grants_per_s` has an interval and is computed with it."""
 COUNTS = tuple(name for name in summed(Over.SUM, in_summary=True) if COLUMNS[name].type == "int64")
 
 
 _CELL_TYPES = {name: kind for name, kind in CELL_COLUMNS.items() if kind != "string"} | {"max_in_flight": "float64"}
-"""Of the columns of a cell that are numbers; the last is n/a in a closed loop."""
+"""The types of the numeric columns of a cell; `max_in_flight` is n/a in a closed loop."""
 
 
 def summarise(trials: pd.DataFrame, latency: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row a cell of `trials`, in the order in which they first come; n/a is NaN.
+    """One row for each cell of `trials`, in the order of their first trials; n/a is NaN.
 
-    `latency` has the histograms of the trials, for what a single trial has too few samples of.
+    `latency` has the histograms of the trials, for quantiles of which a single trial has too few samples.
     """
     none = None if latency is None else latency.iloc[:0]
     of_cells = {} if latency is None else dict(tuple(latency.groupby("cell", sort=False)))
@@ -49,7 +49,7 @@ def summarise(trials: pd.DataFrame, latency: pd.DataFrame | None = None) -> pd.D
 
 
 def _type(column: Column) -> str:
-    """Of the summary's column, which may have to hold n/a: only counts that are summed up are never without a value."""
+    """The type of a column of the summary. It must hold n/a, except for sums of counts, which always have a value."""
     if column.name == "judged_by_probe":
         return "object"
     never_missing = column.name == "trials" or column.over is Over.SUM
@@ -61,14 +61,14 @@ def _type(column: Column) -> str:
 def quantile_medians(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:
     """The medians of the quantiles `names` of one phase, the lowest first, over a cell's `complete` trials.
 
-    One that not more than half of them have is n/a. The others are medians over the same trials, those that have the
-    highest of them, so that none comes out below a lower one.
+    A quantile that at most half of the trials have is n/a. All other medians are over the trials that have the highest
+    quantile, so that no higher quantile is below a lower one.
     """
     return {name: stats.median(values) for name, values in quantile_values(complete, names).items()}
 
 
 def quantile_values(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Of each of the quantiles `names`, a value a trial: those that its median is over, none where it is n/a."""
+    """The values, one a trial, of which `quantile_medians` takes the median of each quantile; none where it is n/a."""
     figures = {name: complete[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names}
     shown = [name for name, values in figures.items() if 2 * np.count_nonzero(~np.isnan(values)) > len(values)]
     same = ~np.isnan(figures[shown[-1]]) if shown else []
@@ -118,9 +118,9 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
 
 
 def _by_probe(group: pd.DataFrame) -> bool | None:
-    """Whether a cell's verdict is that of its lock's probe; None where there was no probe.
+    """Whether the probe of the lock decided a cell's verdict; None where there was no probe.
 
-    Trials that the probe stands for may be evidence enough together: then the verdict is their own.
+    Trials that are decided by the probe one by one may be enough evidence together: then the cell needs no probe.
     """
     known = [bool(value) for value in group["judged_by_probe"] if not missing(value)]
     if not known:

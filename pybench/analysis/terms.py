@@ -1,6 +1,7 @@
-"""The terms of a verdict: what a lock promises, and what it is judged by. Each trial keeps those that it was judged on.
+"""The terms of a verdict: what a lock promises, and what judges it. The record of each trial keeps its terms.
 
-Promises: read back from a record they are the same, also from one of before there were promises or other judges.
+Promises: terms read from a record equal the terms written. Records of older versions, which lack promises and judges,
+are read, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from pybench.strategies import Exclusion, Judge, Promise, Strategy
 
 COLUMNS = ("exclusion", "promises", "judged_by")
-"""Of `trials.parquet`."""
+"""The columns of `trials.parquet` that keep the terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,12 @@ class Terms:
 
     @classmethod
     def of(cls, strategy: Strategy) -> Terms:
-        """Those of a strategy, as it is with its arguments."""
+        """The terms of a strategy to which its arguments have been applied."""
         return cls(strategy.exclusion, strategy.promises, strategy.judged_by)
 
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Terms:
-        """Those that the `row` of a trial keeps under `COLUMNS`."""
+        """The terms that the `row` of a trial keeps under `COLUMNS`."""
         promises, judged_by = row["promises"], row["judged_by"]
         return cls(
             Exclusion(row["exclusion"]),
@@ -39,13 +40,13 @@ class Terms:
         )
 
     def columns(self) -> dict[str, str]:
-        """As a record keeps them; the promises with commas between them."""
+        """The terms as a record keeps them: promises separated by commas."""
         texts = (self.exclusion.value, ", ".join(sorted(self.promises)), self.judged_by.value)
         return dict(zip(COLUMNS, texts, strict=True))
 
     @property
     def by_effects(self) -> bool:
-        """Whether what was written counts, and not who believed to hold the lock."""
+        """Whether the writes of the holders judge the lock, and not their beliefs to hold it."""
         return self.judged_by is not Judge.BELIEF
 
     @property

@@ -1,6 +1,6 @@
-"""Whether a run reached what its matrix demands: each threshold, held against each cell that it speaks of.
+"""Whether a run meets the thresholds of its matrix: each threshold is evaluated at each cell that it selects.
 
-Promises: what was not measured is never passed, and a threshold that meets no cell is not either.
+Promises: a threshold fails where its figure was not measured, and where it selects no cell.
 Does not do: parsing thresholds; see `pybench.matrix`.
 """
 
@@ -30,11 +30,11 @@ _COMPARE = {
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult:
-    """One threshold at one cell. `figure` is in the unit of its column, None when it was not measured."""
+    """The result of one threshold at one cell. `figure` is in the unit of its column; None when it was not measured."""
 
     threshold: Threshold
     cell: str | None
-    """None when no cell of the run is one that the threshold speaks of."""
+    """None when the threshold selects no cell of the run."""
     figure: float | None
     passed: bool
 
@@ -45,15 +45,15 @@ def evaluate(thresholds: Iterable[Threshold], summary: pd.DataFrame) -> list[Thr
     results = []
     for threshold in thresholds:
         selected = [row for row in rows if threshold.selects(row)]
-        results += [_held(threshold, row) for row in selected] or [_unmet(threshold)]
+        results += [_at_cell(threshold, row) for row in selected] or [_without_cell(threshold)]
     return results
 
 
-def _held(threshold: Threshold, row: Mapping[Hashable, Any]) -> ThresholdResult:
+def _at_cell(threshold: Threshold, row: Mapping[Hashable, Any]) -> ThresholdResult:
     figure = number(row[threshold.column])
     passed = figure is not None and bool(_COMPARE[threshold.op](figure, threshold.value))
     return ThresholdResult(threshold, str(row["cell"]), figure, passed)
 
 
-def _unmet(threshold: Threshold) -> ThresholdResult:
+def _without_cell(threshold: Threshold) -> ThresholdResult:
     return ThresholdResult(threshold, cell=None, figure=None, passed=False)

@@ -1,10 +1,10 @@
-"""Whether the ttl is right: which share of the holds went past the end of their lease, and which ttl leaves few.
+"""Whether the ttl is long enough: the share of holds that outlived their lease, and the ttl that would leave fewer.
 
-Counted are the holds that were granted in the window and ended by themselves, and of those that the end of the trial
-cut short the ones that had outlived their lease by then: such a hold would have been longer still. One that was cut
-short inside its lease tells nothing. A hold outlived its lease when its release was sent after the end that its holder
-knew of. Where the holds are too few for a ttl, the distribution that they are drawn from says it.
-Does not do: locks that renew their leases: there a longer ttl is not what keeps a hold inside its lease.
+Holds count that were granted in the window and ended by themselves. A hold that the end of the trial cut short counts
+only if it had already outlived its lease, with its length so far as the least length. A hold that was cut short inside
+its lease does not count. A hold outlived its lease when its release was sent after the end of the lease that the holder
+knew. Where the holds are too few to name a ttl, the distribution of the hold gives the ttl.
+Does not do: locks that renew their leases: there a longer ttl is no remedy.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ if TYPE_CHECKING:
 CUT: Final = "waiting"
 """The outcome of a hold that had outlived its lease when the end of the trial cut it short."""
 LEFT = (0.01, 0.001)
-"""The shares of holds past their lease for which a ttl is named."""
+"""The shares of holds past their lease for which the advice names a ttl."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What the holds of a cell say of its ttl."""
+    """How many holds of a cell outlived their lease, and the ttls that would leave fewer."""
 
     holds: int
     outlived: int
     measured_ns: tuple[float | None, ...]
-    """A ttl for each share of `LEFT`, by the holds; None where fewer than ten were longer, or all were cut short."""
+    """A ttl in nanoseconds for each share of `LEFT`, by the holds; None where too few holds were longer or ended."""
     drawn_ns: tuple[float | None, ...]
-    """The same by the distribution that the holds are drawn from; None where it is not known."""
+    """The same ttls by the distribution of the hold; None where the distribution is not known."""
 
 
 def holds(rows: Sequence[HistogramRow]) -> tuple[Buckets, Buckets]:
-    """Of a trial: the holds that ended, and those that were cut short past their lease."""
+    """The holds of a trial that ended, and those that were cut short past their lease."""
     parts = {row.outcome: row.hdr for row in rows if row.phase == "hold"}
     cut = [parts.pop(CUT)] if CUT in parts else []
     return histograms.merged(list(parts.values())), histograms.merged(cut)
 
 
 def outlived_share(rows: Sequence[HistogramRow]) -> float | None:
-    """Of a trial: the share of its holds that outlived their lease. None without a hold."""
+    """The share of the holds of a trial that outlived their lease. None without a hold."""
     counts = {row.outcome: row.count for row in rows if row.phase == "hold"}
     total = sum(counts.values())
     return (counts.get("lost", 0) + counts.get(CUT, 0)) / total if total else None
@@ -66,10 +66,10 @@ def advice_of(
     trials: pd.DataFrame,
     histogram: Callable[[str, str, str], Buckets],
 ) -> str | None:
-    """What to say of the ttl of `cell`; None where no hold outlived its lease, or leases are renewed.
+    """The advice on the ttl of `cell` in words; None where no hold outlived its lease, or leases are renewed.
 
-    `entry` is the manifest's of the cell, `trials` those of its run, and `histogram` that of a cell, a phase and an
-    outcome.
+    `entry` is the manifest entry of the cell, `trials` has the trials of the run, and `histogram` gives the histogram
+    of a cell, a phase and an outcome.
     """
     trials = trials[(trials["cell"] == cell) & (trials["status"] == "complete")]
     if entry is None or entry.get("lease_ms") is None or "renewals" not in trials or trials["renewals"].sum() > 0:
@@ -81,10 +81,10 @@ def advice_of(
 
 
 def advise(kept: Buckets, lost: Buckets, cut: Buckets, *, call_ns: float, drawn: Distribution | None) -> Advice:
-    """What the lengths of all holds of a cell say: those inside their lease, those past it, those cut short past it.
+    """The advice by the holds of a cell: `kept` inside their lease, `lost` past it, and `cut` short past it.
 
-    `call_ns` is how long the call that is granted takes, for a lease counts from before its send; `drawn` is what the
-    holds are drawn from.
+    `call_ns` is the time of a granted call, which is part of the ttl because a lease counts from before the send.
+    `drawn` is the distribution of the hold.
     """
     values = np.concatenate([kept.values_ns, lost.values_ns])
     counts = np.concatenate([kept.counts, lost.counts])
@@ -107,11 +107,11 @@ def sentence(advice: Advice, ttl_ms: float) -> str:
     """Such as `2.1 % of 12,345 holds outlived the ttl of 2 s; a ttl of 2.4 s would leave 1 %, one of 3.1 s 0.1 %`."""
     share = advice.outlived / advice.holds
     ttl = format_us(ttl_ms * 1e3)
-    told = f"{format_percent(share)} of {advice.holds:,} holds outlived their lease under the ttl of {ttl}"
+    outlived = f"{format_percent(share)} of {advice.holds:,} holds outlived their lease under the ttl of {ttl}"
     wanted = [left for left in LEFT if left < share]
     measured = [(ns, left) for ns, left in zip(advice.measured_ns, LEFT, strict=True) if ns and left in wanted]
     if any(ns <= ttl_ms * MS for ns, _ in measured):
-        return f"{told}; the holds fit into it, so their grants came late: acquires took long, or clients stood still"
+        return f"{outlived}; the holds fit into the ttl, so grants came late: slow acquires, or paused clients"
     parts = [_would_leave(measured)] if measured else []
     unknown = [left for left in wanted if left not in {known for _, known in measured}]
     drawn = [
@@ -120,10 +120,10 @@ def sentence(advice: Advice, ttl_ms: float) -> str:
         if ns and ns > ttl_ms * MS and left in unknown
     ]
     if drawn:
-        parts.append(f"by the distribution that they are drawn from, {_would_leave(drawn)}")
+        parts.append(f"by the distribution of the hold, {_would_leave(drawn)}")
     elif unknown:
-        parts.append(f"these are too few holds to say which ttl would leave {format_percent(unknown[0])}")
-    return "; ".join([told, *parts])
+        parts.append(f"too few holds to compute the ttl that would leave {format_percent(unknown[0])}")
+    return "; ".join([outlived, *parts])
 
 
 def _would_leave(ttls: Sequence[tuple[float, float]]) -> str:
@@ -131,7 +131,7 @@ def _would_leave(ttls: Sequence[tuple[float, float]]) -> str:
 
 
 def call_ns(trials: pd.DataFrame) -> float:
-    """What one call takes while the load goes on: the p99, else the p50, of a release; 0 where neither is known."""
+    """The time of one call under load in nanoseconds: the p99, else the p50, of a release; 0 where neither is known."""
     for column in ("release_p99_us", "release_p50_us"):
         if column in trials.columns and not trials[column].isna().all():
             return float(trials[column].median()) * 1e3

@@ -1,11 +1,11 @@
 """What the checker's counts mean: the verdict on a trial or a cell, each violation in words, a run's exit code.
 
-Promises: SAFE is never said where nothing was granted, of a lock that promises nothing, or without a caught control.
+Promises: no verdict is SAFE without a grant, without a caught control, or for a lock that promises nothing.
 Does not do: finding violations; the core's checker does.
 
-An acquire whose answer was lost ended as `unknown`, and its client never believed. The checker therefore knows every
-belief, and answers that were lost make no cell undecided, unless what was written judges it (`Judge`): a write whose
-answer was lost may hide an update that was lost.
+An acquire whose reply was lost ends as `unknown`, and its client does not believe that it holds the lock. The checker
+therefore knows every belief, and lost replies leave no cell undecided. The exception is a lock that is judged by its
+writes (`Judge`): a write without a reply may hide a lost update.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Counts = Mapping[str, int | None]
-"""Of a trial or a cell, by column."""
+"""The counts of a trial or a cell, by column."""
 
 
 class Verdict(StrEnum):
@@ -46,14 +46,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of violation. `promise` is the one whose strategies alone it is counted of; None: of every strategy.
+    """One kind of violation. Where `promise` is given, the kind counts only for strategies with that promise.
 
-    An effect is seen in what was written, and counts where that is the judge. What concerns progress counts whatever
-    judges. All others count where belief is the judge.
+    A kind that is an effect is found in the writes, and counts for locks that are judged by writes. A kind of progress
+    counts for every lock. All other kinds count for locks that are judged by beliefs.
     """
 
     column: str
-    """Its count in the totals of a trial and in `trials.parquet`."""
+    """The name of the count in the totals of a trial and in `trials.parquet`."""
     name: str
     promise: Promise | None = None
     is_effect: bool = False
@@ -76,31 +76,31 @@ KINDS = {
     "left-over-key": Kind("left_over_keys", "left-over key", is_progress=True),
     "missed-wake-up": Kind("missed_wake_ups", "missed wake-up", Promise.WAKE_UP),
 }
-"""By the core's word for it. The core does not find the effects, nor what is counted after the trial (`UNSEEN`)."""
+"""By the core's name of the kind. The core finds neither the effects nor the kinds in `UNSEEN`."""
 
 UNSEEN = ("abandoned-client", "left-over-key", "missed-wake-up")
-"""Kinds that are a count after the trial: no two grants belong to them, and no point in time."""
+"""Kinds that are counted after the trial: such a violation has no two grants and no point in time."""
 
 _OF_SERVICE = [KINDS["starved-client"]]
-"""Promised by some, and a matter of progress all the same: whose connection is cut may hear late that its turn came."""
+"""A kind of progress that only some locks promise to avoid: a cut connection may delay the wake-up of a client."""
 
 _OF_PROGRESS = [KINDS[kind] for kind in ("stalled-key", "denied-release", "abandoned-client", "left-over-key")]
 
 CIRCUMSTANCES = ("findings", "outlived", "unknown", "reconnects", "lost_calls")
-"""Counts of a trial that tell whose fault a violation may be."""
+"""Counts of a trial that show whether the lock or its surroundings may have caused a violation."""
 
 _OVERLAPS = [KINDS[kind] for kind in ("double-grant", "double-grant-after-overrun", "session-lost", "lease-overrun")]
 
 COUNTS = ("grants", "contended_grants", *(kind.column for kind in KINDS.values()))
-"""What a verdict is made of."""
+"""The counts on which a verdict is based."""
 
 EFFECTS = ("acknowledged_writes", "unknown_writes", "stale_writes", "final_value")
-"""And this, where what was written judges; None elsewhere, and where nobody read it back."""
+"""Further counts of a lock that is judged by its writes; None for other locks, and where no final value was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with its grounds. `bound_per_million` is given of SAFE only, and None without contended grants."""
+    """A verdict with its reason. Only SAFE has a `bound_per_million`, and only where grants were contended."""
 
     verdict: Verdict
     reason: str
@@ -111,9 +111,8 @@ class Judgement:
 def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     """Judge the counts of a trial or of a cell, `COUNTS`, and with them `EFFECTS` where belief is not the judge.
 
-    Kinds of violation that do not count for such a lock may be missing, or None as in records of before there were any.
-    A promise that was seen broken stays broken in a run that is VOID: a control that was missed takes proof away from
-    what was not seen, not from what was.
+    Counts of kinds that do not count for such a lock may be missing, or None as in older records.
+    A broken promise stays broken in a VOID run: a missed control only shows that the checker may overlook violations.
     """
     broken = promise_broken(totals, terms)
     verdict, reason = _verdict(totals, terms, control_caught=control_caught)
@@ -122,9 +121,9 @@ def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
 
 
 def chances(totals: Counts, terms: Terms) -> int:
-    """How often a broken lock could have shown itself: what the bound of SAFE stands on.
+    """How often a broken lock could have shown a violation; the bound of SAFE follows from this count.
 
-    A guard is put to the test by a write that another came before, and not by who waited for the lock outside.
+    Only a stale write tests a guard. A client that waits for the lock does not.
     """
     return _count(totals, "stale_writes" if terms.judged_by is Judge.GUARD else "contended_grants")
 
@@ -132,9 +131,9 @@ def chances(totals: Counts, terms: Terms) -> int:
 def promise_broken(totals: Counts, terms: Terms) -> bool:
     """Whether violations lie inside what a strategy with these `terms` promises.
 
-    A lease overrun alone never does: the hold outlived the lease, and no lease promises anything for that. Nor does a
-    lost session: the lock was held for as long as the session lived. What judges by effects promises those and no more.
-    No strategy promises progress while its server restarts or does not answer, and findings prove nothing.
+    A lease overrun alone breaks no promise: no lease promises exclusion after its end. A lost session breaks none
+    either: such a lock is promised for the life of the session. A lock that is judged by its writes promises correct
+    writes only. No strategy promises progress while its server restarts or does not reply, and findings prove nothing.
     """
     if _count(totals, "findings"):
         return False
@@ -149,44 +148,44 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
         case Exclusion.NOTHING:
             return False
         case Exclusion.WHILE_NOBODY_OUTLIVES:
-            # A release after the lease may have deleted what another held: then that one's release finds nothing.
+            # A release after the lease may have deleted the lock of the next holder, whose release then finds no lock.
             return _count(totals, "double_grants") > 0 or (stuck and not _count(totals, "outlived"))
         case Exclusion.ALWAYS:
             return stuck or _any(totals, ("double_grants", "double_grants_after_overrun"))
 
 
 def violations(totals: Counts, terms: Terms) -> int:
-    """All violations in `totals`; holders that outlived their lease without meeting anybody are none.
+    """All violations in `totals`.
 
-    Nor is an order of service that nobody promised to keep, or an overlap of which a guard let nothing through: those
-    are figures.
+    A holder that outlives its lease while the key has no other holder is no violation. Neither is an order of service
+    that the lock does not promise, or an overlap whose late writes a guard refused: reports show these as figures.
     """
     return sum(_count(totals, kind.column) for kind in _counted(terms))
 
 
-def is_violation(found: Violation, terms: Terms) -> bool:
-    """Whether what the checker found is a violation for a strategy with these `terms`."""
-    return KINDS[found["kind"]] in _counted(terms)
+def is_violation(finding: Violation, terms: Terms) -> bool:
+    """Whether a finding of the checker is a violation for a strategy with these `terms`."""
+    return KINDS[finding["kind"]] in _counted(terms)
 
 
 def counts_of(trials: pd.DataFrame) -> dict[str, int | None]:
-    """`COUNTS` and `EFFECTS` of a cell, over its `trials`; what one of them did not count, or nobody read, is None."""
+    """`COUNTS` and `EFFECTS` of a cell, summed over its `trials`; an effect that is unknown in some trial is None."""
     counts: dict[str, int | None] = {name: int(trials[name].sum()) for name in COUNTS}
     return counts | {name: None if trials[name].isna().any() else int(trials[name].sum()) for name in EFFECTS}
 
 
 def terms_of(trials: pd.DataFrame) -> Terms:
-    """Those of a cell, whose `trials` all have the same."""
+    """The terms of a cell; all its `trials` have the same terms."""
     return Terms.recorded({name: trials[name].iloc[0] for name in COLUMNS})
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict that stands for all of `verdicts`, of which there is at least one."""
+    """The worst of `verdicts`, which must not be empty."""
     return max(verdicts, key=(Verdict.SAFE, Verdict.UNDECIDED, Verdict.UNSAFE, Verdict.VOID).index)
 
 
 def safe_rate(verdict: Verdict, grants_per_s: float | None) -> float | None:
-    """What of `grants_per_s` counts: all of it where SAFE, nothing where UNSAFE, and no figure where nobody knows."""
+    """Safe grants/s: `grants_per_s` where SAFE, 0 where UNSAFE, and None where safety is not known."""
     match verdict:
         case Verdict.SAFE:
             return grants_per_s
@@ -209,11 +208,9 @@ def run_exit(
     controls: Iterable[Mapping[str, Any]],
     probes: Iterable[Mapping[str, Any]] = (),
 ) -> Exit:
-    """The exit code that a run earned by its `trials` (`trials.parquet`), its `controls` and its `probes`.
+    """The exit code of a run by its `trials` (`trials.parquet`), and its `controls` and `probes` in the manifest.
 
-    Those are as the manifest has them.
-
-    An undecided cell counts only where its strategy promises exclusion: where it does not, nothing was to be decided.
+    An undecided cell counts only where its lock promises something: without a promise there is nothing to decide.
     """
     codes = set()
     if trials["promise_broken"].any() or any(probe["promise_broken"] for probe in probes):
@@ -233,8 +230,8 @@ def run_exit(
 def cell_verdict(trials: pd.DataFrame) -> Verdict:
     """The worst verdict of one cell's `trials`; UNDECIDED in place of SAFE where they are too little evidence.
 
-    A trial without a grant is undecided for itself and takes nothing from the proof of the others. Nor does one that
-    something befell: it is run again.
+    A trial without a grant is undecided, and so is a disturbed trial, which is run again. Neither weakens the evidence
+    of the other trials.
     """
     verdicts = [Verdict(text) for text in trials["verdict"]]
     says = (trials["grants"] > 0) & (trials["status"] != "disturbed")
@@ -263,7 +260,7 @@ def judge_cell(trials: pd.DataFrame, *, control_caught: bool) -> Judgement:
 
 
 def probe_reason(trials: pd.DataFrame) -> str | None:
-    """What the probe of their lock saw, where it stands for any of a cell's `trials`."""
+    """The reason of the lock's probe, where the probe decides any of a cell's `trials`."""
     if "probe_reason" not in trials:
         return None
     found = [str(reason) for reason in trials["probe_reason"] if not missing(reason)]
@@ -271,7 +268,7 @@ def probe_reason(trials: pd.DataFrame) -> str | None:
 
 
 def _counted(terms: Terms) -> list[Kind]:
-    """The kinds that are violations; a guard compares fences itself, so that their order is no matter of the grants."""
+    """The kinds that count as violations under `terms`."""
     kinds = [kind for kind in KINDS.values() if kind.is_progress or kind.is_effect == terms.by_effects]
     return [kind for kind in kinds if kind.promise is None or kind.promise in terms.promises]
 
@@ -289,62 +286,66 @@ def _verdict(totals: Counts, terms: Terms, *, control_caught: bool) -> tuple[Ver
         return Verdict.VOID, "the control of this run was not caught, so nothing is proved"
     if _count(totals, "findings"):
         times = plural(_count(totals, "findings"), "time")
-        return Verdict.UNDECIDED, f"the judge met an impossible order of events {times}, so nothing is proved"
+        return Verdict.UNDECIDED, f"the checker saw an impossible order of events {times}, so nothing is proved"
     if violations(totals, terms) > 0:
         return Verdict.UNSAFE, _named(totals, _counted(terms))
     if not totals["grants"]:
-        return Verdict.UNDECIDED, "nothing was granted"
+        return Verdict.UNDECIDED, "there was no grant"
     match terms.judged_by:
         case Judge.BELIEF if terms.exclusion is Exclusion.NOTHING:
-            return Verdict.UNDECIDED, "it promises nothing, and nothing overlapped here"
+            return Verdict.UNDECIDED, "the lock promises nothing, and no overlap was seen here"
         case Judge.BELIEF:
             return Verdict.SAFE, _none_seen("violations", totals)
         case Judge.EFFECTS | Judge.GUARD:
-            hidden = _what_may_hide(totals)
-            if hidden:
-                return Verdict.UNDECIDED, hidden
-            seen = _none_let_through if terms.judged_by is Judge.GUARD else _none_seen
-            return Verdict.SAFE, seen("lost updates", totals) + _refused_beside(totals)
+            gap = _gap_in_effects(totals)
+            if gap:
+                return Verdict.UNDECIDED, gap
+            evidence = _none_let_through if terms.judged_by is Judge.GUARD else _none_seen
+            return Verdict.SAFE, evidence("lost updates", totals) + _refused_beside(totals)
 
 
-def _what_may_hide(totals: Counts) -> str:
-    """Why nothing is proved by effects in which nothing is amiss; empty when something is."""
+def _gap_in_effects(totals: Counts) -> str:
+    """Why writes without a visible fault do not prove SAFE; empty where they do."""
     if totals["final_value"] is None:
-        return "what was written was not read back, and nothing else judges it"
+        return "the lock is judged by its writes, and their sum was not read"
     unknown = _count(totals, "unknown_writes")
-    return f"no answer came to {plural(unknown, 'write')}, in which a lost update could hide" if unknown else ""
+    return f"{plural(unknown, 'write')} had no reply, and could hide a lost update" if unknown else ""
 
 
-def _none_seen(what: str, totals: Counts) -> str:
+def _none_seen(violations: str, totals: Counts) -> str:
     contended = _count(totals, "contended_grants")
     bound = bound_per_million(contended)
     if bound is None:
-        return f"0 {what} in {totals['grants']:,} grants, none of them contended"
-    return f"0 {what} in {contended:,} contended grants, at most {significant(bound)} per million at 95 %"
+        return f"0 {violations} in {totals['grants']:,} grants, none of them contended"
+    return f"0 {violations} in {contended:,} contended grants: {_true_rate(bound)}"
 
 
-def _none_let_through(what: str, totals: Counts) -> str:
+def _none_let_through(violations: str, totals: Counts) -> str:
     stale = _count(totals, "stale_writes")
     bound = bound_per_million(stale)
     if bound is None:
-        return f"0 {what} in {totals['grants']:,} grants, none of which came too late for its write"
-    return f"0 {what} in {plural(stale, 'stale write')}, at most {significant(bound)} per million at 95 %"
+        return f"0 {violations} in {totals['grants']:,} grants, none of them with a stale write"
+    return f"0 {violations} in {plural(stale, 'stale write')}: {_true_rate(bound)}"
+
+
+def _true_rate(bound_per_million: float) -> str:
+    return f"true rate at most {significant(bound_per_million / 1e4)} % (95 % confidence)"
 
 
 def _refused_beside(totals: Counts) -> str:
-    """What the guard had to see to, if anything: overlaps, and the late writes that it refused."""
+    """The overlaps, and the stale writes that the guard refused, if there were any."""
     overlaps, stale = _named(totals, _OVERLAPS), _count(totals, "stale_writes")
     refused = plural(stale, "stale write was", "stale writes were") + " refused"
-    return "".join(f"; {told}" for told in (overlaps, refused if stale else "") if told)
+    return "".join(f"; {clause}" for clause in (overlaps, refused if stale else "") if clause)
 
 
 def _named(totals: Counts, kinds: Iterable[Kind]) -> str:
     counts = [(_count(totals, kind.column), kind.name) for kind in kinds]
     named = [f"{count:,} {name if count == 1 else _plural(name)}" for count, name in counts if count]
-    # Not "in so many grants": those are of the window, violations of the whole trial.
+    # No share of the grants: grants are counted in the window, violations in the whole trial.
     return ", ".join(named)
 
 
 def _plural(name: str) -> str:
-    # Of the first noun: double grants after an overrun.
+    # The first noun takes the plural: double grants after an overrun.
     return name.replace("grant", "grants", 1) if "grant" in name else f"{name}s"

@@ -1,6 +1,6 @@
-"""The matrix: what a run varies and what it holds fixed, read from a file or from options, and expanded into cells.
+"""The matrix: the values that a run varies or fixes, read from a file or from options, and expanded into cells.
 
-What reads and checks a matrix is imported when it is first asked for: `--help` lists the axes without pydantic.
+The modules that read and check a matrix are imported on first use, so that `--help` works without pydantic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pybench.matrix.template import INIT_TEXT
     from pybench.matrix.thresholds import Threshold
 
-_HOMES = {
+_MODULES = {
     "INIT_TEXT": "template",
     "Backend": "backends",
     "Matrix": "models",
@@ -48,6 +48,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

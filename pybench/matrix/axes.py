@@ -1,8 +1,7 @@
-"""What one axis of a matrix is, and how a field of `Cell` becomes one.
+"""The description of one axis of a matrix, and how a field of `Cell` becomes an axis.
 
-The axes themselves are the fields of `pybench.matrix.cells.Cell`, each written once. The matrix and its schema, the
-options of the command line, the ids of cells, the columns of tables, the core's specification and the manual's table
-read them there.
+Each axis is written once, as a field of `pybench.matrix.cells.Cell`. The matrix and its schema, the options of the
+command line, the ids of cells, the columns of tables and the core's specification are made from these fields.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from annotated_types import Interval
 from pybench.columns import Type
 
 REQUIRED: Final = object()
-"""In place of a default."""
+"""Marks an axis without a default."""
 
 Column = int | float | str | None
 """A value of an axis in a table."""
@@ -24,10 +23,10 @@ Column = int | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The type of an axis whose values have a notation of their own."""
+    """The type of an axis whose values have their own notation."""
 
     parse: Callable[[object], Any]
-    """Raises BadValue."""
+    """Reads one value; raises BadValue."""
     schema: Mapping[str, Any]
     """JSON Schema of one value."""
 
@@ -37,45 +36,46 @@ class Axis:
     """One axis: how its values are read, written, kept in tables and explained."""
 
     name: str
-    """In a matrix, an option and a cell's id."""
+    """The name in a matrix, in an option and in a cell's id."""
     type: Any
-    """What pydantic reads a value by: a `Literal`, an `Annotated` number with its bounds, or `Parsed`."""
+    """The type by which pydantic reads a value: a `Literal`, an `Annotated` number with its bounds, or `Parsed`."""
     default: Any
-    """None where there is none: for `strategy`, and for `rate`, which makes a loop open."""
+    """None for `strategy` and `rate`, which have no default; a `rate` makes the loop open."""
     meaning: str
-    """A phrase, with the forms that its values take; the help, the schema and the manual show it."""
+    """What the axis means, and the forms of its values, as a phrase for the help and the schema."""
     metavar: str
-    """What `--help` shows as its value."""
+    """The placeholder for a value in `--help`."""
     column: str
-    """Of every table."""
+    """The name of the column in every table."""
     unit: str
-    """Of the column's values, where they have one."""
+    """The unit of the column's values; empty without a unit."""
     column_type: Type
     text: Callable[[Any], str]
     """The canonical text of a parsed value."""
     noun: str | None
-    """What its values count, as in "64 clients"."""
+    """The noun of a count, as in "64 clients"; None for other values."""
     short: str | None
+    """The short name of the option."""
     also: str | None
-    """A further name of the option."""
+    """Another long name of the option."""
     only_open: bool
-    """Whether it means something in an open loop only."""
+    """Whether the axis has a meaning in an open loop only."""
     of_servers: bool
-    """Whether it is about the servers of a cell, and not about its load."""
+    """Whether the axis describes the servers of a cell, and not its load."""
 
     @property
     def sentence(self) -> str:
-        """Its meaning, with the default behind it."""
+        """The meaning followed by the default."""
         default = "" if self.default is None else f" Default: {self.text(self.default)}."
         return f"{self.meaning}.{default}"
 
     @property
     def flag(self) -> str:
-        """The option's long name."""
+        """The long name of the option."""
         return f"--{self.name.replace('_', '-')}"
 
     def in_table(self, value: Any) -> Column:  # noqa: ANN401 - one parsed value of any axis
-        """A parsed value as tables hold it: a number where the column is one, otherwise its canonical text."""
+        """A parsed value as tables hold it: a number in a numeric column, otherwise the canonical text."""
         return self.text(value) if self.column_type == "string" and value is not None else value
 
     def text_in_table(self, value: Any) -> str:  # noqa: ANN401 - a field of a frame's row
@@ -114,7 +114,7 @@ def axis(
     only_open: bool = False,
     of_servers: bool = False,
 ) -> Any:  # noqa: ANN401 - a field of a dataclass, which stands for its value
-    """A field of `Cell` that is an axis; `name` where the axis has another name than its column."""
+    """A field of `Cell` that is an axis; `name` is given where the axis and its column have different names."""
     given = {
         "type": type,
         "default": None if default is REQUIRED else default,

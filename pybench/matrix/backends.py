@@ -1,7 +1,7 @@
-"""A backend of a matrix: servers of one kind that pybench starts, or those that it is given by their addresses.
+"""A backend of a matrix: servers of one kind that pybench starts, or your own servers, given by their addresses.
 
-Promises: a password is never in `repr`, in an error, or in what is written down. `${NAME}` in an address is taken from
-the environment each time it is asked for, so that a matrix that is kept or shared holds no secret.
+Promises: a password never appears in `repr`, in an error or in a record. `${NAME}` in an address is replaced from the
+environment whenever the address is used, so a stored or shared matrix holds no password.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ _SCHEMES = {
 }
 _URL_SCHEMA = {"type": "string", "pattern": f"^\\s*(({'|'.join(_SCHEMES)})://|\\$\\{{)"}
 
-_FORMS = "say redis://HOST:PORT or postgresql://HOST/DATABASE"
+_FORMS = "use redis://HOST:PORT or postgresql://HOST/DATABASE"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HOST_PORT = re.compile(r"[A-Za-z0-9._-]+:(?P<port>\d{1,5})(/\w*)?")
 _KINDS_LATER = {"cluster": "Cluster", "sentinel": "Sentinel"}
 _NAMES_OF_POSTGRES = ("postgres", "postgresql", "pg")
-"""Backends that are called so are of this kind where nothing else says of which they are."""
+"""A backend with such a name is a Postgres backend, unless its kind or address says otherwise."""
 
 
 def parse_kind(value: object) -> ServerKind:
     """`redis` or `postgres`. Raises BadValue."""
     if isinstance(value, str) and value in _KINDS_LATER:
-        raise BadValue(f"{_KINDS_LATER[value]} comes in a later version", hint="say redis or postgres")
+        raise BadValue(f"{_KINDS_LATER[value]} is not supported yet", hint="use redis or postgres")
     return ServerKind(parse_choice(value, tuple(ServerKind)))
 
 
 def kind_of(url: str) -> ServerKind | None:
-    """What the scheme of an address says; None of one that says nothing known."""
+    """The kind of server by the scheme of its address; None for an unknown scheme."""
     return _SCHEMES.get(url.partition("://")[0].strip().lower())
 
 
 def parse_url(value: object) -> SecretStr:
-    """The address of a Redis or Postgres server, kept as written. Raises BadValue, which does not tell its password."""
+    """The address of a Redis or Postgres server, as written. Raises BadValue without the password."""
     if not isinstance(value, str):
         raise BadValue(f"{shown(value)} is not an address", hint=_FORMS)
     if is_masked(value):
-        raise BadValue("the password of this address was not kept", hint="give it again, or write it as ${NAME}")
+        raise BadValue("the password of this address is masked", hint="give the password again, or write it as ${NAME}")
     address = _filled(value.strip())
     try:
-        # Here, for they bring client libraries along, which a matrix without addresses does not need.
+        # Imported here: a matrix without addresses does not need the client libraries.
         if kind_of(address) is ServerKind.POSTGRES:
             from pybench.servers.postgres.endpoint import PostgresEndpoint
 
@@ -73,7 +73,7 @@ def parse_url(value: object) -> SecretStr:
 
 
 def _meant(text: str) -> str:
-    """The hint for `text`, which is no address: the one that a host and port are meant to be."""
+    """The hint for `text`, which is not an address: a host and port with a scheme, or the known forms."""
     host_port = _HOST_PORT.fullmatch(text)
     if host_port is None:
         return _FORMS
@@ -82,33 +82,33 @@ def _meant(text: str) -> str:
 
 
 def require_kind(url: str, kind: ServerKind) -> None:
-    """Raise BadValue, which names what takes `url`, where its scheme says that its server is not of `kind`."""
-    said = kind_of(url)
-    if said not in (None, kind):
+    """Raise BadValue with the option that accepts `url`, where its scheme is that of another kind."""
+    other = kind_of(url)
+    if other not in (None, kind):
         message = f"{shortened(url)} is not the address of a {kind.label} server"
-        raise BadValue(message, hint=f"--{said} takes it, as does {said.variable}")
+        raise BadValue(message, hint=f"pass this address with --{other}, or set {other.variable}")
 
 
 def parse_urls(value: object) -> tuple[SecretStr, ...]:
-    """One address or several, each of another server. Raises BadValue."""
+    """One or several addresses, all of different servers. Raises BadValue."""
     values = list(value) if isinstance(value, list | tuple) else [value]
     if not values:
-        raise BadValue("the list is empty", hint="give it an address or leave the key out")
+        raise BadValue("the list is empty", hint="add an address, or leave the key out")
     if len(values) > MOST_URLS:
         raise BadValue(f"{len(values)} addresses", hint=f"at most {MOST_URLS}")
     urls = tuple(parse_url(one) for one in values)
     for index, url in enumerate(urls):
         if url in urls[:index]:
-            told = shown(masked_url(url.get_secret_value()))
-            raise BadValue(f"{told} is given twice", hint="locks of several servers need each on its own")
+            address = shown(masked_url(url.get_secret_value()))
+            raise BadValue(f"{address} is given twice", hint="a multi-server lock needs different servers")
     if len(urls) > 1 and any(kind_of(_filled(url.get_secret_value())) is ServerKind.POSTGRES for url in urls):
-        hint = "no lock takes several databases, and none mixes kinds: name each under backends"
-        raise BadValue("a Postgres server is one of several addresses", hint=hint)
+        hint = "no lock uses several databases; list each server as a backend of its own"
+        raise BadValue("a list of addresses contains a Postgres server", hint=hint)
     return urls
 
 
 class Backend(BaseModel):
-    """Servers to measure on. Without `url` or `urls`, pybench starts them itself and ends them after the run."""
+    """Servers to measure on. Without `url` or `urls`, pybench starts the servers and stops them after the run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -117,7 +117,7 @@ class Backend(BaseModel):
     ] = Field(
         default=None,
         alias="kind",
-        description="Redis (or Valkey), or Postgres. Left out: what the address or else the backend's name says.",
+        description="Redis (or Valkey), or Postgres. By default the address, else the backend's name decides.",
     )
     written_url: Annotated[
         SecretStr | None,
@@ -126,7 +126,7 @@ class Backend(BaseModel):
     ] = Field(
         default=None,
         alias="url",
-        description="The address of a server that is there already; ${NAME} is taken from the environment.",
+        description="The address of a running server; ${NAME} is replaced from the environment.",
         examples=[
             "redis://localhost:6379/0",
             "unix:///run/redis.sock",
@@ -141,59 +141,58 @@ class Backend(BaseModel):
     ] = Field(
         default=None,
         alias="urls",
-        description="The addresses of several Redis servers that know nothing of each other, for locks that take a "
-        "majority.",
+        description="The addresses of several independent Redis servers, for locks that need a majority of them.",
         examples=[["redis://10.0.0.1:6379", "redis://10.0.0.2:6379", "redis://10.0.0.3:6379"]],
     )
     source: Literal["auto", "wheel", "path"] = Field(
         default="auto",
-        description="Which server pybench starts: one from a Python wheel, one on PATH, or the first that there is.",
+        description="Which server pybench starts: from a Python wheel, from PATH, or (auto) the first that it finds.",
     )
     prepare: Literal["auto", "named", "unnamed"] = Field(
         default="auto",
-        description="Postgres only: whether statements are prepared once for a session, or sent with each call, as a "
-        "pooler wants it that lends sessions by the transaction. auto: unnamed where a pooler is found.",
+        description="Postgres only: named prepares statements once per session; unnamed sends them with each call, as "
+        "a pooler in transaction mode needs. auto: unnamed behind a pooler, else named.",
     )
     _name: str = PrivateAttr(default="redis")
 
     @property
     def name(self) -> str:
-        """Its name in the matrix."""
+        """The name of the backend in the matrix."""
         return self._name
 
     @property
     def kind(self) -> ServerKind:
-        """What its servers speak."""
+        """The kind of its servers."""
         return self.written_kind or ServerKind.REDIS
 
     @property
     def kind_of_address(self) -> ServerKind | None:
-        """What the scheme of its address says; None where pybench starts its servers."""
+        """The kind by the scheme of its address; None where pybench starts its servers."""
         return kind_of(self.urls[0].get_secret_value()) if self.is_given else None
 
     @property
     def is_given(self) -> bool:
-        """Whether it is servers that pybench does not start."""
+        """Whether the servers are the user's own, and pybench does not start them."""
         return bool(self._written)
 
     @property
     def url(self) -> SecretStr | None:
-        """The whole address of the first server; None where pybench starts them."""
+        """The full address of the first server; None where pybench starts the servers."""
         return self.urls[0] if self.is_given else None
 
     @property
     def urls(self) -> tuple[SecretStr, ...]:
-        """The whole addresses, their variables filled in. Raises BadValue when the environment has one no more."""
+        """The full addresses with variables replaced. Raises BadValue when the environment lacks a variable."""
         return tuple(SecretStr(_filled(url.get_secret_value())) for url in self._written)
 
     @property
     def shown_urls(self) -> tuple[str, ...]:
-        """The addresses as written, their passwords masked: fit for screens and records."""
+        """The addresses as written, with passwords masked, for screens and records."""
         return tuple(masked_url(url.get_secret_value()) for url in self._written)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The passwords of its addresses, in each form in which other text may repeat them."""
+        """The passwords of its addresses, in every form in which other text may contain them."""
         return frozenset().union(*(secrets_of(url.get_secret_value()) for url in (*self._written, *self.urls)))
 
     @property
@@ -201,7 +200,7 @@ class Backend(BaseModel):
         return self.written_urls or (() if self.written_url is None else (self.written_url,))
 
     def to_dict(self) -> dict[str, Any]:
-        """What a matrix would say, the password masked."""
+        """The backend as in a matrix, with the password masked."""
         further = {"prepare": self.prepare} if self.prepare != "auto" else {}
         if self.written_urls:
             return {"kind": self.kind.value, "urls": list(self.shown_urls), **further}
@@ -211,16 +210,16 @@ class Backend(BaseModel):
 
 
 def named(name: str, backend: Backend) -> Backend:
-    """`backend` under the name that its matrix gives it, which says its kind where nothing else does."""
-    meant = ServerKind.POSTGRES if name in _NAMES_OF_POSTGRES else ServerKind.REDIS
-    kind = backend.written_kind or backend.kind_of_address or meant
+    """`backend` with its name in the matrix; the name decides the kind where kind and address are not given."""
+    by_name = ServerKind.POSTGRES if name in _NAMES_OF_POSTGRES else ServerKind.REDIS
+    kind = backend.written_kind or backend.kind_of_address or by_name
     copy = backend.model_copy(update={"written_kind": kind})
     copy._name = name
     return copy
 
 
 def at_address(backend: Backend, url: str | None) -> Backend:
-    """`backend`, which pybench would start, as the server at `url` where there is one. Raises BadValue."""
+    """`backend` with the server at `url` in place of a started one; unchanged without `url`. Raises BadValue."""
     if url is None:
         return backend
     require_kind(url, backend.kind)

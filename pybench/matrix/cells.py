@@ -1,7 +1,7 @@
-"""A cell: one point of a matrix, every axis resolved. Its fields are the axes, each written here and nowhere else.
+"""A cell: one combination of a matrix, with a value for every axis. Its fields define the axes, here and nowhere else.
 
-To add an axis, add its field. A value of a new kind gets its type in `pybench.matrix.values`; what the core has to know
-of it, its place in `rust_core/python/src/spec.rs`; values that cannot be combined, a rule in `planning.impossible`.
+To add an axis, add its field. A new kind of value needs a type in `pybench.matrix.values`, an axis that the core uses
+needs an entry in `rust_core/python/src/spec.rs`, and an impossible combination a rule in `planning.impossible`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pybench.strategies import Arguments, arguments_text, parse_strategy, strate
 
 DEFAULT_BACKEND = "redis"
 HAS_NONE = "none"
-"""The value of an axis that the servers of a cell do not have."""
+"""The value of an axis that does not apply to the servers of a cell."""
 
 KeyOrder = Literal["random", "sorted"]
 Poll = Literal["block", "spin"]
@@ -41,10 +41,10 @@ Persistence = Literal["off", "everysec", "always"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Durations in nanoseconds, except the lease, which travels in milliseconds."""
+    """One cell. Durations are in nanoseconds, except the lease, which is in milliseconds."""
 
     id: str
-    """Stable over matrices and runs: the strategy with its arguments, then each axis off its default, by name."""
+    """The same in all matrices and runs: the strategy with its arguments, then each axis off its default, by name."""
     args: Arguments
     strategy: str = axis(
         Parsed(parse_strategy, strategy_schema()),
@@ -57,35 +57,35 @@ class Cell:
     backend: str = axis(
         Parsed(parse_place, PLACE),
         DEFAULT_BACKEND,
-        "Where the locks live: a name of `backends`, or two, `redis+postgres`, for locks on both. Without it, every "
-        "backend that a lock can be on",
+        "The servers of the locks: a name under `backends`, or a pair such as `redis+postgres` for locks on both. If "
+        "not given, every backend that suits the lock",
         metavar="NAME,...",
         text=str,
         of_servers=True,
     )
-    concurrency: int = axis(count(1_000_000), 1, "Clients at a time", noun="client", also="--clients")
-    keys: int = axis(count(10_000_000), 1, "Locks that the clients choose from", noun="key")
+    concurrency: int = axis(count(1_000_000), 1, "Concurrent clients", noun="client", also="--clients")
+    keys: int = axis(count(10_000_000), 1, "Keys (locks) that the clients choose from", noun="key")
     key_choice: KeyChoice = axis(
         Parsed(KeyChoice.parse, KEY_CHOICE),
         KeyChoice("uniform"),
-        "Which lock a client takes next: `uniform`, `zipf(S)`, or `single`, which is always the first",
+        "How a client chooses its next key: `uniform`, `zipf(S)`, or `single`, which always takes the first key",
         metavar="KIND,...",
     )
-    keys_per_grant: int = axis(count(8), 1, "Locks that one grant takes")
+    keys_per_grant: int = axis(count(8), 1, "Keys that one grant takes")
     key_order: KeyOrder = axis(
         KeyOrder,
         "random",
-        "The order in which a client names the keys of one grant: `random` or `sorted`",
+        "The order in which a client requests the keys of one grant: `random` or `sorted`",
         metavar="KIND,...",
     )
     read_share: float = axis(
         share(),
         0.0,
-        "The share of grants that are for readers, 0 to 1",
+        "The share of shared (reader) grants, 0 to 1",
         metavar="SHARE,...",
         text=format_number,
     )
-    nesting: int = axis(count(16), 1, "How often a holder enters the lock")
+    nesting: int = axis(count(16), 1, "How many times a holder acquires the lock before it releases (reentrancy)")
     hold: Distribution = axis(
         Parsed(Distribution.parse, LENGTH),
         Distribution("fixed", (0,)),
@@ -96,13 +96,13 @@ class Cell:
     think: Distribution = axis(
         Parsed(Distribution.parse, LENGTH),
         Distribution("fixed", (0,)),
-        "The pause of a client of a closed loop after its release; written as `hold`",
+        "Closed loop: the pause of a client after its release; same forms as `hold`",
         metavar="TIME,...",
     )
     ttl_ms: int = axis(
         Parsed(parse_lease, LEASE),
         10_000,
-        "The lease, in whole milliseconds",
+        "The length of the lease, in whole milliseconds",
         name="ttl",
         unit="ms",
         metavar="TIME,...",
@@ -119,20 +119,20 @@ class Cell:
     connections: Connections = axis(
         Parsed(Connections.parse, CONNECTIONS),
         Connections("shared", 4),
-        "Connections to each server: `shared(N)` by all clients, never more than there are clients, or `per-client`",
+        "Connections to each server: `shared(N)`, N for all clients (at most one per client), or `per-client`",
         metavar="KIND,...",
     )
     threads: int = axis(count(64), 1, "Threads that generate the load", noun="thread")
     poll: Poll = axis(
         Poll,
         "block",
-        "How these threads wait: `block` sleeps, `spin` polls without a pause and needs a core for each thread",
+        "How the threads wait for replies: `block` sleeps; `spin` polls without a pause and needs a core per thread",
         metavar="KIND,...",
     )
     rate_per_s: float | None = axis(
         Parsed(parse_rate, RATE),
         None,
-        "Arrivals a second, `5000/s`. A rate makes the loop open: latency counts from the due time",
+        "Arrivals per second, `5000/s`. A rate makes the loop open: latency counts from the due time of an arrival",
         name="rate",
         unit="1/s",
         metavar="PER_S,...",
@@ -153,7 +153,7 @@ class Cell:
     after_lease: AfterLease = axis(
         AfterLease,
         "continue",
-        "What a holder does when its lease ends first: `continue` or `stop`",
+        "What a holder does when its lease ends before its work: `continue` or `stop`",
         metavar="KIND,...",
     )
     appendfsync: Persistence | Literal["none"] = axis(
@@ -166,13 +166,13 @@ class Cell:
 
     @property
     def loop(self) -> ClosedLoop | OpenLoop:
-        """Open where there is a rate."""
+        """The loop: open where the cell has a rate, else closed."""
         if self.rate_per_s is None:
             return ClosedLoop()
         return OpenLoop(self.arrival_process, self.rate_per_s, self.max_in_flight)
 
     def columns(self) -> dict[str, Any]:
-        """The cell's columns in every table, but for its id and its server. None: it means nothing in a closed loop."""
+        """The cell's columns in every table, except its id and server. None where an axis needs an open loop."""
         values: dict[str, Column] = {"strategy": self.strategy, "args": arguments_text(self.args)}
         for one in AXES.values():
             if one.name != "strategy":
@@ -181,7 +181,7 @@ class Cell:
         return values
 
     def to_core(self) -> dict[str, Any]:
-        """Its axes as the core takes them; what the servers are is not among them."""
+        """The axes in the form of the core, without those that describe the servers."""
         values: dict[str, Any] = {
             one.column: _to_core(getattr(self, one.column))
             for one in AXES.values()
@@ -199,7 +199,7 @@ def _to_core(value: Any) -> Any:  # noqa: ANN401 - one parsed value of any axis
 
 
 AXES: dict[str, Axis] = axes_of(Cell.__dataclass_fields__)
-"""By name, in the order of `Cell`."""
+"""The axes by name, in the order of `Cell`."""
 BY_COLUMN: dict[str, Axis] = {one.column: one for one in AXES.values()}
 
 CELL_COLUMNS: Mapping[str, Type] = {
@@ -210,6 +210,6 @@ CELL_COLUMNS: Mapping[str, Type] = {
     "server": "string",
     **{one.column: one.column_type for one in AXES.values() if one.name not in ("strategy", "backend")},
 }
-"""The columns of every table that say which cell a row is of."""
+"""The columns of every table that identify the cell of a row."""
 LOAD_COLUMNS = tuple(one.column for one in AXES.values() if one.name not in ("strategy", "backend"))
-"""Those of them that are of the load, and not of the lock."""
+"""The columns among them that describe the load, and not the lock."""

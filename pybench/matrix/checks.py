@@ -1,6 +1,6 @@
-"""Whether the parts of a matrix agree with each other, told all at once.
+"""Contradictions between the parts of a matrix, all found at once.
 
-Does not judge whether a cell can be measured: that is the plan's.
+Does not do: checking whether a cell can be measured; the plan does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_CELLS = 10_000
 
 
 def problems_of(matrix: Matrix) -> list[Problem]:
-    """Everything in `matrix` that contradicts something else in it."""
+    """All contradictions within `matrix`."""
     axes, fixed = given(matrix.axes), given(matrix.fixed)
     return [
         *_twice(axes, fixed),
@@ -39,38 +39,38 @@ def problems_of(matrix: Matrix) -> list[Problem]:
 
 
 def given(part: Axes | Fixed) -> dict[str, Any]:
-    """The axes that `part` names, in the order of the table, with their parsed values."""
+    """The axes given in `part`, in the order of `Cell`, with their parsed values."""
     return {name: getattr(part, name) for name in AXES if name in part.model_fields_set}
 
 
 def strategies_of(matrix: Matrix) -> list[str]:
     """The names of all strategies of `matrix`, without their arguments."""
-    found: list[tuple[str, Any]] = [*given(matrix.axes).get("strategy", ())]
-    found += [given(part)["strategy"] for part in (matrix.fixed, *matrix.include) if "strategy" in given(part)]
-    return list(dict.fromkeys(name for name, _ in found))
+    strategies: list[tuple[str, Any]] = [*given(matrix.axes).get("strategy", ())]
+    strategies += [given(part)["strategy"] for part in (matrix.fixed, *matrix.include) if "strategy" in given(part)]
+    return list(dict.fromkeys(name for name, _ in strategies))
 
 
 def places_of(matrix: Matrix) -> Iterator[tuple[Path, str, list[str]]]:
-    """For each strategy that `matrix` names: where it is named, its name, and the backends that it is measured on."""
+    """For each strategy of `matrix`: the path where it is given, its name, and the backends it is measured on."""
     axes, fixed = given(matrix.axes), given(matrix.fixed)
     beside = strategies_of(matrix)
-    said: list[tuple[Path, str, Sequence[str] | None]] = []
+    entries: list[tuple[Path, str, Sequence[str] | None]] = []
     named = axes.get("backend") or ((fixed["backend"],) if "backend" in fixed else None)
-    said += [(("axes", "strategy", index), name, named) for index, (name, _) in enumerate(axes.get("strategy", ()))]
-    # With no axes at all, what is fixed is only for the cells that are included.
+    entries += [(("axes", "strategy", index), name, named) for index, (name, _) in enumerate(axes.get("strategy", ()))]
+    # Without any axes, fixed values apply to the cells of include only.
     if "strategy" in fixed and (axes or not matrix.include):
-        said.append((("fixed", "strategy"), fixed["strategy"][0], named))
+        entries.append((("fixed", "strategy"), fixed["strategy"][0], named))
     for index, part in enumerate(matrix.include):
         point = {**fixed, **given(part)}
         if "strategy" in point:
             own = (point["backend"],) if "backend" in point else None
-            said.append((("include", index), point["strategy"][0], own))
-    for path, name, where in said:
+            entries.append((("include", index), point["strategy"][0], own))
+    for path, name, where in entries:
         yield path, name, places(name, matrix.backends, named=where, beside=beside)
 
 
 def backends_named(matrix: Matrix) -> Iterator[tuple[Path, str]]:
-    """Every backend, or pair of them, that an axis names, and where."""
+    """Every backend, or pair of backends, that an axis names, with its path."""
     parts: list[tuple[Path, Axes | Fixed]] = [(("axes",), matrix.axes), (("fixed",), matrix.fixed)]
     parts += [(("include", index), part) for index, part in enumerate(matrix.include)]
     parts += [(("exclude", index), part) for index, part in enumerate(matrix.exclude)]
@@ -112,7 +112,7 @@ def _backends(matrix: Matrix) -> Iterator[Problem]:
         yield from _backend(("backends", name), backend)
     wrong = list(_unknown_backends(matrix))
     yield from wrong
-    # Where a backend is not known, that is what the user is told of.
+    # An unknown backend is reported alone, since the other problems may follow from it.
     if not wrong:
         for path, strategy, found in places_of(matrix):
             if not found:
@@ -121,17 +121,17 @@ def _backends(matrix: Matrix) -> Iterator[Problem]:
 
 def _backend(path: Path, backend: Backend) -> Iterator[Problem]:
     if {"written_url", "written_urls"} <= backend.model_fields_set:
-        message = "one address stands under url and several under urls"
+        message = "both url and urls are given"
         yield Problem((*path, "urls"), message, "leave one of them out", of_key=True)
     if backend.is_given and "source" in backend.model_fields_set:
-        message = "a source is for servers that pybench starts, this one has an address"
+        message = "source is for servers that pybench starts, and this backend has an address"
         yield Problem((*path, "source"), message, "leave one of them out", of_key=True)
     if backend.kind_of_address not in (None, backend.kind):
-        message = f"its address is not that of a {backend.kind.label} server"
-        yield Problem((*path, "kind"), message, "leave kind out: the address says it", of_key=True)
+        message = f"the address of this backend is not that of a {backend.kind.label} server"
+        yield Problem((*path, "kind"), message, "leave kind out: the address decides", of_key=True)
     if backend.prepare != "auto" and backend.kind is not ServerKind.POSTGRES:
-        message = "only statements of a Postgres server are prepared"
-        yield Problem((*path, "prepare"), message, "leave it out", of_key=True)
+        message = "prepare is for Postgres servers only"
+        yield Problem((*path, "prepare"), message, "leave prepare out", of_key=True)
 
 
 def _unknown_backends(matrix: Matrix) -> Iterator[Problem]:
@@ -141,8 +141,8 @@ def _unknown_backends(matrix: Matrix) -> Iterator[Problem]:
             yield Problem(path, f"there is no backend {shown(name)}", suggestion(name, matrix.backends))
         kinds = kinds_of_place(place, matrix.backends)
         if not unknown and len(kinds) > 1 and kinds != tuple(ServerKind):
-            message = f"{place} is not a Redis backend and a Postgres one"
-            yield Problem(path, message, "say them in this order, as in redis+postgres")
+            message = f"{place} is not a pair of a Redis backend and a Postgres backend"
+            yield Problem(path, message, "use this order: redis+postgres")
 
 
 def _nowhere(path: Path, strategy: str, matrix: Matrix) -> Problem:
@@ -150,18 +150,18 @@ def _nowhere(path: Path, strategy: str, matrix: Matrix) -> Problem:
     needed = " and ".join(f"a {kind.label} server" for kind in kinds)
     missing = [kind for kind in kinds if kind not in {backend.kind for backend in matrix.backends.values()}]
     if missing:
-        message = f"{strategy} needs {needed}, and backends has none of {missing[0].label}"
-        hint = f"add {missing[0]}: {{}} there, and pybench starts one, or give an address with --{missing[0]}"
+        message = f"{strategy} needs {needed}, and backends lists no {missing[0].label} server"
+        hint = f"add {missing[0]}: {{}} to backends (pybench starts a server), or pass an address with --{missing[0]}"
     else:
-        message = f"{strategy} needs {needed}, and that is not what backend names"
-        hint = "name one, or leave backend out"
+        message = f"{strategy} needs {needed}, and backend names no such server"
+        hint = "name a suitable backend, or leave backend out"
     return Problem(path, message, hint)
 
 
 def _open_loop_words(path: Path, names: Iterable[str], beside: set[str]) -> Iterator[Problem]:
     for name in (axis.name for axis in AXES.values() if axis.only_open):
         if name in names and "rate" not in beside:
-            message = f"{name} says nothing without a rate, which makes an open loop"
+            message = f"{name} has an effect in an open loop only, which needs a rate"
             yield Problem((*path, name), message, "add for example rate: 5000/s", of_key=True)
 
 
@@ -176,15 +176,15 @@ def _persistence(matrix: Matrix, axes: dict[str, Any], fixed: dict[str, Any]) ->
     found = [place for _, _, on in places_of(matrix) for place in on] if blocks else []
     if found and not any(ServerKind.REDIS in kinds_of_place(place, matrix.backends) for place in found):
         for block in blocks:
-            message = "appendfsync says nothing where no cell is on a Redis server"
-            hint = "leave it out; what a database's commit waits for is an argument of its locks: synchronous_commit"
+            message = "appendfsync has no effect, because no cell uses a Redis server"
+            hint = "leave appendfsync out; for locks of a database use their argument synchronous_commit"
             yield Problem((block, "appendfsync"), message, hint, of_key=True)
 
 
 def _size(matrix: Matrix, axes: dict[str, Any]) -> Iterator[Problem]:
-    """Counted, not expanded: a matrix of 10^12 cells is refused as fast as one of 10^5."""
+    """Too many cells. Cells are counted without expanding them, so even 10^12 cells are refused at once."""
     others = math.prod(len(values) for name, values in axes.items() if name not in ("strategy", "backend"))
     cells = sum(len(found) * (1 if path[0] == "include" else others) for path, _, found in places_of(matrix))
     if cells > MOST_CELLS:
         message = f"the axes make {cells:,} cells"
-        yield Problem(("axes",), message, f"at most {MOST_CELLS:,}: shorten an axis or fix it", of_key=True)
+        yield Problem(("axes",), message, f"at most {MOST_CELLS:,}: give an axis fewer values", of_key=True)

@@ -1,4 +1,4 @@
-"""The conditions that cells were measured under, in words: the same in the terminal, the answer and the report."""
+"""The conditions of cells in words: the same text in the terminal, the answer and the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pybench.numbers import format_percent, missing, plural
 
 AxisValue = int | float | str | bool | None
 Conditions = tuple[tuple[str, AxisValue], ...]
-"""Columns of axes and their values, such as the one that a run varied and what it was for one cell."""
+"""Columns of axes with their values for one cell, such as the axes that a run varied."""
 
 
 def say_conditions(conditions: Iterable[tuple[str, AxisValue]]) -> str:
@@ -50,13 +50,13 @@ def say_condition(column: str, value: AxisValue) -> str:
 
 
 def condition_value(column: str, value: AxisValue) -> str:
-    """A value of an axis as a matrix writes it: "50ms", "5000/s"."""
+    """A value of an axis as in a matrix: "50ms", "5000/s"."""
     axis = BY_COLUMN.get(column)
     return str(value) if axis is None or missing(value) else axis.text_in_table(value)
 
 
 def axis_title(column: str) -> str:
-    """The heading of a column that holds the values of an axis: what is counted, where it counts, or its name."""
+    """The heading of the column of an axis: the counted noun, such as `clients`, else the name of the axis."""
     axis = BY_COLUMN.get(column)
     if axis is None:
         return column

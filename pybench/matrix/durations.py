@@ -1,6 +1,6 @@
 """Durations, leases and rates: parsed from text with a unit, and written in one canonical form.
 
-Promises: what `format_*` writes, `parse_*` reads back to the same value. A number without a unit is never guessed at.
+Promises: `parse_*` reads the text of `format_*` back to the same value. A number without a unit is an error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 from pybench.notation import BadValue, format_number, nearest, parse_number, shown
 
 US, MS, S, MINUTE, HOUR = 1_000, 1_000_000, 1_000_000_000, 60_000_000_000, 3_600_000_000_000
-"""Nanoseconds."""
+"""The units in nanoseconds."""
 LONGEST_DURATION_NS = 24 * HOUR
 LONGEST_LEASE_MS = 2**53
 LOWEST_RATE_PER_S, HIGHEST_RATE_PER_S = 0.001, 10_000_000.0
@@ -25,30 +25,30 @@ _DURATION = re.compile(r"(?P<number>\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})\s*(?P<un
 def parse_duration(value: object, *, longest_ns: int = LONGEST_DURATION_NS) -> int:
     """Nanoseconds of `0`, `250us`, `2ms`, `1.5s`, `2m`.
 
-    Raises BadValue, with what to say instead, for a number without a unit, anything negative, not finite, finer than a
-    nanosecond, or longer than `longest_ns`.
+    Raises BadValue with a correction as the hint: for a number without a unit, and for a value that is negative, not
+    finite, finer than a nanosecond, or longer than `longest_ns`.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadValue(f"{shown(value)} is not a duration", hint="say for example 2s or 2ms")
+        raise BadValue(f"{shown(value)} is not a duration", hint="use for example 2s or 2ms")
     text = value.strip() if isinstance(value, str) else str(value)
     if re.fullmatch(r"-\s*[\d.].*", text):
         raise BadValue(f"{shown(value)} is negative", hint="a duration is 0 or longer")
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise BadValue(f"{shown(value)} is not a duration", hint="say for example 2s or 2ms")
+        raise BadValue(f"{shown(value)} is not a duration", hint="use for example 2s or 2ms")
     amount = Fraction(match["number"])
     if not match["unit"] and amount != 0:
-        raise BadValue(f"{shown(value)} has no unit", hint=f"say {text}s or {text}ms")
+        raise BadValue(f"{shown(value)} has no unit", hint=f"use {text}s or {text}ms")
     length = amount * _unit(match["unit"] or "s", match["number"], value)
     if length > longest_ns:
         raise BadValue(f"{shown(value)} is too long", hint=f"at most {format_duration(longest_ns)}")
     if length.denominator != 1:
-        raise BadValue(f"{shown(value)} is finer than a nanosecond", hint="say whole nanoseconds")
+        raise BadValue(f"{shown(value)} is finer than a nanosecond", hint="use whole nanoseconds")
     return int(length)
 
 
 def format_duration(ns: int) -> str:
-    """The canonical text: the largest unit that is reached, minutes and hours only when whole: `1ms`, `2.5s`, `2m`."""
+    """The canonical text in the largest fitting unit, minutes and hours only for whole numbers: `1ms`, `2.5s`, `2m`."""
     assert ns >= 0, "a duration is not negative"
     if ns == 0:
         return "0"
@@ -57,8 +57,8 @@ def format_duration(ns: int) -> str:
             return f"{ns // unit}{name}"
     for unit, name in ((S, "s"), (MS, "ms"), (US, "us")):
         if ns >= unit:
-            whole, rest = divmod(ns, unit)
-            fraction = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+            whole, remainder = divmod(ns, unit)
+            fraction = f"{remainder:0{len(str(unit)) - 1}d}".rstrip("0")
             return f"{whole}.{fraction}{name}" if fraction else f"{whole}{name}"
     return f"{ns}ns"
 
@@ -67,9 +67,9 @@ def parse_lease(value: object) -> int:
     """Milliseconds of a lease: whole, from 1 ms to 2^53 ms. Raises BadValue as `parse_duration`."""
     ns = parse_duration(value, longest_ns=LONGEST_LEASE_MS * MS)
     if ns == 0:
-        raise BadValue(f"{shown(value)} is no lease", hint="at least 1ms")
+        raise BadValue(f"{shown(value)} is not a lease", hint="at least 1ms")
     if ns % MS:
-        raise BadValue(f"{shown(value)} is not in whole milliseconds", hint=f"say {max(1, round(ns / MS))}ms")
+        raise BadValue(f"{shown(value)} is not in whole milliseconds", hint=f"use {max(1, round(ns / MS))}ms")
     return ns // MS
 
 
@@ -86,21 +86,21 @@ def parse_rate(value: object) -> float:
         raise BadValue(f"{shown(value)} is not a rate", hint=_rate_meant(text))
     if unit.strip() != "s":
         a_second = _a_second(number, unit)
-        hint = f"say for example {_EXAMPLE}" if a_second is None else _said("rates are a second: ", a_second)
+        hint = f"use for example {_EXAMPLE}" if a_second is None else _hint_of("rates are per second: ", a_second)
         raise BadValue(f"{shown(value)} is not a rate", hint=hint)
     if (rate := _scaled(number)) is not None and _plain(number) is None:
-        raise BadValue(f"{shown(value)} is not a usable rate", hint=_said("say ", rate))
+        raise BadValue(f"{shown(value)} is not a usable rate", hint=_hint_of("use ", rate))
     try:
         return parse_number(number.strip(), lowest=LOWEST_RATE_PER_S, highest=HIGHEST_RATE_PER_S)
     except BadValue as problem:
         raise BadValue(
             f"{shown(value)} is not a usable rate",
-            hint=(problem.hint or "say for example 5000") + "/s",
+            hint=(problem.hint or "use for example 5000") + "/s",
         ) from None
 
 
-_LASTS_S = {"ms": 0.001, "min": 60, "minute": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
-_LASTS_S |= {"": 1, "s": 1, "sec": 1, "second": 1}
+_UNIT_S = {"ms": 0.001, "min": 60, "minute": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
+_UNIT_S |= {"": 1, "s": 1, "sec": 1, "second": 1}
 _EXAMPLE = "5000/s"
 _SCALES = {"": 1, "k": 1_000, "M": 1_000_000}
 _WRITTEN_OUT = re.compile(
@@ -112,26 +112,26 @@ _WRITTEN_OUT = re.compile(
 
 
 def _rate_meant(text: str) -> str:
-    """What to say instead of a rate without a slash."""
+    """The hint for a rate without a slash."""
     match = _WRITTEN_OUT.fullmatch(text)
     rate = None if match is None else _a_second(match["number"], match["unit"] or "s")
-    return f"say for example {_EXAMPLE}" if rate is None else _said("say ", rate)
+    return f"use for example {_EXAMPLE}" if rate is None else _hint_of("use ", rate)
 
 
 def _a_second(number: str, unit: str) -> float | None:
-    """`number` of each `unit` as so many a second; None where that says nothing."""
-    count, lasts_s = _scaled(number), _LASTS_S.get(unit.strip().lower())
-    return None if count is None or lasts_s is None else count / lasts_s
+    """`number` per `unit` as a rate per second; None where one of them is unknown."""
+    count, unit_s = _scaled(number), _UNIT_S.get(unit.strip().lower())
+    return None if count is None or unit_s is None else count / unit_s
 
 
 def _scaled(number: str) -> float | None:
-    """Of `1k`, `2.5M`, `1,000`; None: it is no number."""
+    """The number in `1k`, `2.5M` or `1,000`; None where `number` is not a number."""
     match = re.fullmatch(r"(\d+(?:[,_ ]\d{3})*(?:\.\d+)?) ?([kM]?)", number.strip().replace("K", "k"))
     return None if match is None else float(re.sub("[,_ ]", "", match[1])) * _SCALES[match[2]]
 
 
-def _said(words: str, rate: float) -> str:
-    """`words` and the rate; the nearest one where it is out of range."""
+def _hint_of(words: str, rate: float) -> str:
+    """`words` and the rate, or the nearest bound where the rate is out of range."""
     if rate > HIGHEST_RATE_PER_S:
         return f"at most {format_rate(HIGHEST_RATE_PER_S)}"
     if rate < LOWEST_RATE_PER_S:

@@ -1,7 +1,7 @@
-"""The cells of a matrix: the product of its axes less what it excludes, plus what it includes.
+"""The cells of a matrix: the product of its axes, without the excluded cells and with the included ones.
 
-Promises: no two cells are equal, the order is that of the matrix (axes in the order of the table, values as written),
-and a cell's id depends on the cell alone, so that it names the same thing in every run.
+Promises: no two cells are equal. The order is that of the matrix: axes in the order of `Cell`, values as written. The
+id of a cell depends on the cell alone, so it means the same cell in every run.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def expand(matrix: Matrix) -> list[Cell]:
     cells: dict[str, Cell] = {}
     excluded = [given(part) for part in matrix.exclude]
     for point in itertools.chain(_product(matrix, excluded), _included(matrix)):
-        cell = _cell(_as_it_can_be(point, matrix))
+        cell = _cell(_applicable(point, matrix))
         # An include that repeats a cell of the product adds nothing.
         cells.setdefault(cell.id, cell)
     if not cells:
-        raise InputError("exclude leaves no cell", hint="drop one of its entries")
+        raise InputError("exclude leaves no cell", hint="drop an entry of exclude")
     return list(cells.values())
 
 
 def idle_excludes(matrix: Matrix) -> list[str]:
-    """The entries of `exclude`, as one would write them, that match no cell: most likely a slip."""
+    """The entries of `exclude` that match no cell, in words: most likely mistakes."""
     points = list(_product(matrix, excluded=()))
     return [
         ", ".join(f"{name} {' or '.join(AXES[name].text(value) for value in values)}" for name, values in part.items())
@@ -87,15 +87,15 @@ def _completed(named: Point) -> Point:
     return {name: named.get(name, axis.default) for name, axis in AXES.items()}
 
 
-def _as_it_can_be(point: Point, matrix: Matrix) -> Point:
-    """`point` without what its servers do not have: the persistence of Redis is none of a database's."""
+def _applicable(point: Point, matrix: Matrix) -> Point:
+    """`point` without axes that do not apply to its servers: a database has no persistence setting of Redis."""
     if ServerKind.REDIS in kinds_of_place(point["backend"], matrix.backends):
         return point
     return {**point, "appendfsync": HAS_NONE}
 
 
 def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:
-    """An entry without axes matches nothing, rather than everything."""
+    """Whether `point` matches all axes of `part`. An empty entry matches no point."""
     return bool(part) and all(point[name] in values for name, values in part.items())
 
 

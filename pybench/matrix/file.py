@@ -1,4 +1,4 @@
-"""The file of a matrix as text: read once, whole, of bounded size, whatever kind of file it is."""
+"""The file of a matrix as text: read once and whole, up to a size limit, from any kind of file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Position = tuple[int, int]
 def read_text(file: Path) -> str:
     """The text of `file`, its lines ended by newlines, without a byte order mark.
 
-    Raises InputError for what cannot be read, is larger than `MOST_BYTES`, or is not UTF-8.
+    Raises InputError for a file that cannot be read, is larger than `MOST_BYTES`, or is not UTF-8.
     """
     try:
         with os.fdopen(_open(file), "rb") as handle:
@@ -32,23 +32,23 @@ def read_text(file: Path) -> str:
         raise InputError(f"{file} cannot be read: {reason}", hint=HINT) from error
     if len(data) > MOST_BYTES:
         message = f"{file} is larger than {MOST_BYTES // 1024} KiB"
-        raise InputError(message, hint="a matrix is a page of text; vary values by axes")
+        raise InputError(message, hint="give an axis several values in place of repeated entries")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = end_of(data[: error.start].decode("utf-8-sig"))
-        message = f"{file}:{line}:{column}: it is not UTF-8 (byte 0x{data[error.start]:02x})"
-        raise InputError(message, hint="save it as UTF-8") from None
+        message = f"{file}:{line}:{column}: the file is not UTF-8 (byte 0x{data[error.start]:02x})"
+        raise InputError(message, hint="save the file as UTF-8") from None
     return re.sub(r"\r\n?", "\n", text)
 
 
 def end_of(text: str) -> Position:
-    """Where the next character after `text` would stand."""
+    """The position of the next character after `text`."""
     return text.count("\n") + 1, len(text) - text.rfind("\n")
 
 
 def _open(file: Path) -> int:
-    # Opening a named pipe would wait for somebody to write into it: one that nobody writes to is empty.
+    # Opening a named pipe would wait for a writer; without one, the pipe counts as empty.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(descriptor, True)
     return descriptor

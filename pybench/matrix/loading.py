@@ -1,7 +1,7 @@
-"""A `Matrix` from a file, from options, or from both: an option takes the place of what the file says.
+"""A `Matrix` from a file, from options, or from both: an option replaces the value of the file.
 
-Every error that can be found is told at once, each in a line of its own: `file:line:column: what is wrong; what to say
-instead`, or the name of the option in place of the line.
+All problems are reported at once, one on each line: `file:line:column: problem; correction`, or with the name of the
+option in place of the position.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _BLOCKS = ("axes", "fixed", "exclude", "include", "backends", "thresholds", "all
 _PARTS_OF_AXES = ("axes", "fixed", "exclude", "include")
 _KINDS = tuple(kind.value for kind in ServerKind)
 OPTIONS = (*AXES, *_ONE_VALUE, "threshold", "allow", *_KINDS, "servers")
-"""What `matrix_from_options` takes, and `load_matrix` beside a file."""
-_MEANT = {"clients": "concurrency"}
+"""The options of `matrix_from_options`, and of `load_matrix` besides the file."""
+_OTHER_NAMES = {"clients": "concurrency"}
 _TOP = tuple(field.alias or name for name, field in Matrix.model_fields.items())
 _BACKEND = tuple(field.alias or name for name, field in Backend.model_fields.items())
 
 Flags = dict[Path, str]
 """The option that a path of the matrix came from."""
 Spare = dict[str, str | None]
-"""The backends that nobody named, each with its address in the environment: they are there where strategies need them.
+"""The backends that the matrix does not name, each with its address from the environment: kept if strategies need them.
 """
 Line = Callable[[Problem], str]
-Place = tuple[bool, Position]
-"""Whether an option is to blame, and the line and column: problems are told in the order of the file."""
+SortKey = tuple[bool, Position]
+"""Whether the problem is in an option, and its line and column: problems are sorted in the order of the file."""
 
 
 def load_matrix(
     path: str | FilePath, text: str | None = None, environment: Mapping[str, str] | None = None, /, **options: object
 ) -> Matrix:
-    """The matrix in the file at `path`, its `name` that of the file unless it says one.
+    """The matrix in the file at `path`; without a `name` in it, the name is that of the file.
 
-    `text` is what the file holds, where that is read already. `environment` and `options` are those of
-    `matrix_from_options`; an axis among the options replaces the file's, thresholds are added, and a server replaces
-    all backends of its kind. Raises InputError that tells every problem with its place.
+    `text` is the content of the file, if it has been read already. `environment` and `options` are those of
+    `matrix_from_options`. An axis among the options replaces the axis of the file, thresholds are added, and a server
+    replaces all backends of its kind. Raises InputError with every problem and its position.
     """
     document = Document.parse(str(path), read_text(FilePath(path)) if text is None else text)
     raw: dict[str, Any] = {"name": _name_from(FilePath(path)), **document.values}
@@ -64,24 +64,23 @@ def load_matrix(
         flag = _flag(problem.path, flags)
         return f"{flag}: {problem.advice}" if flag else document.line(problem)
 
-    def place(problem: Problem) -> Place:
+    def sort_key(problem: Problem) -> SortKey:
         of_option = _flag(problem.path, flags) is not None
         return of_option, (1, 1) if of_option else document.position(problem)
 
-    # Each line says what to do; what remains is to see whether it is done.
-    hint = f"`pybench plan {quote(str(path))}` checks it again, and measures nothing"
-    return _checked(raw, line, hint, place, spare=spare)
+    # Each line has its own correction, so the hint only names the command that checks the file again.
+    hint = f"`pybench plan {quote(str(path))}` checks the file again without measuring"
+    return _checked(raw, line, hint, sort_key, spare=spare)
 
 
 def matrix_from_options(environment: Mapping[str, str] | None = None, /, **options: object) -> Matrix:
-    """The matrix that options alone describe. None and empty lists count as not given.
+    """The matrix described by options alone. None and empty lists count as not given.
 
-    Every axis takes a text, which may hold several values with commas between them, a number, or a list of these.
-    Beside them: `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a
-    URL, or a list of them, each of another server), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` leaves
-    what there is). The addresses in `environment` are used where strategies need servers of a kind of which nothing
-    else names any. Raises InputError that names the option of every problem, and TypeError for an option that no matrix
-    has.
+    Every axis takes a text, which may hold several values separated by commas, a number, or a list of these. Further
+    options: `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a
+    URL, or a list of URLs of different servers), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` changes
+    nothing). An address in `environment` is used where strategies need its kind of server and no other address of the
+    kind is given. Raises InputError with the option of every problem, and TypeError for an unknown option.
     """
     raw: dict[str, Any] = {}
     overlaid, spare = _overlay(raw, options, environment or {})
@@ -95,7 +94,7 @@ def matrix_from_options(environment: Mapping[str, str] | None = None, /, **optio
 
 
 def matrix_from_mapping(values: Mapping[str, object]) -> Matrix:
-    """The matrix in plain values, such as `Matrix.to_dict` gives. Raises InputError naming every problem's path."""
+    """The matrix in plain values, such as `Matrix.to_dict` gives. Raises InputError with the path of every problem."""
     return _checked(dict(values), lambda problem: problem.sentence, HINT)
 
 
@@ -103,16 +102,16 @@ def _checked(
     raw: dict[str, Any],
     line: Line,
     hint: str,
-    place: Callable[[Problem], Place] = lambda _: (True, (1, 1)),
+    sort_key: Callable[[Problem], SortKey] = lambda _: (True, (1, 1)),
     *,
     spare: Spare | None = None,
 ) -> Matrix:
-    # A block whose every line is commented out reads as nothing: that is meant as not given.
+    # A block with all its lines commented out is read as None, and counts as not given.
     values = {name: value for name, value in raw.items() if not (value in (None, {}) and name in _BLOCKS)}
     try:
         return Matrix.model_validate(values, context={"spare": spare or {}})
     except ValidationError as error:
-        raise_all(sorted(_problems(error), key=place), line, hint=hint)
+        raise_all(sorted(_problems(error), key=sort_key), line, hint=hint)
         raise AssertionError("a validation error holds at least one problem") from error
 
 
@@ -121,7 +120,7 @@ def _name_from(path: FilePath) -> str:
 
 
 def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[Flags, Spare]:
-    """Put `options` over `raw`, and the addresses of `environment` where neither names any of their kind."""
+    """Put `options` over `raw`, and addresses of `environment` where neither has an address of the kind."""
     flags: Flags = {}
     spare: Spare = {} if raw.get("backends") else dict.fromkeys(_KINDS)
     for name, value in options.items():
@@ -147,8 +146,8 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
             flags[("backends", name)] = flag
             spare.pop(name, None)
         elif name != "servers":
-            raise TypeError(f"a matrix has no option {name}: {suggestion(_MEANT.get(name, name), OPTIONS)}")
-    # Behind the addresses: it is about the servers that have none. Who says which to start means them.
+            raise TypeError(f"a matrix has no option {name}: {suggestion(_OTHER_NAMES.get(name, name), OPTIONS)}")
+    # After the addresses: a source applies only to servers without an address.
     source = str(options.get("servers") or "auto")
     if source == "auto":
         _offer_addresses(raw, environment, flags, spare)
@@ -158,7 +157,7 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
 
 
 def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[Any]) -> None:
-    """Put the servers at `urls` in the place of all backends of `kind`, under its name. Raises InputError."""
+    """Replace all backends of `kind` by the servers at `urls`, named after the kind. Raises InputError."""
     try:
         for url in urls:
             require_kind(str(url), kind)
@@ -169,14 +168,14 @@ def _overlay_addresses(raw: dict[str, Any], kind: ServerKind, urls: list[Any]) -
         kept = {name: backend for name, backend in others.items() if _kind_of(name, backend) != kind}
         if kind.value in kept:
             message = f"the backend {kind} of this matrix is not a {kind.label} server"
-            raise InputError(f"--{kind}: {message}", hint="give it another name there")
+            raise InputError(f"--{kind}: {message}", hint="rename this backend in the matrix")
         _add_backend(raw, kept, kind, {"url": urls[0]} if len(urls) == 1 else {"urls": urls})
 
 
 def _offer_addresses(raw: dict[str, Any], environment: Mapping[str, str], flags: Flags, spare: Spare) -> None:
-    """Note the addresses of `environment` as those of spare backends; one of a kind that is not there is added.
+    """Note the addresses of `environment` for spare backends; a backend of a missing kind is added.
 
-    They are not looked at before a strategy needs them.
+    The addresses are parsed only when a strategy needs their backend.
     """
     for kind in ServerKind:
         address, others = environment.get(kind.variable), _backends_in(raw)
@@ -191,19 +190,19 @@ def _offer_addresses(raw: dict[str, Any], environment: Mapping[str, str], flags:
 
 
 def _backends_in(raw: dict[str, Any]) -> Mapping[str, Any] | None:
-    """Those that are named so far, or else one of each kind; None where what stands there is no mapping."""
+    """The backends named so far, else one of each kind; None where `backends` is not a mapping."""
     backends = raw.get("backends") or {kind: {} for kind in _KINDS}
     return backends if isinstance(backends, Mapping) else None
 
 
-def _add_backend(raw: dict[str, Any], others: Mapping[str, Any], kind: ServerKind, said: dict[str, Any]) -> None:
-    """Put a backend under the name of its kind, of which `others` has none: Redis first."""
-    added = {kind.value: {"kind": kind.value, **said}}
+def _add_backend(raw: dict[str, Any], others: Mapping[str, Any], kind: ServerKind, fields: dict[str, Any]) -> None:
+    """Add a backend of `kind`, named after the kind, to `others`: Redis first."""
+    added = {kind.value: {"kind": kind.value, **fields}}
     raw["backends"] = {**added, **others} if kind is ServerKind.REDIS else {**others, **added}
 
 
 def _kind_of(name: str, backend: object) -> ServerKind | None:
-    """The kind of a backend that is not checked yet; None where it is none."""
+    """The kind of a backend that is not checked yet; None where it is not valid."""
     try:
         return named(name, Backend.model_validate(backend or {})).kind
     except ValidationError:
@@ -217,7 +216,7 @@ def _require_text(flag: str, value: object) -> None:
 
 
 def _listed(value: object) -> list[Any]:
-    """One value stands for a list of one."""
+    """`value` as a list; a single value becomes a list of one."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -227,14 +226,14 @@ def _overlay_axis(raw: dict[str, Any], name: str, value: object, flag: str) -> N
     except BadValue as problem:
         raise InputError(f"{flag}: {problem.message}", hint=problem.hint or OPTIONS_HINT) from None
     axes, fixed = raw.get("axes") or {}, raw.get("fixed") or {}
-    # Where either is no mapping, that is what the user is told of.
+    # Otherwise the check of the types reports the problem.
     if isinstance(axes, Mapping) and isinstance(fixed, Mapping):
         raw["axes"] = {**axes, name: values}
         raw["fixed"] = {other: kept for other, kept in fixed.items() if other != name}
 
 
 def _overlay_source(raw: dict[str, Any], source: str, flags: Flags) -> None:
-    """Say where the servers to start come from."""
+    """Set `source` for all backends that pybench starts."""
     backends = _backends_in(raw)
     if backends is None:
         return
@@ -258,23 +257,23 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
         if found["type"] == ERROR_TYPE and "problems" in context:
             yield from context["problems"]
         elif isinstance(found["input"], list) and path[0] in ("fixed", "include"):
-            yield Problem(path, "a list, where one value is meant", "put lists under axes")
+            yield Problem(path, "a list is given, and one value is needed", "put lists under axes")
         elif found["type"] == "extra_forbidden":
             yield _unknown_key(path)
         elif found["type"] in ("model_type", "model_attributes_type", "dict_type"):
             yield Problem(path, f"{shown(found['input'])} is not a mapping", _example(path))
         elif found["type"] in ("tuple_type", "list_type"):
-            yield Problem(path, f"{shown(found['input'])} is not a list", "put - in front of each entry")
+            yield Problem(path, f"{shown(found['input'])} is not a list", "begin each entry with -")
         elif found["type"] == "too_short":
-            yield Problem(path, "the list is empty", "give it a value or leave the key out")
+            yield Problem(path, "the list is empty", "add a value, or leave the key out")
         elif path == ("name",):
-            hint = "up to 64 letters, digits, dots, dashes and underscores: it names the run's folder"
+            hint = "use up to 64 letters, digits, dots, dashes and underscores, as for the run's folder"
             yield Problem(path, f"{shown(found['input'])} cannot be the name of a run", hint)
         else:
-            meant = meaning(found)
-            # Where the path ends with the name of a part, the sentence need not begin with it again.
-            told = meant.message.removeprefix(f"{meant.at[-1]}: ") if meant.at else meant.message
-            yield Problem((*path, *meant.at), told, meant.hint)
+            problem = meaning(found)
+            # The path already ends with the name of the part.
+            message = problem.message.removeprefix(f"{problem.at[-1]}: ") if problem.at else problem.message
+            yield Problem((*path, *problem.at), message, problem.hint)
 
 
 def _unknown_key(path: Path) -> Problem:
@@ -282,9 +281,9 @@ def _unknown_key(path: Path) -> Problem:
     word = str(key)
     block = str(parent[0]) if parent else None
     if block is None and word in AXES:
-        return Problem(path, f"{word} is an axis", "put it under axes or under fixed", of_key=True)
+        return Problem(path, f"{word} is an axis", f"put {word} under axes or under fixed", of_key=True)
     if block in _PARTS_OF_AXES and word in _TOP:
-        return Problem(path, f"{word} is not an axis", f"put it at the top, outside of {block}", of_key=True)
+        return Problem(path, f"{word} is not an axis", f"put {word} at the top level, outside of {block}", of_key=True)
     known = _TOP if block is None else tuple(AXES) if block in _PARTS_OF_AXES else _BACKEND
     message = f"there is no key {shown(word)} {'here' if block is None else f'in {block}'}"
     return Problem(path, message, suggestion(word, known), of_key=True)
@@ -293,8 +292,8 @@ def _unknown_key(path: Path) -> Problem:
 def _example(path: Path) -> str:
     match path[0]:
         case "backends":
-            return "say for example redis: {url: redis://localhost}"
+            return "use for example redis: {url: redis://localhost}"
         case "fixed" | "include":
-            return "say for example {strategy: mutex, hold: 1ms}"
+            return "use for example {strategy: mutex, hold: 1ms}"
         case _:
-            return "say for example {concurrency: [1, 16]}"
+            return "use for example {concurrency: [1, 16]}"

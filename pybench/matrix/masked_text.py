@@ -1,7 +1,7 @@
-"""The text of a matrix as it may be kept: each address in it masked where it stands, comments included.
+"""The text of a matrix for the record: the passwords of all addresses are masked, in comments, too.
 
-Promises: what a key or a value says is read as YAML reads it, so that no quoting or escape hides a password. Keeps
-everything else of the text as it was written.
+Promises: keys and values are decoded as YAML before masking, so that no quote or escape hides a password. All other
+text stays as written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pybench.masking import masked_text, masked_word
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """`text`, a matrix that was read, without its passwords and without `secrets` wherever else they stand."""
+    """`text`, the text of a matrix, without the passwords of its addresses and without `secrets` anywhere."""
     known = frozenset(secrets)
     kept: list[str] = []
     end = 0
@@ -28,7 +28,7 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
         kept += [masked_text(text[end:begin], known), _written(masked)]
         end = node.end_mark.index
         if text[begin:end].endswith("\n"):
-            kept.append("\n")  # A block scalar takes its line's end along.
+            kept.append("\n")  # The node of a block scalar includes the end of its line.
     return "".join([*kept, masked_text(text[end:], known)])
 
 
@@ -41,7 +41,7 @@ def _scalars(text: str) -> list[ScalarNode]:
 
 
 def _below(node: Node | None, seen: set[int]) -> Iterator[ScalarNode]:
-    # An alias is the node that it points at, which has one place in the text.
+    # An alias is the same node as its anchor, and has one position in the text.
     if node is None or id(node) in seen:
         return
     seen.add(id(node))
@@ -57,6 +57,6 @@ def _below(node: Node | None, seen: set[int]) -> Iterator[ScalarNode]:
 
 
 def _written(text: str) -> str:
-    """As a scalar of YAML: plain where that says the same."""
+    """`text` as a YAML scalar: without quotes where that is safe."""
     is_plain = text[:1].isalpha() and not set(text) & set(" #,[]{}\"'\\\n\t") and not text.endswith(":")
     return text if is_plain else "'{}'".format(text.replace("'", "''"))

@@ -1,7 +1,7 @@
-"""The matrix, parsed and checked: what is varied, what is held, on which servers, and what has to be reached.
+"""The matrix, parsed and checked: varied and fixed axes, servers, and thresholds.
 
-Promises: a `Matrix` that exists can be expanded: its names agree with each other, it has at least one strategy, and
-not more than `MOST_CELLS` cells. What cannot be measured although it can be said is refused by the plan.
+Promises: every `Matrix` can be expanded: its parts do not contradict each other, and it has at least one strategy and
+at most `MOST_CELLS` cells. The plan refuses valid cells that cannot be measured.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STRICT = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
 def _as_list(value: object) -> object:
-    """A single value stands for a list of one."""
+    """`value` as a list; a single value becomes a list of one."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -55,7 +55,7 @@ def _one_or_more(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model(name: str, doc: str, *, of_lists: bool) -> type[BaseModel]:
-    """A model with one optional field an axis; `model_fields_set` says which were given."""
+    """A model with one optional field for each axis; `model_fields_set` has the axes that were given."""
     fields: dict[str, Any] = {}
     for axis in AXES.values():
         one = annotation(axis)
@@ -71,19 +71,19 @@ def _model(name: str, doc: str, *, of_lists: bool) -> type[BaseModel]:
 if TYPE_CHECKING:
 
     class Axes(BaseModel):
-        """Axis -> the values it takes."""
+        """Axis -> its values."""
 
     class Fixed(BaseModel):
         """Axis -> its one value."""
 else:
-    Axes = _model("Axes", "Axis -> the values it takes; one value stands for a list of one.", of_lists=True)
+    Axes = _model("Axes", "Axis -> its values: a list, or a single value.", of_lists=True)
     Fixed = _model("Fixed", "Axis -> its one value.", of_lists=False)
 
 
 def _positive_duration(value: object) -> int:
     ns = parse_duration(value)
     if ns == 0:
-        raise BadValue(f"{shown(value)} is out of range", hint="a trial measures longer than 0: say 2s")
+        raise BadValue(f"{shown(value)} is out of range", hint="use a duration above 0, for example 2s")
     return ns
 
 
@@ -92,7 +92,7 @@ def _backends(value: object) -> object:
         return value
     for name in value:
         if not re.fullmatch(BACKEND_NAME, str(name)):
-            raise BadValue(f"{shown(name)} cannot name a backend", hint="lower-case letters, digits, - and _")
+            raise BadValue(f"{shown(name)} cannot name a backend", hint="use lower-case letters, digits, - and _")
     return {name: {} if backend is None else backend for name, backend in value.items()}
 
 
@@ -108,32 +108,32 @@ _DURATION_SCHEMA = {"anyOf": [{"const": 0}, {"type": "string"}], "examples": ["2
 
 
 class Matrix(BaseModel):
-    """What to vary and hold: the product of `axes`, less `exclude`, plus `include`, on every backend."""
+    """The cells to measure: the product of `axes` without `exclude` and with `include`, on all suitable backends."""
 
     model_config = _STRICT
 
     schema_number: Literal[1] = Field(
-        default=SCHEMA_NUMBER, alias="schema", description="The schema that this file is written in."
+        default=SCHEMA_NUMBER, alias="schema", description="The version of the schema of this file."
     )
     name: Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = (
-        Field(default="run", description="Names the run's folder.", examples=["quickstart"])
+        Field(default="run", description="The name of the run and of its folder.", examples=["quickstart"])
     )
     seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED), AS_WRITTEN] = Field(
         default=1, description="The same seed gives the same keys, holds, backoffs, arrivals and order of cells."
     )
     trials: Annotated[int, Field(ge=1, le=MOST_TRIALS), AS_WRITTEN] = Field(
-        default=5, description="How often each cell is measured: intervals are drawn over trials."
+        default=5, description="How often each cell is measured; confidence intervals are computed over trials."
     )
     duration_ns: Annotated[int, PlainValidator(reads(_positive_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         default=2 * S,
         alias="duration",
-        description="How long one trial measures.",
+        description="The length of the measured window of one trial.",
         json_schema_extra={"default": format_duration(2 * S)},
     )
     warmup_ns: Annotated[int, PlainValidator(reads(parse_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         default=500 * MS,
         alias="warmup",
-        description="How long it runs before that; its violations count.",
+        description="The length of the warm-up before the window; violations in the warm-up count.",
         json_schema_extra={"default": format_duration(500 * MS)},
     )
     axes: Axes = Field(
@@ -143,52 +143,56 @@ class Matrix(BaseModel):
     )
     fixed: Fixed = Field(
         default_factory=Fixed,
-        description="Axis -> the one value that every cell has.",
+        description="Axis -> the value of all cells.",
         examples=[{"hold": "1ms", "ttl": "10s"}],
     )
     exclude: tuple[Axes, ...] = Field(
         default=(),
-        description="Cells to leave out: those that match every axis of one entry.",
+        description="Cells to leave out: an entry excludes the cells that match all its axes.",
         examples=[[{"strategy": "none", "keys": 1000}]],
     )
     include: tuple[Fixed, ...] = Field(
         default=(),
-        description="One more cell each: its axes, the rest as fixed or by default.",
+        description="Additional cells, one for each entry. Other axes take their fixed or default values.",
         examples=[[{"strategy": "mutex", "retry": "none"}]],
     )
     backends: Annotated[dict[str, Backend], BeforeValidator(reads(_backends)), AfterValidator(_with_names)] = Field(
         default_factory=_one_of_each_kind,
-        description="Name -> server. None: redis and postgres, those that the strategies need, which pybench starts.",
+        description="Name -> server. Without backends, pybench starts the Redis and Postgres that the strategies need.",
         examples=[{"mine": {"url": "redis://:${REDIS_PASSWORD}@localhost:6379/0"}, "postgres": {}}],
     )
     thresholds: tuple[
         Annotated[Threshold, PlainValidator(reads(parse_threshold)), WithJsonSchema(threshold_schema())], ...
     ] = Field(
         default=(),
-        description="What has to be true of every cell; missed: exit code 10.",
+        description="Conditions on every cell; where one fails, the exit code is 10.",
         examples=[["violations == 0"]],
     )
     allow: tuple[Literal["hold-beyond-ttl"], ...] = Field(
-        default=(), description="Cells that the plan refuses otherwise.", examples=[["hold-beyond-ttl"]]
+        default=(),
+        description="Kinds of cells that the plan measures although it usually refuses them.",
+        examples=[["hold-beyond-ttl"]],
     )
 
     @model_validator(mode="after")
     def _names_agree(self, info: ValidationInfo) -> Matrix:
         problems = [*self._settle_spare_backends(info.context or {}), *problems_of(self)]
         if problems:
-            raise PydanticCustomError(ERROR_TYPE, "the parts do not agree", {"problems": problems})
+            raise PydanticCustomError(
+                ERROR_TYPE, "the parts of the matrix contradict each other", {"problems": problems}
+            )
         return self
 
     def _settle_spare_backends(self, context: dict[str, Any]) -> list[Problem]:
-        """Leave only those of the `spare` backends, and of those by default, that strategies need, at their addresses.
+        """Drop the default and `spare` backends that no strategy needs, and set the addresses of the others.
 
-        Returns what is wrong with the addresses.
+        Returns the problems with the addresses.
         """
         by_default = () if "backends" in self.model_fields_set else self.backends
         spare: dict[str, str | None] = {**dict.fromkeys(by_default), **context.get("spare", {})}
         places = [place for _, _, found in places_of(self) for place in found]
-        said = [place for _, place in backends_named(self)]
-        wanted = {name for place in (*places, *said) for name in parts_of_place(place)}
+        requested = [place for _, place in backends_named(self)]
+        wanted = {name for place in (*places, *requested) for name in parts_of_place(place)}
         kinds = {kind for strategy in strategies_of(self) for kind in CATALOGUE[strategy].server_kinds}
         kept = {
             name: backend
@@ -201,13 +205,13 @@ class Matrix(BaseModel):
                 kept[name] = at_address(backend, spare.get(name))
             except BadValue as problem:
                 problems.append(Problem(("backends", name, "url"), problem.message, problem.hint))
-        # The model is frozen for everybody else. One that needs nothing is refused for that, and not for this.
+        # The model is frozen, so the field is set here directly. Without strategies, other checks report the problem.
         self.__dict__["backends"] = kept or self.backends
         return problems
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The passwords of its addresses, in each form in which other text may repeat them."""
+        """The passwords of its addresses, in every form in which other text may contain them."""
         return frozenset().union(*(backend.secrets for backend in self.backends.values()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,7 +238,7 @@ class Matrix(BaseModel):
 
 
 def _texts(name: str, value: Any) -> Any:  # noqa: ANN401 - one parsed value of any axis, or a list of them
-    """Text, or a list of text where `value` came as a list. A strategy is a pair, and not a list of two."""
+    """The text of a value, or a list of texts for a list. A strategy is a pair, and not a list of two values."""
     text = AXES[name].text
     several = isinstance(value, tuple) and not (name == "strategy" and isinstance(value[0], str))
     return [text(one) for one in value] if several else text(value)

@@ -1,4 +1,4 @@
-"""JSON Schemas of the notations that are the matrix's own, and the reading of a place."""
+"""JSON Schemas of the matrix's own notations, and the parser of a backend or pair of backends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pybench.strategies import CATALOGUE
 
 BACKEND_NAME = r"[a-z][a-z0-9_-]{0,31}"
 PLACE: dict[str, Any] = {"type": "string", "pattern": rf"^{BACKEND_NAME}(\+{BACKEND_NAME})?$"}
-"""One backend, or a Redis one and a Postgres one."""
+"""The name of one backend, or of a Redis backend and a Postgres backend."""
 LENGTH: dict[str, Any] = {
     "anyOf": [{"const": 0}, {"type": "string"}],
     "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)", "quantiles(p50=50ms, p99=2s)"],
@@ -30,10 +30,18 @@ _RETRY_KINDS = ["none", "fixed", "exponential", "full-jitter", "equal-jitter", "
 _RETRY_FIELDS = {
     "kind": {"enum": _RETRY_KINDS, "default": "full-jitter"},
     "base": {"anyOf": [{"const": 0}, {"type": "string"}], "description": "The first pause.", "default": "1ms"},
-    "factor": {"type": "number", "description": "How much longer each next pause may be.", "default": 2},
+    "factor": {
+        "type": "number",
+        "description": "The factor by which the longest pause grows from attempt to attempt.",
+        "default": 2,
+    },
     "cap": {"type": "string", "description": "The longest pause.", "default": "50ms"},
-    "max_attempts": {"type": "integer", "minimum": 1, "description": "Attempts; as many as max_wait allows."},
-    "max_wait": {"type": "string", "description": "No attempt begins later than this.", "default": "10s"},
+    "max_attempts": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "The most attempts; by default only max_wait limits them.",
+    },
+    "max_wait": {"type": "string", "description": "The time after which no further attempt begins.", "default": "10s"},
 }
 RETRY: dict[str, Any] = {
     "anyOf": [
@@ -45,9 +53,9 @@ RETRY: dict[str, Any] = {
 
 
 def parse_place(value: object) -> str:
-    """The name of a backend, or of a pair of them, without spaces. Raises BadValue."""
+    """The name of a backend or of a pair of backends, without spaces. Raises BadValue."""
     if not isinstance(value, str) or not value.strip():
-        raise BadValue(f"{shown(value)} is not a backend", hint="say the name of one of backends")
+        raise BadValue(f"{shown(value)} is not a backend", hint="use a name that is listed under backends")
     return "".join(value.split())
 
 

@@ -1,6 +1,6 @@
 """The options of `pybench.run` as types, for editors and type checkers.
 
-Here a second time, for a type cannot be made from the table of axes; a test keeps both the same.
+The axes are repeated here, since a type cannot be made from `Cell`; a test compares both.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 Values = str | float | Sequence[str | float]
-"""A text that may hold several values with commas between them, a number, or a list of these."""
+"""A text that may hold several values separated by commas, a number, or a list of these."""
 
 
 class Options(TypedDict, total=False):
-    """What `matrix_from_options` takes, and `load_matrix` beside a file."""
+    """The options of `matrix_from_options`, and of `load_matrix` besides the file."""
 
     strategy: Values
     backend: Values

@@ -1,6 +1,6 @@
-"""On which backends the cells of a strategy are: those of the kinds of server that it needs, and no others.
+"""The places of a strategy: the backends of the matrix that have the kinds of server that the strategy needs.
 
-A strategy that needs a Redis server and a Postgres one is on a pair, whose name says both: `redis+postgres`.
+A place is a backend, or for a strategy that needs Redis and Postgres a pair of backends such as `redis+postgres`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from pybench.matrix.backends import Backend
 
 BOTH = "+"
-"""Between the names of a pair."""
+"""The separator between the names of a pair."""
 
 
 def default_place(strategy: str) -> str:
-    """Where cells of `strategy` are when a matrix names no backends: `redis`, `postgres` or `redis+postgres`."""
+    """The place of `strategy` in a matrix without backends: `redis`, `postgres` or `redis+postgres`."""
     return BOTH.join(CATALOGUE[strategy].server_kinds or (ServerKind.REDIS,))
 
 
 def parts_of_place(place: str) -> list[str]:
-    """The names of the backends that `place` is made of."""
+    """The names of the backends of `place`."""
     return place.split(BOTH)
 
 
 def places(
     strategy: str, backends: Mapping[str, Backend], *, named: Sequence[str] | None, beside: Collection[str]
 ) -> list[str]:
-    """The backends that `strategy` is measured on, in the order in which they stand; empty where it has none.
+    """The places on which `strategy` is measured, in the order of the matrix; empty where there are none.
 
-    `named` are those that the matrix asks for by the axis `backend`, None: all of them. `beside` are all strategies of
-    the matrix: what asks no server is measured where they are, on backends of one kind.
+    `named` are the places that the axis `backend` lists; None means all. `beside` has all strategies of the matrix: a
+    strategy that needs no server is measured on the backends of one kind that the others use.
     """
     parts = backends if named is None else [part for place in named for part in parts_of_place(place)]
     alone = [name for name in dict.fromkeys(parts) if name in backends]
@@ -49,7 +49,7 @@ def places(
 
 
 def kinds_of_place(place: str, backends: Mapping[str, Backend]) -> tuple[ServerKind, ...]:
-    """The kinds of its backends; empty where the matrix lacks one of them."""
+    """The kinds of the backends of `place`; empty where the matrix lacks one of the backends."""
     parts = parts_of_place(place)
     return tuple(backends[part].kind for part in parts) if all(part in backends for part in parts) else ()
 

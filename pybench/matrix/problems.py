@@ -1,4 +1,4 @@
-"""What is wrong with a matrix, each problem with the path of the key or value that is to blame."""
+"""The problems of a matrix, each with the path of the faulty key or value."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to put right."""
+    """One problem of a matrix."""
 
     path: Path
     message: str
     hint: str | None = None
     of_key: bool = False
-    """Whether the key at `path` is to blame; otherwise its value is."""
+    """Whether the key at `path` is faulty; otherwise its value is."""
 
     @property
     def advice(self) -> str:
-        """What is wrong, then what to say instead."""
+        """The problem, followed by its correction."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
     @property
     def sentence(self) -> str:
-        """The same with the names of the keys that lead there."""
+        """The advice, preceded by the path of the value."""
         where = ".".join(part for part in self.path if isinstance(part, str))
         return f"{where}: {self.advice}" if where and not self.of_key else self.advice
 

@@ -1,8 +1,8 @@
-"""A distribution of lengths that goes through given quantiles, such as `quantiles(p50=50ms, p99=2s)`.
+"""A distribution of lengths with given quantiles, such as `quantiles(p50=50ms, p99=2s)`.
 
-The logarithm of the length is piecewise linear in the standard normal deviate of the quantile; below the first and
-above the last quantile the line goes on with the same slope. So two quantiles are a log-normal distribution.
-Promises: exactly the given lengths at the given quantiles. Does not do: drawing; the core does.
+The logarithm of the length is piecewise linear in the standard normal deviate of the quantile. Below the first and
+above the last given quantile the line continues with the same slope, so two quantiles give a log-normal distribution.
+Promises: the distribution has exactly the given lengths at the given quantiles. Does not do: drawing; the core does.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ _STANDARD = NormalDist()
 _NAME = re.compile(r"p(?P<whole>\d{1,2})(?:\.(?P<decimals>\d{1,4}))?|p(?P<nines>9\d{2,5})")
 
 Points = Sequence[tuple[float, float]]
-"""Percent and nanoseconds, both ascending."""
+"""Pairs of percent and nanoseconds, both ascending."""
 
 
 def parse_points(named: Mapping[str, object]) -> list[tuple[float, float]]:
     """Read `p50=50ms`, `p99=2s`, `p999=5s`. Raises BadValue."""
     if not 2 <= len(named) <= MOST_POINTS:
-        raise BadValue(f"a distribution goes through 2 to {MOST_POINTS} quantiles", hint=f"say {EXAMPLE}")
+        raise BadValue(f"quantiles takes 2 to {MOST_POINTS} quantiles", hint=f"use {EXAMPLE}")
     points = sorted((_percent(name), _length(name, value)) for name, value in named.items())
     for (low, shorter), (high, longer) in itertools.pairwise(points):
         if low == high:
-            raise BadValue(f"{_name(low)} is given twice", hint=f"say {EXAMPLE}")
+            raise BadValue(f"{_name(low)} is given twice", hint=f"use {EXAMPLE}")
         if shorter >= longer:
             raise BadValue(
                 f"the length at {_name(high)}, {format_duration(int(longer))}, is not above that at {_name(low)}, "
                 f"{format_duration(int(shorter))}",
-                hint=f"lengths grow with their quantiles: {EXAMPLE}",
+                hint=f"a higher quantile needs a longer length: {EXAMPLE}",
             )
     return points
 
 
 def text_of(points: Points) -> str:
-    """The canonical form."""
+    """The canonical text of the distribution."""
     return f"quantiles({', '.join(f'{_name(percent)}={format_duration(int(ns))}' for percent, ns in points)})"
 
 
 def deviates(points: Points) -> list[tuple[float, int]]:
-    """The standard normal deviate of each quantile, and its length: what the core takes."""
+    """The standard normal deviate and the length of each quantile, in the form of the core."""
     return [(_STANDARD.inv_cdf(percent / 100), int(ns)) for percent, ns in points]
 
 
 def length_at(points: Points, q: float) -> float:
-    """Nanoseconds below which the share `q` of the lengths lies, 0 < q < 1."""
+    """The length in nanoseconds below which the share `q` of all lengths lies, 0 < q < 1."""
     z = _STANDARD.inv_cdf(q)
     known = deviates(points)
     (z0, low), (z1, high) = next((pair for pair in itertools.pairwise(known) if z <= pair[1][0]), known[-2:])
@@ -92,5 +92,5 @@ def _name(percent: float) -> str:
 def _length(name: str, value: object) -> float:
     ns = parse_duration(value)
     if not 0 < ns <= LONGEST_DURATION_NS:
-        raise BadValue(f"{name}={shown(value)} is out of range", hint="longer than 0")
+        raise BadValue(f"{name}={shown(value)} is out of range", hint="use a length above 0")
     return float(ns)

@@ -1,8 +1,8 @@
-"""YAML text into plain values, with the line and column of each.
+"""YAML text parsed into plain values, with the line and column of each value.
 
-Promises: a document that cannot be used is refused with its line, quickly, whatever its size or nesting.
-Works on YAML's node tree rather than on constructed values, for there an alias is still the node it points at:
-recursion and blow-up are seen before anything is built.
+Promises: an unusable document is refused quickly, with the line of the problem, whatever its size or nesting.
+The reader works on the node tree of YAML. There an alias is the same node as its anchor, so recursive and exploding
+aliases are found before any values are built.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ MOST_NESTED = 50
 
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = (f"{_TAG}map", f"{_TAG}seq")
-_TOO_DEEP = "it is nested too deeply"
-_TOO_MANY = f"it has more than {MOST_VALUES:,} values"
+_TOO_DEEP = "the file is nested too deeply"
+_TOO_MANY = f"the file has more than {MOST_VALUES:,} values"
 
 
 class _BoundedScanner(Scanner):
-    """The composer comes too late for brackets in brackets: the scanner looks ahead, in time that grows as a square."""
+    """Limits nested brackets here, since the scanner takes quadratic time on them before the composer sees them."""
 
-    def fetch_flow_collection_start(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - handed on as they come
+    def fetch_flow_collection_start(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - passed on unchanged
         if len(self.flow_context) >= MOST_NESTED:
             raise MarkedYAMLError(problem=_TOO_DEEP, problem_mark=self.reader.get_mark())
         super().fetch_flow_collection_start(*arguments, **named)
 
 
 class _BoundedComposer(Composer):
-    """Stops at once in a document that is too large or too deep, before it is read to its end."""
+    """Stops at once in a document that is too large or too deeply nested."""
 
-    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - handed on as they come
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - passed on unchanged
         super().__init__(**arguments)
         self._depth = 0
         self._count = 0
@@ -62,7 +62,7 @@ class _BoundedComposer(Composer):
 
 
 class Document:
-    """The plain values of one file, and where each stands."""
+    """The plain values of one file, with the position of each."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -77,7 +77,7 @@ class Document:
     def parse(cls, name: str, text: str) -> Document:
         """The document in `text`, the content of the file `name`.
 
-        Raises InputError, with the line where there is one, for whatever is not one YAML mapping.
+        Raises InputError, with the line if it is known, where the text is not one YAML mapping.
         """
         document = cls(name)
         node = document._compose(text)
@@ -86,12 +86,12 @@ class Document:
         return document
 
     def line(self, problem: Problem) -> str:
-        """`problem` behind the `file:line:column` of what is to blame, or of the nearest thing around it."""
+        """`problem` with the `file:line:column` of the faulty key or value, or of the nearest one around it."""
         line, column = self.position(problem)
         return f"{self.name}:{line}:{column}: {problem.sentence}"
 
     def position(self, problem: Problem) -> Position:
-        """The line and column of what is to blame, or of the nearest thing around it."""
+        """The line and column of the faulty key or value, or of the nearest one around it."""
         for length in range(len(problem.path), 0, -1):
             path = problem.path[:length]
             tables = (self._keys, self._values) if problem.of_key else (self._values, self._keys)
@@ -109,41 +109,41 @@ class Document:
         except ReaderError as error:
             line, column = end_of(text[: error.position])
             code = f"U+{ord(text[error.position]):04X}"
-            message = f"{self.name}:{line}:{column}: it contains the control character {code}"
-            raise InputError(message, hint="leave it out, or write it in quotes as an escape") from None
+            message = f"{self.name}:{line}:{column}: the file contains the control character {code}"
+            raise InputError(message, hint="delete the character, or write it in quotes as an escape") from None
         except MarkedYAMLError as error:
             raise InputError(self._syntax(error, text), hint=HINT) from None
         except YAMLError as error:
-            raise InputError(f"{self.name}: it is not YAML: {error}", hint=HINT) from None
+            raise InputError(f"{self.name}: the file is not YAML: {error}", hint=HINT) from None
         if node is None:
             raise InputError(f"{self.name}:1:1: the file is empty", hint=HINT)
         if not isinstance(node, MappingNode):
-            what = "a list" if isinstance(node, SequenceNode) else shown(node.value)
-            message = f"a matrix is a mapping of names such as axes and trials, this is {what}"
+            content = "a list" if isinstance(node, SequenceNode) else shown(node.value)
+            message = f"a matrix is a mapping with keys such as axes and trials, and this file is {content}"
             raise InputError(f"{self.name}:1:1: {message}", hint=HINT)
         return cast("Node", node)
 
     def _syntax(self, error: MarkedYAMLError, text: str) -> str:
-        problem = error.problem or error.context or "it cannot be read"
-        # A quote that nobody closed is told of where it opens, not where the file ends.
+        problem = error.problem or error.context or "the file cannot be read"
+        # An unclosed quote is reported where it opens, not at the end of the file.
         opening = problem == "found unexpected end of stream"
         mark = error.context_mark if opening else error.problem_mark or error.context_mark
         if mark is None:
-            return f"{self.name}: it is not YAML: {problem}"
+            return f"{self.name}: the file is not YAML: {problem}"
         lines = text.splitlines()
         line = lines[mark.line] if mark.line < len(lines) else ""
         if "\t" in line[: len(line) - len(line.lstrip())]:
             problem = "a tab cannot indent YAML; use spaces"
         elif problem.startswith("found character '\\t'"):
-            problem = "a tab cannot stand here; use spaces"
+            problem = "a tab is not allowed here; use spaces"
         elif opening:
             problem = "a quote opens here and is never closed"
         elif "found undefined alias" in problem:
-            problem = f"{problem.removeprefix('found ')}; an anchor stands above its aliases"
+            problem = f"{problem.removeprefix('found ')}; an anchor must come before its aliases"
         elif problem in (_TOO_DEEP, _TOO_MANY):
             pass
         elif "another document" in problem:
-            problem = "a second document begins here; a file holds one matrix"
+            problem = "a second document begins here; a file may hold one matrix only"
         else:
             problem = explained(problem)
         return f"{self.name}:{mark.line + 1}:{mark.column + 1}: {problem}"
@@ -152,15 +152,15 @@ class Document:
         self._count += 1
         position = (node.start_mark.line + 1, node.start_mark.column + 1)
         if self._count > MOST_VALUES:
-            message = f"{_TOO_MANY}, those of an alias counted each time"
+            message = f"{_TOO_MANY}, counting each use of an alias"
             raise InputError(f"{self.name}:{position[0]}:{position[1]}: {message}", hint=HINT)
         self._values.setdefault(path, position)
         if isinstance(node, ScalarNode):
             return self._scalar(node, path)
         if node.tag not in _PLAIN_TAGS:
-            return self._unread(path, _unknown_tag(node), "leave it out")
+            return self._unreadable(path, _unknown_tag(node), "delete the tag")
         if id(node) in self._open:
-            return self._unread(path, "an alias points at what it stands in")
+            return self._unreadable(path, "an alias refers to a value that contains the alias")
         self._open.add(id(node))
         try:
             if isinstance(node, MappingNode):
@@ -181,11 +181,15 @@ class Document:
             key = key_node.value if isinstance(key_node, ScalarNode) else None
             if key is None:
                 self._values[(*path, "?")] = position
-                self.problems.append(Problem((*path, "?"), "a key is one word, not a list or a mapping", of_key=True))
-            elif (strange := _unseen(key)) is not None:
+                self.problems.append(
+                    Problem((*path, "?"), "a key must be one word, not a list or a mapping", of_key=True)
+                )
+            elif (strange := _invisible(key)) is not None:
                 self._values[(*path, "?")] = position
-                message = f"a key holds the invisible character U+{ord(strange):04X}"
-                self.problems.append(Problem((*path, "?"), message, "put plain spaces in its place", of_key=True))
+                message = f"a key contains the invisible character U+{ord(strange):04X}"
+                self.problems.append(
+                    Problem((*path, "?"), message, "replace the character by a plain space", of_key=True)
+                )
             elif not is_text(key):
                 self._values[(*path, "?")] = position
                 self.problems.append(Problem((*path, "?"), f"the key {shown(key)} is not UTF-8", of_key=True))
@@ -220,26 +224,26 @@ class Document:
                 case "bool":
                     return text.lower() == "true"
                 case "int" if re.fullmatch(r"[+-]?0\d+", text):
-                    hint = "a number has no comma in it: 1024; commas stand between numbers"
-                    return self._unread(path, f"{text} begins with a zero", hint)
+                    hint = "write a number without a comma: 1024; commas separate numbers"
+                    return self._unreadable(path, f"{text} begins with a zero", hint)
                 case "int":
                     return _whole(text)
                 case "float":
                     return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
                 case "str" | "timestamp":
-                    return text if is_text(text) else self._unread(path, f"{shown(text)} is not UTF-8")
+                    return text if is_text(text) else self._unreadable(path, f"{shown(text)} is not UTF-8")
         except ValueError:
-            return self._unread(path, f"{shown(text)} cannot be read as a number")
-        return self._unread(path, _unknown_tag(node), "leave it out")
+            return self._unreadable(path, f"{shown(text)} cannot be read as a number")
+        return self._unreadable(path, _unknown_tag(node), "delete the tag")
 
-    def _unread(self, path: Path, message: str, hint: str | None = None) -> object:
-        """Note why a value cannot be read; returns what stands for it."""
+    def _unreadable(self, path: Path, message: str, hint: str | None = None) -> object:
+        """Note why a value cannot be read, and return None in its place."""
         self.problems.append(Problem(path, message, hint))
         return None
 
 
-def _unseen(key: str) -> str | None:
-    """The first character of `key` that nobody sees, or sees as a plain space: it came with text that was copied."""
+def _invisible(key: str) -> str | None:
+    """The first character of `key` that is invisible or looks like a space; such characters come with copied text."""
     return next((one for one in key if one != " " and unicodedata.category(one) in ("Zs", "Zl", "Zp", "Cf")), None)
 
 
@@ -249,4 +253,4 @@ def _whole(text: str) -> int:
 
 
 def _unknown_tag(node: Node) -> str:
-    return f"the tag {shortened(str(node.tag))} is not known here"
+    return f"the tag {shortened(str(node.tag))} is not supported"

@@ -1,4 +1,4 @@
-"""The matrix's JSON Schema, by which editors complete and check a file while it is written."""
+"""The JSON Schema of a matrix, by which editors complete and check a file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12, of a matrix in plain spelling. Whether its parts agree only `load_matrix` sees."""
+    """JSON Schema, draft 2020-12, of a matrix. Only `load_matrix` finds contradictions between its parts."""
     schema = Matrix.model_json_schema(by_alias=True)
     _tidy(schema)
     return {
         "$schema": DIALECT,
         "title": "pybench matrix",
-        "description": "What a run varies, what it holds fixed, on which servers, and what it must reach.",
+        "description": "The cells that a run measures, its servers, and its thresholds.",
         **{key: value for key, value in schema.items() if key not in ("title", "description")},
     }
 
 
 def _tidy(node: Any) -> None:  # noqa: ANN401 - any part of a schema
-    """Drop titles that repeat the key, and defaults of null that stand for "not given"."""
+    """Drop titles that repeat the key, and defaults of null, which mean "not given"."""
     if isinstance(node, list):
         for part in node:
             _tidy(part)

@@ -1,6 +1,6 @@
-"""What a run must reach: `acquire.p99 < 50ms`, parsed into a metric, a comparison and a value.
+"""Thresholds of a run, such as `acquire.p99 < 50ms`, parsed into a metric, a comparison and a value.
 
-Does not evaluate anything: that is `pybench.analysis.thresholds`.
+Does not do: evaluating thresholds; `pybench.analysis.thresholds` does.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ _LATENCIES = {
 }
 _NUMBERS = tuple(column.name for column in COLUMNS.values() if column.in_summary and column.is_number)
 METRICS: dict[str, str] = _LATENCIES | {column: column for column in _NUMBERS}
-"""Each metric that a threshold may name, and its column of `summary.csv`."""
+"""Metric of a threshold -> its column of `summary.csv`."""
 
 _CHECK = re.compile(r"\s*(?P<metric>[A-Za-z][\w.]*)\s*(?P<op><=|>=|==|!=|<|>)\s*(?P<value>[^<>=!\s].*?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """`row[column] op value` has to be true of every row of the summary that `where` selects."""
+    """A condition: `row[column] op value` must hold for every row of the summary that `where` selects."""
 
     metric: str
-    """As written: `acquire.p99`, `violations`."""
+    """The metric as written: `acquire.p99`, `violations`."""
     column: str
-    """Its column of `summary.csv`."""
+    """The column of `summary.csv`."""
     op: Comparison
     value: float
-    """In the unit of the column: microseconds for `_us`."""
+    """The limit in the unit of the column: microseconds for `_us`."""
     where: tuple[tuple[str, tuple[str, ...]], ...]
-    """Axis by axis the canonical texts of which a row must show one; empty: every row. A strategy's text holds its
-    arguments, `redlock(nodes=5)`: columns `strategy` and `args` together."""
+    """For each axis the accepted values as canonical texts; empty selects every row. The text of a strategy includes
+    its arguments, `redlock(nodes=5)`, from the columns `strategy` and `args`."""
     check: str
     """The comparison as the user wrote it: `acquire.p99 < 50ms`."""
 
     @property
     def text(self) -> str:
-        """The check with its `where`, if any, behind it: `violations == 0 where strategy is mutex`."""
+        """The check, followed by its `where`, if any: `violations == 0 where strategy is mutex`."""
         if not self.where:
             return self.check
         selections = [f"{axis} is {' or '.join(texts)}" for axis, texts in self.where]
         return f"{self.check} where {', '.join(selections)}"
 
     def selects(self, row: Mapping[Any, Any]) -> bool:
-        """Whether the threshold speaks of the cell with the columns `row`, of a table or of `Cell.columns`."""
+        """Whether the threshold selects the cell with the columns `row`, from a table or from `Cell.columns`."""
         return all(_column_text(row, axis) in texts for axis, texts in self.where)
 
     def to_dict(self) -> dict[str, Any]:
-        """What a matrix would say; `parse_threshold` reads it back to an equal threshold."""
+        """The threshold as in a matrix; `parse_threshold` reads it back to an equal threshold."""
         return {"where": {axis: list(texts) for axis, texts in self.where}, "check": self.check}
 
 
@@ -77,10 +77,10 @@ def parse_threshold(value: object) -> Threshold:
             hint = suggestion(str(key), ("where", "check"))
             raise BadValue(f"a threshold has no {shortened(str(key))}", hint=hint, at=(str(key),))
     if "check" not in value:
-        raise BadValue("this threshold has no check", hint='say check: "violations == 0"')
+        raise BadValue("this threshold has no check", hint='use check: "violations == 0"')
     where = value.get("where") or {}
     if not isinstance(where, Mapping):
-        raise BadValue(f"{shown(where)} is not a mapping", hint="say where: {strategy: mutex}", at=("where",))
+        raise BadValue(f"{shown(where)} is not a mapping", hint="use where: {strategy: mutex}", at=("where",))
     try:
         return parse_check(value["check"], tuple(_selected(str(name), where[name]) for name in where))
     except BadValue as problem:
@@ -103,7 +103,7 @@ def threshold_schema() -> dict[str, Any]:
         if (one := TypeAdapter(annotation(axis)).json_schema())
     }
     where = {"type": "object", "properties": axes, "additionalProperties": False}
-    described = {"where": {**where, "description": "The cells it is about."}, "check": check}
+    described = {"where": {**where, "description": "The cells to which the threshold applies."}, "check": check}
     selected = {"type": "object", "properties": described, "required": ["check"], "additionalProperties": False}
     return {"anyOf": [check, selected]}
 
@@ -111,16 +111,16 @@ def threshold_schema() -> dict[str, Any]:
 def parse_check(check: object, where: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> Threshold:
     """Read `acquire.p99 < 50ms`, `violations == 0` or `grants_per_s >= 1000`.
 
-    Raises BadValue for another form, an unknown metric (naming the nearest), or a value of the wrong unit.
+    Raises BadValue for another form, an unknown metric (the hint has the nearest), or a value of the wrong unit.
     """
     match = _CHECK.fullmatch(check) if isinstance(check, str) else None
     if match is None:
-        hint = 'say for example "acquire.p99 < 50ms" or "violations == 0"'
+        hint = 'use for example "acquire.p99 < 50ms" or "violations == 0"'
         raise BadValue(f"{shown(check)} is not a threshold", hint=hint)
     metric = match["metric"]
     if metric not in METRICS:
         near = nearest(metric, METRICS)
-        hint = f"did you mean {near}?" if near else "say acquire.p99, handoff.p50 or a column of summary.csv"
+        hint = f"did you mean {near}?" if near else "use acquire.p99, handoff.p50 or a column of summary.csv"
         raise BadValue(f"there is no metric {shown(metric)}", hint=hint)
     column = METRICS[metric]
     try:

@@ -1,6 +1,6 @@
-"""How pydantic reads the values of a matrix, and what its errors mean in plain words.
+"""How pydantic reads the values of a matrix, and its errors in plain words.
 
-Numbers and words are pydantic's own types; a notation of the matrix's own is a parser that raises BadValue.
+Numbers and choices are types of pydantic; each notation of the matrix has a parser that raises BadValue.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ T = TypeVar("T")
 
 
 def reads(parse: Callable[[object], T]) -> Callable[[object], T]:
-    """`parse`, its BadValue turned into an error that pydantic collects together with the place of the value."""
+    """`parse` with its BadValue turned into an error that pydantic collects with the path of the value."""
 
     def validate(value: object) -> T:
         try:
             return parse(value)
         except BadValue as problem:
-            # Visible, for pydantic takes no text with bytes that are not UTF-8, which input may have.
+            # Pydantic accepts no text with bytes that are not UTF-8, which input may contain.
             hint = None if problem.hint is None else visible(problem.hint)
-            told = {"told": visible(problem.message), "hint": hint, "at": problem.at}
-            raise PydanticCustomError(ERROR_TYPE, "{told}", told) from None
+            context = {"message": visible(problem.message), "hint": hint, "at": problem.at}
+            raise PydanticCustomError(ERROR_TYPE, "{message}", context) from None
 
     return validate
 
 
 def _as_written(value: object) -> object:
-    """`value`, unless pydantic would take it for a number that it is not: `true`, and the `024` of `1,024`."""
+    """`value`, unless pydantic would misread it as a number: `true`, and the `024` of `1,024`."""
     if isinstance(value, bool):
         raise BadValue(f"{shown(value)} is not a number")
     if isinstance(value, str) and re.fullmatch(r"\s*0\d+\s*", value):
-        hint = "a number has no comma in it: 1024; commas stand between numbers"
+        hint = "write a number without a comma: 1024; commas separate numbers"
         raise BadValue(f"{shown(value)} begins with a zero", hint=hint)
     if isinstance(value, str) and not value.isascii():
         raise BadValue(f"{shown(value)} is not a number")
@@ -50,7 +50,7 @@ def _as_written(value: object) -> object:
 
 
 AS_WRITTEN = BeforeValidator(reads(_as_written))
-"""In front of a number."""
+"""The check before a number is read."""
 
 
 def _stripped(value: object) -> object:
@@ -58,11 +58,11 @@ def _stripped(value: object) -> object:
 
 
 STRIPPED = BeforeValidator(_stripped)
-"""In front of a word."""
+"""The preparation before a choice is read."""
 
 
 def annotation(axis: Axis) -> Any:  # noqa: ANN401 - a type as data
-    """What pydantic reads one value of `axis` by, and makes its schema from."""
+    """The type by which pydantic reads one value of `axis` and makes its schema."""
     if isinstance(axis.type, Parsed):
         return Annotated[Any, PlainValidator(reads(axis.type.parse)), WithJsonSchema(dict(axis.type.schema))]
     return Annotated[axis.type, STRIPPED if get_origin(axis.type) is Literal else AS_WRITTEN]
@@ -74,7 +74,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 def read(axis: Axis, value: object) -> Any:  # noqa: ANN401 - a parsed value of any axis
-    """One value of `axis`. Raises BadValue."""
+    """Read one value of `axis`. Raises BadValue."""
     try:
         return _adapter(axis.name).validate_python(value)
     except ValidationError as error:
@@ -82,10 +82,10 @@ def read(axis: Axis, value: object) -> Any:  # noqa: ANN401 - a parsed value of 
 
 
 def meaning(found: Mapping[str, Any]) -> BadValue:
-    """What one error of pydantic says, in plain words, with a hint."""
+    """One error of pydantic in plain words, with a hint."""
     kind, context, value = found["type"], found.get("ctx", {}), found["input"]
     if kind == ERROR_TYPE:
-        return BadValue(context["told"], hint=context["hint"], at=context["at"])
+        return BadValue(context["message"], hint=context["hint"], at=context["at"])
     if kind == "literal_error":
         return _no_choice(value, re.findall(r"'([^']*)'|(\d+)", context["expected"]))
     if kind in _BOUNDS:
@@ -93,9 +93,9 @@ def meaning(found: Mapping[str, Any]) -> BadValue:
         number = value.strip() if isinstance(value, str) else value
         return BadValue(f"{number} is out of range", hint=f"at {word} {format_number(context[name])}")
     if kind in ("int_type", "int_parsing", "int_from_float"):
-        return BadValue(f"{shown(value)} is not a whole number", hint="say it in digits, as in 16")
+        return BadValue(f"{shown(value)} is not a whole number", hint="write digits, as in 16")
     if kind == "int_parsing_size":
-        return BadValue(f"{shown(value)} is out of range", hint="say a smaller number")
+        return BadValue(f"{shown(value)} is out of range", hint="use a smaller number")
     if kind in ("float_type", "float_parsing"):
         return BadValue(f"{shown(value)} is not a number")
     return BadValue(found["msg"])
@@ -107,7 +107,7 @@ _BOUNDS = {"greater_than_equal": ("least", "ge"), "less_than_equal": ("most", "l
 def _no_choice(value: object, expected: list[tuple[str, str]]) -> BadValue:
     choices = [word or number for word, number in expected]
     if len(choices) == 1:
-        return BadValue(f"{shown(value)} is not known here", hint=f"say {choices[0]}")
+        return BadValue(f"{shown(value)} is not supported", hint=f"use {choices[0]}")
     message = f"{shown(value)} is not one of {', '.join(choices)}"
     near = suggestion(value, choices) if isinstance(value, str) else None
     return BadValue(message, hint=near if near is not None and near.startswith("did you mean") else None)

@@ -1,8 +1,8 @@
-"""The values that a matrix speaks of, parsed once: distributions, key choice, connections, retry policies, loops.
+"""The parsed values of a matrix: distributions, key choices, connections, retry policies and loops.
 
-Each has `.text`, its canonical form, and `.to_core()`, what the core takes; all but the loops, which the axes of a rate
-make, have `parse`, which reads the text back to an equal value. Durations, leases and rates, which are plain numbers
-once parsed, are in `pybench.matrix.durations`.
+Each type has `.text`, the canonical form, and `.to_core()`, the form of the core. Each type except the loops has
+`parse`, which reads the text back to an equal value. Durations, leases and rates are plain numbers after parsing; see
+`pybench.matrix.durations`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _KEY_CHOICES = {"uniform": "uniform", "zipf": "zipf(1.1)", "single": "single"}
 _CONNECTIONS = {"shared": "shared(4)", "per-client": "per-client"}
 _MOST_CONNECTIONS = 10_000
 _SLICES = 2_000
-"""Of a distribution that is given by quantiles, for its mean."""
+"""How many slices the mean of a distribution by quantiles is computed from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """`fixed(value_ns)`, `exp(mean_ns)`, `lognormal(median_ns, sigma)`, `uniform(low_ns, high_ns)` or `quantiles(...)`.
 
-    The parameters of `quantiles` are percent and nanoseconds in turn, ascending.
+    The parameters of `quantiles` alternate between percent and nanoseconds, both ascending.
     """
 
     kind: Literal["fixed", "exp", "lognormal", "uniform", "quantiles"]
@@ -74,7 +74,7 @@ class Distribution:
             case "uniform", (low, high) if not call.named:
                 bounds = parse_duration(low), parse_duration(high)
                 if bounds[0] >= bounds[1]:
-                    raise BadValue(f"{shown(value)} is an empty range", hint="the first bound is the lower one")
+                    raise BadValue(f"{shown(value)} is an empty range", hint="put the lower bound first")
                 return cls("uniform", bounds)
             case "quantiles", () if call.named:
                 points = quantiles.parse_points(call.named)
@@ -98,11 +98,11 @@ class Distribution:
                 return quantiles.text_of(self._points)
 
     def median(self) -> int:
-        """Nanoseconds that half of the draws exceed."""
+        """The median of the draws in nanoseconds."""
         return round(self.quantile(0.5))
 
     def quantile(self, q: float) -> float:
-        """Nanoseconds below which the share `q` of the draws lies, 0 < q < 1."""
+        """The length in nanoseconds below which the share `q` of the draws lies, 0 < q < 1."""
         assert 0 < q < 1, "a quantile lies between 0 and 1"
         first, *rest = self.parameters
         match self.kind:
@@ -137,7 +137,7 @@ class Distribution:
         return list(zip(self.parameters[::2], self.parameters[1::2], strict=True))
 
     def mean(self) -> float:
-        """Nanoseconds on average."""
+        """The mean of the draws in nanoseconds."""
         first, *rest = self.parameters
         match self.kind:
             case "fixed" | "exp":
@@ -147,11 +147,11 @@ class Distribution:
             case "lognormal":
                 return first * math.exp(rest[0] ** 2 / 2)
             case "quantiles":
-                # Over slices of equal share, each with its middle.
+                # The average over slices of equal share, each taken at its middle.
                 return sum(self.quantile((place + 0.5) / _SLICES) for place in range(_SLICES)) / _SLICES
 
     def to_core(self) -> DistributionSpec:
-        """What the core takes."""
+        """The form of the core."""
         first, *rest = self.parameters
         match self.kind:
             case "fixed":
@@ -168,7 +168,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class KeyChoice:
-    """`s` is the exponent of `zipf`, None otherwise."""
+    """How clients choose keys. `s` is the exponent of `zipf`, None for the other kinds."""
 
     kind: Literal["uniform", "zipf", "single"]
     s: float | None = None
@@ -176,7 +176,7 @@ class KeyChoice:
     @classmethod
     def parse(cls, value: object) -> KeyChoice:
         """Read `uniform`, `zipf(1.1)` or `single`. Raises BadValue."""
-        call = _call(value, "a choice of keys", _KEY_CHOICES)
+        call = _call(value, "a key choice", _KEY_CHOICES)
         match call.name, call.positional:
             case "uniform", () if not call.named:
                 return cls("uniform")
@@ -184,7 +184,7 @@ class KeyChoice:
                 return cls("single")
             case "zipf", (s,) if not call.named:
                 return cls("zipf", parse_number(s, lowest=0.001, highest=10))
-        raise _unknown_form("a choice of keys", value, call, _KEY_CHOICES)
+        raise _unknown_form("a key choice", value, call, _KEY_CHOICES)
 
     @property
     def text(self) -> str:
@@ -192,13 +192,13 @@ class KeyChoice:
         return self.kind if self.s is None else f"{self.kind}({format_number(self.s)})"
 
     def to_core(self) -> KeyChoiceSpec:
-        """What the core takes."""
+        """The form of the core."""
         return {"kind": self.kind} if self.s is None else {"kind": self.kind, "s": self.s}
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """`count` is per server and only of `shared`; more than there are clients are not opened."""
+    """How clients connect. `count` is the number per server for `shared`, at most one for each client."""
 
     kind: Literal["shared", "per-client"]
     count: int | None = None
@@ -206,13 +206,13 @@ class Connections:
     @classmethod
     def parse(cls, value: object) -> Connections:
         """Read `shared(4)` or `per-client`. Raises BadValue."""
-        call = _call(value, "a use of connections", _CONNECTIONS)
+        call = _call(value, "a kind of connections", _CONNECTIONS)
         match call.name, call.positional:
             case "shared", (count,) if not call.named:
                 return cls("shared", parse_count(count, highest=_MOST_CONNECTIONS))
             case "per-client", () if not call.named:
                 return cls("per-client")
-        raise _unknown_form("a use of connections", value, call, _CONNECTIONS)
+        raise _unknown_form("a kind of connections", value, call, _CONNECTIONS)
 
     @property
     def text(self) -> str:
@@ -220,11 +220,11 @@ class Connections:
         return self.kind if self.count is None else f"{self.kind}({self.count})"
 
     def used_by(self, clients: int) -> int:
-        """How many connections `clients` clients open to each server: never more than there are clients."""
+        """How many connections `clients` clients open to each server: at most one for each client."""
         return clients if self.count is None else min(self.count, clients)
 
     def to_core(self, clients: int) -> ConnectionsSpec:
-        """What the core takes for `clients` clients."""
+        """The form of the core for `clients` clients."""
         if self.count is None:
             return {"kind": "per-client"}
         return {"kind": "shared", "count": self.used_by(clients)}
@@ -232,7 +232,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`max_attempts` None: as many as `max_wait_ns` allows."""
+    """A retry policy. Without `max_attempts` (None), only `max_wait_ns` limits the attempts."""
 
     kind: RetryKind
     base_ns: int
@@ -245,7 +245,7 @@ class Retry:
     def parse(cls, value: object) -> Retry:
         """Read `full-jitter`, `fixed(base=1ms, max_wait=5s)`, `none`, or a mapping with `kind`. Raises BadValue.
 
-        A field that the kind does not use is refused, for it would promise what does not happen.
+        A field that the kind does not use is refused, since it would have no effect.
         """
         if isinstance(value, Mapping):
             fields = dict(value)
@@ -253,7 +253,7 @@ class Retry:
         else:
             call = _call(value, "a retry policy", {name: name for name in _FIELDS})
             if call.positional:
-                hint = f"name its fields: {call.name}(base=2ms)"
+                hint = f"name the fields: {call.name}(base=2ms)"
                 raise BadValue(f"{shown(call.positional[0])} has no name in {shown(value)}", hint=hint)
             kind, fields = call.name, dict(call.named)
         if not isinstance(kind, str) or kind not in _FIELDS:
@@ -277,7 +277,7 @@ class Retry:
         return f"{self.kind}({given})" if given else self.kind
 
     def to_core(self) -> RetrySpec:
-        """What the core takes."""
+        """The form of the core."""
         return {
             "kind": self.kind,
             "base_ns": self.base_ns,
@@ -290,7 +290,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """Each client starts again when it is done."""
+    """A closed loop: each client starts again after its release and think time."""
 
     @property
     def text(self) -> str:
@@ -298,13 +298,13 @@ class ClosedLoop:
         return "closed"
 
     def to_core(self) -> LoopSpec:
-        """What the core takes."""
+        """The form of the core."""
         return {"kind": "closed"}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """Arrivals at a rate; `max_in_flight` bounds those that wait or run, further ones are dropped and counted."""
+    """An open loop: arrivals at a rate. Arrivals beyond `max_in_flight` that wait or run are dropped."""
 
     arrivals: Literal["constant", "poisson"]
     rate_per_s: float
@@ -317,7 +317,7 @@ class OpenLoop:
         return f"open(rate={rate}, arrivals={self.arrivals}, max_in_flight={self.max_in_flight})"
 
     def to_core(self) -> LoopSpec:
-        """What the core takes."""
+        """The form of the core."""
         return {
             "kind": "open",
             "arrivals": self.arrivals,
@@ -329,20 +329,20 @@ class OpenLoop:
 def _positive(value: object) -> int:
     ns = parse_duration(value)
     if ns == 0:
-        raise BadValue(f"{shown(value)} is out of range", hint="longer than 0")
+        raise BadValue(f"{shown(value)} is out of range", hint="use a duration above 0")
     return ns
 
 
 def _call(value: object, what: str, forms: Mapping[str, str]) -> Call:
     if not isinstance(value, str):
-        raise BadValue(f"{shown(value)} is not {what}", hint=f"say one of {', '.join(forms.values())}")
+        raise BadValue(f"{shown(value)} is not {what}", hint=f"use one of {', '.join(forms.values())}")
     return parse_call(value)
 
 
 def _unknown_form(what: str, value: object, call: Call, forms: Mapping[str, str]) -> BadValue:
-    """The error for a name that is unknown, or known with other arguments."""
+    """The error for an unknown name, or for a known name with other arguments."""
     near = nearest(call.name, forms)
-    hint = f"say for example {forms[near]}" if near else f"say one of {', '.join(forms.values())}"
+    hint = f"use for example {forms[near]}" if near else f"use one of {', '.join(forms.values())}"
     return BadValue(f"{shown(value)} is not {what}", hint=hint)
 
 
@@ -363,7 +363,7 @@ def _retry(kind: RetryKind, fields: Mapping[str, object]) -> Retry:
     given: dict[str, int | float] = {}
     for name, value in fields.items():
         if name not in known:
-            hint = suggestion(str(name), known) if known else "it makes one attempt"
+            hint = suggestion(str(name), known) if known else "none makes one attempt and has no fields"
             raise BadValue(f"the retry policy {kind} has no field {shortened(str(name))}", hint=hint, at=(str(name),))
         try:
             given[name] = _RETRY_READERS[name](value)
@@ -373,10 +373,10 @@ def _retry(kind: RetryKind, fields: Mapping[str, object]) -> Retry:
         return Retry("none", 0, 1.0, 0, 1, 10 * S)
     base_ns, cap_ns = int(given.get("base", 1 * MS)), int(given.get("cap", 50 * MS))
     if kind != "fixed" and base_ns == 0:
-        raise BadValue(f"{kind} from a base of 0 never waits", hint="say fixed(base=0)", at=("base",))
+        raise BadValue(f"{kind} with a base of 0 never pauses", hint="use fixed(base=0)", at=("base",))
     if "cap" in known and base_ns > cap_ns:
         message = f"the base of {format_duration(base_ns)} is longer than the cap of {format_duration(cap_ns)}"
-        raise BadValue(message, hint=f"say cap={format_duration(base_ns)} or more", at=("base",))
+        raise BadValue(message, hint=f"use cap={format_duration(base_ns)} or more", at=("base",))
     attempts = int(given["max_attempts"]) if "max_attempts" in given else None
     return Retry(kind, base_ns, float(given.get("factor", 2.0)), cap_ns, attempts, int(given.get("max_wait", 10 * S)))
 

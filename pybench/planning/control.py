@@ -1,9 +1,9 @@
-"""The trials that a run makes for itself: its control, and what an idle call and the client itself cost.
+"""The trials that check the run itself: its control, and two baselines of latency.
 
-The control is `none` with several clients on one key: a run whose checker does not catch it proves nothing. The other
-two show what of a latency is not the lock's: one idle round trip (an uncontended `mutex` acquires in one call, and so
-does an advisory lock of a database, whose statement is prepared, reads no table and writes nothing) and the client's
-own work for a grant (`none` sends nothing).
+The control runs `none` with several clients on one key. Where the checker misses the overlaps of the control, the run
+proves nothing. The baselines show the part of a latency that is not due to the lock: one idle round trip, and the
+client's own work for a grant. An uncontended `mutex` acquires in one call. An advisory lock of a database does so, too,
+with a prepared statement that reads no table and writes nothing. `none` sends nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _ONE_CALL: dict[ServerKind, tuple[str, Arguments]] = {
     ServerKind.REDIS: ("mutex", ()),
     ServerKind.POSTGRES: ("pg-advisory", (("wait", "try"),)),
 }
-"""The lock of each kind of server that acquires in one call, and that call does as little as one can."""
+"""For each kind of server the lock that acquires with one call of the least possible work."""
 
 CALLS = {"naive": 2}
-"""Calls of an acquire, one after another, of a lock that stands in for those."""
+"""How many successive calls an acquire needs, for a lock that replaces those of `_ONE_CALL`."""
 
 
 def control_cell(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
-    """The control of `backend`: the most threads that any cell has, and two clients or more on each."""
+    """The control of `backend`, with the most threads of any cell and at least two clients on each thread."""
     everything = list(cells)
     threads = max(cell.threads for cell in everything)
     own = next(cell for cell in everything if on_backend(cell, backend))
@@ -52,15 +52,15 @@ def control_cell(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
 
 
 def round_trip_cell(cells: Sequence[Cell], backend: str, kind: ServerKind) -> Cell:
-    """One client that takes a free lock: its service time is one idle call, waited for as the first of `cells` waits.
+    """One client that takes a free lock: its service time is one idle call, received as in the first of `cells`.
 
-    It holds as the cells do, though at most `HOLD_NS`: a call after a pause is not as fast as one of a tight loop,
-    and which of the two is the faster depends on how the machine sleeps.
+    The hold is the shortest hold of the cells, at most `HOLD_NS`. A call after a pause and a call in a tight loop
+    differ in time, and which is faster depends on the sleep states of the machine.
     """
     shortest = min((cell.hold for cell in cells), key=lambda hold: hold.median())
     strategy, arguments = _ONE_CALL[kind]
     if {cell.strategy for cell in cells} == {"naive"}:
-        # Such a run needs no right to scripts, and its baseline asks for no more.
+        # A run of `naive` alone needs no right to run scripts, so its baseline must not need the right either.
         strategy, arguments = "naive", ()
     return replace(
         _plain(cells[0], backend, kind),
@@ -74,7 +74,7 @@ def round_trip_cell(cells: Sequence[Cell], backend: str, kind: ServerKind) -> Ce
 
 
 def client_cost_cell(cell: Cell, backend: str, kind: ServerKind) -> Cell:
-    """One client that sends nothing: its CPU for a grant is the client's own."""
+    """One client that sends nothing: its CPU time per grant is the client's own work."""
     return replace(_plain(cell, backend, kind), id="client alone", strategy="none", concurrency=1, threads=1)
 
 

@@ -1,4 +1,4 @@
-"""What the servers and the machine of a run allow."""
+"""The limits that the servers and the machine of a run set."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """What a given Postgres has left for us."""
+    """The sessions that a given Postgres has free for a run."""
 
     free: int
-    """Without those that are in use, and those that it keeps for superusers."""
+    """How many sessions are neither in use nor reserved for superusers."""
     most: int
-    """Its `max_connections`."""
+    """The `max_connections` of the server."""
     limit: str = "max_connections"
-    """The name of what leaves no more."""
+    """The name of the setting that limits the free sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the servers and this machine allow; what is not known limits nothing."""
+    """The limits of the servers and of this machine; an unknown limit is left out."""
 
     maxclients: Mapping[str, int] = field(default_factory=dict)
-    """Backend -> the connections that each of its servers still takes: those that are in use are left out."""
+    """Backend -> how many more connections each of its servers accepts."""
     replicas: Mapping[str, int] = field(default_factory=dict)
-    """Given backend -> the replicas that its first server has."""
+    """Given backend -> how many replicas its first server has."""
     sessions: Mapping[str, Sessions] = field(default_factory=dict)
-    """Given backend -> the sessions that its database has left."""
+    """Given backend -> the free sessions of its database."""
     pooled: Collection[str] = ()
-    """Given backends before whose database a pooler stands."""
+    """Given backends whose database is behind a pooler."""
     grants: Mapping[str, str] = field(default_factory=dict)
-    """Given backend -> what would let our user create schemas in its database, where it may not."""
+    """Given backend -> the hint that grants our user the right to create schemas, where the right is missing."""
     open_files: int | None = None
-    """Files that this process may open."""
+    """How many files this process may open."""
 
     @classmethod
     def of_this_machine(cls) -> Limits:
-        """The hard limit of open files, up to which a process may raise its own; of servers nothing is known."""
+        """The hard limit of open files, up to which a process may raise its soft limit; no limits of servers."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         return cls(open_files=None if hard == resource.RLIM_INFINITY else hard)
 
@@ -52,8 +52,8 @@ NO_LIMITS = Limits()
 
 
 def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limits:
-    """Of this machine and of `servers`, each with the name of its backend, the first of a backend first."""
-    # A plan that asks no server does without what talks to one.
+    """The limits of this machine and of `servers`, each with the name of its backend, in order of the backend."""
+    # Imported here: a plan without servers does not need the modules that talk to them.
     from pybench.servers.redis.server import Server
 
     maxclients: dict[str, int] = {}
@@ -72,7 +72,7 @@ def limits_of(matrix: Matrix, servers: Iterable[tuple[str, AnyServer]]) -> Limit
         if not server.facts.may_create:
             grants[name] = server.grant_to_create()
         if server.facts.pooled:
-            # How many clients a pooler takes it does not tell.
+            # A pooler does not report how many clients it accepts.
             pooled.add(name)
         elif is_given:
             sessions[name] = Sessions(server.facts.sessions_free, server.facts.max_connections, server.facts.limit)

@@ -1,7 +1,7 @@
-"""What a cell needs of its backends: how many servers, replicas, connections.
+"""The needs of a cell: how many servers, replicas and connections of each backend.
 
-Promises: a function of the cell alone. Cells with the same `Group` share servers: one that needs three takes the first
-three of those that another takes five of.
+Promises: functions of the cell alone. Cells with the same `Group` share servers: a cell that needs three servers uses
+the first three of the five that another cell needs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
     from pybench.servers import AnyServer, ServerPool
 
-WATCHING_SESSIONS = 3
-"""Sessions of a database that a trial needs beside those of its clients: tables, figures, and who samples waits."""
+MONITORING_SESSIONS = 3
+"""Sessions of a trial besides those of its clients: for its tables, for figures, and for the sampling of waits."""
 
 
-Setting = tuple[str, str, str]
-"""Backend, `appendfsync` and `poll`: what an idle call depends on."""
+CallConditions = tuple[str, str, str]
+"""Backend, `appendfsync` and `poll`: the time of an idle call depends on these three."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Servers that are alike. A server with replicas is another one than that without: it has more to do."""
+    """Interchangeable servers. Servers with replicas form a group of their own, since replication costs time."""
 
     backend: str
     appendfsync: Literal["off", "everysec", "always", "none"]
@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The servers of one group that a cell is measured on: its first ones."""
+    """The first servers of one group, on which a cell is measured."""
 
     group: Group
     servers: int
@@ -45,15 +45,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What cells need of one group."""
+    """The needs of all cells of one group."""
 
     servers: int
     sessions: int
-    """The most that clients have with one of them at a time."""
+    """The most sessions that clients open to one server at a time."""
 
 
 def parts_of(cell: Cell) -> list[Part]:
-    """What `cell` is measured on, in the order in which its lock counts servers."""
+    """The servers of `cell`, in the order in which its lock numbers servers."""
     strategy, backends = CATALOGUE[cell.strategy], parts_of_place(cell.backend)
     if not strategy.server_kinds:
         return [Part(Group(backends[0], cell.appendfsync, 0), 1)]
@@ -65,18 +65,18 @@ def parts_of(cell: Cell) -> list[Part]:
     ]
 
 
-def settings_of(cell: Cell) -> list[Setting]:
-    """What an idle call of `cell` depends on, for each of its backends."""
+def call_conditions_of(cell: Cell) -> list[CallConditions]:
+    """The conditions of an idle call of `cell`, for each of its backends."""
     return [(part.group.backend, part.group.appendfsync, cell.poll) for part in parts_of(cell)]
 
 
 def servers_of(cell: Cell) -> int:
-    """How many servers, independent of each other, `cell` is measured on."""
+    """How many independent servers `cell` is measured on."""
     return sum(part.servers for part in parts_of(cell))
 
 
 def largest(cells: Iterable[Cell]) -> dict[Group, Demand]:
-    """What each group of `cells` has to have for the one that needs most."""
+    """For each group the most servers and sessions that any of `cells` needs."""
     most: dict[Group, Demand] = {}
     for cell in cells:
         for part in parts_of(cell):
@@ -87,37 +87,37 @@ def largest(cells: Iterable[Cell]) -> dict[Group, Demand]:
 
 
 def on_backend(cell: Cell, backend: str) -> bool:
-    """Whether `cell` has a server of `backend`."""
+    """Whether `cell` uses a server of `backend`."""
     return backend in parts_of_place(cell.backend)
 
 
 def servers_in(pool: ServerPool, matrix: Matrix, group: Group, demand: Demand) -> list[AnyServer]:
-    """The first servers of `group`, as many as `demand` says. Raises ServerError, InputError for an address."""
+    """The first servers of `group`, as many as `demand` needs. Raises ServerError, or InputError for a bad address."""
     backend = matrix.backends[group.backend]
     if backend.kind is ServerKind.POSTGRES:
         return [pool.postgres(backend, sessions=demand.sessions)]
-    assert group.appendfsync != "none", "a Redis server keeps its data in some way"
+    assert group.appendfsync != "none", "a Redis server has an appendfsync setting"
     return [*pool.redis(backend, group.appendfsync, servers=demand.servers, replicas=group.replicas)]
 
 
 def own_connections(cell: Cell) -> int:
-    """Connections that are each one client's own, to the first server."""
+    """How many connections to the first server belong to a single client."""
     return cell.concurrency if CATALOGUE[cell.strategy].opens_own_connections(cell.args) else 0
 
 
 def further_connections(cell: Cell) -> int:
-    """All that lead to the first server besides those that clients share; to subscribe over there are as many again."""
+    """Connections to the first server besides the shared ones: clients' own, and one subscription per shared one."""
     return own_connections(cell) + (shared_connections(cell) if CATALOGUE[cell.strategy].subscribes else 0)
 
 
 def shared_connections(cell: Cell) -> int:
-    """Connections that clients share, to each server; each thread has one at least, however few are to be shared."""
+    """How many shared connections a cell opens to each server; each thread needs at least one."""
     if not CATALOGUE[cell.strategy].opens_shared_connections(cell.args):
         return 0
     return max(cell.connections.used_by(cell.concurrency), cell.threads)
 
 
 def sessions_of(cell: Cell, backend: str) -> int:
-    """Connections that the clients of a trial of `cell` have with one server of `backend`."""
+    """How many connections the clients of `cell` open to one server of `backend`."""
     is_first = parts_of_place(cell.backend)[0] == backend
     return shared_connections(cell) + (further_connections(cell) if is_first else 0)

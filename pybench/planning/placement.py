@@ -1,12 +1,12 @@
-"""Which cores the parts of a run keep to: one for each thread that drives, the others for the servers it starts.
+"""Binding to cores: one core for each load-generating thread, and the other cores for the servers that pybench starts.
 
-Left to itself the kernel likes to wake a server on the core of the client that has just written to it, the better for
-their shared cache. While it runs there, holds that end must wait: with holds of 1 ms at a tenth of the load their
-lateness had a p99 of 170 us so, and of 40 us with a core for each. Where there are too few cores for that, or no server
-of ours, the kernel decides as before. A given server is not ours to bind: where it runs on this machine the driving
-threads keep off the cores that its owner bound it to, and where he bound it to none, to the last cores all the same, so
-that at least they do not wander. Servers of which there are more than cores for them are bound to none: five on
-one core answer one after another, and a lock that asks them all at once took half as long again.
+The kernel tends to wake a server on the core of the client that has just written to it, since they share a cache. While
+the server runs there, the client's holds cannot end: with holds of 1 ms at a tenth of the load, the p99 of their delay
+was 170 us, and 40 us with a core for each thread. With too few cores, or without a server of pybench, nothing is bound.
+Pybench does not bind a given server. Where a given server runs on this machine, threads avoid the cores that the server
+is bound to. If it is bound to none, threads still keep to the last cores, so that they do not move between cores.
+Servers that outnumber their cores are not bound: five servers on one core reply one after another, and a lock that
+calls all five at once took 1.5 times as long.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Numbers of cores, as the kernel counts them. Empty: these are bound to none."""
+    """Core numbers of the kernel. An empty tuple means that nothing is bound."""
 
     drivers: tuple[int, ...] = ()
-    """One for each thread of the cell that has most."""
+    """One core for each thread of the cell with the most threads."""
     servers: tuple[int, ...] = ()
     given: tuple[LocalServer, ...] = ()
-    """Given servers of this machine, which are bound to what their owners like."""
+    """Given servers on this machine, which pybench does not bind."""
 
     def manifest(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """The placement as an entry of the manifest."""
         return {"drivers": list(self.drivers), "servers": list(self.servers)}
 
     def shares_core(self) -> bool | None:
-        """Whether a given server ran just now on a core that a driving thread keeps to; None where nobody can tell."""
+        """Whether a given server runs right now on the core of a load-generating thread; None where this is unknown."""
         if not self.drivers:
             return None
         seen = [core for server in self.given if server.one_process and (core := core_of(server.pid)) is not None]
         return any(core in self.drivers for core in seen) if seen else None
 
     def notes(self) -> list[str]:
-        """What is amiss before anything is measured: a given server that may run on the cores of the threads alone."""
+        """A warning for each given server that may only run on the cores of the load-generating threads."""
         return [
             f"{server.address} is bound to the cores that the load generator needs "
-            f"({', '.join(map(str, server.cores))}): the two take turns there"
+            f"({', '.join(map(str, server.cores))}): both share these cores, which slows both"
             for server in self.given
             if self.drivers and set(server.cores) <= set(self.drivers)
         ]
 
     def beside(self, given: Sequence[LocalServer], cores: Iterable[int], threads: int) -> Placement:
-        """The same beside the `given` servers of this machine: `threads` threads may have any of `cores`."""
+        """The placement with the `given` servers of this machine: `threads` threads may use any of `cores`."""
         if self.drivers or not given:
             return replace(self, given=tuple(given))
         ordered = sorted(cores)
@@ -70,9 +70,9 @@ class Placement:
 
 
 def place(cores: Iterable[int], threads: int, servers: int = 1) -> Placement:
-    """The last of `cores` for `threads` threads; nothing where none would be left.
+    """The last of `cores` for `threads` threads, and the others for servers; nothing where no core would be left.
 
-    The others for the servers, unless they are fewer than the `servers` that answer one client at a time.
+    The `servers` are not bound where they outnumber their cores.
     """
     ordered = sorted(cores)
     drivers, others = tuple(ordered[-threads:]), tuple(ordered[:-threads])
@@ -82,7 +82,7 @@ def place(cores: Iterable[int], threads: int, servers: int = 1) -> Placement:
 
 
 def placement_of(matrix: Matrix, cells: Iterable[Cell]) -> Placement:
-    """Where the parts of a run of `cells` belong on this machine."""
+    """The placement of a run of `cells` on this machine."""
     ran = list(cells)
     places = {part.group.backend for cell in ran for part in parts_of(cell)}
     starts_one = any(not matrix.backends[place].is_given for place in places)

@@ -1,7 +1,7 @@
-"""The plan of a run: its cells, those that cannot be measured and why, their order, the time and the servers needed.
+"""The plan of a run: the cells and their order, the refused cells with reasons, the time and the servers needed.
 
-Promises: a function of the matrix (and of the limits that it is given) alone; it starts and asks nothing. The same
-matrix gives the same order, and a cell that is added leaves the order of the others as it was.
+Promises: a function of the matrix and of the given limits alone; planning contacts no server. The same matrix gives the
+same order, and adding a cell leaves the order of the others unchanged.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from pybench.planning import probes as probing
 from pybench.planning.forecast import hold_tails, p99_forecast
 from pybench.planning.impossible import why_impossible
 from pybench.planning.limits import NO_LIMITS, Limits
-from pybench.planning.needs import Demand, Group, largest, settings_of
-from pybench.planning.unlike_servers import Place, mixed, transport_of
+from pybench.planning.needs import Demand, Group, call_conditions_of, largest
+from pybench.planning.unlike_servers import ServerAccess, mixed, transport_of
 from pybench.quota import cpu_quota, quota_sentence
 from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
 
 TRIAL_OVERHEAD_NS = 70 * MS
-"""Connecting, coming to rest, reading the server's figures, removing keys and saving: as measured on two busy cores."""
+"""Connecting, draining, reading the server's figures, removing keys and saving, as measured on two busy cores."""
 
 SCHEMA_NS = 50 * MS
-"""A schema with its table, made before each trial of a database and dropped after it; its rows come on top."""
+"""Creating and dropping the schema and table of one trial on a database, without the rows."""
 ROW_NS = 7_000
-"""One row of that table, made and dropped."""
+"""Creating and dropping one row of that table."""
 
 SERVER_START_NS = 300 * MS
 DATABASE_START_NS = 2 * S
-"""Until a Postgres has made its data folder and answers."""
+"""Until a new Postgres has created its data folder and accepts connections."""
 REPLICAS_COUNTED_NS = 1 * S
-"""Until a primary counts on the replicas that follow it."""
+"""Until a primary counts its replicas."""
 REPORT_NS = 5 * S
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A cell that will not be measured; `reason` ends with what to change."""
+    """A cell that cannot be measured; `reason` ends with what to change."""
 
     cell: Cell
     reason: str
@@ -55,47 +55,47 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ServerNeed:
-    """Servers of the run that are alike. Cells that differ in `appendfsync` or in replicas need others."""
+    """Interchangeable servers of the run. Cells that differ in `appendfsync` or in replicas need different servers."""
 
     backend: str
     kind: ServerKind
     appendfsync: str
     servers: int
-    """As many as the cell that needs most; each on its own."""
+    """The most independent servers that any cell needs."""
     replicas: int
-    """Of each of them."""
+    """How many replicas each server has."""
     given: list[str] | None
-    """The addresses of servers that are there already, passwords masked; None: pybench starts them."""
+    """The addresses of given servers, with passwords masked; None where pybench starts the servers."""
     connections: int
-    """The most that clients of any cell open to one of them."""
+    """The most connections that the clients of any cell open to one server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `run` will carry out."""
+    """The work that `run` will carry out."""
 
     matrix: Matrix
     cells: list[Cell]
     refused: list[Refused]
     order: list[list[int]]
-    """One block a trial: every index into `cells` once, in an order of its own drawn from the seed."""
+    """One block for each trial: every index into `cells` once, in an order drawn from the seed."""
     servers: list[ServerNeed]
     seconds_per_trial: float
-    """Of any cell: warm-up, window, and what surrounds them."""
+    """Seconds for one trial of any cell: warm-up, window and overhead."""
     seconds: float
-    """The whole run, with its controls, the start of servers and the report."""
+    """Seconds for the whole run, including controls, the start of servers and the report."""
 
     @property
     def notes(self) -> list[str]:
-        """What of the matrix says nothing about any cell of this plan, a sentence each."""
+        """Remarks on the matrix, a sentence each: a quota of the CPU, and entries that match no cell."""
         rows = [cell.columns() for cell in self.cells]
         used = {name for cell in [*self.cells, *(refused.cell for refused in self.refused)] for name in _backends(cell)}
         return [
             *filter(None, [quota_sentence(cpu_quota(), cores_allowed())]),
-            *(f"no strategy is for the backend {name}" for name in self.matrix.backends if name not in used),
+            *(f"no cell uses the backend {name}" for name in self.matrix.backends if name not in used),
             *(f"exclude matches no cell: {entry}" for entry in idle_excludes(self.matrix)),
             *(
-                f"a threshold speaks of no cell, and will be missed: {threshold.text}"
+                f"this threshold matches no cell and will fail: {threshold.text}"
                 for threshold in self.matrix.thresholds
                 if not any(threshold.selects(row) for row in rows)
             ),
@@ -103,8 +103,10 @@ class Plan:
 
     @property
     def warnings(self) -> list[str]:
-        """What makes figures of this plan say less than they seem to, a sentence each; `run` says them, too."""
-        unlike = mixed([Place(need.backend, need.given is not None, transport_of(need.given)) for need in self.servers])
+        """Limits of what the figures of this plan will show, a sentence each; `run` prints them, too."""
+        unlike = mixed(
+            [ServerAccess(need.backend, need.given is not None, transport_of(need.given)) for need in self.servers]
+        )
         return [*([unlike] if unlike else []), *hold_tails(self.cells)]
 
     @property
@@ -119,7 +121,7 @@ class Plan:
             raise InputError("every cell of this matrix is refused", hint=f"{reason.cell.id}: {reason.reason}")
 
     def to_dict(self) -> dict[str, Any]:
-        """What `pybench plan --json` prints: cells as their ids, times in seconds."""
+        """The output of `pybench plan --json`: cells as their ids, times in seconds."""
         return {
             "name": self.matrix.name,
             "seed": self.matrix.seed,
@@ -161,7 +163,7 @@ def make_plan(matrix: Matrix, limits: Limits = NO_LIMITS) -> Plan:
 
 
 def quickened(matrix: Matrix) -> Matrix:
-    """For a first look: at most 4 trials of at most 100 ms and 300 ms. Too short for tails and narrow intervals."""
+    """The matrix with at most 4 trials of 100 ms warm-up and 300 ms window: too short for high quantiles."""
     return matrix.model_copy(
         update={
             "trials": min(matrix.trials, QUICK_TRIALS),
@@ -181,18 +183,18 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
 
 
 def before_trials_ns(cells: Iterable[Cell]) -> int:
-    """What is measured before the trials of `cells`.
+    """The time before the trials of `cells`, in nanoseconds.
 
-    A control for each backend, baselines for each setting, and a probe for each lock.
+    It covers a control for each backend, two baselines for each kind of idle call, and a probe for each lock.
     """
     cells = list(cells)
     probes = probing.probe_cells(cells)
     parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
     probed = parts * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
-    settings = {setting for cell in cells for setting in settings_of(cell)}
-    controls = len({backend for backend, _, _ in settings}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
+    calls = {call for cell in cells for call in call_conditions_of(cell)}
+    controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
     baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
-    return controls + len(settings) * 2 * baseline + probed
+    return controls + len(calls) * 2 * baseline + probed
 
 
 def _backends(cell: Cell) -> list[str]:
@@ -200,7 +202,7 @@ def _backends(cell: Cell) -> list[str]:
 
 
 def _table_ns(cell: Cell) -> int:
-    """What the table of a trial of `cell` takes, where its lock has one."""
+    """The time for the table of one trial of `cell` in nanoseconds; 0 for a lock without a table."""
     return SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
 
 
@@ -237,11 +239,11 @@ def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
 
 
 def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
-    """Everything but the trials of the matrix itself."""
+    """The time of the run outside the trials of the matrix, in nanoseconds."""
     if not cells:
         return 0
     ours = [need for need in servers if need.given is None]
-    took = {ServerKind.REDIS: SERVER_START_NS, ServerKind.POSTGRES: DATABASE_START_NS}
-    starts = sum(need.servers * (1 + need.replicas) * took[need.kind] for need in ours)
+    start_ns = {ServerKind.REDIS: SERVER_START_NS, ServerKind.POSTGRES: DATABASE_START_NS}
+    starts = sum(need.servers * (1 + need.replicas) * start_ns[need.kind] for need in ours)
     starts += sum(need.servers for need in ours if need.replicas) * REPLICAS_COUNTED_NS
     return starts + before_trials_ns(cells) + REPORT_NS

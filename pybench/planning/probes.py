@@ -1,9 +1,9 @@
-"""Probes: a short trial of each lock on each backend, with contention, before the trials of a run.
+"""Probes: a short contended trial of each lock on each backend, before the trials of a run.
 
-A hold of 0 hides a lock that excludes nobody: its holders believe for a microsecond, and hardly anybody is granted the
-lock meanwhile. So each lock is also tried with 8 clients on one key that hold it for 1 ms.
+With a hold of 0 a lock that excludes nobody goes unnoticed: a hold lasts a microsecond, and another grant rarely falls
+into this time. The probe therefore runs each lock with 8 clients that hold one key for 1 ms.
 
-Does not do: running them, see `running.proving`; saying what follows from them, see `analysis.probed`.
+Does not do: running probes, see `running.controls`; judging them, see `analysis.probe_verdicts`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 PROBE_NS = control.CONTROL_NS
 LONGER_NS = 4_000 * MS
-"""Of a lock that is granted too seldom to show itself in `PROBE_NS`."""
+"""The length of the second try for a lock that had too few grants within `PROBE_NS`."""
 
 LATE_NS = 2 * PROBE_NS
-"""Of its second part, in which holders take turns of `LATE_HOLD_NS`."""
+"""The length of the second part of a probe, in which each hold takes `LATE_HOLD_NS`."""
 LATE_TTL_MS = 50
 LATE_HOLD_NS = 80 * MS
 
 LEAST_TTL_MS = 5_000
-"""A hold of 1 ms must end inside its lease on a machine that stands still for a while, too."""
+"""With this ttl a hold of 1 ms ends inside its lease even if the machine pauses for a while."""
 
 MOST_READERS = 0.5
-"""A reader excludes no other reader: with more of them a broken lock would hardly show."""
+"""Readers do not exclude each other, so with more readers a broken lock would show few overlaps."""
 
 Lock = tuple[str, str, str]
-"""Strategy, arguments as text, and backend."""
+"""The strategy, its arguments as text, and the backend."""
 
 
 def lock_of(cell: Mapping[str, Any]) -> Lock:
-    """Which lock the row or the manifest's entry `cell` is of."""
+    """The lock of `cell`, which is a row or an entry of the manifest."""
     return cell["strategy"], cell["args"], cell["backend"]
 
 
@@ -58,7 +58,7 @@ def locks_of(cells: Iterable[Cell]) -> dict[Lock, list[Cell]]:
 
 
 def _probe_cell(cells: Sequence[Cell]) -> Cell:
-    """The probe of the lock of all `cells`: as most threads, keys a grant and entries as any of them has."""
+    """The probe of the lock of all `cells`, with the most threads, keys per grant and nesting of any of them."""
     first = cells[0]
     threads = max(cell.threads for cell in cells)
     taken = max(cell.keys_per_grant for cell in cells)
@@ -70,8 +70,8 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         + f" on {first.backend}",
         concurrency=max(control.CLIENTS_AT_LEAST, 2 * threads, 2 * permits),
         threads=threads,
-        # With one key more than a grant takes, any two sets overlap, and differ: there a lock shows itself that takes
-        # only a part of its set. Where all sets are the same, that part excludes as well as the whole.
+        # With one key more than a grant takes, any two different sets overlap. Only different sets reveal a lock that
+        # takes just a part of its set: where all sets are the same, the part excludes as well as the whole.
         keys=1 if taken == 1 else taken + 1,
         keys_per_grant=taken,
         key_choice=KeyChoice("uniform"),
@@ -86,10 +86,10 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
 
 
 def late_cell(probe: Cell) -> Cell | None:
-    """The second part of `probe`: its holders outlive their leases, and what they release then is another's lock.
+    """The second part of `probe`, whose holders outlive their leases and then release; None without such a lease.
 
-    Only there a lock shows itself that deletes without asking whose the key is, or whose guard takes late writes. None
-    of a lock without such a lease.
+    This part reveals a lock whose late release deletes the lock of the next holder, and a guard that accepts late
+    writes.
     """
     strategy = CATALOGUE[probe.strategy]
     if strategy.lease_ms(LATE_TTL_MS) is None or strategy.judged_by is Judge.EFFECTS:

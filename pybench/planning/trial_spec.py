@@ -1,4 +1,4 @@
-"""A trial, as the core wants it: every value of a cell as numbers, its servers, its seed and its keys' prefix."""
+"""The specification of a trial for the core: the values of a cell as numbers, servers, seed and key prefix."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
     from pybench.strategies import Arguments, Strategy
 
-PATIENCE_NS = 1_000_000_000
-"""How long a client waits for the answer to one command before it counts the command as lost."""
+REPLY_TIMEOUT_NS = 1_000_000_000
+"""How long a client waits for the reply to one command before it counts the command as lost."""
 
-REST_NS = 2_000_000_000
-"""What clients may take to come to rest: an answer that is lost, and the release after it. Holds are cut off."""
+DRAIN_NS = 2_000_000_000
+"""How long clients may take to finish after the trial: a lost reply, and the release after it. Holds are cut off."""
 
 
 CONNECTION_CHECK_MS = 100
-"""How often a database looks whether a client that waits there is still there: one that hangs up frees its place."""
+"""How often a database checks the connection of a waiting client, and ends the wait of a client that has gone."""
 
 MOST_LOCK_TIMEOUT_MS = 2**31 - 1
 
@@ -39,10 +39,10 @@ def trial_spec(
     duration_ns: int,
     least_belief_ns: int = 0,
 ) -> TrialSpec:
-    """Everything that one trial of `cell` needs. `cores` are those that its threads keep to, if any.
+    """The specification of one trial of `cell`. Its threads are bound to `cores`, if there are any.
 
-    `least_belief_ns` is how long a grant has to be believed in to count as contended: the time of an idle call, for a
-    shorter belief leaves no room for a rival's grant, however broken the lock.
+    `least_belief_ns` is the shortest belief that counts as contended, which is the time of an idle call: during a
+    shorter belief even a broken lock could not grant the key to another client.
     """
     values = {
         **cell.to_core(),
@@ -50,34 +50,34 @@ def trial_spec(
         "servers": list(servers),
         "client_name": client_name,
         "key_prefix": key_prefix,
-        "patience_ns": PATIENCE_NS,
+        "patience_ns": REPLY_TIMEOUT_NS,
         "warmup_ns": warmup_ns,
         "duration_ns": duration_ns,
-        "drain_ns": REST_NS,
+        "drain_ns": DRAIN_NS,
         "dies": False,
         "seed": seed,
         "cores": list(cores[: cell.threads]),
         "least_belief_ns": least_belief_ns,
     }
-    # The core refuses a value that it does not know, and one that is missing.
+    # The core rejects unknown values and missing ones.
     return cast("TrialSpec", values)
 
 
 def session_arguments(strategy: Strategy, arguments: Arguments) -> dict[str, str]:
-    """Those of `arguments` that are settings of sessions and off their defaults, as names of the database's own."""
+    """The session settings among `arguments` that differ from their defaults, by the database's name of the setting."""
     own = dict(strategy.arguments_of_lock(arguments))
     return {name.removesuffix("_ms"): str(value) for name, value in arguments if name not in own}
 
 
 def session_settings(cell: Cell, *, client_name: str, pooled: bool, checks_connections: bool) -> dict[str, str]:
-    """What every session of a trial of `cell` begins with; times in milliseconds.
+    """The settings of every session of a trial of `cell`; times in milliseconds.
 
-    Behind a pooler that is the name alone: its sessions come and go with transactions, and it takes no settings for
-    them. `checks_connections` says whether the server can look for clients that have gone (Postgres 14 and later).
+    Behind a pooler a session gets its name only, because a pooler accepts no session settings. `checks_connections`
+    says whether the server can detect clients that have gone (Postgres 14 and later).
     """
     if pooled:
         return {"application_name": client_name}
-    # A time of less than a millisecond must not become 0, which stands for no end at all.
+    # A time below a millisecond must not become 0, which means no limit.
     longest_ms = min(max(1, -(-cell.retry.max_wait_ns // MS)), MOST_LOCK_TIMEOUT_MS)
     return {
         "application_name": client_name,
@@ -88,5 +88,5 @@ def session_settings(cell: Cell, *, client_name: str, pooled: bool, checks_conne
 
 
 def trial_seed(seed: int, trial: int) -> int:
-    """The seed of trial number `trial`, the same for each cell: all of a block meet the same keys and holds."""
+    """The seed of trial number `trial`. All cells of a block share it, and so the same keys and holds."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{trial}".encode()).digest()[:8], "big")

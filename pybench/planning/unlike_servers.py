@@ -1,7 +1,4 @@
-"""Servers of one comparison that differ in more than their locks.
-
-Such are servers that were given beside those that pybench starts, and TCP beside a Unix socket.
-"""
+"""A warning for a comparison of locks whose servers differ: given and started servers, or TCP and a Unix socket."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ TRANSPORTS = {"tcp": "TCP", "unix": "a Unix socket"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A server, as far as it may differ. `transport` is `tcp`, `unix`, or None where nobody knows."""
+class ServerAccess:
+    """The origin and transport of a server. `transport` is `tcp`, `unix`, or None where unknown."""
 
     name: str
     given: bool
@@ -21,7 +18,7 @@ class Place:
 
 
 def transport_of(given: Sequence[str] | None) -> str | None:
-    """How servers are reached at the addresses `given`; those that pybench starts, without one, over a Unix socket."""
+    """The transport to the servers at the addresses `given`; a Unix socket where pybench starts the servers (None)."""
     if given is None:
         return "unix"
     ways = {_transport(address) for address in given}
@@ -29,27 +26,28 @@ def transport_of(given: Sequence[str] | None) -> str | None:
 
 
 def _transport(address: str) -> str:
-    """By the scheme of Redis, or by a folder in place of the host: `postgresql:///shop?host=/run/postgresql`."""
-    scheme, _, rest = address.partition("://")
-    folder = rest.startswith("/") or "host=/" in rest or "host=%2F" in rest
+    """`unix` for the scheme of Redis, or for a folder as the host: `postgresql:///shop?host=/run/postgresql`."""
+    scheme, _, location = address.partition("://")
+    folder = location.startswith("/") or "host=/" in location or "host=%2F" in location
     return "unix" if scheme.lower() == "unix" or (scheme.lower().startswith("postgres") and folder) else "tcp"
 
 
-def mixed(places: Sequence[Place]) -> str | None:
-    """What makes `places` unlike each other, as a sentence; None where nothing does."""
+def mixed(places: Sequence[ServerAccess]) -> str | None:
+    """The differences between `places` as a sentence; None where there are none."""
     by_origin = {given: _named([place for place in places if place.given is given]) for given in (True, False)}
     ways = sorted(str(place.transport) for place in places if place.transport in TRANSPORTS)
     differences = []
     if by_origin[True] and by_origin[False]:
-        differences.append(f"{by_origin[True]} was given, {by_origin[False]} is started by pybench")
+        differences.append(f"pybench starts {by_origin[False]}, but not {by_origin[True]}")
     if len(set(ways)) > 1:
         for way in dict.fromkeys(ways):
             there = _named([place for place in places if place.transport == way])
-            differences.append(f"{there} is reached over {TRANSPORTS[way]}")
+            differences.append(f"{TRANSPORTS[way]} to {there}")
     if not differences:
         return None
-    return f"The locks of this run are not on like servers: {'; '.join(differences)}. A difference may be the server's."
+    listed = "; ".join(differences)
+    return f"The servers of this run differ: {listed}. A difference between locks may come from the servers."
 
 
-def _named(places: Sequence[Place]) -> str:
+def _named(places: Sequence[ServerAccess]) -> str:
     return " and ".join(dict.fromkeys(place.name for place in places))

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its folder, written trial by trial, and read back as frames. See `results/README.md`."""
+"""The record of a run: a folder, written trial by trial and read back as frames. See `results/README.md`."""
 
 from __future__ import annotations
 

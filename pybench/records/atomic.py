@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all, and saying in the user's words what kept it from being written or read."""
+"""Atomic writes of files, and errors of reading and writing in plain words."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pybench.errors import RecordError
 TEMPORARY_SUFFIX = ".tmp"
 
 SHOWN_PATH = 160
-"""Signs of a path that a message quotes."""
+"""How many characters of a path a message quotes."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path`, beside which it is written first: a reader sees the old file or the new one, no mixture.
+    """Write `data` to `path` by way of a temporary file: a reader sees the old file or the new one, never a mixture.
 
-    Raises OSError; what was at `path` then still is.
+    Raises OSError, and leaves the old file in place.
     """
-    # The process in the name: two that write the same file must not write into each other.
+    # The name contains the process id, so that two processes do not write to the same temporary file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         temporary.write_bytes(data)
@@ -33,27 +33,27 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def absolute(path: str | Path) -> Path:
-    """`path` wherever the process goes. Raises RecordError where it begins in a working folder that was removed."""
+    """`path` as an absolute path. Raises RecordError for a relative path whose working folder was removed."""
     try:
         return Path(path).absolute()
     except FileNotFoundError:
         raise RecordError(
-            f"{shortened(Path(path))} cannot be found: the folder that pybench was called in was removed",
-            hint="cd to a folder that exists, or name one from / on",
+            f"{shortened(Path(path))} cannot be found: the working folder was removed",
+            hint="cd to an existing folder, or pass an absolute path",
         ) from None
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove what a killed writer left in `folder`."""
+    """Remove the temporary files of killed writers from `folder`."""
     for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
         leftover.unlink(missing_ok=True)
 
 
 @contextmanager
 def explained(folder: Path, *, begun: bool = True) -> Iterator[None]:
-    """Turn an OSError about `folder` or a file of it into a RecordError that says what to do.
+    """Turn an OSError about `folder` or a file in it into a RecordError with a hint.
 
-    `begun`: it is a run folder already, and not about to become one.
+    `begun` says that the folder is already a run folder, and is not just being created.
     """
     try:
         yield
@@ -63,34 +63,34 @@ def explained(folder: Path, *, begun: bool = True) -> Iterator[None]:
 
 def _explanation(error: OSError, folder: Path, *, begun: bool) -> RecordError:
     where = f"the run folder {shortened(folder)}"
-    elsewhere = "name another folder with --out"
+    elsewhere = "choose another folder with --out"
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return RecordError(
             f"no space is left for {where}",
-            hint="make room; the trials that were saved before are whole" if begun else f"make room, or {elsewhere}",
+            hint="free some space; the trials saved so far are intact" if begun else f"free some space, or {elsewhere}",
         )
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return RecordError(
             f"{where} cannot be written or read: {error.strerror}",
-            hint="see that you may write there; the trials that were saved before are whole"
+            hint="check the permissions; the trials saved so far are intact"
             if begun
-            else "name a folder that you own with --out",
+            else "choose a folder that you own with --out",
         )
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
-        return RecordError(f"{where} cannot be there: a file is in the way", hint=elsewhere)
+        return RecordError(f"{where} cannot be created: a file blocks this path", hint=elsewhere)
     if error.errno == errno.ENAMETOOLONG:
-        return RecordError(f"{where} cannot be there: its path is too long", hint=elsewhere)
+        return RecordError(f"{where} cannot be created: its path is too long", hint=elsewhere)
     if error.errno == errno.ENOENT and not begun:
-        return RecordError(f"{where} cannot be made there", hint=elsewhere)
+        return RecordError(f"{where} cannot be created", hint=elsewhere)
     if error.errno == errno.ENOENT:
         return RecordError(
-            f"{where}, or a file of it, is gone",
-            hint="was it moved or removed while the run was going on? A new run needs a new folder",
+            f"{where}, or a file in it, no longer exists",
+            hint="if it was moved or removed during the run, start a new run in a new folder",
         )
     return RecordError(f"{where} cannot be used: {error.strerror or error}", hint=elsewhere)
 
 
 def shortened(path: Path) -> str:
-    """`path` for people, its middle left out where it is longer than a message should be."""
+    """`path` for a message, without its middle where it is too long."""
     text = str(path)
     return text if len(text) <= SHOWN_PATH else f"{text[: SHOWN_PATH // 2]}...{text[-SHOWN_PATH // 2 :]}"

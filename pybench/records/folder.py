@@ -1,8 +1,7 @@
-"""A run folder while its run goes on: begun, filled trial by trial, gathered at the end.
+"""A run folder during its run: created, filled trial by trial, and gathered at the end.
 
-Promises: a trial that was added is kept whatever happens after; saving one costs milliseconds, however many there are;
-whoever reads meanwhile sees whole files. Every failure is a RecordError that says what to do. Once claimed, no other
-process can claim it.
+Promises: an added trial is kept whatever happens later. Saving a trial costs milliseconds, however many there are.
+Readers see whole files at any time. Every failure is a RecordError with a hint. Only one process can claim a folder.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | Path, manifest: Mapping[str, Any]) -> RunFolder:
-        """Begin a run folder at `path`, which may exist empty. Raises RecordError when it holds something already."""
+        """Create a run folder at `path`, which may be an empty folder. Raises RecordError when it is not empty."""
         folder = cls(absolute(path), manifest)
         with explained(folder.path, begun=False):
             existed = folder.path.exists()
@@ -54,7 +53,7 @@ class RunFolder:
                 raise _occupied(folder.path)
             try:
                 (folder.path / tables.PARTS).mkdir()
-            except FileExistsError:  # Another run was quicker.
+            except FileExistsError:  # Another run has just created it.
                 raise _occupied(folder.path) from None
             try:
                 write_atomically(folder.path / MANIFEST, encode_manifest(folder.manifest))
@@ -68,39 +67,40 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Go on in a run folder that exists. Raises RecordError when it is none, or of a newer schema."""
+        """Open an existing run folder for writing. Raises RecordError for another folder, or for a newer schema."""
         place = absolute(path)
         return cls(place, read_manifest(place))
 
     def claim(self) -> None:
-        """Keep the folder from every other process until `release`, and read the manifest anew.
+        """Lock the folder against other processes until `release`, and read the manifest again.
 
-        Raises RecordError when another process has claimed it: two runs would overwrite each other's trials.
+        Raises RecordError when another process has the lock: two runs would overwrite each other's trials.
         """
         with explained(self.path):
-            # The folder itself is locked: a file for it would be left behind by a run that is killed.
+            # The folder itself is locked, since a killed run would leave a lock file behind.
             lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
             raise RecordError(
-                f"another process is running the run in {self.path}", hint="wait for its end, or end that one"
+                f"another process is writing to the run folder {self.path}",
+                hint="wait until that process ends, or stop it",
             ) from None
         except OSError:
-            pass  # A file system without locks: then the user has to see to it.
+            pass  # The file system has no locks, so the user must avoid two runs in one folder.
         self._claim = lock
         self._manifest = read_manifest(self.path)
 
     def release(self) -> None:
-        """Give up the claim. Harmless without one."""
+        """Release the lock; without a lock nothing happens."""
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """What `manifest.json` holds."""
+        """The content of `manifest.json`."""
         return self._manifest
 
     def update_manifest(self, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
@@ -110,15 +110,15 @@ class RunFolder:
             write_atomically(self.path / MANIFEST, encode_manifest(self._manifest))
 
     def add_trial(self, record: TrialRecord) -> None:
-        """Keep one trial; it replaces an earlier record of the same cell and trial.
+        """Save one trial; it replaces an earlier record of the same cell and trial.
 
-        One that did not run to its end and saw a violation gets a number of its own, after those of the plan: it is
-        run again, and what it saw counts once, beside the trial that comes in its place.
+        An incomplete trial with a violation gets a new number after those of the plan. The trial is run again, and the
+        violation still counts, beside the repeated trial.
         """
         if record.row["status"] != COMPLETE and record.row["violations"]:
             number = self._next_number(record.cell)
             record = replace(record, trial=number, row={**record.row, "trial": number})
-        # A cell's id may hold any sign, and be longer than a file's name.
+        # The id of a cell may contain any character and may be longer than a file name.
         name = f"{hashlib.sha256(record.cell.encode()).hexdigest()[:24]}-{record.trial}{tables.PART_SUFFIX}"
         data = tables.encode_part(record)
         with explained(self.path):
@@ -126,7 +126,7 @@ class RunFolder:
             write_atomically(self.path / tables.PARTS / name, data)
 
     def done(self) -> set[tuple[str, int]]:
-        """The cell and number of every trial that need not be run again: of those that ran to their end."""
+        """The cell and number of every complete trial, which need not be run again."""
         return {(row["cell"], row["trial"]) for row in self._rows() if row["status"] == COMPLETE}
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ class RunFolder:
         return rows
 
     def _next_number(self, cell: str) -> int:
-        """The first that neither the plan nor a record of `cell` has."""
+        """The first trial number that neither the plan nor a record of `cell` uses."""
         taken: list[int] = [row["trial"] for row in self._rows() if row["cell"] == cell]
         return max([len(self._manifest["order"]), *taken]) + 1
 
@@ -143,9 +143,9 @@ class RunFolder:
         return tables.gather(self.path, self._manifest)
 
     def finish(self, status: Literal["complete", "interrupted"]) -> Run:
-        """Gather the trials into the folder's files and remove the parts; harmless when done before.
+        """Gather the trials into the files of the folder and remove the parts; a second call changes nothing.
 
-        The run can be taken up again: trials that are added after it are gathered by the next call.
+        The run can be resumed: the next call gathers trials that are added later.
         """
         gathered = self._gathered()
         run = Run.of(self.path, self._manifest, gathered)
@@ -156,7 +156,7 @@ class RunFolder:
             summary = run.summary.to_csv(index=False, float_format=CSV_DIGITS, lineterminator="\n")
             write_atomically(self.path / SUMMARY, summary.encode())
         self.update_manifest(status=status, finished_at=datetime.now(UTC).isoformat(timespec="seconds"))
-        # Only now: until the manifest says so, the parts are the record.
+        # The parts are removed last: until the manifest has the new status, they are the record.
         with explained(self.path):
             remove_temporaries(self.path)
             if (self.path / tables.PARTS).exists():
@@ -165,7 +165,7 @@ class RunFolder:
 
 
 def _parquet(table: pa.Table) -> bytes:
-    # Written to memory first, so that a full disk is met by one write and reported as what it is.
+    # Encoded in memory first, so that a full disk fails in one write with a clear error.
     buffer = BytesIO()
     pq.write_table(table.cast(schema.numbered(table.schema)), buffer, compression="zstd")
     return buffer.getvalue()
@@ -181,6 +181,7 @@ def _json_lines(violations: pa.Table) -> bytes:
 def _occupied(path: Path) -> RecordError:
     if (path / MANIFEST).exists():
         return RecordError(
-            f"{path} holds a run already", hint=f"go on with it by --resume {path}, or name another folder with --out"
+            f"{path} already contains a run",
+            hint=f"resume the run with --resume {path}, or choose another folder with --out",
         )
-    return RecordError(f"{path} is not empty", hint="name a new or an empty folder with --out")
+    return RecordError(f"{path} is not empty", hint="choose a new or an empty folder with --out")

@@ -1,7 +1,7 @@
-"""The manifest: what was asked for, on what it ran, with which versions; enough to judge a run and to repeat it.
+"""The manifest: matrix, servers, machine and versions of a run; enough to judge the run and to repeat it.
 
-Promises: no password and no host name is in it; a working directory without git, or a machine that keeps its secrets,
-costs entries and never the run.
+Promises: the manifest contains no password and no host name. Facts that cannot be read, such as a commit without git,
+are left out and never end the run.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def build_manifest(
 ) -> dict[str, Any]:
     """The manifest of a run that begins now.
 
-    `matrix_given` is the text of the matrix, None when it was given by options; `order` is each block's indices into
-    `cells`. Everything must be what JSON can hold. Passwords in URLs are masked, wherever they stand, and `secrets`
-    also where the user's own text repeats them.
+    `matrix_given` is the text of the matrix, None when options describe it; `order` has the indices into `cells` for
+    each block. All values must fit into JSON. Passwords in URLs are masked everywhere, and `secrets` also where other
+    text of the user contains them.
     """
     from pybench.matrix.masked_text import without_secrets
 
@@ -81,24 +81,24 @@ def build_manifest(
 
 
 def cell_entry(cell: Cell) -> dict[str, Any]:
-    """A cell as the manifest lists it: its id, every axis as tables have it, and the lease that its server gets."""
+    """An entry of the manifest's `cells`: id, every axis as in tables, and the lease that the server receives."""
     return {"id": cell.id, **cell.columns(), "lease_ms": CATALOGUE[cell.strategy].lease_ms(cell.ttl_ms)}
 
 
 def control_entry(cell: Cell, totals: Mapping[str, int], violations: Sequence[Violation]) -> dict[str, Any]:
-    """What became of a backend's control, `cell`: an element of the manifest's `control`."""
-    found = verdicts.violations(totals, Terms.of(CATALOGUE[cell.strategy]))
+    """The result of the control `cell`, as an element of the manifest's `control`."""
+    count = verdicts.violations(totals, Terms.of(CATALOGUE[cell.strategy]))
     return {
         **cell_entry(cell),
         "grants": totals["grants"],
-        "violations": found,
-        "caught": found > 0,
+        "violations": count,
+        "caught": count > 0,
         "sentence": violation_sentences.sentence(violations[0]) if violations else None,
     }
 
 
 def describe_versions() -> dict[str, Any]:
-    """Of pybench, its core, Python and packages, and the commit of the working directory."""
+    """The versions of pybench, its core, Python and packages, and the commit of the working directory."""
     return {
         "pybench": _version("pybench"),
         **_core_versions(),
@@ -109,10 +109,10 @@ def describe_versions() -> dict[str, Any]:
 
 
 def working_commit(directory: Path) -> dict[str, Any] | None:
-    """The commit that `directory` is at, and whether files of its work tree were changed since; None without git."""
+    """The commit of `directory`, and whether its work tree has changes; None without git."""
 
     def git(*arguments: str) -> str:
-        # No optional locks: a look at the state must not disturb somebody who commits meanwhile.
+        # Without optional locks, reading the state does not disturb a commit at the same time.
         command = ["git", "--no-optional-locks", *arguments]
         done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=10, check=True)
         return done.stdout.strip()
@@ -124,7 +124,7 @@ def working_commit(directory: Path) -> dict[str, Any] | None:
 
 
 def masked_deep(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    """`value` with every text in it masked."""
+    """`value` with the passwords in all its texts masked."""
     match value:
         case str():
             return masked_text(value)
@@ -142,21 +142,21 @@ def encode_manifest(manifest: Mapping[str, Any]) -> bytes:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of the run folder at `folder`. Raises RecordError when it is none, or of a newer schema."""
+    """The manifest of the run folder at `folder`. Raises RecordError for another folder, or for a newer schema."""
     path = folder / MANIFEST
-    hint = "name a folder that `pybench run` wrote"
+    hint = "pass a folder that `pybench run` wrote"
     with explained(folder):
         if not folder.exists():
             raise RecordError(f"there is no folder {folder}", hint=hint)
         if not path.exists():
-            raise RecordError(f"{folder} is not a run folder: it has no {MANIFEST}", hint=hint)
+            raise RecordError(f"{folder} is not a run folder: {MANIFEST} is missing", hint=hint)
         data = path.read_bytes()
     try:
         manifest = json.loads(data)
     except ValueError as error:
         raise RecordError(f"{path} is damaged: {error}", hint="restore it from a copy, or run again") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("schema"), int):
-        raise RecordError(f"{path} is not the manifest of a run: it has no schema number", hint=hint)
+        raise RecordError(f"{path} is not the manifest of a run: its schema number is missing", hint=hint)
     schema.require_known_number(manifest["schema"], str(path))
     if wrong := shape.wrong(manifest):
         raise RecordError(f"{path} is damaged: {wrong}", hint="restore it from a copy, or run again")

@@ -1,7 +1,7 @@
-"""A run as it was recorded: the frames of its folder, for reports, comparisons and notebooks.
+"""A recorded run: the frames of its folder, for reports, comparisons and notebooks.
 
-Promises: a folder whose run still goes on, or was killed, is read like a finished one.
-Does not do: changing anything in the folder.
+Promises: the folder of a running or killed run is read like that of a finished run.
+Does not do: changing the folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN = (
     *("strategy", "args", "backend", "concurrency", "keys", "hold", "retry"),
     *("safe_grants_per_s", "acquire_p50_us", "acquire_p99_us", "longest_wait_us", "jain", "verdict"),
 )
-"""In a notebook; `Run.summary` has all."""
+"""The columns shown in a notebook; `Run.summary` has all columns."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,7 +53,7 @@ class Run:
 
     @classmethod
     def of(cls, path: Path, manifest: Mapping[str, Any], gathered: tables.Tables) -> Run:
-        """The run that `gathered` holds."""
+        """The run with the tables `gathered`."""
         trials, latency = _frame(gathered.trials), _frame(gathered.latency)
         return cls(
             path=path,
@@ -66,21 +66,21 @@ class Run:
         )
 
     def __repr__(self) -> str:
-        """Its name, what was measured, and the headline of its answer."""
+        """The name, the numbers of cells and trials, and the headline of the answer."""
         cells, trials = plural(len(self.summary), "cell"), plural(len(self.trials), "trial")
         return f"<Run {self.manifest['name']}: {cells}, {trials}; {self.answer.headline}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the answer above the summary's main columns."""
+        """The answer and the main columns of the summary, for notebooks."""
         shown = [name for name in _SHOWN if name in self.summary]
         return f"<p>{escape(self.answer.text)}</p>{self.summary[shown].to_html(index=False)}"
 
     @property
     def answer(self) -> Answer:
-        """Which lock to take, and what speaks against it."""
-        from pybench.analysis.answer import answer
+        """Which lock to take, and the arguments against it."""
+        from pybench.analysis.answer import answer_of
 
-        return answer(self.summary, self.trials)
+        return answer_of(self.summary, self.trials)
 
     @property
     def comparison(self) -> Comparison:
@@ -91,21 +91,21 @@ class Run:
 
     @property
     def thresholds(self) -> list[ThresholdResult]:
-        """Each threshold of the matrix at each cell that it is about."""
+        """The result of each threshold of the matrix at each cell that it selects."""
         from pybench.analysis import thresholds
         from pybench.matrix.thresholds import parse_threshold
 
         given = ((self.manifest.get("matrix") or {}).get("expanded") or {}).get("thresholds") or []
         parsed = []
         for one in given:
-            # A record may name what this version does not know.
+            # The record of another version may have an unknown threshold.
             with suppress(BadValue):
                 parsed.append(parse_threshold(one))
         return thresholds.evaluate(parsed, self.summary)
 
     @property
     def exit_code(self) -> Exit:
-        """The exit code that the record earns; that of an error that ended the run early is not recorded."""
+        """The exit code by the record, which does not contain the error that may have ended the run early."""
         from pybench.analysis import verdicts
 
         controls, probes = self.manifest["control"], self.manifest.get("probes", ())
@@ -117,9 +117,9 @@ class Run:
     def quantile(self, cell: str, q: float, phase: str = "response") -> float | None:
         """The quantile `q` of a phase of `cell`, 0 < q < 1, in microseconds, over the samples of all its trials.
 
-        Of a response those that still waited when their window closed are samples of at least so long. None where fewer
-        than ten samples lie beyond `q`, or where its rank falls among those that still waited. Raises KeyError for a
-        cell that the run has not.
+        For a response, acquires that still waited when the window closed count with their least length. None where
+        fewer than ten samples lie beyond `q`, or where its rank falls among acquires that still waited. Raises KeyError
+        for an unknown cell.
         """
         if cell not in set(self.summary["cell"]):
             raise KeyError(cell)
@@ -134,7 +134,7 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read the run folder at `path`. Raises RecordError when it is none, is damaged, or of a newer schema."""
+    """Read the run folder at `path`. Raises RecordError for another, a damaged or a newer folder."""
     place = absolute(path)
     manifest = read_manifest(place)
     if manifest["status"] == "complete":
@@ -143,7 +143,7 @@ def load(path: str | Path) -> Run:
 
 
 def _in_order(summary: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.DataFrame:
-    """`summary` in the order of the matrix: that of the trials is a draw of the run's."""
+    """`summary` in the order of the matrix; the trials are in the random order of the run."""
     places = {cell["id"]: place for place, cell in enumerate(manifest.get("cells", ()))}
     order = summary["cell"].map(lambda cell: places.get(cell, len(places))).sort_values(kind="stable").index
     return summary.loc[order].reset_index(drop=True)

@@ -1,7 +1,7 @@
 """The columns of a run folder, as `results/README.md` describes them, in their order.
 
-Promises: a file written here carries the schema number; a file of a newer number is refused, not misread.
-Does not do: computing any of it.
+Promises: each written file has the schema number, and a file with a newer number is refused.
+Does not do: computing values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pybench.errors import RecordError
 from pybench.matrix.cells import CELL_COLUMNS
 
 SCHEMA = 2
-"""2: every axis is a column, durations and rates as numbers. 1 had those that a matrix named, as text."""
+"""In schema 2 every axis is a column, with durations and rates as numbers. Schema 1 had the named axes as text."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
@@ -66,16 +66,16 @@ TIMELINE = pa.schema(_TIMELINE)
 VIOLATIONS = pa.schema(_VIOLATION)
 
 NESTED = {"latency_rows": LATENCY, "timeline_rows": TIMELINE, "violation_rows": VIOLATIONS}
-"""What a part holds beside its trial's row: a list column each, of rows without their cell and trial."""
+"""The list columns of a part besides its trial's row: rows without their cell and trial."""
 
 
 def inner_schema(name: str) -> pa.Schema:
-    """The rows of a list column of a part: those of the file, without what the part's own row says already."""
+    """The schema of the rows in a list column: that of the file without cell and trial, which the part's row has."""
     return pa.schema([field for field in NESTED[name] if field.name not in {"cell", "trial"}])
 
 
 PART = pa.schema([*TRIALS, *(pa.field(name, pa.list_(pa.struct(list(inner_schema(name))))) for name in NESTED)])
-"""One trial's row with everything that belongs to it."""
+"""The row of one trial with its list columns."""
 
 
 def numbered(schema: pa.Schema) -> pa.Schema:
@@ -87,7 +87,7 @@ def require_known(schema: pa.Schema, file: str) -> None:
     """Raise RecordError unless `file`, which has `schema`, was written under this schema number or an earlier one."""
     number = (schema.metadata or {}).get(_NUMBER)
     if number is None or not number.isdigit():
-        raise RecordError(f"{file} is not a file of a run folder", hint="name a folder that `pybench run` wrote")
+        raise RecordError(f"{file} is not a file of a run folder", hint="pass a folder that `pybench run` wrote")
     require_known_number(int(number), file)
 
 
@@ -96,5 +96,5 @@ def require_known_number(number: int, file: str) -> None:
     if number > SCHEMA:
         raise RecordError(
             f"{file} has schema number {number}, and this pybench reads up to {SCHEMA}",
-            hint="upgrade pybench: the run was recorded by a newer one",
+            hint="upgrade pybench: a newer version recorded this run",
         )

@@ -1,10 +1,10 @@
-"""How many of the clients a lock served at a time, how many it served not at all, and how many its releases woke.
+"""How many clients a lock served at a time, how many it starved, and how many waiting clients its releases woke.
 
-By Little's law the clients that are somewhere in a cycle that ends well (wait, hold, release, pause) are on average as
-many as grants/s times the mean length of such a cycle. A client whose wait does not end is in no such cycle: where few
-clients take all grants their waits are short, and this figure says how few they are.
+By Little's law the average number of clients in a successful cycle (wait, hold, release, pause) is grants/s times the
+mean length of a cycle. A client whose wait does not end is in no such cycle. Where few clients take all grants, the
+waits of the grants are short, and this figure shows how few clients there are.
 
-Promises: None in an open loop, whose clients wait for arrivals, and where nothing was granted.
+Promises: None in an open loop, whose clients wait for arrivals, and in a trial without a grant.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pybench.strategies import Strategy
 
 CROWD = 8
-"""So many clients for each key: one or two of them may take turns so quickly that nobody else comes to wait."""
+"""The clients per key from which some client surely waits: one or two clients may alternate without a waiter."""
 LONG_WAIT_NS = 1_000 * MS
-"""Whoever gives up earlier may be gone before a release wakes it."""
+"""A client with a shorter wait may give up before a release wakes it."""
 
 
 def served_columns(cell: Cell, result: TrialResult) -> dict[str, float | int | None]:
@@ -36,21 +36,21 @@ def served_columns(cell: Cell, result: TrialResult) -> dict[str, float | int | N
 
 
 def clients_served(cell: Cell, result: TrialResult) -> float | None:
-    """Grants/s x (mean response + mean hold + mean release + mean pause), and no more than there are clients."""
+    """Grants/s x (mean response + mean hold + mean release + mean pause), at most the number of clients."""
     grants, window_ns = result.totals["grants"], result.totals["window_ns"]
     response_ns = _mean_ns(result.histograms, "response", "granted")
     if cell.rate_per_s is not None or not grants or not window_ns or response_ns is None:
         return None
-    # Effects are written by the release, and a hold that met a conflict has no release: absent phases take no time.
-    rest_ns = (_mean_ns(result.histograms, phase, None) or 0.0 for phase in ("hold", "release"))
-    cycle_ns = response_ns + sum(rest_ns) + cell.think.mean()
+    # With effects the release writes, and a hold with a conflict has no release: missing phases count as 0.
+    other_ns = (_mean_ns(result.histograms, phase, None) or 0.0 for phase in ("hold", "release"))
+    cycle_ns = response_ns + sum(other_ns) + cell.think.mean()
     return min(float(cell.concurrency), grants / window_ns * cycle_ns)
 
 
 def starved_clients(cell: Cell, result: TrialResult) -> int | None:
-    """The clients without a grant in the window, though they asked for one; None where nothing was granted.
+    """The number of clients that asked in the window and had no grant; None in a trial without a grant.
 
-    Without pauses every client of a closed loop asks all the time, also one whose only attempt began before the window.
+    Without pauses every client of a closed loop asks all the time, even if its only attempt began before the window.
     """
     if not result.totals["grants"]:
         return None
@@ -61,17 +61,17 @@ def starved_clients(cell: Cell, result: TrialResult) -> int | None:
 
 
 def wake_up_columns(cell: Cell, result: TrialResult, strategy: Strategy) -> dict[str, int | None]:
-    """`wake_ups` and `missed_wake_ups` of one trial of `cell`; both None of a lock that promises none."""
+    """`wake_ups` and `missed_wake_ups` of one trial of `cell`; None for a lock that promises no wake-up."""
     if Promise.WAKE_UP not in strategy.promises:
         return {"wake_ups": None, "missed_wake_ups": None}
     return {"wake_ups": result.totals["wake_ups"], "missed_wake_ups": missed_wake_ups(cell, result.totals)}
 
 
 def missed_wake_ups(cell: Cell, totals: Mapping[str, int]) -> int:
-    """The contended grants of a trial in which no message woke anybody, though each of its releases should have.
+    """The contended grants of a trial without any wake-up message, although every release should send one; else 0.
 
-    A wait may be over before its client has subscribed, so a single grant without a message proves nothing. Where all
-    of many clients ask all the time, somebody has subscribed to each key and waits whenever one is released.
+    A wait may end before its client has subscribed, so a single grant without a message proves nothing. If many clients
+    ask all the time, every release of a key has a subscribed client that waits.
     """
     all_ask = cell.rate_per_s is None and cell.think.mean() == 0
     all_wait = cell.retry.kind != "none" and cell.retry.max_attempts is None and cell.retry.max_wait_ns >= LONG_WAIT_NS

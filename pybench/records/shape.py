@@ -1,7 +1,7 @@
-"""The shape of a manifest: which entries there are, and of what kind.
+"""The required entries of a manifest and their types.
 
-Promises: what reads a manifest that passed finds what it looks for, so that a file that somebody edited, or that was
-cut off, is an error with a name and not a crash. Entries that are not listed may be anything: later versions add some.
+Promises: a manifest that passes has all entries that readers use, so an edited or truncated file gives a clear error.
+Other entries are not checked, since later versions add some.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ class _Manifest(BaseModel):
     versions: dict[str, Any]
     machine: dict[str, Any]
     key_prefix: str | None = Field(default=None, pattern=r"^pybench:[0-9a-f]{8}:$")
-    """All keys that begin with it are removed when the run is taken up again: it can only be one of ours."""
+    """A resumed run removes all keys with this prefix, so only a prefix of pybench is accepted."""
 
 
 def wrong(manifest: Mapping[str, Any]) -> str | None:
-    """The first thing that is wrong with `manifest`, in words; None when nothing is."""
+    """The first problem of `manifest` in words; None without a problem."""
     try:
         _Manifest.model_validate(manifest)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        return f"it lacks {place}" if first["type"] == "missing" else f"{place}: {first['msg'].lower()}"
+        return f"{place} is missing" if first["type"] == "missing" else f"{place}: {first['msg'].lower()}"
     return None

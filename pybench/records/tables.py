@@ -1,6 +1,6 @@
-"""The tables of a run folder: parts to Arrow and back, and a whole folder gathered, finished or not.
+"""The tables of a run folder: encoding and decoding of parts, and gathering of a whole folder, finished or not.
 
-Promises: a part replaces what an earlier part or file holds of the same trial; verdicts follow the manifest's control.
+Promises: a part replaces earlier rows of the same trial; verdicts follow from the control in the manifest.
 Does not do: writing to disk.
 """
 
@@ -35,7 +35,7 @@ VIOLATIONS = "violations.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """All that was measured, in the schemas of `schema`."""
+    """The tables of a run, in the schemas of `schema`."""
 
     trials: pa.Table
     latency: pa.Table
@@ -55,23 +55,24 @@ def encode_part(record: TrialRecord) -> bytes:
 
 
 def require_files(folder: Path) -> None:
-    """Raise RecordError where `folder`, whose run is complete, lacks a file: without its trials it says nothing."""
+    """Raise RecordError where `folder`, the folder of a complete run, lacks a file."""
     for file in (*FILES.values(), VIOLATIONS):
         if not (folder / file).exists():
             raise RecordError(
-                f"{folder / file} is not there, though its run is complete", hint="restore it from a copy, or run again"
+                f"{folder / file} is missing, although the run is complete",
+                hint="restore the file from a copy, or run again",
             )
 
 
 def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
-    """Everything in `folder`, judged by the controls and probes of its `manifest`.
+    """The tables of `folder`, judged by the controls and probes of its `manifest`.
 
-    Raises RecordError for a file that cannot be read or understood.
+    Raises RecordError for a file that is damaged or cannot be read.
     """
     with explained(folder):
         parts = _read_parts(folder)
         files = {name: _read_parquet(folder / file) for name, file in FILES.items() if (folder / file).exists()}
-        found = _read_violations(folder / VIOLATIONS) if (folder / VIOLATIONS).exists() else None
+        violations = _read_violations(folder / VIOLATIONS) if (folder / VIOLATIONS).exists() else None
     fresh = _split(parts) if parts is not None else None
     replaced = _keys(fresh.trials) if fresh is not None else None
 
@@ -94,7 +95,7 @@ def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
         trials=_judged(trials, manifest["control"], manifest.get("probes", ())),
         latency=joined("latency", files.get("latency"), schema.LATENCY),
         timeline=joined("timeline", files.get("timeline"), schema.TIMELINE),
-        violations=joined("violations", found, schema.VIOLATIONS),
+        violations=joined("violations", violations, schema.VIOLATIONS),
     )
 
 
@@ -111,7 +112,7 @@ def _read_part(path: Path) -> pa.Table:
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise RecordError(
-            f"{path} is damaged: {error}", hint="delete it; `pybench run --resume` measures its trial again"
+            f"{path} is damaged: {error}", hint="delete the file; `pybench run --resume` measures its trial again"
         ) from error
     schema.require_known(table.schema, str(path))
     return table.replace_schema_metadata(None)
@@ -122,7 +123,7 @@ def _read_parquet(path: Path) -> pa.Table:
     try:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
-        raise RecordError(f"{path} is damaged: {error}", hint="restore it from a copy, or run again") from error
+        raise RecordError(f"{path} is damaged: {error}", hint="restore the file from a copy, or run again") from error
     schema.require_known(table.schema, str(path))
     return table
 
@@ -134,11 +135,11 @@ def _read_violations(path: Path) -> pa.Table:
             schema.require_known_number(number, str(path))
         return pa.Table.from_pylist(rows, schema=schema.VIOLATIONS)
     except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise RecordError(f"{path} is damaged: {error}", hint="restore it from a copy, or run again") from error
+        raise RecordError(f"{path} is damaged: {error}", hint="restore the file from a copy, or run again") from error
 
 
 def _split(parts: pa.Table) -> Tables:
-    """Parts as the tables that they become, the list columns as rows of their own."""
+    """The tables in `parts`, with each list column expanded into rows."""
 
     def rows_of(name: str) -> pa.Table:
         lists = parts[name].combine_chunks()
@@ -152,7 +153,7 @@ def _split(parts: pa.Table) -> Tables:
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:
-    # A cell's id holds no line break, so that no two pairs make the same text.
+    # The id of a cell contains no line break, so different pairs give different texts.
     return pc.binary_join_element_wise(table["cell"], pc.cast(table["trial"], pa.string()), "\n")
 
 
@@ -163,7 +164,7 @@ def _without(table: pa.Table, replaced: pa.ChunkedArray) -> pa.Table:
 def judged_row(
     row: Mapping[str, Any], controls: Sequence[Mapping[str, Any]], probes: Sequence[Mapping[str, Any]]
 ) -> Probed:
-    """The verdict on the trial `row` beside the run's `controls` and `probes`, both as the manifest has them."""
+    """The verdict on the trial `row` under the run's `controls` and `probes`, both as in the manifest."""
     judgement = verdicts.judge(row, Terms.recorded(row), control_caught=verdicts.controls_caught(controls))
     probe = next((probe for probe in probes if lock_of(probe) == lock_of(row)), None)
     probed = overruled(judgement, row, probe)
@@ -171,7 +172,7 @@ def judged_row(
 
 
 def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]], probes: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """`trials` with the verdicts of their counts under these controls and probes: those may come after a trial."""
+    """`trials` judged again under these controls and probes, which may be newer than the trials."""
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
     for row in trials.select(

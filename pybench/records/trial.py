@@ -1,6 +1,6 @@
-"""One trial as it is recorded: the columns of `trials.parquet`, computed from what the core counted.
+"""The record of one trial: the columns of `trials.parquet`, computed from the counts of the core.
 
-Promises: a figure that cannot be had is None, never 0. Nothing is rounded.
+Promises: a figure that is not available is None, never 0. Figures are not rounded.
 Does not do: writing; see `folder`.
 """
 
@@ -39,20 +39,20 @@ OF_GRANTS = "granted"
 UNFINISHED = "waiting"
 
 NO_PROBE: dict[str, Any] = {"judged_by_probe": None, "probe_reason": None}
-"""Of the run, which judges its trials again when they are read."""
+"""The columns of the probe in a new record; the verdict is computed again when the record is read."""
 
 
 class Labelled(Protocol):
-    """A server, as far as a record names it."""
+    """A server with a label for the record."""
 
     @property
     def label(self) -> str:
-        """Its product and version."""
+        """The product and version of the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
-    """Everything that is kept of a trial. `latency`, `timeline` and `violations` are rows without cell and trial."""
+    """The full record of a trial. `latency`, `timeline` and `violations` are rows without cell and trial."""
 
     cell: str
     trial: int
@@ -85,16 +85,16 @@ def trial_record(
 ) -> TrialRecord:
     """The record of one trial.
 
-    `server_cpu_us` is what the processes of all `servers` used in `wall_s`, from before the trial to after it;
-    `server_calls` and `database_figures` are what they counted meanwhile, other clients' too; `final_values` is what
-    the work wrote to each row, `left_over_keys` how many keys were left when all releases had been answered,
-    `shares_core` whether a given server ran on the core of a driving thread; None where nobody looked. `round_trip_us`
-    is that of one idle call, for the efficiency. Of `trouble`, which befell the servers, the record keeps the text and
-    the violations that count in spite of it.
+    `server_cpu_us` is the CPU time of all processes of `servers` during `wall_s`, which begins before the trial and
+    ends after it. `server_calls` and `database_figures` are their counts in this time, including those of other
+    clients. `final_values` has the final value of each row. `left_over_keys` is the number of keys left after all
+    releases, and `shares_core` says whether a given server ran on the core of a load thread; both are None where
+    unknown. `round_trip_us`, the time of one idle call, gives the efficiency. Of `trouble` the record keeps the text,
+    and the violations that count in spite of it.
     """
-    totals, found = counted(result.totals, result.violations, trouble)
+    totals, findings = counted(result.totals, result.violations, trouble)
     effects = _effects(result, strategy.judged_by, final_values)
-    # A trial that was stopped gave its clients no time to come to rest.
+    # A stopped trial gives its clients no time to finish.
     left = {"abandoned": 0 if result.stopped else totals["abandoned"], "left_over_keys": left_over_keys}
     woken = wake_up_columns(cell, result, strategy)
     counts, terms = {**totals, **effects, **left, **woken}, Terms.of(strategy)
@@ -131,7 +131,7 @@ def trial_record(
         row=row,
         latency=[] if status == DISTURBED else _latency_rows(result.histograms),
         timeline=[] if status == DISTURBED else _timeline(result.timeline),
-        violations=_violations(found, terms, counts),
+        violations=_violations(findings, terms, counts),
     )
 
 
@@ -147,7 +147,7 @@ def _error_replies(result: TrialResult, servers: Sequence[Labelled]) -> dict[str
 
 
 def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None) -> dict[str, Any]:
-    """The columns of a verdict and what follows from it."""
+    """The columns of a verdict, and of the figures that depend on it."""
     return {
         "safe_grants_per_s": verdicts.safe_rate(judgement.verdict, grants_per_s),
         "bound_per_million": judgement.bound_per_million,
@@ -159,7 +159,7 @@ def judgement_columns(judgement: verdicts.Judgement, grants_per_s: float | None)
 def _counted_by_servers(
     calls: Mapping[str, int] | None, figures: Mapping[str, Any] | None, totals: Mapping[str, int]
 ) -> dict[str, str | None]:
-    """Commands of Redis, and what a database counted with the grants of the same time: those of the whole trial."""
+    """The commands of Redis, and the counts of a database together with the grants of the whole trial."""
     database = None if figures is None else {**figures, "grants": totals["all_grants"]}
     return {
         "commandstats": None if calls is None else json.dumps(dict(calls), sort_keys=True),
@@ -168,7 +168,7 @@ def _counted_by_servers(
 
 
 def _effects(result: TrialResult, judged_by: Judge, final_values: NDArray[np.uint64] | None) -> dict[str, int | None]:
-    """What was written, and what became of it: `EFFECT_COLUMNS`."""
+    """The writes of a trial and their results: `EFFECT_COLUMNS`."""
     if judged_by is Judge.BELIEF:
         return dict.fromkeys(EFFECT_COLUMNS)
     written = {name: result.totals[name] for name in ("acknowledged_writes", "unknown_writes", "stale_writes")}
@@ -178,11 +178,11 @@ def _effects(result: TrialResult, judged_by: Judge, final_values: NDArray[np.uin
     return {**written, "final_value": int(final_values.sum()), "lost_updates": lost, "surplus_updates": surplus}
 
 
-def _violations(found: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:
-    """What was found, each with its sentence; of what is only counted one row a kind."""
+def _violations(findings: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:
+    """A row with a sentence for each violation; for kinds that are only counted, one row for each kind."""
     rows: list[dict[str, Any]] = [
         {"schema": SCHEMA, "sentence": violation_sentences.sentence(violation), **violation}
-        for violation in found
+        for violation in findings
         if verdicts.is_violation(violation, terms)
     ]
     for kind in verdicts.UNSEEN:
@@ -193,14 +193,14 @@ def _violations(found: Sequence[Violation], terms: Terms, counts: verdicts.Count
 
 
 def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
-    # Of a grant there is queueing, service and a response; the other phases are what they are however it ended.
+    # Queue, service and response are those of grants; the other phases are taken whatever the outcome.
     queue = _buckets(rows, "queue", OF_GRANTS)
     response, service = (
         Waits(_buckets(rows, phase, OF_GRANTS), _buckets(rows, phase, UNFINISHED)) for phase in ("response", "service")
     )
     acquires = {name: response.quantile_us(q) for name, q in censored_quantiles.ACQUIRE.items()}
     whole = {phase: _buckets(rows, phase, None) for phase in ("release", "handoff", "lag")}
-    asked = {
+    simple = {
         "queue_p99_us": (queue, 0.99),
         "release_p50_us": (whole["release"], 0.5),
         "release_p99_us": (whole["release"], 0.99),
@@ -212,7 +212,7 @@ def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
         "service_p50_us": service.quantile_us(0.5).value,
         "service_p99_us": service.quantile_us(0.99).value,
         "hold_p50_us": Waits(*holds(rows)).quantile_us(0.5).value,
-        **{name: _us(stats.quantile(*buckets, q)) for name, (buckets, q) in asked.items()},
+        **{name: _us(stats.quantile(*buckets, q)) for name, (buckets, q) in simple.items()},
     }
 
 
@@ -233,7 +233,7 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
         "split_votes_per_1000": _per(totals["split_votes"] * 1e3, totals["attempts"]),
         "renewals_per_grant": _per(totals["renewals"], grants),
         "client_cpu_us_per_grant": _per(totals["client_cpu_ns"] / 1e3, grants),
-        # The server is asked before and after the trial, so its grants are those of the whole trial too.
+        # The CPU time covers the whole trial, so it is divided by all grants of the trial.
         "server_cpu_us_per_grant": _per(server_cpu_us, totals["all_grants"]) if known else None,
         "server_cpu_share": _per(server_cpu_us, wall_s * 1e6) if known and wall_s is not None else None,
     }
@@ -244,7 +244,7 @@ def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy
     served = clients["grants"] > 0
     waits_ns = clients["wait_sum_ns"][served] / clients["grants"][served]
     granted = totals["grants"] > 0
-    # Where nobody is kept out nobody stands in a queue, so that there is none to overtake.
+    # A lock that excludes nobody has no queue, so there is nothing to overtake.
     queued = strategy.judged_by is not Judge.EFFECTS
     return {
         "jain": result.jain,
@@ -252,7 +252,7 @@ def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy
         "longest_wait_us": totals["longest_wait_ns"] / 1e3 if granted else None,
         "longest_streak": totals["longest_streak"] if queued else None,
         "overtakes": totals["overtakes"] if queued else None,
-        # Where no place is acknowledged nobody can be passed at one.
+        # A lock that acknowledges no place in a queue has no inversions.
         "fifo_inversions": totals["fifo_inversions"] if strategy.acknowledges_places else None,
     }
 

@@ -1,6 +1,6 @@
-"""Records of schema 1 as this version reads them: each axis a column, durations and rates as numbers.
+"""Conversion of records of schema 1: every axis becomes a column, with durations and rates as numbers.
 
-Schema 1 had the axes that a matrix named, as text, and the whole list of them in the manifest alone.
+Schema 1 had columns only for the axes that the matrix named, as text; the manifest had all axes of each cell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pybench.records import schema
 
 
 def manifest_of_now(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """`manifest` as this version writes it."""
+    """`manifest` in the form of this version."""
     if manifest["schema"] >= schema.SCHEMA:
         return dict(manifest)
     listed = {name: [_cell(cell) for cell in manifest.get(name) or ()] for name in ("cells", "control")}
@@ -38,7 +38,7 @@ def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Ta
 
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of the manifest's cells, its loop as the axes that make it."""
+    """An entry of the manifest's `cells` with its loop replaced by the axes of the loop."""
     loop = cell.get("loop")
     if loop is None:
         return dict(cell)

@@ -1,7 +1,7 @@
-"""How much of the time the keys of a trial were held, and how near that is to the most that one key allows.
+"""Utilisation, the share of time in which keys were held, and efficiency, the share of the highest rate of one key.
 
-Promises: both figures are shares, from 0 to 1, of a lock that keeps others out; None of one that did not, or where
-readers held beside each other: holds that overlap add up to no share of the time.
+Promises: both figures are from 0 to 1. They are None where holds overlapped or readers shared a key, since overlapping
+holds do not add up to a share of time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pybench.strategies import Strategy
 
 OVERLAPS = ("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns")
-"""The totals that count holds that overlapped, though they should not."""
+"""The totals that count forbidden overlaps of holds."""
 
 
 def use_columns(
@@ -30,18 +30,18 @@ def use_columns(
     utilisation = _share(held_ns, window_ns * cell.keys * permits)
     efficiency = None
     if cell.keys == 1 and round_trip_us is not None:
-        # Grants/s times the shortest time a grant of one key can take: its hold and one idle round trip.
+        # Grants/s times the shortest time of a grant of one key: its hold and one idle round trip.
         efficiency = _share(held_ns + totals["grants"] * round_trip_us * 1e3, window_ns * permits)
     return {"utilisation": utilisation, "efficiency": efficiency}
 
 
 def _excluded(cell: Cell, strategy: Strategy, totals: Mapping[str, int]) -> bool:
-    """Whether no two holds of a place overlapped."""
+    """Whether no two holds of one permit overlapped."""
     if strategy.judged_by is Judge.EFFECTS or cell.read_share > 0:
         return False
     return not any(totals[name] for name in OVERLAPS)
 
 
 def _share(of: float, whole: float) -> float:
-    # A hold that began in the window may end after it, and a busy server may answer sooner than an idle one.
+    # A hold that began in the window may end after it, and a busy server may reply faster than an idle one.
     return min(1.0, of / whole)

@@ -1,6 +1,6 @@
-"""What befell the servers in a trial, asked when it is over.
+"""Disturbances of the servers in a trial, detected after its end.
 
-Promises: raises nothing for it, so that what the trial proved is saved first; see `disturbed`.
+Promises: a disturbance is returned and not raised, so that the trial is saved first; see `analysis.disturbances`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pybench.errors import ServerError
 from pybench.masking import without
 from pybench.matrix.durations import MS
 from pybench.numbers import plural
-from pybench.planning.trial_spec import PATIENCE_NS
+from pybench.planning.trial_spec import REPLY_TIMEOUT_NS
 from pybench.running.stage import UNREAD
 from pybench.strategies import CATALOGUE
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pybench.running.stage import Side, Spent
 
 CLOCK_STEP_S = 0.1
-"""The least step of the wall clock that is not taken for a pause between two readings of clocks."""
+"""Smaller steps of the wall clock may come from a pause between two readings of clocks."""
 
 
 def ended(sides: Sequence[Side], result: TrialResult) -> tuple[list[Spent], list[Trouble]]:
-    """What each of `sides` has spent, and what befell those that cannot say."""
+    """The usage of each of `sides`, and the troubles of those that cannot be read."""
     spent: list[Spent] = []
     troubles: list[Trouble] = []
     for side in sides:
@@ -41,7 +41,7 @@ def ended(sides: Sequence[Side], result: TrialResult) -> tuple[list[Spent], list
 
 
 def refusals(result: TrialResult, sides: Sequence[Side], strategy: str) -> list[Trouble]:
-    """A server refused calls by which locks are acquired: the figures of such a trial say nothing of a lock."""
+    """The trouble where a server refused calls of acquires: the figures of such a trial do not describe the lock."""
     if not result.totals["errors"] or result.stopped:
         return []
     error = refusal_of(result.errors, sides, strategy)
@@ -49,21 +49,21 @@ def refusals(result: TrialResult, sides: Sequence[Side], strategy: str) -> list[
 
 
 def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str) -> ServerError | None:
-    """What the most frequent of the error replies `rows` means, by the server that sent it; None without any."""
+    """The error for the most frequent of the error replies `rows`; None without error replies."""
     if not rows:
         return None
-    # What an acquire met comes first: the other phases follow from it.
+    # Replies to acquires come first, since they may cause those of the other phases.
     worst = max(rows, key=lambda row: (row["phase"] == "acquire", row["count"]))
     calls = plural(worst["count"], PHASES[worst["phase"]])
     return sides[worst["server"]].refused(calls, worst["code"], worst["first"], strategy=strategy)
 
 
 def not_connected(error: ConnectError, sides: Sequence[Side], strategy: str, *, secrets: Iterable[str]) -> ServerError:
-    """What it means that the connections of a trial of `strategy` did not come to stand."""
+    """The error for a trial of `strategy` whose connections failed."""
     known = frozenset(secrets)
     if error.refusal is None:
-        told = without(f"a server did not take the connections of a trial: {error}", known)
-        return ServerError(told, hint="does the server still run, and is it reachable? its log may say")
+        message = without(f"the connections of a trial to a server failed: {error}", known)
+        return ServerError(message, hint="check that the server runs and is reachable, and read its log")
     server, call, code, text = error.refusal
     return sides[server].refused(call, without(code, known), without(text, known), strategy=strategy)
 
@@ -72,25 +72,25 @@ PHASES = {"acquire": "acquire call", "renew": "renewal call", "release": "releas
 
 
 def step_of_clock(jumped_s: float, ttl_ms: int) -> Trouble | None:
-    """What it means that the wall clock moved against the monotonic one by `jumped_s` in a trial.
+    """The trouble where the wall clock moved against the monotonic clock by `jumped_s` during a trial.
 
-    Servers end leases by the wall clock, holders believe by the monotonic one: after a step, or a laptop's sleep, a
-    lock would be blamed for what the clock did.
+    Servers end leases by the wall clock, and holders count their leases by the monotonic clock. After a step of the
+    clock, or a laptop's sleep, the checker would blame the lock.
     """
     if abs(jumped_s) <= max(CLOCK_STEP_S, ttl_ms / 1e3 / 100):
         return None
     return Trouble(
         ServerError(
-            f"the clock of this machine was set by {jumped_s:+.2f} s during a trial: leases ended at another time "
-            "than their holders believed",
-            hint="wait until the clock is steady: is it being set by NTP, or was the machine asleep?",
+            f"the clock of this machine moved by {jumped_s:+.2f} s during a trial, so leases did not end when their "
+            "holders expected",
+            hint="run again when the clock is steady: NTP may have set the clock, or the machine slept",
         ),
         intact_ns=-math.inf,
     )
 
 
 def cleared(sides: Sequence[Side]) -> tuple[int, Trouble | None]:
-    """Remove what the trial left; how many locks one server had at most, and what went wrong, if anything did."""
+    """Remove the keys and tables of the trial; returns the most locks left on one server, and the trouble, if any."""
     try:
         return max(side.clear() or 0 for side in sides), None
     except ServerError as error:
@@ -98,15 +98,15 @@ def cleared(sides: Sequence[Side]) -> tuple[int, Trouble | None]:
 
 
 def all_is_released(cell: Cell, result: TrialResult) -> bool:
-    """Whether a lock that is still on a server after this trial of `cell` can only be the fault of the lock.
+    """Whether only the lock itself can have left keys on a server after this trial of `cell`.
 
-    Every acquire and release was answered, none with an error or "not held", no answer came too late for the lease,
-    and nobody gave up waiting for an answer: what a client took, it has given back.
+    This holds where every acquire and release had a reply within the reply timeout and within the lease, and none of
+    the replies was an error or "not held": then every client released each lock that it acquired.
     """
     strategy = CATALOGUE[cell.strategy]
     lease_ms = strategy.lease_ms(cell.ttl_ms)
-    # A shorter lease may be over when its grant is answered, and then nobody gives it back: it ends by itself.
-    if not strategy.deletes_on_release or lease_ms is None or lease_ms * MS < PATIENCE_NS:
+    # A shorter lease may end before its grant arrives. Nobody releases such a lock, and the lock ends by itself.
+    if not strategy.deletes_on_release or lease_ms is None or lease_ms * MS < REPLY_TIMEOUT_NS:
         return False
     return not (result.stopped or result.errors or any(result.totals[name] for name in UNSETTLED))
 
@@ -115,4 +115,4 @@ UNSETTLED = (
     *("unsettled", "abandoned", "reconnects", "lost_calls", "errors", "unknown", "lost"),
     *("lapsed", "outlived", "lease_overruns", "denied_releases", "findings"),
 )
-"""Counts of a trial after which a key may be left although its lock did what it had to."""
+"""Counts of a trial that may leave a key behind without a fault of the lock."""

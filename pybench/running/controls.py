@@ -1,9 +1,9 @@
-"""What a run proves of its checker and its locks before it measures: controls, planted faults, a probe of each lock.
+"""The checks of a run before it measures: controls and planted faults test the checker, and probes test each lock.
 
-A planted fault that the checker misses makes the run VOID, as a control that was missed does: its entry stands beside
-that in the manifest. What a probe saw stands under `probes`; `analysis.probe_verdicts` says what follows from it.
+A missed planted fault makes the run VOID, like a missed control; both have entries under `control` in the manifest. The
+results of probes are under `probes`; `analysis.probe_verdicts` applies them.
 
-Promises: plants and probes that an earlier part of the run kept still stand.
+Promises: a resumed run keeps the caught plants and the probes of its earlier part.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def run_controls(
     folder: RunFolder, watch: Watch, backends: Iterable[str], measure: Callable[[str], tuple[Slot, TrialResult]]
 ) -> None:
-    """Run one control for each of `backends`; those that an earlier part of the run caught still stand.
+    """Run one control for each of `backends`, except those that an earlier part of the run caught.
 
     Raises KeyboardInterrupt when a control was stopped.
     """
@@ -45,14 +45,14 @@ def run_controls(
         verdict = Verdict.UNSAFE if entry["caught"] else Verdict.VOID
         watch.trial_ends(slot, Finished(None, None, entry["violations"], verdict))
         if not entry["caught"]:
-            watch.note(f"{slot.cell.id} was not caught: whatever this run measures, it proves nothing (VOID)")
+            watch.note(f"the checker missed the overlaps of the {slot.cell.id}: this run proves nothing (VOID)")
 
 
 def run_plants(
     folder: RunFolder, watch: Watch, cells: Iterable[Cell], planted: Callable[[Cell], Sequence[tuple[str, bool]]]
 ) -> None:
-    """Plant faults in the checker of each lock of `cells`, for each number of threads and of keys that they have."""
-    # A plant that was missed is planted again; the control without a lock stands, be it caught or not.
+    """Plant faults in the checker of each lock of `cells`, for each number of threads and of keys per grant."""
+    # A missed plant is planted again. The control of a backend stays, caught or not.
     entries = [entry for entry in folder.manifest["control"] if entry["caught"] or "kind" not in entry]
     known = {probes.lock_of(entry) for entry in entries if "kind" in entry}
     for lock, members in probes.locks_of(cells).items():
@@ -60,13 +60,13 @@ def run_plants(
             continue
         caught: dict[str, bool] = {}
         for cell in _unlike(members):
-            for kind, found in planted(cell):
-                caught[kind] = caught.get(kind, True) and found
-        for kind, found in caught.items():
+            for kind, is_caught in planted(cell):
+                caught[kind] = caught.get(kind, True) and is_caught
+        for kind, is_caught in caught.items():
             strategy, arguments, backend = lock
-            named = {"backend": backend, "strategy": strategy, "args": arguments, "kind": kind, "caught": found}
-            entries.append(named)
-            if not found:
+            entry = {"backend": backend, "strategy": strategy, "args": arguments, "kind": kind, "caught": is_caught}
+            entries.append(entry)
+            if not is_caught:
                 watch.note(
                     f"the checker missed a fault planted for {strategy} ({kind}): this run proves nothing (VOID)"
                 )
@@ -74,7 +74,7 @@ def run_plants(
 
 
 def _unlike(cells: Sequence[Cell]) -> list[Cell]:
-    """One of `cells` for each number of threads and of keys a grant: the ways in which they tell the checker."""
+    """One of `cells` for each number of threads and of keys per grant, on which the checker's work depends."""
     return list({(cell.threads, cell.keys_per_grant): cell for cell in cells}.values())
 
 
@@ -111,7 +111,7 @@ def run_probes(
             watch.note(f"{cell.id}: {entry['reason']}")
         for part in parts:
             if part.trouble is not None:
-                # Only now: what the probe saw is kept.
+                # Raised last, so that the result of the probe is saved.
                 raise part.trouble.error
             if part.result.stopped:
                 raise KeyboardInterrupt
@@ -123,7 +123,7 @@ def _is_over(measured: Measured, record: TrialRecord) -> bool:
 
 
 def _measured_late(late: Cell, measure: Callable[[Cell, int], Measured]) -> Measured | None:
-    """The second part of a probe; None of a lock whose timeouts allow no lease as short."""
+    """The second part of a probe; None for a lock whose timeouts do not allow so short a lease."""
     try:
         return measure(late, probes.LATE_NS)
     except ValueError:

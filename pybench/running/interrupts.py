@@ -1,10 +1,10 @@
-"""What asks a run to end: the first ends the running trial and keeps it, the second leaves at once.
+"""Signals that end a run: Ctrl-C, SIGTERM, and a closed terminal.
 
-Ctrl-C, SIGTERM, and a terminal that is closed.
+The first signal ends the running trial and keeps it; the second ends the run at once.
 
-Promises: no signal tears apart the saving of a trial; the handlers of before are back afterwards.
-Does nothing outside of the main thread, where Python delivers no signals, nor about a signal that whoever started the
-process had ignored, as nohup does.
+Promises: no signal interrupts the saving of a trial; the earlier handlers are restored afterwards.
+Does not do: anything outside the main thread, where Python delivers no signals; changing a signal that the parent
+process ignored, as nohup does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Interrupts:
     """A context manager around a run."""
 
     def __init__(self) -> None:
-        self._asked = 0
+        self._count = 0
         self._stoppable = False
         self._shielded = False
         self._before: dict[int, signal.Handlers] = {}
@@ -43,20 +43,20 @@ class Interrupts:
 
     @property
     def asked(self) -> bool:
-        """Whether the run was asked to end."""
-        return self._asked > 0
+        """Whether the user asked the run to end."""
+        return self._count > 0
 
     @property
     def insisted(self) -> bool:
-        """Whether it was asked again, and has to leave at once."""
-        return self._asked > 1
+        """Whether the user asked again, so that the run ends at once."""
+        return self._count > 1
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:
-        """Inside, the first signal raises KeyboardInterrupt; one that came just before raises it on entry."""
+        """Inside, the first signal raises KeyboardInterrupt; an earlier signal raises it on entry."""
         self._stoppable = True
         try:
-            if self._asked:
+            if self._count:
                 raise KeyboardInterrupt
             yield
         finally:
@@ -64,17 +64,17 @@ class Interrupts:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Inside, no signal raises; leaving it raises KeyboardInterrupt when the user insisted meanwhile."""
-        asked = self._asked
+        """Inside, no signal raises. The exit raises KeyboardInterrupt when the user insisted in the meantime."""
+        before = self._count
         self._shielded = True
         try:
             yield
         finally:
             self._shielded = False
-        if self.insisted and self._asked > asked:
+        if self.insisted and self._count > before:
             raise KeyboardInterrupt
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._asked += 1
+        self._count += 1
         if not self._shielded and (self._stoppable or self.insisted):
             raise KeyboardInterrupt

@@ -1,7 +1,7 @@
-"""A job: a matrix carried out on its servers into a run folder. `pybench run` is this with talk, `pybench.run` without.
+"""A job: running a matrix on its servers into a run folder, for `pybench run` and, without output, `pybench.run`.
 
-Promises: whatever ends a job early (an interrupt, a server that fails), what was measured is gathered, and the servers
-that it started are ended.
+Promises: when an interrupt or a failing server ends a job early, the trials so far are gathered, and started servers
+are stopped.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 RESULTS = Path("results")
 
 Consent = Callable[["Plan", "Sequence[AnyServer]"], None]
-"""Asked before load goes to `servers` that were given; raises InputError to refuse."""
+"""Called with the plan and the servers before any load; raises InputError to refuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to carry out, and where to. `given` is the text of the matrix's file, None when options alone made it."""
+    """A matrix to run and its folder. `given` is the text of the matrix's file, None for a matrix from options."""
 
     matrix: Matrix
-    """With the times that are meant, shortened already for a quick run."""
+    """The matrix with its final times, which are already shortened for a quick run."""
     command: Sequence[str]
-    """The command line that repeats it, into a folder of its own; empty where there is none."""
+    """The command line that repeats the job in a new folder; empty for a matrix that is a Python object."""
     given: str | None = None
     out: Path | None = None
     resume: RunFolder | None = None
 
 
 class LeftAtOnce(KeyboardInterrupt):
-    """The user insisted on leaving. The trials that were saved before are in `folder`, not yet gathered."""
+    """The user ended the run at once. The trials saved so far are in `folder`, not yet gathered."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class LeftAtOnce(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a job came to. `error` is what ended it early, unless that was the user."""
+    """The result of a job. `error` ended the job early; None also when the user ended it."""
 
     run: Run
     plan: Plan
@@ -73,8 +73,8 @@ class Outcome:
         write_markdown(self.run.path)
         return write_html(self.run.path)
 
-    def going_on(self) -> str:
-        """The command that goes on with a run that ended early."""
+    def resume_command(self) -> str:
+        """The command that resumes a run that ended early."""
         from pybench.running.resume import command
 
         return command(self.run.manifest, str(self.run.path))
@@ -87,21 +87,22 @@ def run(
     quick: bool = False,
     **options: Unpack[Options],
 ) -> Run:
-    """Measure a matrix and return its record: `pybench run` without the talk.
+    """Measure a matrix and return its record, like `pybench run` without output.
 
-    `matrix` is the path of a file, a parsed matrix, or None when `options` say it all: `strategy`, `concurrency` and
-    the other options of the command line, as texts or numbers or lists of them. Writes the run folder `out` (by default
-    `results/<name>-<time>`) with its report. `quick` shortens every trial. Given servers are used without asking.
+    `matrix` is the path of a file, a parsed matrix, or None when `options` describe the matrix: `strategy`,
+    `concurrency` and the other options of the command line, as texts, numbers or lists of them. The run folder `out`
+    (by default `results/<name>-<time>`) and its report are written. `quick` shortens every trial. Given servers are
+    used without asking.
 
-    Raises InputError for what cannot be used as it stands, ServerError, RecordError, CoreBuildError; and
-    KeyboardInterrupt, after what was measured is saved.
+    Raises InputError for invalid input, ServerError, RecordError or CoreBuildError. Raises KeyboardInterrupt after the
+    trials so far are saved.
     """
     from pybench.matrix import Matrix, read_text
     from pybench.planning.plan import quickened
 
     if isinstance(matrix, Matrix):
         if options:
-            raise TypeError("options go over a file, not over a matrix that is parsed already")
+            raise TypeError("options can change a matrix in a file, but not a parsed matrix")
         path, given, parsed = None, None, matrix
     else:
         path = None if matrix is None else Path(matrix)
@@ -118,7 +119,7 @@ def run(
     )
     outcome.write_report()
     if outcome.error is not None:
-        outcome.error.add_note(f"what was measured is kept; to go on: {outcome.going_on()}")
+        outcome.error.add_note(f"the trials so far are saved; resume with: {outcome.resume_command()}")
         raise outcome.error
     if outcome.exit is Exit.INTERRUPTED:
         raise KeyboardInterrupt
@@ -126,7 +127,7 @@ def run(
 
 
 def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -> list[str]:
-    """The command line that does what `run` was called for."""
+    """The command line that is equivalent to a call of `run`."""
     words = ["pybench", "run", *([str(path)] if path is not None else [])]
     for name, given in options.items():
         if given is not None:
@@ -136,10 +137,9 @@ def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -
 
 
 def read_matrix(path: Path | None, text: str | None = None, /, **options: object) -> Matrix:
-    """The matrix of a file, of options, or of a file with options over it. `text` is what the file holds, if known.
+    """The matrix of a file, of options, or of a file changed by options. `text` is the content of the file, if known.
 
-    The servers that the environment names are used where neither says anything of those of their kind. Raises
-    InputError.
+    Addresses in the environment are used for kinds of servers that neither file nor options name. Raises InputError.
     """
     import os
 
@@ -151,10 +151,10 @@ def read_matrix(path: Path | None, text: str | None = None, /, **options: object
 
 
 def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None = None) -> Outcome:
-    """Run `job` to its end, or as far as it gets.
+    """Run `job` to its end, or until an error or the user ends it.
 
-    Raises PybenchError when it cannot begin, KeyboardInterrupt when the user asks before it began, and LeftAtOnce when
-    they insist after that.
+    Raises PybenchError when the job cannot begin, KeyboardInterrupt when the user interrupts before it began, and
+    LeftAtOnce when the user insists later.
     """
     require_core()
     begun: list[RunFolder] = []
@@ -173,7 +173,7 @@ def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None =
 def _carried_out(
     job: Job, watch: Watch, consent: Consent | None, interrupts: Interrupts, begun: list[RunFolder]
 ) -> Outcome:
-    """`carry_out`, which adds the run's folder to `begun` as soon as there is one."""
+    """The body of `carry_out`; adds the run's folder to `begun` as soon as the folder exists."""
     from pybench.running.runner import Ending, Runner
     from pybench.servers import ServerPool, clear_leftovers
 
@@ -183,7 +183,7 @@ def _carried_out(
     try:
         with interrupts.stoppable():
             for leftover in clear_leftovers():
-                watch.note(f"left by a run that was killed: {leftover}")
+                watch.note(f"left by a killed run: {leftover}")
             plan, placement, servers = _planned(job.matrix, pool)
             for note in [*plan.warnings, *plan.notes, *placement.notes()]:
                 watch.note(note)
@@ -196,14 +196,14 @@ def _carried_out(
         except PybenchError as caught:
             error = caught
     finally:
-        # A user who insists waits for this, too: some milliseconds for servers that end in good order.
+        # Stopping servers in good order takes some milliseconds, which a user who insists must wait, too.
         with interrupts.shielded():
             pool.close()
     return _outcome(plan, folder, status, error)
 
 
 def require_core() -> None:
-    """Raise CoreBuildError unless the core is there and was built to measure."""
+    """Raise CoreBuildError unless the core can be loaded and is a release build."""
     try:
         from pybench import _core
     except ImportError as error:
@@ -213,9 +213,9 @@ def require_core() -> None:
 
 
 def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[AnyServer]]:
-    """The plan, made again when the servers are there: they say how many connections they take.
+    """The plan, the placement and the servers. The plan is made again with the connection limits of the servers.
 
-    Where things run is decided before that, once: the servers keep to their cores from their start.
+    The placement is decided before the servers start, since they are bound to their cores from the start.
     """
     import os
 
@@ -230,7 +230,7 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
     placement = placement_of(matrix, first.cells)
     pool.cores = placement.servers
     servers = {group: servers_in(pool, matrix, group, demand) for group, demand in largest(first.cells).items()}
-    by_backend = [(group.backend, server) for group, found in servers.items() for server in found]
+    by_backend = [(group.backend, server) for group, members in servers.items() for server in members]
     threads = max(cell.threads for cell in first.cells)
     given = local_servers(server for _, server in by_backend)
     placement = placement.beside(given, os.sched_getaffinity(0), threads)
@@ -241,7 +241,7 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
 
 @contextmanager
 def _open_files() -> Iterator[None]:
-    """Let this process open as many connections as it may, for so long; the plan refuses the cells that want more."""
+    """Raise the limit of open files to the hard limit in this block; the plan refuses cells that need more."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -299,7 +299,7 @@ def _new_folder(name: str) -> Path:
 def _outcome(
     plan: Plan, folder: RunFolder, status: Literal["complete", "interrupted"], error: PybenchError | None
 ) -> Outcome:
-    """Gather the folder, and say what the run earned."""
+    """Gather the folder, and compute the exit code of the run."""
     from pybench.analysis import thresholds, verdicts
 
     try:
@@ -318,7 +318,7 @@ def _outcome(
 
 
 def _as_saved(folder: RunFolder, error: PybenchError) -> Run:
-    """The trials of a run whose folder takes no more, as each was saved. Raises `error` where they are gone, too."""
+    """The saved trials of a run whose folder cannot be written. Raises `error` where they cannot be read either."""
     from pybench.records import load
 
     try:

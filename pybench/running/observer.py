@@ -1,7 +1,7 @@
-"""One trial on the servers of a pool: begun, run, and what it left removed. Nothing of it is saved here.
+"""Running one trial on the servers of a pool, and removing its keys and tables. Saving the trial is not done here.
 
-Promises: a trial has keys and a table of its own, which are removed whatever happens; what befell the servers meanwhile
-is told with what was measured.
+Promises: a trial has its own keys and table, which are removed whatever happens. A disturbance of the servers is
+returned together with the figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pybench import _core
 from pybench.analysis import error_replies
 from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
 from pybench.errors import ServerError
-from pybench.planning.needs import Part, Setting, largest, parts_of, servers_in, settings_of
+from pybench.planning.needs import CallConditions, Part, call_conditions_of, largest, parts_of, servers_in
 from pybench.planning.trial_spec import trial_seed, trial_spec
 from pybench.running.aftermath import (
     all_is_released,
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What of every grant is not the lock's: one idle call, and the client's own CPU. None: too few to tell."""
+    """The fixed overhead of a grant: one idle call, and the client's own CPU time. None with too few samples."""
 
     round_trips_us: Sequence[float | None]
-    """To each server that was given; to the first of those that pybench started, which are alike."""
+    """The time of one call to each given server, or to the first of the started ones, which are alike."""
     client_cpu_us: float | None
 
     def round_trip_us(self, servers: int) -> float | None:
-        """What the call of a majority of the first `servers` takes at least: the last of the nearest ones to answer."""
+        """The least time until a majority of the first `servers` has replied, in microseconds."""
         known = self.round_trips_us[:servers]
         if len(known) == 1:
             return known[0]
@@ -59,31 +59,31 @@ class Baseline:
 
 
 RUN_ID_BYTES = 4
-"""Of what tells the keys of one run from those of another."""
+"""The length of the random id that keeps the keys of different runs apart."""
 
 PARTING_S = 1.0
-"""For the removal of keys from a server that has just failed."""
+"""The time limit for removing keys from a server that has just failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One trial, with what surrounded it."""
+    """The result of one trial, with its times and the usage of its servers."""
 
     result: _core.TrialResult
     started_at: datetime
     wall_s: float
     spent: Sequence[Spent]
-    """Of each server."""
+    """The usage of each server."""
     trouble: Trouble | None
-    """What befell the servers: it ends the run, and what the trial shows is no figure."""
+    """A disturbance of the servers, which ends the run and makes the figures of the trial invalid."""
     left_over_keys: int | None
-    """Locks that were on a server although all were released; None where nobody can tell."""
+    """Locks that were left on a server although all were released; None where unknown."""
     shares_core: bool | None
-    """Whether a given server was seen on the core of a driving thread at the end; None where nobody can tell."""
+    """Whether a given server ran on the core of a load thread at the end; None where unknown."""
 
     @property
     def database(self) -> DatabaseSpent | None:
-        """What the database came to, where there is one."""
+        """The usage of the database, if the trial had one."""
         return next((one for one in self.spent if isinstance(one, DatabaseSpent)), None)
 
 
@@ -107,20 +107,20 @@ class Observer:
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.demands = largest(cells)
-        self.baselines: dict[Setting, Baseline] = {}
-        """What an idle call takes in each setting, once that was measured."""
+        self.baselines: dict[CallConditions, Baseline] = {}
+        """The baseline of each kind of idle call that has been measured."""
 
     def measure(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
-        """`observe`. Raises ServerError also for what befell the servers in the trial."""
+        """`observe`, and raise the ServerError of a disturbance in the trial."""
         measured = self.observe(slot, servers, warmup_ns=warmup_ns, duration_ns=duration_ns)
         if measured.trouble is not None:
             raise measured.trouble.error
         return measured
 
     def use(self, cell: Cell, duration_ns: int) -> ServerError | None:
-        """Run `cell` for a short while: why the servers refused it something, None where they did not.
+        """Run `cell` for a short time; returns the refusal of a server, or None.
 
-        Raises KeyboardInterrupt when that was stopped, ServerError where a server failed in another way.
+        Raises KeyboardInterrupt when the trial was stopped, ServerError where a server failed in another way.
         """
         slot = Slot(0, cell, 0, duration_ns / 1e9)
         result = self.measure(slot, self.servers(cell), warmup_ns=0, duration_ns=duration_ns).result
@@ -129,13 +129,13 @@ class Observer:
         return refusal_of(result.errors, self._sides(cell), cell.strategy)
 
     def planted(self, cell: Cell) -> list[tuple[str, bool]]:
-        """What the checker of a trial of `cell` finds of faults that are planted in it. Nothing is sent."""
+        """Each kind of planted fault, and whether the checker of a trial of `cell` finds it. Sends nothing."""
         return self._trial(Slot(0, cell, 0, 0.0), self._sides(cell), warmup_ns=0, duration_ns=1).planted()
 
     def observe(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
-        """Run one trial under keys of its own, and remove them. An interrupted one returns what it measured.
+        """Run one trial with its own keys, and remove them. An interrupted trial returns its figures so far.
 
-        Raises ServerError where the trial could not begin, and nothing was seen.
+        Raises ServerError where the trial could not begin.
         """
         self.trials_begun += 1
         backends = self.matrix.backends
@@ -169,7 +169,7 @@ class Observer:
         return Measured(result, started_at, wall_s, spent, trouble, left_over, shares_core)
 
     def _sides(self, cell: Cell) -> list[Side]:
-        """Of no trial."""
+        """The servers of `cell`, for calls outside a trial."""
         return sides_of(cell, self.servers(cell), self.matrix.backends, run_id=self.run_id, trial=0)
 
     def _trial(self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int) -> _core.Trial:
@@ -188,18 +188,18 @@ class Observer:
         )
 
     def _clear_if_possible(self, sides: Sequence[Side]) -> None:
-        """After a failure, or when the user insists on leaving: what is left on a dead server ends with its lease."""
+        """Remove the keys after a failure or a forced end; on a dead server the keys end with their leases."""
         with self.interrupts.shielded():
             for side in sides:
                 with suppress(ServerError):
                     side.clear(seconds=PARTING_S)
 
     def _note_disturbances(self, slot: Slot, result: _core.TrialResult, sides: Sequence[Side]) -> None:
-        """Say what a lock has to survive, and whoever reads the figures has to know."""
+        """Note the disturbances that a lock must survive, since they affect its figures."""
         totals = result.totals
-        told = [disturbances(**{name: totals[name] for name in DISTURBANCES}), *(side.befell for side in sides)]
-        for words in filter(None, told):
-            self.watch.note(f"{slot.cell.id}: {words}; its figures hold that, too")
+        counted = disturbances(**{name: totals[name] for name in DISTURBANCES})
+        for text in filter(None, [counted, *(side.disturbance for side in sides)]):
+            self.watch.note(f"{slot.cell.id}: {text}; the figures include this")
 
     def _run_trial(self, trial: _core.Trial, sides: Sequence[Side], strategy: str) -> _core.TrialResult:
         try:
@@ -214,24 +214,24 @@ class Observer:
             raise not_connected(error, sides, strategy, secrets=self.matrix.secrets) from error
 
     def servers(self, cell: Cell) -> list[AnyServer]:
-        """Those that the lock of `cell` is on, in the order in which it counts them."""
+        """The servers of `cell`, in the order in which its lock numbers them."""
         return [server for part in parts_of(cell) for server in self.on(part)]
 
     def on(self, part: Part) -> list[AnyServer]:
-        """Of the servers that the largest cell needs the first."""
+        """The first servers of the group of `part`, as many as `part` needs."""
         return servers_in(self.pool, self.matrix, part.group, self.demands[part.group])[: part.servers]
 
     def idle_calls_us(self, cell: Cell) -> float | None:
-        """What the calls of a grant take at least: one to each of its backends, one after another."""
+        """The least time of the calls of a grant in microseconds: one to each of its backends, in sequence."""
         trips = [
-            self.baselines[setting].round_trip_us(part.servers)
-            for setting, part in zip(settings_of(cell), parts_of(cell), strict=True)
+            self.baselines[call].round_trip_us(part.servers)
+            for call, part in zip(call_conditions_of(cell), parts_of(cell), strict=True)
         ]
         known = [trip for trip in trips if trip is not None]
         return sum(known) if len(known) == len(trips) else None
 
     def _least_belief_ns(self, cell: Cell) -> int:
-        """How long a grant of `cell` has to be believed in to prove anything: an idle call, where that is known."""
-        known = all(setting in self.baselines for setting in settings_of(cell))
+        """The shortest belief of a grant of `cell` that counts as contended: the time of an idle call, if known."""
+        known = all(call in self.baselines for call in call_conditions_of(cell))
         idle_us = self.idle_calls_us(cell) if known else None
         return 0 if idle_us is None else round(idle_us * 1e3)

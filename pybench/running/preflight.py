@@ -1,7 +1,7 @@
-"""The first use of each lock of a run: taken, renewed and released on its servers before any load goes there.
+"""The first use of each lock of a run: acquired, renewed and released on its servers before any load.
 
-Promises: a server that refuses what a lock needs ends the run before it measures, with the server's own words.
-Does not do: carrying trials out; see `observer`.
+Promises: a server that refuses a call of a lock ends the run before the first trial, with the server's error text.
+Does not do: running trials; see `observer`.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 USE_NS = 30 * MS
 HOLD_NS = 1 * MS
 CLIENTS = 2
-"""One holds, the other waits: queues and subscriptions are used, too."""
+"""One client holds and the other waits, so that queues and subscriptions are used, too."""
 
 RENEWED_USE_NS = 200 * MS
 RENEWED_HOLD_NS = 250 * MS
 RENEWED_TTL_MS = 300
-"""Short enough for a renewal in the first hold, which comes every third of a ttl."""
+"""Short enough for a renewal within the first hold, since locks renew every third of a ttl."""
 
 
 def use_locks(observer: Observer, cells: Iterable[Cell]) -> Iterator[tuple[Cell, ServerError | None]]:
-    """Use each lock of `cells` once: the cell that did, and why its servers refused it something, if they did.
+    """Use each lock of `cells` once; yields the cell, and the refusal of a server, if there was one.
 
-    Raises KeyboardInterrupt when that was stopped, ServerError where a server failed in another way.
+    Raises KeyboardInterrupt when the use was stopped, ServerError where a server failed in another way.
     """
     for cell, duration_ns in first_uses(cells):
         yield cell, observer.use(cell, duration_ns)
 
 
 def try_locks(matrix: Matrix) -> list[tuple[str, ServerError | None]]:
-    """Use each lock of `matrix` once on the servers that it names: its strategy, and what kept it from being used.
+    """Use each lock of `matrix` once on its given servers; returns the strategy, and the error, if there was one.
 
-    What a plan of these servers refuses is left out, and so is what would need a server that pybench starts. Raises
-    ServerError where a server does not answer, InputError for an address, KeyboardInterrupt.
+    Cells that the plan refuses are left out, and so are cells that need a server that pybench starts. Raises
+    ServerError where a server does not reply, InputError for a bad address, KeyboardInterrupt.
     """
     from pybench.planning.limits import Limits, limits_of
     from pybench.planning.needs import largest, servers_in
@@ -62,8 +62,8 @@ def try_locks(matrix: Matrix) -> list[tuple[str, ServerError | None]]:
 
     with ServerPool() as pool, Interrupts() as interrupts:
         first = on_given(make_plan(matrix, Limits.of_this_machine()).cells)
-        found = largest(first).items()
-        servers = [(group.backend, one) for group, need in found for one in servers_in(pool, matrix, group, need)]
+        demands = largest(first).items()
+        servers = [(group.backend, one) for group, need in demands for one in servers_in(pool, matrix, group, need)]
         cells = on_given(make_plan(matrix, limits_of(matrix, servers)).cells)
         observer = Observer(matrix, cells, pool, Placement(), Silent(), interrupts)
         return [(cell.strategy, _refused(observer, cell, duration_ns)) for cell, duration_ns in first_uses(cells)]
@@ -77,12 +77,12 @@ def _refused(observer: Observer, cell: Cell, duration_ns: int) -> ServerError | 
 
 
 def first_uses(cells: Iterable[Cell]) -> list[tuple[Cell, int]]:
-    """One cell for each lock of `cells`, and for how many nanoseconds it is to run."""
+    """One cell for each lock of `cells`, with its duration in nanoseconds."""
     return [_first_use(members) for lock, members in locks_of(cells).items() if lock[0] != "none"]
 
 
 def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
-    """Of all that the members ask of their lock."""
+    """The first use of a lock, with every kind of call that its cells `members` need."""
     cell, taken = members[0], max(member.keys_per_grant for member in members)
     strategy = CATALOGUE[cell.strategy]
     renews = strategy.extends_lease and strategy.argument("renew", cell.args) != "off"

@@ -1,8 +1,8 @@
-"""Carries out a plan: the control and the baseline first, then block by block one trial after another.
+"""Runs a plan: first controls, baselines and probes, then all trials, block by block.
 
-Promises: each trial is saved when it ends, under keys and in a table of its own that are removed then; an interrupt
-keeps what was measured; a server that fails ends the run with a ServerError and leaves all earlier trials.
-Does not do: making the plan, gathering the folder, saying anything; see `job` and `watch`.
+Promises: each trial is saved when it ends, and its keys and table are removed. An interrupt keeps the trials so far. A
+failing server ends the run with a ServerError, and earlier trials are kept.
+Does not do: making the plan, gathering the folder, printing; see `job` and `watch`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pybench.analysis.histograms import merged
 from pybench.analysis.stats import quantile
 from pybench.errors import ServerError
 from pybench.planning import control
-from pybench.planning.needs import Setting, on_backend, parts_of, servers_in, settings_of
+from pybench.planning.needs import CallConditions, call_conditions_of, on_backend, parts_of, servers_in
 from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from pybench.running.watch import Watch
     from pybench.servers import AnyServer, ServerPool
 
-NEWS_S = 0.2
-"""How long the end of a server may take to be known."""
+END_NOTICED_S = 0.2
+"""How long it may take until the end of a server process is noticed."""
 
 
 class Ending(Enum):
-    """How a run came to its end."""
+    """How a run ended."""
 
     COMPLETE = auto()
     INTERRUPTED = auto()
 
 
 def slots_of(plan: Plan) -> list[Slot]:
-    """Every trial of `plan`, in its order. A block holds each cell once, so a block's number is that of its trials."""
+    """Every trial of `plan`, in order. A block has each cell once, so the block's number is the trial number."""
     seconds = (plan.matrix.warmup_ns + plan.matrix.duration_ns) / 1e9
     ordered = [(block, index) for block, indices in enumerate(plan.order, start=1) for index in indices]
     return [Slot(number, plan.cells[index], block, seconds) for number, (block, index) in enumerate(ordered, start=1)]
@@ -75,12 +75,12 @@ class Runner:
         self.observer = Observer(plan.matrix, plan.cells, pool, placement, watch, interrupts)
 
     def run(self) -> Ending:
-        """Run every trial that the folder does not hold yet.
+        """Run every trial that the folder does not have yet.
 
-        Raises ServerError when a server fails, RecordError when a trial cannot be saved. KeyboardInterrupt comes out
-        only when it is asked for a second time.
+        Raises ServerError when a server fails, RecordError when a trial cannot be saved, and KeyboardInterrupt when the
+        user asks a second time.
         """
-        self._take_over()
+        self._clear_leftovers()
         slots, done = slots_of(self.plan), self.folder.done()
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done]
         if not left:
@@ -106,18 +106,18 @@ class Runner:
                 raise
             return Ending.INTERRUPTED
         except ServerError:
-            # One that we started and that ended says why in its log, once its end has come through.
-            time.sleep(NEWS_S)
+            # A started server that has ended gives the reason in its log, which is read by the check below.
+            time.sleep(END_NOTICED_S)
             self.pool.check()
             raise
         finally:
             self.watch.run_ends()
         return Ending.COMPLETE
 
-    def _take_over(self) -> None:
-        """Remove what an earlier part of the run left when it was killed, and say what the keys of now begin with.
+    def _clear_leftovers(self) -> None:
+        """Remove keys and tables of killed runs, and record the key prefix of this run.
 
-        Of a database that was given also what other runs left that were killed.
+        On each server, those of an earlier part of this run; in a given database, also those of other killed runs.
         """
         earlier = self.folder.manifest.get("key_prefix")
         for group, demand in self.observer.demands.items():
@@ -141,39 +141,41 @@ class Runner:
         return self.observer.observe(slot, self.observer.servers(cell), warmup_ns=0, duration_ns=duration_ns)
 
     def _run_baselines(self, cells: Iterable[Cell]) -> None:
-        """What an idle call and the client cost, once for each setting in which cells run."""
-        alike: dict[Setting, list[Cell]] = {}
+        """Measure the baselines, once for each kind of idle call of `cells`."""
+        alike: dict[CallConditions, list[Cell]] = {}
         for cell in cells:
-            for setting in settings_of(cell):
-                alike.setdefault(setting, []).append(cell)
-        for setting, members in alike.items():
-            backend, kind = setting[0], self.plan.matrix.backends[setting[0]].kind
+            for call in call_conditions_of(cell):
+                alike.setdefault(call, []).append(cell)
+        for call, members in alike.items():
+            backend, kind = call[0], self.plan.matrix.backends[call[0]].kind
             parts = (part for cell in members for part in parts_of(cell) if part.group.backend == backend)
             servers = max((self.observer.on(part) for part in parts), key=len)
-            asked = servers[:1] if servers[0].started_by_us else servers
-            trips = [self._round_trip_us(control.round_trip_cell(members, backend, kind), server) for server in asked]
+            distinct = servers[:1] if servers[0].started_by_us else servers
+            trips = [
+                self._round_trip_us(control.round_trip_cell(members, backend, kind), server) for server in distinct
+            ]
             alone = self._measure_briefly(control.client_cost_cell(members[0], backend, kind), servers[0])
             grants = alone.totals["grants"]
-            self.observer.baselines[setting] = Baseline(
+            self.observer.baselines[call] = Baseline(
                 round_trips_us=trips,
                 client_cpu_us=alone.totals["client_cpu_ns"] / 1e3 / grants if grants else None,
             )
             entry = {
-                **dict(zip(("backend", "appendfsync", "poll"), setting, strict=True)),
+                **dict(zip(("backend", "appendfsync", "poll"), call, strict=True)),
                 "round_trip_us": trips[0],
                 **({"round_trips_us": trips} if len(trips) > 1 else {}),
-                "client_cpu_us_per_grant": self.observer.baselines[setting].client_cpu_us,
+                "client_cpu_us_per_grant": self.observer.baselines[call].client_cpu_us,
             }
-            # Those of an earlier part of the run stand for settings that have no trial left.
-            earlier = [other for other in self.folder.manifest.get("baseline", []) if _setting_of(other) != setting]
+            # Baselines of an earlier part of the run stay for calls that no remaining trial makes.
+            earlier = [other for other in self.folder.manifest.get("baseline", []) if _call_conditions(other) != call]
             self.folder.update_manifest(baseline=[*earlier, entry])
 
     def _round_trip_us(self, cell: Cell, server: AnyServer) -> float | None:
-        """What one idle call to `server` takes, at the median of `cell`, which makes such calls."""
-        # A busy machine makes too few calls in the usual time.
+        """The median time of one idle call to `server` in microseconds, measured by `cell`."""
+        # On a busy machine the usual time may give too few calls.
         for duration_ns in (control.BASELINE_NS, control.LONGER_BASELINE_NS):
-            call = self._measure_briefly(cell, server, duration_ns)
-            service = [row.hdr for row in call.histograms if (row.phase, row.outcome) == ("service", "granted")]
+            result = self._measure_briefly(cell, server, duration_ns)
+            service = [row.hdr for row in result.histograms if (row.phase, row.outcome) == ("service", "granted")]
             round_trip_ns = quantile(*merged(service), 0.5)
             if round_trip_ns is not None:
                 return round_trip_ns / 1e3 / control.CALLS.get(cell.strategy, 1)
@@ -190,7 +192,7 @@ class Runner:
         return measured.result
 
     def _run_slot(self, slot: Slot) -> None:
-        """One trial of the plan, saved."""
+        """Run and save one trial of the plan."""
         cell, matrix = slot.cell, self.plan.matrix
         servers = self.observer.servers(cell)
         before = throttled()
@@ -219,7 +221,7 @@ class Runner:
         self.folder.add_trial(record)
         self.watch.trial_ends(slot, self._finished(record.row))
         if measured.trouble is not None:
-            # Only now: the evidence is kept.
+            # Raised last, so that the trial is saved.
             raise measured.trouble.error
 
     def _finished(self, row: Mapping[str, Any]) -> Finished:
@@ -229,5 +231,5 @@ class Runner:
         return Finished(*figures, judged.judgement.verdict, by_probe=bool(judged.by_probe))
 
 
-def _setting_of(entry: Mapping[str, Any]) -> Setting:
+def _call_conditions(entry: Mapping[str, Any]) -> CallConditions:
     return entry["backend"], entry["appendfsync"], entry["poll"]

@@ -1,6 +1,6 @@
-"""What one trial stands on: its servers, the keys or the table that it has there, and what they spend while it runs.
+"""The servers of one trial: its keys or table there, and the CPU time and calls of the servers during the trial.
 
-Promises: whatever a trial made on a server is removed when its stage is cleared, and nothing else is touched.
+Promises: clearing removes everything that the trial created on a server, and nothing else.
 Does not do: running the trial; see `runner`.
 """
 
@@ -32,32 +32,32 @@ if TYPE_CHECKING:
     from pybench.servers.postgres.connecting import Session
 
 ROWS_A_SECOND = 50_000
-"""That any database makes, reads or drops, for a bound on how long a table of many keys may take."""
+"""Every database creates, reads or drops at least so many rows a second; timeouts of large tables use this rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a server, with its replicas, came to in a trial."""
+    """The usage of a server and its replicas in a trial."""
 
     cpu_us: float | None
-    """None where it cannot be known."""
+    """CPU time in microseconds; None where unknown."""
     calls: Mapping[str, int] | None
-    """Commands by name, as the server counts them; None of one that does not."""
+    """Calls by command, as counted by the server; None for a server without such counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSpent(Spent):
-    """What a database came to in a trial."""
+    """The usage of a database in a trial, with its final rows."""
 
     figures: PostgresFigures
     samples: Samples
     effects: Effects | None
-    """What the work left in the table; None where the lock has none."""
+    """The effects in the table; None for a lock without a table."""
     final_values: NDArray[np.uint64] | None
-    """What the work wrote to each row; None where the lock is not judged by that."""
+    """The final value of each row; None for a lock that is not judged by its writes."""
 
     def record(self) -> dict[str, Any]:
-        """What is kept of it, as JSON can hold it: counters, and what sessions waited for, as shares."""
+        """The usage for the record: counters, and the shares of time that sessions waited, by cause."""
         looks = {"taken": self.samples.taken, "most_sessions": self.samples.most_sessions}
         error = {} if self.samples.error is None else {"error": self.samples.error}
         return {**self.figures.counters(), "waits": self.samples.shares(), "looks": {**looks, **error}}
@@ -67,35 +67,35 @@ class Side(Protocol):
     """One server of a trial."""
 
     @property
-    def befell(self) -> str | None:
-        """What happened there in the trial that its lock has to survive, and whoever reads its figures has to know."""
+    def disturbance(self) -> str | None:
+        """A disturbance of the server that the lock must survive, as a clause for the user; None without one."""
 
     def prepare(self) -> None:
-        """Make on it what the trial needs. Raises ServerError."""
+        """Create what the trial needs on the server. Raises ServerError."""
 
     def spec(self) -> RedisServerSpec | PostgresServerSpec:
-        """The server, as the core wants it."""
+        """The server in the form of the core."""
 
     def begin(self) -> None:
-        """Read what it has spent so far. Raises ServerError."""
+        """Read the usage so far. Raises ServerError."""
 
     def end(self) -> Spent:
-        """What it has spent since. Raises ServerError, also where what happened there makes the trial worthless."""
+        """The usage since `begin`. Raises ServerError, also for an event that makes the trial invalid."""
 
     def clear(self, *, seconds: float | None = None) -> int | None:
-        """Remove what the trial left. Raises ServerError, within `seconds` where they are given.
+        """Remove everything that the trial created. Raises ServerError, within `seconds` if given.
 
-        Returns how many locks were there as keys of their own; None of a server that has no such keys.
+        Returns how many locks were left as keys; None for a server whose locks are not keys.
         """
 
     def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
-        """What to tell of it when it refused `calls` of a trial of `strategy`, the first with the words `first`."""
+        """The error for a server that refused `calls` of a trial of `strategy`; `first` is its first reply."""
 
 
 def sides_of(
     cell: Cell, servers: Sequence[AnyServer], backends: Mapping[str, Backend], *, run_id: str, trial: int
 ) -> list[Side]:
-    """One side for each of `servers`, in the order in which the lock of `cell` counts them."""
+    """One side for each of `servers`, in the order in which the lock of `cell` numbers them."""
     return [
         RedisSide(server, f"pybench:{run_id}:{trial}:", keys_may_go=CATALOGUE[cell.strategy].judged_by is Judge.GUARD)
         if isinstance(server, Server)
@@ -105,9 +105,9 @@ def sides_of(
 
 
 class RedisSide:
-    """A Redis server: the keys that begin with the trial's prefix are made by its clients, and removed at the end.
+    """A Redis server. Clients create keys with the trial's prefix, and `clear` removes these keys.
 
-    Where a guard judges, `keys_may_go`: that they are gone is what it has to survive.
+    `keys_may_go` is set for a lock that is judged by its guard, since such a lock must survive the loss of keys.
     """
 
     def __init__(self, server: Server, prefix: str, *, keys_may_go: bool = False) -> None:
@@ -118,18 +118,18 @@ class RedisSide:
         self._spent: ServerFigures | None = None
 
     def prepare(self) -> None:
-        """Nothing: a key is made when it is needed."""
+        """Nothing to do: clients create keys when they need them."""
 
     def spec(self) -> RedisServerSpec:
-        """The server, as the core wants it."""
+        """The server in the form of the core."""
         return self.server.core_spec()
 
     def begin(self) -> None:
-        """Read what it and its replicas have spent so far. Raises ServerError."""
+        """Read the usage of the server and its replicas so far. Raises ServerError."""
         self._before = [read_figures(server) for server in self._all]
 
     def end(self) -> Spent:
-        """What they have spent since. Raises ServerError, also after a restart, and where keys may not have gone."""
+        """The usage since `begin`. Raises ServerError, also after a restart and after a forbidden loss of keys."""
         try:
             after = [read_figures(server) for server in self._all]
         except ServerError as error:
@@ -137,20 +137,20 @@ class RedisSide:
         pairs = zip(self._before, after, strict=True)
         spent = [difference(*pair, keys_may_go=self.keys_may_go) for pair in pairs]
         self._spent = spent[0]
-        # What a replica carries out its primary was sent: it is a cost, and no command of a client.
+        # A replica repeats the commands of its primary: its CPU time counts, but not its calls.
         return Spent(sum(figures.cpu_us for figures in spent), spent[0].calls)
 
     def clear(self, *, seconds: float | None = None) -> int:
-        """Remove the keys; how many of them were locks. Raises ServerError."""
+        """Remove the keys; returns how many of them were locks. Raises ServerError."""
         return remove_locks(self.server, self.prefix, seconds=CLEANUP_S if seconds is None else seconds).locks
 
     def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
-        """What to tell of it after a trial of which it refused `calls`."""
+        """The error for a server that refused `calls` of a trial."""
         return refused_calls(self.server.endpoint, calls, code, first, strategy=strategy)
 
     @property
-    def befell(self) -> str | None:
-        """That its keys were flushed or evicted."""
+    def disturbance(self) -> str | None:
+        """A flush or an eviction of keys, as a clause."""
         gone = None if self._spent is None else keys_gone(self._spent)
         return None if gone is None else gone.what
 
@@ -160,10 +160,10 @@ class RedisSide:
 
 
 class PostgresSide:
-    """A Postgres server: a table in a schema of the trial's own, made before it and dropped after it."""
+    """A Postgres server. The trial has a table in its own schema, created before the trial and dropped after it."""
 
-    befell = None
-    """What would befall it makes the trial worthless."""
+    disturbance = None
+    """Every disturbance of a database makes the trial invalid, and is raised by `end`."""
 
     def __init__(self, server: PostgresServer, cell: Cell, backend: Backend, run_id: str, trial: int) -> None:
         from pybench.servers import postgres
@@ -186,17 +186,17 @@ class PostgresSide:
 
     @property
     def _table_s(self) -> float:
-        """How long statements about the whole table may take."""
+        """The timeout in seconds for statements about the whole table."""
         return ANSWER_S + self.cell.keys / ROWS_A_SECOND
 
     def prepare(self) -> None:
-        """Make the table, with a row for each key, where the lock has one. Raises ServerError."""
+        """Create the table with a row for each key, if the lock uses a table. Raises ServerError."""
         if self._uses_rows:
             with self.server.session(seconds=self._table_s) as session:
                 self._postgres.prepare_schema(session, self.schema, self.cell.keys)
 
     def spec(self) -> PostgresServerSpec:
-        """The server, as the core wants it. The sessions of a trial are named like its schema."""
+        """The server in the form of the core. The sessions of a trial are named after its schema."""
         facts = self.server.facts
         pooled = facts.pooled or self.prepares == "unnamed"
         named = self.prepares == "named" or (self.prepares == "auto" and not facts.pooled)
@@ -216,12 +216,12 @@ class PostgresSide:
         return cast("PostgresServerSpec", spec)
 
     def begin(self) -> None:
-        """Read what it has spent so far, and begin to look at what sessions wait for. Raises ServerError."""
+        """Read the usage so far, and begin to sample the waits of sessions. Raises ServerError."""
         self._before = self._postgres.read_figures(self.server)
         self._sampler.__enter__()
 
     def end(self) -> DatabaseSpent:
-        """What it has spent since, and what the work left. Raises ServerError, also after a restart."""
+        """The usage since `begin`, and the final rows. Raises ServerError, also after a restart."""
         assert self._before is not None, "a trial begins before it ends"
         self._sampler.stop()
         try:
@@ -240,33 +240,33 @@ class PostgresSide:
         self._sampler.stop()
         if not self._uses_rows:
             return
-        patience = self._table_s if seconds is None else seconds
-        with self.server.session(seconds=patience) as session:
-            self._postgres.drop_schema(session, self.schema, seconds=patience / 2)
+        timeout_s = self._table_s if seconds is None else seconds
+        with self.server.session(seconds=timeout_s) as session:
+            self._postgres.drop_schema(session, self.schema, seconds=timeout_s / 2)
 
     def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
-        """What to tell of it after a trial of which it refused `calls`."""
+        """The error for a server that refused `calls` of a trial."""
         from pybench.servers.postgres.refusals import refused_calls as refused_statements
 
         return refused_statements(self.server.endpoint, calls, code, first, strategy=strategy)
 
     def _end_sessions(self, session: Session) -> None:
-        """Until those of the trial are gone: they add to the counters when they end. A pooler keeps them."""
+        """Wait until the sessions of the trial have ended, and so are counted. A pooler keeps its sessions."""
         if not self.server.facts.pooled and self._postgres.await_sessions_gone(session, self.schema):
             self._postgres.end_sessions(session, self.schema)
 
 
 def _unread(error: ServerError, server: AnyServer) -> ServerError:
-    """What it means that a reading failed with `error`: a server that pybench started is never started again."""
+    """The error for a failed reading: a given server may have been restarted without its locks, a started one not."""
     return error if server.started_by_us else LocksGone.unread(error)
 
 
 UNREAD = Spent(None, None)
-"""Of a server whose figures could not be read after a trial."""
+"""The usage of a server whose figures could not be read after a trial."""
 
 
 def clear_run(server: AnyServer, prefix: str) -> None:
-    """Remove what the trials of a run whose keys begin with `prefix` left on `server`. Raises ServerError."""
+    """Remove all keys or tables of the run with the key prefix `prefix` from `server`. Raises ServerError."""
     if isinstance(server, Server):
         remove_keys(server, prefix)
         return
@@ -280,10 +280,10 @@ def clear_run(server: AnyServer, prefix: str) -> None:
 
 
 def clear_killed_runs(server: AnyServer) -> list[str]:
-    """Drop the schemas of runs that are certainly over from a database that was given.
+    """Drop the schemas of runs that have certainly ended from a given database.
 
-    A sentence for each, and for those that may be of a run that goes on. Keys of Redis end with their leases, and do
-    not say whose they are. Raises ServerError.
+    Returns a sentence for each dropped schema, and for each schema whose run may still be active. Keys of Redis are
+    left alone: they end with their leases, and their run is not known. Raises ServerError.
     """
     if isinstance(server, Server) or server.started_by_us:
         return []
@@ -292,19 +292,19 @@ def clear_killed_runs(server: AnyServer) -> list[str]:
     with server.session(seconds=CLEANUP_S) as session:
         dropped, unknown = clear_schemas(session)
     return [
-        *(f"left by a run that was killed: schema {schema}" for schema in dropped),
-        *(f"of another run, and to be dropped if that is over: schema {schema}" for schema in unknown),
+        *(f"dropped the schema {schema} of a killed run" for schema in dropped),
+        *(f"found the schema {schema} of another run; drop it if that run has ended" for schema in unknown),
     ]
 
 
 def spent_cpu_us(spent: Sequence[Spent]) -> float | None:
-    """Of all servers together; None where that of one is not known."""
+    """The CPU time of all servers together; None where that of one server is unknown."""
     known = [one.cpu_us for one in spent if one.cpu_us is not None]
     return sum(known) if len(known) == len(spent) else None
 
 
 def spent_calls(spent: Sequence[Spent]) -> Counter[str] | None:
-    """Commands by name, of all servers that count them; None where none does, or one could not be read."""
+    """Calls by command, summed over all servers that count them; None without counts, or where a reading failed."""
     if UNREAD in spent:
         return None
     counted = [Counter(one.calls) for one in spent if one.calls is not None]

@@ -1,7 +1,7 @@
-"""What a run tells those who look on while it goes: the terminal's live view, plain lines, or nobody.
+"""The progress events of a run, for the terminal's live view, for plain lines, or for no watcher.
 
-The runner calls these from its own thread, between trials; a watcher may read `trial.progress()` from a thread of its
-own as often as it likes.
+The runner calls the methods from its own thread, between trials. A watcher may read `trial.progress()` from another
+thread at any time.
 """
 
 from __future__ import annotations
@@ -18,54 +18,54 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One trial of the run's order. The control has no block and is number 0."""
+    """One trial of the run. Trials outside the matrix, such as the control, have block 0 and number 0."""
 
     number: int
-    """From 1, over all trials of the run."""
+    """The number of the trial, from 1 over all trials of the run."""
     cell: Cell
     block: int
     planned_s: float
-    """Warm-up and window, without what surrounds them."""
+    """Warm-up and window in seconds, without overhead."""
 
     @property
     def is_control(self) -> bool:
-        """Whether it is not of the matrix, but shows that the checker sees."""
+        """Whether the trial is outside the matrix: a control, a baseline or a probe."""
         return self.number == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a trial came to; a figure that was not measured is None."""
+    """The result of a trial; a figure that was not measured is None."""
 
     grants_per_s: float | None
     p99_us: float | None
     violations: int
     verdict: Verdict
     by_probe: bool = False
-    """Whether the verdict is that of the lock's probe."""
+    """Whether the lock's probe decided the verdict."""
 
 
 class Watch(Protocol):
-    """Someone who looks on."""
+    """A watcher of a run."""
 
     def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
-        """The trials that are `left` of `total` are about to run; those before were done by an earlier run."""
+        """The trials `left` of `total` are about to run; an earlier part of the run has done the others."""
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
         """`trial` is about to run."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
-        """It has been saved."""
+        """The trial has been saved."""
 
     def note(self, text: str) -> None:
-        """Something a user should know."""
+        """A message for the user."""
 
     def run_ends(self) -> None:
-        """Nothing more will come; the terminal is the caller's again. Harmless when called twice."""
+        """The run has ended, and the terminal is free again. A second call does nothing."""
 
 
 class Silent:
-    """Nobody looks on."""
+    """A watcher that does nothing."""
 
     def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
         """See `Watch`."""

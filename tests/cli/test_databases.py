@@ -134,7 +134,7 @@ def test_the_schema_of_a_run_that_was_killed_is_dropped_by_the_next(
     assert len(left) == 1, "it was killed in the middle of its trial"
     answer = pybench("run", "-s", "pg-row", "--duration", "100ms", *options)
     assert answer.code == 0, answer.err
-    assert f"left by a run that was killed: schema {left[0]}" in answer.err.replace("\n", " ")
+    assert f"dropped the schema {left[0]} of a killed run" in answer.err.replace("\n", " ")
     assert schemas_of(database) == []
 
 

@@ -74,12 +74,12 @@ def test_a_disk_that_fills_in_the_middle_loses_no_saved_trial_and_the_run_can_be
     disk = mount("96k")
     folder = disk / "run"
     answer = pybench_inside(*RUN, "--trials", "9", "--out", str(folder))
-    refused(answer, f"no space is left for the run folder {folder}", "make room")
+    refused(answer, f"no space is left for the run folder {folder}", "free some space")
     assert "resume with: pybench run --resume disk/run" in answer.err
     assert "safe grants/s" in answer.out, "the table of what was saved"
     kept = load(folder).trials
     assert 1 <= len(kept) < 9
-    refused(pybench_inside("run", "--resume", str(folder)), "no space is left", "make room")
+    refused(pybench_inside("run", "--resume", str(folder)), "no space is left", "free some space")
     assert len(load(folder).trials) == len(kept)
 
     remount(disk, "size=20m")
@@ -95,7 +95,7 @@ def test_a_disk_that_is_full_from_the_start_is_left_as_it_was(pybench_inside: Py
     disk = mount("16k")
     (disk / "theirs").write_bytes(b"x" * 16_384)
     answer = pybench_inside(*RUN, "--out", str(disk / "run"))
-    refused(answer, "no space is left for the run folder", "name another folder with --out")
+    refused(answer, "no space is left for the run folder", "choose another folder with --out")
     assert [path.name for path in disk.iterdir()] == ["theirs"]
 
 
@@ -132,7 +132,7 @@ def test_a_disk_that_becomes_read_only_keeps_the_trials_before(mount: Mount):
 
 def test_a_folder_that_is_removed_in_the_middle_is_reported_and_not_created_again(tmp_path: Path):
     folder = tmp_path / "run"
-    with pytest.raises(job.RecordError, match="is gone"):
+    with pytest.raises(job.RecordError, match="no longer exists"):
         carried_out(folder, lambda: shutil.rmtree(folder))
     assert not folder.exists()
 
@@ -155,7 +155,7 @@ def test_a_folder_below_a_file_is_reported(pybench_inside: Pybench, tmp_path: Pa
 
 
 def test_a_place_that_takes_no_folders_is_reported(pybench_inside: Pybench):
-    refused(pybench_inside(*RUN, "--out", "/proc/run"), "cannot be made there", "name another folder with --out")
+    refused(pybench_inside(*RUN, "--out", "/proc/run"), "cannot be created", "choose another folder with --out")
 
 
 def test_a_working_folder_that_was_removed_keeps_nothing_from_running_elsewhere(tmp_path: Path):
@@ -189,8 +189,12 @@ def test_a_run_in_progress_is_not_resumed_by_another_process(pybench_inside: Pyb
     folder = RunFolder.open(tmp_path / "run")
     folder.update_manifest(status="running")
     folder.claim()
-    refused(pybench_inside("run", "--resume", "run"), "another process is running the run in", "wait for its end")
-    refused(pybench_inside(*RUN, "--out", "run"), "holds a run already", "--resume")
+    refused(
+        pybench_inside("run", "--resume", "run"),
+        "another process is writing to the run folder",
+        "wait until that process ends",
+    )
+    refused(pybench_inside(*RUN, "--out", "run"), "already contains a run", "--resume")
     folder.release()
     assert pybench_inside("run", "--resume", "run").code == 0
 

@@ -78,9 +78,10 @@ def test_a_run_that_was_bound_to_cores_is_not_resumed_without_them(pybench: Pybe
     assert (refused.code, refused.err.splitlines()) == (
         40,
         [
-            f"error: the run cannot go on here: it kept to the cores {last} (drivers) and {servers} (servers), "
-            "now it would keep to no cores",
-            "hint: start a new run: what was measured apart cannot be ranked together",
+            f"error: this run cannot be resumed here: the run was bound to the cores {last} (load threads) "
+            f"and {servers} (servers), "
+            "and now it would be bound to no cores",
+            "hint: start a new run: trials under different conditions cannot be compared",
         ],
     )
     assert pybench("run", "--resume", "folder").code == 0

@@ -232,7 +232,7 @@ def test_a_cell_that_is_not_ranked_says_why():
     shown = lines(rows, 120)
     ranks = [line.split()[:2] for line in shown[3:6]]
     assert ranks == [["1", "mutex"], ["2", "naive"], ["-", "semaphore(permits=3)"]]
-    assert "  - semaphore(permits=3): not ranked, because more may hold a key at a time" in shown
+    assert "  - semaphore(permits=3): not ranked, because several clients may hold a key at once" in shown
     assert not any("not ranked" in line for line in lines(ROWS, 120))
 
 

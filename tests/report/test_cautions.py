@@ -25,7 +25,7 @@ def told(run) -> list[str]:
 def test_connections_that_broke_and_what_was_lost_with_them_are_told():
     assert told(disturbed_run(reconnects=2, lost_calls=600, unknown=1)) == [
         "In 2 of 3 cells clients lost touch with a server: 4 connections broke, 1,200 calls were lost, "
-        "2 acquires got no answer. The figures hold that, too."
+        "2 acquires got no reply. The figures hold that, too."
     ]
 
 

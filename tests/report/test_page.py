@@ -89,7 +89,7 @@ def test_what_is_not_the_locks_stands_beside_the_latencies_and_in_the_method(usu
 def test_a_lock_that_is_as_good_is_named_beside_the_best():
     points = [Point(name, 64, 1, cost=47.0) for name in ("naive", "mutex")]
     page = Page(build(make_run(points)))
-    assert "Take mutex: throughput ties with naive, and mutex promises more than naive." in page.text
+    assert "Take mutex: tied with naive on throughput, and mutex promises more than naive." in page.text
     assert re.search("(naive; statistically tied with mutex)|(mutex; statistically tied with naive)", page.text)
 
 
@@ -139,7 +139,7 @@ def test_half_a_step_at_the_end_of_a_window_is_not_drawn():
 def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):
     assert re.search(r"✕ UNSAFE none in 4 of 6 cells: [\d,]+ double grants; it promises nothing", usual.text)
     assert re.search(r"✕ UNSAFE naive in 2 of 6 cells: [\d,]+ double grants; this breaks what it promises", usual.text)
-    assert "per million at 95 %" in usual.text
+    assert "% (95 % confidence)" in usual.text
 
 
 def test_unsafe_strategies_are_struck_in_legends_charts_and_tables_and_safe_ones_are_not(usual_html):
@@ -337,12 +337,12 @@ def test_locks_of_different_servers_are_compared_at_the_same_load():
 
 def test_what_keeps_nobody_out_has_no_place_and_says_why():
     page = Page(build(make_run([Point("mutex", 16, 1), Point("pg-optimistic", 16, 1, cost=20.0)], trials=2)))
-    assert "not ranked, because nobody is kept out" in page.text
-    assert "Not ranked (nobody is kept out): pg-optimistic." in page.text
+    assert "not ranked, because the lock excludes nobody" in page.text
+    assert "Not ranked (the lock excludes nobody): pg-optimistic." in page.text
 
 
 def test_a_violation_is_a_sentence_and_a_drawing_with_its_overlap(usual):
-    assert "client 7 was granted key 1 at 0.600 s while client 3 still held it" in usual.text
+    assert "client 7 was granted key 1 at 0.600 s while client 3 still held the key" in usual.text
     assert "overlap 640 µs" in usual.text
     assert "lease ends 9.4 s later" in usual.text
 

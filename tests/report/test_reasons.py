@@ -20,7 +20,8 @@ def test_cells_of_a_strategy_are_told_together_and_the_unsafe_first():
     assert told(the_usual_points()) == [
         "UNSAFE none in 4 of 6 cells: N double grants; it promises nothing",
         "UNSAFE naive in 2 of 6 cells: N double grants; this breaks what it promises",
-        "UNDECIDED none in 2 of 6 cells: it promises nothing, and nothing overlapped here; unsafe at another load",
+        "UNDECIDED none in 2 of 6 cells: the lock promises nothing, and no overlap was seen here; "
+        "unsafe at another load",
     ]
 
 

@@ -151,7 +151,7 @@ def test_given_and_started_servers_in_one_run_are_said(beside):
     run.manifest["servers"] = [given, started] if beside else [given]
     assert bool(said(run, "Servers differ")) is beside
     if beside:
-        assert "valkey 9.1 was given, postgres 18 is started by pybench" in said(run, "Servers differ")[0]
+        assert "pybench starts postgres 18, but not valkey 9.1" in said(run, "Servers differ")[0]
 
 
 def test_grants_that_only_the_end_of_a_lease_made_are_said():

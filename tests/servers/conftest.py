@@ -30,8 +30,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What surrounds the trials of a run, in less time: for runs that are not about figures."""
     for name, ms in (("CONTROL_NS", 60), ("BASELINE_NS", 20), ("BASELINE_WARMUP_NS", 5)):
         monkeypatch.setattr(control, name, ms * MS)
-    monkeypatch.setattr(trial_spec, "PATIENCE_NS", 500 * MS)
-    monkeypatch.setattr(trial_spec, "REST_NS", 1_000 * MS)
+    monkeypatch.setattr(trial_spec, "REPLY_TIMEOUT_NS", 500 * MS)
+    monkeypatch.setattr(trial_spec, "DRAIN_NS", 1_000 * MS)
     monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
     monkeypatch.setattr(observer, "PARTING_S", 0.2)
 

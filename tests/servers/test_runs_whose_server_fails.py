@@ -184,7 +184,7 @@ def test_a_given_server_that_is_restarted_under_its_holders_is_no_measurement(gi
 
 
 def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(trial_spec, "PATIENCE_NS", 50_000_000)
+    monkeypatch.setattr(trial_spec, "REPLY_TIMEOUT_NS", 50_000_000)
     # On a busy machine a server that goes on takes its time.
     monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=10.0))
 
@@ -198,7 +198,7 @@ def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_p
     outcome = carried_out(tmp_path / "run", watch, url_of(given))
     assert outcome.error is None
     assert len(outcome.run.trials) == 3
-    assert any("got no answer" in note for note in watch.notes)
+    assert any("got no reply" in note for note in watch.notes)
 
 
 @pytest.mark.parametrize(

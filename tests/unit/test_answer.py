@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.analysis.answer import answer as answered
+from pybench.analysis.answer import answer_of
 from tests.unit.support.comparisons import lock, run_of, unsafe
 
 
 def answer(*cells: dict):
-    return answered(*run_of(*cells)).text
+    return answer_of(*run_of(*cells)).text
 
 
 def test_the_lock_that_is_ahead_is_the_one_to_take():
@@ -23,14 +23,14 @@ def test_no_lock_is_said_to_tie_at_a_load_at_which_another_is_thirteen_times_fas
     for clients, rates in ((16, (3_400, 3_300, 3_100)), (64, (135_000, 141_000, 10_400))):
         names = ("mutex", "naive", "pg-advisory")
         rows += [lock(name, rate, spread=0.1, concurrency=clients) for name, rate in zip(names, rates, strict=True)]
-    found = answered(*run_of(*rows))
+    found = answer_of(*run_of(*rows))
     assert found.headline.startswith("Take mutex: statistically tied for the first place at every load")
     assert any(one.startswith("pg-advisory is behind with 64 clients: naive gives 1") for one in found.further)
     assert "can't be told apart" not in found.text
 
 
 def test_where_each_lock_is_behind_somewhere_the_one_that_loses_least_is_taken_and_its_losses_named():
-    found = answered(
+    found = answer_of(
         *run_of(
             lock("mutex", 1_000, keys=1), lock("naive", 500, keys=1),
             lock("mutex", 1_000, keys=9), lock("naive", 1_500, keys=9),
@@ -43,7 +43,7 @@ def test_where_each_lock_is_behind_somewhere_the_one_that_loses_least_is_taken_a
 def test_where_throughput_ties_the_tail_decides_and_is_named_with_its_figures():
     cells = (("mutex", 1_000, 644e3), ("fair-queue", 990, 290e3), ("pg-lease", 300, 900e3))
     assert answer(*(lock(name, rate, spread=0.05, acquire_p99_us=p99) for name, rate, p99 in cells)) == (
-        "Take fair-queue: throughput ties with mutex, and fair-queue has a lower p99 than mutex: 290 ms "
+        "Take fair-queue: tied with mutex on throughput, and fair-queue has a lower p99 than mutex: 290 ms "
         "against 644 ms; pg-lease is behind: mutex gives 3.3 times the grants."
     )
 
@@ -53,8 +53,8 @@ def test_where_trials_have_too_few_grants_for_a_p99_the_longest_wait_decides():
         return lock(name, 680, spread=0.05, concurrency=8, longest_wait_us=ms * 1e3)
 
     assert answer(waits("mutex", 1_500), waits("fair-queue", 36)) == (
-        "Take fair-queue: throughput ties with mutex, and fair-queue keeps no client waiting as long as mutex: longest "
-        "wait 36 ms against 1.5 s."
+        "Take fair-queue: tied with mutex on throughput, and fair-queue has a shorter longest wait than mutex: "
+        "36 ms against 1.5 s."
     )
     assert "longest wait" not in answer(waits("mutex", 60), waits("fair-queue", 36)), "less than twice"
     cells = [waits(name, ms) | {"acquire_p99_us": 9e3} for name, ms in (("mutex", 1_500), ("fair-queue", 36))]
@@ -72,17 +72,17 @@ def starving_run(*more: dict):
 
 def test_a_lead_that_goes_with_clients_who_get_nothing_is_none_over_a_lock_that_serves_all():
     summary, trials = starving_run()
-    assert answered(summary, trials).text == (
+    assert answer_of(summary, trials).text == (
         "Take fair-queue: it serves all 64 clients, where mutex starves 62 of them; "
         "but fair-queue is behind: mutex gives 3 times the grants."
     )
     trials["grants"] = 8
-    assert answered(summary, trials).headline.startswith("Take mutex"), "chance explains as many"
+    assert answer_of(summary, trials).headline.startswith("Take mutex"), "chance explains as many"
 
 
 def test_a_lock_that_leads_elsewhere_and_starves_clients_says_so_with_who_serves_all():
     further = {"concurrency": 64, "keys": 1_000, "starved": [0] * 5}
-    said = answered(*starving_run(lock("mutex", 90_000, **further), lock("fair-queue", 45_000, **further)))
+    said = answer_of(*starving_run(lock("mutex", 90_000, **further), lock("fair-queue", 45_000, **further)))
     assert said.headline == "Take mutex: ahead at 2 of 2 loads (90,000 grants/s, 2 times fair-queue's with 1,000 keys)"
     assert said.further[0] == "but mutex starves 62 of 64 clients with 1 key, and fair-queue serves all of them"
 
@@ -95,10 +95,10 @@ def test_a_lock_that_starves_clients_is_not_taken_beside_one_that_starves_none()
             for (name, rate), counts in zip(names, starved, strict=True)
         ]
         summary, trials = run_of(*cells)
-        return answered(summary, trials.assign(grants=9_000, window_s=1.0)).text
+        return answer_of(summary, trials.assign(grants=9_000, window_s=1.0)).text
 
     assert said([30] * 5, [0] * 5) == (
-        "Take fair-queue: throughput ties with mutex, and fair-queue starves no client, and mutex does."
+        "Take fair-queue: tied with mutex on throughput, and fair-queue starves no client, and mutex starves some."
     )
     assert "fair-queue starves fewer clients than mutex: 3 against 50" in said([50, 49, 50, 50, 48], [3, 0, 2, 3, 0])
     assert said([5, 0, 3, 5, 4], [0] * 5).startswith("Take mutex or") is False
@@ -107,7 +107,7 @@ def test_a_lock_that_starves_clients_is_not_taken_beside_one_that_starves_none()
 
 def test_a_promise_decides_where_all_figures_tie_and_is_a_remark_where_they_do_not():
     tied = answer(lock("naive", 1_000, spread=0.1), lock("mutex", 1_050, spread=0.1))
-    assert tied == "Take mutex: throughput ties with naive, and mutex promises more than naive."
+    assert tied == "Take mutex: tied with naive on throughput, and mutex promises more than naive."
     assert answer(lock("naive", 2_000), lock("mutex", 1_000)) == (
         "Take naive: 2,000 grants/s, 2 times mutex's; but mutex promises more than naive."
     )
@@ -129,13 +129,13 @@ def test_locks_that_tie_in_everything_are_left_side_by_side():
     found = answer(lock("mutex", 1_000, spread=0.1, args="a=1"), lock("mutex", 1_050, spread=0.1))
     assert (
         found
-        == "No clear winner among mutex(a=1) and mutex: 5 trials per cell show no difference that is more than chance."
+        == "No clear winner among mutex(a=1) and mutex: 5 trials per cell show no statistically significant difference."
     )
 
 
 def test_loads_are_not_compared_with_each_other():
     found = answer(lock("naive", 90_000, keys=1_000), lock("mutex", 100, keys=1))
-    assert found == "No two locks are ranked at the same load, so none can be compared."
+    assert found == "No two locks are ranked at the same load, so no locks can be compared."
 
 
 def test_the_only_lock_is_compared_with_none():
@@ -148,24 +148,24 @@ def test_the_only_ranked_lock_is_not_called_the_only_safe_one():
     found = answer(lock("mutex", 1_234), unsafe("none"), unfinished)
     assert found == (
         "Take mutex: no other lock of this run is ranked; mutex gives 1,234 safe grants/s; "
-        "not ranked (nothing was granted): naive; no lock at all (none) is unsafe at 1 of 1 load."
+        "not ranked (the lock got no grant): naive; no lock at all (none) is unsafe at 1 of 1 load."
     )
 
 
 def test_a_lock_that_was_unsafe_anywhere_is_not_taken():
     found = answer(lock("mutex", 500), lock("naive", 900), lock("mutex", 500, keys=2), unsafe("naive", keys=2))
-    assert found.startswith("Take mutex: every other lock that is ranked was unsafe at some load")
+    assert found.startswith("Take mutex: every other ranked lock was unsafe at some load")
     assert "but mutex is behind with 1 key: naive gives 1.8" in found
 
 
 def test_nothing_safe_a_void_run_and_an_empty_one():
     assert answer(unsafe("none")) == (
-        "No lock of this run can be recommended: none is ranked; no lock at all (none) is unsafe at 1 of 1 load."
+        "No lock can be recommended: no lock of this run is ranked; no lock at all (none) is unsafe at 1 of 1 load."
     )
     void = lock("mutex", 1_000, verdict="VOID", safe_grants_per_s=None)
     assert answer(void) == "This run proves nothing: its control was not caught."
     summary, trials = run_of(lock("mutex", 1))
-    assert answered(summary.iloc[:0], trials.iloc[:0]).text == "Nothing was measured."
+    assert answer_of(summary.iloc[:0], trials.iloc[:0]).text == "Nothing was measured."
 
 
 def test_locks_are_named_by_arguments_and_where_they_need_it_by_backend():
@@ -182,19 +182,19 @@ def test_locks_are_named_by_arguments_and_where_they_need_it_by_backend():
 
 def test_many_locks_are_counted_and_not_listed():
     found = answer(*(lock("mutex", 1_000, spread=0.1, args=f"n={n}") for n in range(6)))
-    assert found == "No clear winner among 6 locks: 5 trials per cell show no difference that is more than chance."
+    assert found == "No clear winner among 6 locks: 5 trials per cell show no statistically significant difference."
 
 
 @pytest.mark.parametrize(
     ("name", "args", "reason"),
     [
-        ("semaphore", "", "not ranked (more may hold a key at a time): semaphore (4)"),
-        ("semaphore", "permits=2", "not ranked (more may hold a key at a time): semaphore(permits=2) (2)"),
-        ("pg-optimistic", "", "not ranked (nobody is kept out): pg-optimistic"),
+        ("semaphore", "", "not ranked (several clients may hold a key at once): semaphore (4)"),
+        ("semaphore", "permits=2", "not ranked (several clients may hold a key at once): semaphore(permits=2) (2)"),
+        ("pg-optimistic", "", "not ranked (the lock excludes nobody): pg-optimistic"),
     ],
 )
 def test_what_lets_more_in_is_not_ranked_beside_what_lets_in_one(name, args, reason):
-    found = answered(*run_of(lock(name, 90_000, args=args), lock("mutex", 30_000), lock("pg-row", 20_000)))
+    found = answer_of(*run_of(lock(name, 90_000, args=args), lock("mutex", 30_000), lock("pg-row", 20_000)))
     assert found.headline == "Take mutex: 30,000 grants/s, 1.5 times pg-row's"
     assert found.further == (reason,)
 
@@ -234,23 +234,23 @@ def test_that_the_lock_to_take_does_not_keep_up_either_is_said_where_it_falls_sh
         for rate_per_s, grants_of in ((1e3, (1_000, 1_000)), (2e3, (1_900, 1_300)), (4e3, (2_000, 1_400)))
         for name, grants in zip(("mutex", "naive"), grants_of, strict=True)
     ]
-    found = answered(*run_of(*rows))
+    found = answer_of(*run_of(*rows))
     assert found.headline.startswith("Take mutex: ")
     assert found.further[-1] == (
         "but mutex does not keep up with the arrivals with rate 4000/s (and at 1 further load): "
         "4,000/s offered, 2,000/s granted, so waits grow without bound"
     )
-    assert "does not keep up" not in answered(*run_of(*rows[:2])).text
+    assert "does not keep up" not in answer_of(*run_of(*rows[:2])).text
 
 
 def test_in_an_open_loop_where_trials_have_too_few_grants_for_a_p99_the_longest_wait_places_the_locks():
     def waits(name: str, ms: float) -> dict:
         return open_cell(name, None, longest_wait_us=ms * 1e3)
 
-    found = answered(*run_of(waits("mutex", 2_100), waits("fair-queue", 104)))
+    found = answer_of(*run_of(waits("mutex", 2_100), waits("fair-queue", 104)))
     assert found.headline == "Take fair-queue: longest wait 104 ms, mutex's is 2.1 s"
     assert answer(waits("mutex", 150), waits("fair-queue", 104)).startswith("Take fair-queue") is False
-    one_has_it = answered(*run_of(open_cell("a", None, longest_wait_us=9e3), open_cell("b", 2e3, longest_wait_us=3e3)))
+    one_has_it = answer_of(*run_of(open_cell("a", None, longest_wait_us=9e3), open_cell("b", 2e3, longest_wait_us=3e3)))
     assert one_has_it.headline == "Take b: longest wait 3 ms, a's is 9 ms"
 
 
@@ -258,7 +258,7 @@ def test_a_p99_that_only_all_trials_together_have_places_no_lock():
     pooled = {"longest_wait_us": 2e6, "acquire_p99_pooled": True}
     summary, trials = run_of(open_cell("a", 900e3, **pooled), open_cell("b", 70e3, **pooled | {"longest_wait_us": 1e5}))
     trials["acquire_p99_us"] = None
-    assert answered(summary, trials).headline == "Take b: longest wait 100 ms, a's is 2 s"
+    assert answer_of(summary, trials).headline == "Take b: longest wait 100 ms, a's is 2 s"
 
 
 def test_who_wins_by_throughput_and_lets_clients_wait_longer_says_so():
@@ -290,15 +290,15 @@ def test_a_lock_that_was_granted_nothing_somewhere_is_not_taken_beside_one_that_
     none_at_all = lock("redlock", 0.0, keys=9, verdict="UNDECIDED", safe_grants_per_s=None) | {"grants": 0}
     said = answer(lock("multilock", 1_000), lock("redlock", 1_010), lock("multilock", 900, keys=9), none_at_all)
     assert said.startswith("Take multilock: ")
-    assert "redlock was granted nothing with 9 keys" in said
+    assert "redlock got no grant with 9 keys" in said
     only_there = answer(lock("multilock", 1_000, keys=9), none_at_all, lock("redlock", 1_010, keys=1))
-    assert "but redlock was granted nothing" not in only_there
+    assert "but redlock got no grant" not in only_there
 
 
 def test_that_the_lock_to_take_was_granted_nothing_or_too_little_somewhere_is_said():
     thin = lock("mutex", 5.0, keys=9, verdict="UNDECIDED", safe_grants_per_s=None) | {"grants": 3}
     said = answer(lock("mutex", 2_000), lock("naive", 1_000), thin, lock("naive", 4.0, keys=9))
-    assert "but mutex has too little evidence to be called safe with 9 keys" in said
+    assert "but mutex has too little evidence for SAFE with 9 keys" in said
 
 
 def test_who_gives_up_is_not_better_for_those_it_serves():
@@ -311,7 +311,7 @@ def test_who_gives_up_is_not_better_for_those_it_serves():
     summary, trials = run_of(*rows)
     trials = trials.assign(grants=9_000, timeouts=0, window_s=1.0, refused=0)
     trials.loc[trials["cell"] == "0", "refused"] = 2_000_000
-    said = answered(summary, trials).text
+    said = answer_of(summary, trials).text
     assert said.startswith("Take retry full-jitter: 3,000 grants/s, 3 times")
     assert "p99" not in said
 
@@ -321,12 +321,12 @@ def test_where_throughput_ties_a_policy_that_refuses_what_is_asked_is_not_taken(
     summary, trials = run_of(*rows)
     trials = trials.assign(grants=900, timeouts=0, refused=0)
     trials.loc[trials["cell"] == "0", "refused"] = 99_000
-    assert answered(summary, trials).text == (
-        "Take retry fixed: throughput ties with retry none, and retry fixed grants what is asked for, and retry none "
-        "refuses 99.1 %."
+    assert answer_of(summary, trials).text == (
+        "Take retry fixed: tied with retry none on throughput, and retry fixed refuses fewer acquires than retry none: "
+        "0 % against 99.1 %."
     )
     trials.loc[trials["cell"] == "0", "refused"] = 60
-    assert "refuses" not in answered(summary, trials).text, "near the limit"
+    assert "refuses" not in answer_of(summary, trials).text, "near the limit"
 
 
 def test_those_that_are_taken_come_first_and_others_beside_them_are_counted():
@@ -356,7 +356,7 @@ def test_a_lock_that_no_tie_is_broken_against_is_named_where_one_of_the_taken_is
         for clients, of in p99.items()
         for name, us in of.items()
     ]
-    said = answered(*run_of(*cells)).headline
+    said = answer_of(*run_of(*cells)).headline
     assert said.startswith("Take pg-row: ")
     assert "with 16 clients" in said
     assert "than fair-queue: 67 µs against 148 µs with 1 client" in said

@@ -117,23 +117,23 @@ def test_the_kind_of_a_backend_is_said_by_its_address_or_its_name():
     [
         (
             "axes: {strategy: [pg-row, mutex]}\nbackends: {a: {kind: postgres}}\n",
-            "m.yaml:1:27: axes.strategy: mutex needs a Redis server, and backends has none of Redis; "
-            "add redis: {} there, and pybench starts one, or give an address with --redis",
+            "m.yaml:1:27: axes.strategy: mutex needs a Redis server, and backends lists no Redis server; "
+            "add redis: {} to backends (pybench starts a server), or pass an address with --redis",
         ),
         (
             "axes: {strategy: [mutex, layered]}\nfixed: {backend: redis}\n",
-            "m.yaml:1:26: axes.strategy: layered needs a Redis server and a Postgres server, and that is not what "
-            "backend names; name one, or leave backend out",
+            "m.yaml:1:26: axes.strategy: layered needs a Redis server and a Postgres server, and backend names "
+            "no such server; name a suitable backend, or leave backend out",
         ),
         (
             "include: [{strategy: pg-row, backend: redis}]\n",
-            "m.yaml:1:11: include: pg-row needs a Postgres server, and that is not what backend names; "
-            "name one, or leave backend out",
+            "m.yaml:1:11: include: pg-row needs a Postgres server, and backend names no such server; "
+            "name a suitable backend, or leave backend out",
         ),
         (
             "axes: {strategy: layered}\nfixed: {backend: postgres+redis}\n",
-            "m.yaml:2:18: fixed.backend: postgres+redis is not a Redis backend and a Postgres one; "
-            "say them in this order, as in redis+postgres",
+            "m.yaml:2:18: fixed.backend: postgres+redis is not a pair of a Redis backend and a Postgres backend; "
+            "use this order: redis+postgres",
         ),
         (
             "axes: {strategy: layered}\nfixed: {backend: redis+pg}\n",
@@ -141,16 +141,17 @@ def test_the_kind_of_a_backend_is_said_by_its_address_or_its_name():
         ),
         (
             "axes: {strategy: pg-row}\nbackends: {a: {kind: postgres, url: 'redis://h'}}\n",
-            "m.yaml:2:16: its address is not that of a Postgres server; leave kind out: the address says it",
+            "m.yaml:2:16: the address of this backend is not that of a Postgres server; leave kind out: the address "
+            "decides",
         ),
         (
             "axes: {strategy: mutex}\nbackends: {a: {prepare: unnamed}}\n",
-            "m.yaml:2:16: only statements of a Postgres server are prepared; leave it out",
+            "m.yaml:2:16: prepare is for Postgres servers only; leave prepare out",
         ),
         (
             "axes: {strategy: [pg-row, pg-lease], appendfsync: [off, always]}\n",
-            "m.yaml:1:38: appendfsync says nothing where no cell is on a Redis server; leave it out; what a database's "
-            "commit waits for is an argument of its locks: synchronous_commit",
+            "m.yaml:1:38: appendfsync has no effect, because no cell uses a Redis server; leave appendfsync out; for "
+            "locks of a database use their argument synchronous_commit",
         ),
         (
             "axes: {strategy: pg-row}\nbackends: {a: {url: 'postgresql://me:hunter2@h/d?sslmode=require'}}\n",
@@ -160,8 +161,8 @@ def test_the_kind_of_a_backend_is_said_by_its_address_or_its_name():
         ),
         (
             "axes: {strategy: pg-row}\nbackends: {a: {urls: ['postgresql://h/d', 'postgresql://i/d']}}\n",
-            "m.yaml:2:22: backends.a.urls: a Postgres server is one of several addresses; no lock takes several "
-            "databases, and none mixes kinds: name each under backends",
+            "m.yaml:2:22: backends.a.urls: a list of addresses contains a Postgres server; no lock uses several "
+            "databases; list each server as a backend of its own",
         ),
     ],
 )
@@ -240,7 +241,7 @@ def test_an_address_of_the_environment_that_nothing_needs_is_not_looked_at(tmp_p
         (
             "redis://:hunter2@h",
             "PYBENCH_POSTGRES_URL: redis://:***@h is not the address of a Postgres server; "
-            "--redis takes it, as does PYBENCH_REDIS_URL",
+            "pass this address with --redis, or set PYBENCH_REDIS_URL",
         ),
         (
             "postgresql://me:hunter2@h/d?sslmode=require",
@@ -263,7 +264,7 @@ def test_what_is_no_address_is_not_taken_for_one_of_redis(option, address):
     with pytest.raises(InputError) as caught:
         matrix_from_options(strategy="mutex,pg-row", **{option: address.replace("***", "hunter2")})
     shown = address.replace("localhost dbname=x", "***")
-    forms = "say redis://HOST:PORT or postgresql://HOST/DATABASE"
+    forms = "use redis://HOST:PORT or postgresql://HOST/DATABASE"
     meant = "did you mean postgresql://localhost:5432?" if address == "localhost:5432" else forms
     told = f'--{option}: "{shown}" is not an address; {meant}'
     assert caught.value.message == told
@@ -285,7 +286,7 @@ def test_an_address_of_the_environment_with_odd_bytes_is_refused_in_words(tmp_pa
 
 
 def test_a_second_database_for_the_same_locks_is_refused():
-    with pytest.raises(InputError, match="--postgres: a Postgres server is one of several addresses"):
+    with pytest.raises(InputError, match="--postgres: a list of addresses contains a Postgres server"):
         matrix_from_options(strategy="pg-row", postgres=["postgresql://h/d", "postgresql://i/d"])
 
 

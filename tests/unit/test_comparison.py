@@ -10,7 +10,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pybench.analysis.answer import say
+from pybench.analysis.answer import answer_from
 from pybench.analysis.comparison import Comparison, Out, Place, compare_locks
 from tests.unit.support.comparisons import lock, run_of, unsafe
 
@@ -89,7 +89,7 @@ def test_each_claim_holds_at_its_load_and_each_lock_stands_somewhere(run):
     claimed = {claim.lock for claim in found.claims()}
     assert claimed == set(found.locks)
     assert set(found.choice.locks) <= set(found.locks)
-    text = say(found).text
+    text = answer_from(found).text
     assert text.endswith(".")
     assert not any(word in text for word in ("nan", "inf", "None"))
     json.dumps(found.to_json(), allow_nan=False)
@@ -188,4 +188,4 @@ def test_a_response_that_is_the_load_generators_places_no_lock():
     found = compare_locks(summary, trials)
     assert found.standing("0").out is Out.LATE
     assert found.choice.locks == ("naive",)
-    assert "not ranked (the load generator was late): mutex" in say(found).text
+    assert "not ranked (the load generator was late): mutex" in answer_from(found).text

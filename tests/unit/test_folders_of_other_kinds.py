@@ -39,11 +39,11 @@ def test_a_file_of_a_newer_schema_is_refused(folder):
     [
         ({"name": None}, "name: "),
         ({"cells": 7}, "cells: "),
-        ({"cells": [{}]}, r"lacks cells\.0\.id"),
+        ({"cells": [{}]}, r"cells\.0\.id is missing"),
         ({"order": [["x"]]}, r"order\.0\.0: "),
         ({"control": 7}, "control: "),
         ({"started_at": "soon"}, "started_at: "),
-        ({"matrix": {"given": None, "expanded": {}}}, r"lacks matrix\.expanded\.backends"),
+        ({"matrix": {"given": None, "expanded": {}}}, r"matrix\.expanded\.backends is missing"),
         ({"status": "fine"}, "status: "),
         ({"key_prefix": "users:"}, "key_prefix: "),
     ],
@@ -51,7 +51,7 @@ def test_a_file_of_a_newer_schema_is_refused(folder):
 def test_a_manifest_with_an_entry_of_another_kind_is_damaged(folder, fields, said):
     folder.update_manifest(**fields)
     for use in (load, RunFolder.open):
-        with pytest.raises(RecordError, match=f"is damaged: (it )?{said}") as raised:
+        with pytest.raises(RecordError, match=f"is damaged: {said}") as raised:
             use(folder.path)
         assert raised.value.hint
 
@@ -60,7 +60,7 @@ def test_every_entry_of_a_manifest_is_missed(folder):
     for name in folder.manifest.keys() - {"schema"}:
         entries = {other: value for other, value in folder.manifest.items() if other != name}
         (folder.path / "manifest.json").write_text(json.dumps(entries))
-        with pytest.raises(RecordError, match=f"it lacks {name}"):
+        with pytest.raises(RecordError, match=f"{name} is missing"):
             load(folder.path)
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_part_is_named_with_what_to_do(folder, damage):
         with pytest.raises(RecordError, match="damaged") as raised:
             use(folder.path)
         assert str(part) in raised.value.message
-        assert "delete it" in raised.value.hint
+        assert "delete the file" in raised.value.hint
 
 
 @pytest.mark.parametrize("name", ["trials.parquet", "latency.parquet", "timeline.parquet", "violations.jsonl"])
@@ -105,7 +105,7 @@ def test_a_file_that_a_complete_run_lacks_is_named(folder, name):
     folder.add_trial(record())
     folder.finish("complete")
     (folder.path / name).unlink()
-    with pytest.raises(RecordError, match=f"{name} is not there, though its run is complete"):
+    with pytest.raises(RecordError, match=f"{name} is missing, although the run is complete"):
         load(folder.path)
 
 

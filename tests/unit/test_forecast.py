@@ -38,12 +38,14 @@ def test_what_keeps_nobody_out_is_bound_by_its_clients_alone():
 def test_a_plan_says_how_long_a_p99_takes():
     plan = planned(strategy="mutex", hold="1ms", concurrency=64, duration="400ms", trials=2)
     assert plan.tails == [
-        "a p99 of mutex (hold 1ms, 1 key, 64 clients) needs 1,000 grants, at least 1.05 s; 2 trials of 400ms will "
-        "have none"
+        "the p99 of mutex (hold 1ms, 1 key, 64 clients) needs 1,000 grants, at least 1.05 s: 2 trials of 400ms are "
+        "too short even together"
     ]
     assert plan.to_dict()["tails"] == plan.tails
     pooled = planned(strategy="mutex", hold="1ms", concurrency="2,64", duration="400ms", trials=5).tails
-    assert pooled[0].endswith("trials of 400ms have one only when pooled, and so for 1 further cell")
+    assert pooled[0].endswith(
+        "each trial of 400ms is too short, so samples of all trials are merged (also for 1 further cell)"
+    )
 
 
 def test_long_trials_need_no_word():
@@ -53,7 +55,7 @@ def test_long_trials_need_no_word():
 def test_given_beside_started_servers_are_warned_of():
     plan = planned(strategy="mutex,pg-advisory", redis="redis://10.0.0.1:6379")
     assert len(plan.warnings) == 1
-    assert "redis was given, postgres is started by pybench" in plan.warnings[0]
+    assert "pybench starts postgres, but not redis" in plan.warnings[0]
     assert planned(strategy="mutex,pg-advisory").warnings == []
     assert planned(strategy="mutex", redis="redis://10.0.0.1:6379").warnings == []
 
@@ -74,16 +76,16 @@ def test_how_a_server_is_reached_is_read_off_its_address(given, way):
 
 
 def test_a_hold_whose_tail_outlasts_the_lease_is_warned_of():
-    # Of 1 s the drift allowance takes 12 ms; exp(-988/200) of the holds are longer.
+    # Of 1 s the clock-skew margin takes 12 ms; exp(-988/200) of the holds are longer.
     warning, alone = planned(strategy="mutex,fenced(renew=off)", ttl="1s", hold="exp(200ms)").warnings
-    assert alone == "with one client nobody is there to meet such a hold: more clients show what comes of it"
+    assert alone == "a run with one client cannot show such an overlap: use more clients"
     assert len(planned(strategy="mutex", ttl="1s", hold="exp(200ms)", concurrency="1,8").warnings) == 1
     assert warning == (
-        "0.715 % of the holds of exp(200ms) outlast the lease of 1s: two clients may then be at work on one key; about "
-        "0.1 % with a ttl of 1.4 s"
+        "0.715 % of the holds of exp(200ms) outlast the lease of 1s: two clients may then work on one key; about "
+        "0.1 % would outlast a ttl of 1.4 s"
     )
     long = planned(strategy="mutex", ttl="1s", hold="exp(500ms)").warnings[0]
-    assert long.endswith("about 1 % with a ttl of 2.4 s and 0.1 % with a ttl of 3.5 s")
+    assert long.endswith("about 1 % would outlast a ttl of 2.4 s and 0.1 % would outlast a ttl of 3.5 s")
 
 
 def test_a_hold_that_is_renewed_or_stays_below_the_lease_needs_no_warning():

@@ -93,7 +93,7 @@ def test_each_word_of_a_client_call_may_be_its_secret():
 
 def test_an_option_is_named_unless_it_may_be_a_piece_of_a_password():
     assert unknown_option("db=1&timeout=2", {"db"}) == "unknown option 'timeout'"
-    assert unknown_option("password=a&hush=b", {"password"}) == "it has an option that is not known"
+    assert unknown_option("password=a&hush=b", {"password"}) == "the address has an unknown option"
     assert unknown_option("db=1&password=x", {"db", "password"}) is None
 
 

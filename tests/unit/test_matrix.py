@@ -211,7 +211,7 @@ def test_a_password_is_nowhere_in_a_matrix_but_in_its_address():
     assert backend.url.get_secret_value() == "redis://me:hunter2@localhost:6379/1"
     assert "hunter2" not in f"{matrix!r} {matrix.to_dict()} {matrix.model_dump()}"
     assert backend.shown_urls == ("redis://me:***@localhost:6379/1",)
-    with pytest.raises(InputError, match="the password of this address was not kept"):
+    with pytest.raises(InputError, match="the password of this address is masked"):
         matrix_from_mapping(matrix.to_dict())
 
 
@@ -279,8 +279,8 @@ def test_a_backend_may_name_several_servers_by_their_addresses():
         ({"urls": []}, "the list is empty"),
         ({"urls": ["redis://a", "redis://:pw@b", "redis://:pw@b"]}, '"redis://:***@b" is given twice'),
         ({"urls": ["redis://a", "rediss://b"]}, "TLS comes in a later step"),
-        ({"url": "redis://a", "urls": ["redis://b"]}, "one address stands under url and several under urls"),
-        ({"urls": ["redis://a"], "source": "path"}, "a source is for servers that pybench starts"),
+        ({"url": "redis://a", "urls": ["redis://b"]}, "both url and urls are given"),
+        ({"urls": ["redis://a"], "source": "path"}, "source is for servers that pybench starts"),
         ({"urls": [f"redis://h{n}" for n in range(33)]}, "33 addresses"),
     ],
 )

@@ -75,29 +75,29 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
     allow: [everything]
     """
     assert errors(tmp_path, text) == [
-        "m.yaml:1:9: schema: 2 is not known here; say 1",
+        "m.yaml:1:9: schema: 2 is not supported; use 1",
         'm.yaml:2:1: there is no key "nam" here; did you mean name?',
         "m.yaml:3:9: trials: 0 is out of range; at least 1",
-        "m.yaml:4:11: duration: 2 has no unit; say 2s or 2ms",
-        "m.yaml:5:1: hold is an axis; put it under axes or under fixed",
+        "m.yaml:4:11: duration: 2 has no unit; use 2s or 2ms",
+        "m.yaml:5:1: hold is an axis; put hold under axes or under fixed",
         'm.yaml:7:14: axes.strategy: there is no strategy "mutx"; did you mean mutex?',
         "m.yaml:7:27: axes.strategy: 7 is not a strategy; write a name such as mutex",
-        'm.yaml:8:20: axes.concurrency: "many" is not a whole number; say it in digits, as in 16',
+        'm.yaml:8:20: axes.concurrency: "many" is not a whole number; write digits, as in 16',
         'm.yaml:9:3: there is no key "hodl" in axes; did you mean hold?',
         "m.yaml:11:26: axes.retry.bas: the retry policy fixed has no field bas; did you mean base?",
-        "m.yaml:13:13: axes.retry.base: 2 has no unit; say 2s or 2ms",
-        "m.yaml:15:3: trials is not an axis; put it at the top, outside of fixed",
+        "m.yaml:13:13: axes.retry.base: 2 has no unit; use 2s or 2ms",
+        "m.yaml:15:3: trials is not an axis; put trials at the top level, outside of fixed",
         'm.yaml:16:9: fixed.poll: "spinning" is not one of block, spin; did you mean spin?',
-        'm.yaml:17:8: fixed.ttl: "1500us" is not in whole milliseconds; say 2ms',
+        'm.yaml:17:8: fixed.ttl: "1500us" is not in whole milliseconds; use 2ms',
         'm.yaml:19:5: there is no key "strategi" in exclude; did you mean strategy?',
-        "m.yaml:20:10: include: a mapping is not a list; put - in front of each entry",
+        "m.yaml:20:10: include: a mapping is not a list; begin each entry with -",
         "m.yaml:22:12: backends.a.url: rediss://me:***@db.example: TLS comes in a later step; for now give "
         "redis://[user:password@]host[:port][/db] or unix:///path[?db=N]",
         'm.yaml:22:43: there is no key "sorce" in backends; did you mean source?',
         'm.yaml:24:5: thresholds: there is no metric "acquire.p98"; did you mean acquire.p99?',
-        'm.yaml:25:5: thresholds: acquire.p99: "50" has no unit; say 50s or 50ms',
+        'm.yaml:25:5: thresholds: acquire.p99: "50" has no unit; use 50s or 50ms',
         'm.yaml:26:24: thresholds.where.strategy: there is no strategy "mutx"; did you mean mutex?',
-        'm.yaml:27:9: allow: "everything" is not known here; say hold-beyond-ttl',
+        'm.yaml:27:9: allow: "everything" is not supported; use hold-beyond-ttl',
     ]
 
 
@@ -106,51 +106,51 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
     [
         ("", "m.yaml:1:1: the file is empty"),
         ("# nothing but talk\n", "m.yaml:1:1: the file is empty"),
-        ("- mutex\n", "m.yaml:1:1: a matrix is a mapping of names such as axes and trials, this is a list"),
-        ("mutex", 'm.yaml:1:1: a matrix is a mapping of names such as axes and trials, this is "mutex"'),
+        ("- mutex\n", "m.yaml:1:1: a matrix is a mapping with keys such as axes and trials, and this file is a list"),
+        ("mutex", 'm.yaml:1:1: a matrix is a mapping with keys such as axes and trials, and this file is "mutex"'),
         ("axes:\n\tstrategy: mutex\n", "m.yaml:2:1: a tab cannot indent YAML; use spaces"),
         ("seed: 1\ntrials: 2\nseed: 3\n", "m.yaml:3:1: the key seed is given twice, first in line 1; keep one of them"),
-        ("axes: &a\n  strategy: *a\n", "m.yaml:1:7: axes.strategy: an alias points at what it stands in"),
-        ("axes: *b\n", "m.yaml:1:7: undefined alias 'b'; an anchor stands above its aliases"),
+        ("axes: &a\n  strategy: *a\n", "m.yaml:1:7: axes.strategy: an alias refers to a value that contains the alias"),
+        ("axes: *b\n", "m.yaml:1:7: undefined alias 'b'; an anchor must come before its aliases"),
         ("axes: {<<: 3}\n", "m.yaml:1:8: << merges mappings only"),
-        ("seed: 1\n---\nseed: 2\n", "m.yaml:2:1: a second document begins here; a file holds one matrix"),
-        ("? [a]\n: 1\n", "m.yaml:1:3: a key is one word, not a list or a mapping"),
+        ("seed: 1\n---\nseed: 2\n", "m.yaml:2:1: a second document begins here; a file may hold one matrix only"),
+        ("? [a]\n: 1\n", "m.yaml:1:3: a key must be one word, not a list or a mapping"),
         ("seed: !!python/name:os.system\n", "m.yaml:1:7: seed: the tag tag:yaml.org,2002:python/name:os.system is not"),
         ("seed: !!python/object/apply:os.system [ls]\n", "m.yaml:1:7: seed: the tag tag:yaml.org,2002:python/object/a"),
-        ("!!set {seed}\n", "m.yaml:1:1: the tag tag:yaml.org,2002:set is not known here; leave it out"),
-        ("axes: hold: 1ms\n", "m.yaml:1:11: a colon cannot stand here; quote the value"),
+        ("!!set {seed}\n", "m.yaml:1:1: the tag tag:yaml.org,2002:set is not supported; delete the tag"),
+        ("axes: hold: 1ms\n", "m.yaml:1:11: a colon is not allowed here; quote the value"),
         ("axes: {strategy: [mutex\n", "m.yaml:2:1: an opening bracket above is never closed; close it with ]"),
         ("axes: {strategy: [a b: 1, c}\n", "m.yaml:1:28: a comma is missing here, or a ]"),
-        ("axes:\n  strategy: mutex\n keys: 1\n", "m.yaml:3:2: the indentation fits no line above; align it"),
-        ("axes:\n  - a\n  b: c\n", "m.yaml:3:3: a name stands among the items of a list; indent it"),
-        ("axes: {strategy: mutex}}\n", "m.yaml:1:24: a } that nothing opened; leave it out"),
-        ("name: @shop\n", "m.yaml:1:7: a value cannot begin with @; put it in quotes"),
+        ("axes:\n  strategy: mutex\n keys: 1\n", "m.yaml:3:2: the indentation matches no line above; align this line"),
+        ("axes:\n  - a\n  b: c\n", "m.yaml:3:3: a key stands among the items of a list; indent the key"),
+        ("axes: {strategy: mutex}}\n", "m.yaml:1:24: this } closes no bracket; delete it"),
+        ("name: @shop\n", "m.yaml:1:7: a value cannot begin with @; put the value in quotes"),
         (
             "axes:\n  strategy mutex\n  keys: 1\n",
-            "m.yaml:3:7: a colon cannot stand here; quote the value, or is one missing above?",
+            "m.yaml:3:7: a colon is not allowed here; quote the value, or add a colon that is missing above",
         ),
         ("axes: {strategy: ]\n", "m.yaml:1:18: a value is missing here"),
-        ('name: "\\q"\n', "m.yaml:1:9: no escape \\q in double quotes; use single quotes"),
-        ("axes:\n  strategy:\tmutex\n", "m.yaml:2:12: a tab cannot stand here; use spaces"),
+        ('name: "\\q"\n', "m.yaml:1:9: \\q is no escape in double quotes; use single quotes"),
+        ("axes:\n  strategy:\tmutex\n", "m.yaml:2:12: a tab is not allowed here; use spaces"),
         ('seed: 1\nname: "x\n' + "y\n" * 9_000, "m.yaml:2:7: a quote opens here and is never closed"),
-        ("seed: 1\nname: é\n".encode("latin-1"), "m.yaml:2:7: it is not UTF-8 (byte 0xe9)"),
-        ("seed: 1".encode("utf-16"), "m.yaml:1:1: it is not UTF-8 (byte 0xff)"),
+        ("seed: 1\nname: é\n".encode("latin-1"), "m.yaml:2:7: the file is not UTF-8 (byte 0xe9)"),
+        ("seed: 1".encode("utf-16"), "m.yaml:1:1: the file is not UTF-8 (byte 0xff)"),
         ('name: "\\ud800"\n', 'm.yaml:1:7: name: "\\ud800" is not UTF-8'),
         ('"a\\ud800": 1\n', 'm.yaml:1:1: the key "a\\ud800" is not UTF-8'),
-        (b"seed: 1\nname: \x07\n", "m.yaml:2:7: it contains the control character U+0007"),
-        (b"seed: 1\nname: a\0b\n", "m.yaml:2:8: it contains the control character U+0000"),
+        (b"seed: 1\nname: \x07\n", "m.yaml:2:7: the file contains the control character U+0007"),
+        (b"seed: 1\nname: a\0b\n", "m.yaml:2:8: the file contains the control character U+0000"),
         ('name: "\\e[31m\\u202e"\n', 'm.yaml:1:7: name: "\\x1b[31m\\u202e" cannot be the name of a run'),
         (b"#" * 10_000_000, "m.yaml is larger than 256 KiB"),
-        (b"m" * 250_000 + b": 1\n", "m.yaml:1:250001: a colon cannot stand here; quote the"),
+        (b"m" * 250_000 + b": 1\n", "m.yaml:1:250001: a colon is not allowed here; quote the"),
         (f"? {'k' * 100_000}\n: 1\n", f'm.yaml:1:3: there is no key "{"k" * 60}..." here'),
         (f"? {'k' * 100_000}\n: 1\n" * 2, f"m.yaml:3:3: the key {'k' * 60}... is given twice, first in line 1"),
         ("seed: " + "9" * 100_000, f'm.yaml:1:7: seed: "{"9" * 60}..." cannot be read as a number'),
-        ("a: " + "[" * 100_000, "m.yaml:1:54: it is nested too deeply"),
-        ("a: [" + "1, " * 80_000 + "1]", "m.yaml:1:14996: it has more than 5,000 values"),
+        ("a: " + "[" * 100_000, "m.yaml:1:54: the file is nested too deeply"),
+        ("a: [" + "1, " * 80_000 + "1]", "m.yaml:1:14996: the file has more than 5,000 values"),
         (
             "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
             + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(9)),
-            "m.yaml:1:24: it has more than 5,000 values, those of an alias counted each time",
+            "m.yaml:1:24: the file has more than 5,000 values, counting each use of an alias",
         ),
     ],
     ids=[
@@ -213,9 +213,9 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
         ),
         (
             "axes: {strategy: []}\n",
-            "m.yaml:1:18: axes.strategy: the list is empty; give it a value or leave the key out",
+            "m.yaml:1:18: axes.strategy: the list is empty; add a value, or leave the key out",
         ),
-        ("axes: mutex\n", 'm.yaml:1:7: axes: "mutex" is not a mapping; say for example {concurrency: [1, 16]}'),
+        ("axes: mutex\n", 'm.yaml:1:7: axes: "mutex" is not a mapping; use for example {concurrency: [1, 16]}'),
         ("axes: {strategy: }\n", "m.yaml:1:17: axes.strategy: nothing is not a strategy; write a name such as mutex"),
         (
             "axes: {strategy: mutex, hold: [1ms, 1000us]}\n",
@@ -227,11 +227,12 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
         ),
         (
             "axes: {strategy: mutex}\nfixed:\n  hold: [1ms, 2ms]\n",
-            "m.yaml:3:9: fixed.hold: a list, where one value is meant; put lists under axes",
+            "m.yaml:3:9: fixed.hold: a list is given, and one value is needed; put lists under axes",
         ),
         (
             "axes: {strategy: mutex, arrivals: poisson}\n",
-            "m.yaml:1:25: arrivals says nothing without a rate, which makes an open loop; add for example rate: 5000/s",
+            "m.yaml:1:25: arrivals has an effect in an open loop only, which needs a rate; add for example rate: "
+            "5000/s",
         ),
         (
             "axes: {strategy: mutex}\nfixed: {backend: b}\nbackends: {a: {}, bb: {}}\n",
@@ -239,29 +240,30 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
         ),
         (
             "axes: {strategy: mutex}\nbackends: {a: {url: 'redis://h', source: path}}\n",
-            "m.yaml:2:34: a source is for servers that pybench starts, this one has an address; leave one of them out",
+            "m.yaml:2:34: source is for servers that pybench starts, and this backend has an address; leave one of "
+            "them out",
         ),
         (
             "axes: {strategy: mutex}\nbackends: {a: {kind: sentinel}}\n",
-            "m.yaml:2:22: backends.a.kind: Sentinel comes in a later version; say redis or postgres",
+            "m.yaml:2:22: backends.a.kind: Sentinel is not supported yet; use redis or postgres",
         ),
         (
             "axes: {strategy: mutex}\nbackends: {A: {}}\n",
-            'm.yaml:2:11: backends: "A" cannot name a backend; lower-case letters, digits, - and _',
+            'm.yaml:2:11: backends: "A" cannot name a backend; use lower-case letters, digits, - and _',
         ),
         (
             "axes: {strategy: mutex}\nthresholds: [{where: {strategy: mutex}}]\n",
-            'm.yaml:2:14: thresholds: this threshold has no check; say check: "violations == 0"',
+            'm.yaml:2:14: thresholds: this threshold has no check; use check: "violations == 0"',
         ),
         (
             "axes: {strategy: mutex}\nthresholds: [violations = 0]\n",
             'm.yaml:2:14: thresholds: "violations = 0" is not a threshold; '
-            'say for example "acquire.p99 < 50ms" or "violations == 0"',
+            'use for example "acquire.p99 < 50ms" or "violations == 0"',
         ),
         (
             "axes: {strategy: mutex}\nname: a/b\n",
             'm.yaml:2:7: name: "a/b" cannot be the name of a run; '
-            "up to 64 letters, digits, dots, dashes and underscores: it names the run's folder",
+            "use up to 64 letters, digits, dots, dashes and underscores, as for the run's folder",
         ),
         (
             "axes:\n  strategy: mutex\n"
@@ -273,7 +275,7 @@ def test_what_is_not_one_plain_mapping_is_refused_with_its_line(tmp_path, text, 
                     strict=True,
                 )
             ),
-            "m.yaml:1:1: the axes make 10,000,000 cells; at most 10,000: shorten an axis or fix it",
+            "m.yaml:1:1: the axes make 10,000,000 cells; at most 10,000: give an axis fewer values",
         ),
     ],
 )
@@ -341,14 +343,14 @@ def test_options_are_named_in_place_of_lines():
         )
     assert caught.value.message.splitlines() == [
         "--trials: 0 is out of range; at least 1",
-        '--duration: "soon" is not a duration; say for example 2s or 2ms',
+        '--duration: "soon" is not a duration; use for example 2s or 2ms',
         '--strategy: there is no strategy "naiv"; did you mean naive?',
-        '--hold: "2" has no unit; say 2s or 2ms',
-        '--rate: "5000" is not a rate; say 5000/s',
+        '--hold: "2" has no unit; use 2s or 2ms',
+        '--rate: "5000" is not a rate; use 5000/s',
         "--max-in-flight: 0 is out of range; at least 1",
-        '--redis: "http://h" is not an address; say redis://HOST:PORT or postgresql://HOST/DATABASE',
-        '--threshold: "jain" is not a threshold; say for example "acquire.p99 < 50ms" or "violations == 0"',
-        '--allow: "all" is not known here; say hold-beyond-ttl',
+        '--redis: "http://h" is not an address; use redis://HOST:PORT or postgresql://HOST/DATABASE',
+        '--threshold: "jain" is not a threshold; use for example "acquire.p99 < 50ms" or "violations == 0"',
+        '--allow: "all" is not supported; use hold-beyond-ttl',
     ]
 
 
@@ -364,9 +366,9 @@ def test_an_option_over_a_file_is_blamed_and_not_the_file(tmp_path):
     with pytest.raises(InputError) as caught:
         load_matrix(path, hold=["2"], threshold=["violations"])
     assert caught.value.message.replace(str(path), "m.yaml").splitlines() == [
-        'm.yaml:1:9: trials: "x" is not a whole number; say it in digits, as in 16',
-        '--hold: "2" has no unit; say 2s or 2ms',
-        '--threshold: "violations" is not a threshold; say for example "acquire.p99 < 50ms" or "violations == 0"',
+        'm.yaml:1:9: trials: "x" is not a whole number; write digits, as in 16',
+        '--hold: "2" has no unit; use 2s or 2ms',
+        '--threshold: "violations" is not a threshold; use for example "acquire.p99 < 50ms" or "violations == 0"',
     ]
 
 

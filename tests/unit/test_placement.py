@@ -105,5 +105,5 @@ def test_a_server_that_is_bound_to_the_cores_of_the_threads_is_told_of_before_an
     assert beside((0, 1), cores=range(2)).notes() == []
     tight = Placement(drivers=(1,), given=(LocalServer("redis://h", 7, (1,), one_process=True),))
     assert tight.notes() == [
-        "redis://h is bound to the cores that the load generator needs (1): the two take turns there"
+        "redis://h is bound to the cores that the load generator needs (1): both share these cores, which slows both"
     ]

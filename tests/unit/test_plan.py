@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pybench.errors import InputError
 from pybench.matrix import expand, load_matrix, matrix_from_mapping, matrix_from_options
-from pybench.planning.impossible import drift_ns
+from pybench.planning.impossible import skew_margin_ns
 from pybench.planning.limits import Limits
 from pybench.planning.plan import Plan, block_order, make_plan, quickened
 
@@ -25,10 +25,10 @@ def planned(**options: object) -> Plan:
 
 
 def test_a_hold_that_reaches_the_lease_is_refused_and_one_below_it_is_not():
-    # Of 1 s the drift allowance takes 12 ms.
+    # Of 1 s the clock-skew margin takes 12 ms.
     assert reasons(strategy="mutex", ttl="1s", hold="987ms,988ms") == {
-        "mutex hold=988ms ttl=1s": "the hold of 988ms does not fit into the lease of 1s, of which 988ms are left "
-        "after the drift allowance; lengthen ttl, shorten hold, or say allow: [hold-beyond-ttl]"
+        "mutex hold=988ms ttl=1s": "the hold of 988ms does not fit into the lease of 1s, which leaves 988ms "
+        "after the clock-skew margin; lengthen ttl, shorten hold, or set allow: [hold-beyond-ttl]"
     }
 
 
@@ -54,19 +54,21 @@ def test_a_matrix_may_allow_holds_beyond_the_lease():
     assert reasons(strategy="mutex", ttl="100ms", hold="1s", allow="hold-beyond-ttl") == {}
 
 
-def test_a_lease_that_its_drift_allowance_takes_whole_is_refused_whatever_is_allowed():
+def test_a_lease_that_its_clock_skew_margin_takes_whole_is_refused_whatever_is_allowed():
     told = reasons(strategy="mutex,naive", ttl="2ms,3ms", allow="hold-beyond-ttl")
-    assert told == {"mutex ttl=2ms": "the drift allowance of 2.02ms takes all of the ttl of 2ms; say a ttl from 3ms on"}
+    assert told == {
+        "mutex ttl=2ms": "the ttl of 2ms is shorter than its clock-skew margin of 2.02ms; use a ttl of at least 3ms"
+    }
 
 
 def test_drift_is_one_per_cent_and_two_milliseconds():
-    assert drift_ns(1_000) == 12_000_000
-    assert drift_ns(2**53) == 2**53 * 10_000 + 2_000_000
+    assert skew_margin_ns(1_000) == 12_000_000
+    assert skew_margin_ns(2**53) == 2**53 * 10_000 + 2_000_000
 
 
 def test_threads_without_a_client_are_refused():
     assert reasons(strategy="none", threads="1,2", concurrency="1,2") == {
-        "none threads=2": "2 threads for a concurrency of 1; say at most 1 threads"
+        "none threads=2": "2 threads for a concurrency of 1; use at most 1 thread"
     }
 
 
@@ -77,11 +79,11 @@ def test_shared_connections_beyond_the_clients_are_no_reason():
 def test_more_connections_than_anybody_takes_are_refused():
     options = {"strategy": "none", "concurrency": "10000,10001", "connections": "per-client"}
     assert reasons(**options) == {
-        "none concurrency=10001 connections=per-client": "per-client opens 10,001 connections, a run opens at most "
-        "10,000; lower concurrency or say shared(4)"
+        "none concurrency=10001 connections=per-client": "connections per-client: 10,001 connections wanted, "
+        "10,000 available (the limit of a run); lower concurrency, or use shared(4)"
     }
     tight = reasons(Limits({"redis": 9_999}), **options)
-    assert "maxclients of its server leaves 9,999" in tight["none concurrency=10000 connections=per-client"]
+    assert "9,999 available (maxclients of the server)" in tight["none concurrency=10000 connections=per-client"]
     assert reasons(Limits({"other": 9_999}), **options).keys() == reasons(**options).keys()
     few_files = reasons(Limits(open_files=1_024), strategy="none", concurrency="960,961", connections="per-client")
     assert list(few_files) == ["none concurrency=961 connections=per-client"]
@@ -96,19 +98,20 @@ def test_the_limits_of_this_machine_can_be_had():
 
 def test_a_choice_among_keys_that_cannot_be_made_is_refused():
     assert reasons(strategy="none", key_choice="zipf(1.1),single,uniform", keys="1,5") == {
-        "none key_choice=zipf(1.1)": "zipf(1.1) over one key is no choice; say key_choice: uniform, or more keys",
-        "none key_choice=single keys=5": "single never takes more than the first of 5 keys; say keys: 1",
+        "none key_choice=zipf(1.1)": "zipf(1.1) over one key always takes that key; use key_choice: uniform, or more "
+        "keys",
+        "none key_choice=single keys=5": "key_choice single takes only the first of 5 keys; use keys: 1",
     }
 
 
 def test_what_an_open_loop_does_not_do_is_refused():
     assert reasons(strategy="none", rate="10/s", think="0,1ms", concurrency="5", max_in_flight="4,5") == {
         "none concurrency=5 max_in_flight=4 rate=10/s": "max_in_flight leaves 1 of 5 clients idle; "
-        "raise it or lower concurrency",
-        "none concurrency=5 max_in_flight=4 rate=10/s think=1ms": "in an open loop the arrivals say when a client "
-        "starts again; drop think or rate",
-        "none concurrency=5 max_in_flight=5 rate=10/s think=1ms": "in an open loop the arrivals say when a client "
-        "starts again; drop think or rate",
+        "raise max_in_flight, or lower concurrency",
+        "none concurrency=5 max_in_flight=4 rate=10/s think=1ms": "think has no effect in an open loop, "
+        "where arrivals start the clients; drop think or rate",
+        "none concurrency=5 max_in_flight=5 rate=10/s think=1ms": "think has no effect in an open loop, "
+        "where arrivals start the clients; drop think or rate",
     }
     assert reasons(strategy="none", think="1ms") == {}
 
@@ -184,23 +187,23 @@ def test_cells_share_the_first_of_the_servers_that_the_largest_needs_and_one_wit
     [
         (
             {"strategy": "mutex", "read_share": "0.5"},
-            "mutex knows no readers; say read_share: 0, or read-write or pg-advisory or pg-row",
+            "mutex has no shared mode for readers; use read_share: 0, or read-write or pg-advisory or pg-row",
         ),
         (
             {"strategy": "mutex", "nesting": "2"},
-            "a holder of mutex that enters again waits for itself; say nesting: 1, or reentrant",
+            "mutex is not reentrant, so a nested acquire would wait for its own client; use nesting: 1, or reentrant",
         ),
         (
             {"strategy": "redlock", "keys_per_grant": "2", "keys": "5"},
-            "redlock takes one key; say keys_per_grant: 1, or multilock or redisson-multilock or pg-row",
+            "redlock takes one key per grant; use keys_per_grant: 1, or multilock or redisson-multilock or pg-row",
         ),
         (
             {"strategy": "multilock", "keys_per_grant": "3", "keys": "2"},
-            "3 keys a grant of 2 keys; say more keys, or fewer a grant",
+            "a grant takes 3 keys, and the cell has 2 keys; use more keys, or fewer per grant",
         ),
         (
             {"strategy": "multilock", "key_order": "sorted", "keys": "2"},
-            "one key has no order; say key_order: random, or keys_per_grant: 2",
+            "key_order has no effect with one key per grant; use key_order: random, or keys_per_grant: 2",
         ),
     ],
 )
@@ -220,7 +223,7 @@ def test_a_lock_of_more_servers_than_are_given_is_refused_with_their_number():
     assert reasons(strategy=["mutex", "redlock(nodes=3)"], redis=urls) == {}
     (reason,) = reasons(strategy=["redlock"], redis=urls).values()
     assert reason == (
-        "redlock needs 5 servers, and redis names 3; give 5 addresses under urls (or --redis as often), or say nodes=3"
+        "redlock needs 5 servers, and redis names 3; list 5 addresses under urls (or repeat --redis), or use nodes=3"
     )
 
 
@@ -229,17 +232,17 @@ def test_a_lock_of_more_replicas_than_a_given_server_has_is_refused():
     told = reasons(few, strategy="replicated,replicated(replicas=2)", redis="redis://a.example")
     assert told == {
         "replicated(replicas=2)": "replicated(replicas=2) needs 2 replicas, and the server of redis has 1; "
-        "attach more, or let pybench start them"
+        "attach more replicas, or let pybench start the servers"
     }
     assert reasons(strategy="replicated(replicas=2)") == {}
 
 
-def test_waiting_for_replicas_ends_before_the_lease_and_before_the_patience_for_an_answer():
+def test_waiting_for_replicas_ends_before_the_lease_and_before_the_reply_timeout():
     told = reasons(strategy=["replicated(timeout_ms=1000)", "replicated(timeout_ms=999)"])
     assert list(told) == ["replicated(timeout_ms=1000)"]
-    assert "the patience for an answer, 1s, is over before" in told["replicated(timeout_ms=1000)"]
+    assert "is not shorter than the reply timeout of 1s" in told["replicated(timeout_ms=1000)"]
     (reason,) = reasons(strategy="replicated", ttl="100ms").values()
-    assert reason == "the ttl of 100ms is over before replicas have had timeout_ms=100; say less than 100"
+    assert reason == "timeout_ms=100, the wait for replicas, is not shorter than the ttl of 100ms; use less than 100"
 
 
 def test_what_believes_in_its_whole_lease_is_refused_no_lease_for_the_drift():
@@ -249,22 +252,22 @@ def test_what_believes_in_its_whole_lease_is_refused_no_lease_for_the_drift():
 
 def test_connections_are_counted_over_all_servers_and_with_those_of_each_clients_own():
     assert reasons(strategy="redlock", concurrency="2000,2001", connections="per-client") == {
-        "redlock concurrency=2001 connections=per-client": "per-client opens 10,005 connections to 5 servers, a run "
-        "opens at most 10,000; lower concurrency or say shared(4)"
+        "redlock concurrency=2001 connections=per-client": "connections per-client: 10,005 connections wanted to 5 "
+        "servers, 10,000 available (the limit of a run); lower concurrency, or use shared(4)"
     }
     # To each of the servers, not to all together.
     assert reasons(Limits({"redis": 2_000}), strategy="redlock", concurrency="2000", connections="per-client") == {}
     (reason,) = reasons(strategy="fair-queue", concurrency="9996,9997").values()
     assert reason == (
-        "shared(4) with one more for each client of fair-queue opens 10,001 connections, a run opens at most 10,000; "
-        "lower concurrency"
+        "connections shared(4), plus one per client of fair-queue: 10,001 connections wanted, 10,000 available (the "
+        "limit of a run); lower concurrency"
     )
     # Those that subscribe share what they subscribe over as they share the others.
     assert reasons(strategy="notify", concurrency="9997") == {}
     (reason,) = reasons(strategy="notify", concurrency="5000,5001", connections="per-client").values()
     assert reason == (
-        "per-client with as many again for notify to subscribe over opens 10,002 connections, a run opens at most "
-        "10,000; lower concurrency or say shared(4)"
+        "connections per-client, plus as many again for the subscriptions of notify: 10,002 connections wanted, 10,000 "
+        "available (the limit of a run); lower concurrency, or use shared(4)"
     )
 
 
@@ -328,7 +331,7 @@ def test_what_speaks_of_no_cell_is_noted():
     plan = make_plan(matrix_from_mapping(mapping))
     assert plan.notes == [
         "exclude matches no cell: strategy naive or none, keys 5",
-        "a threshold speaks of no cell, and will be missed: violations == 0 where hold is 20s",
+        "this threshold matches no cell and will fail: violations == 0 where hold is 20s",
     ]
     assert plan.to_dict()["notes"] == plan.notes
     assert planned(strategy="mutex").notes == []

@@ -7,7 +7,7 @@ import pytest
 from pybench.matrix import expand, matrix_from_mapping, matrix_from_options
 from pybench.matrix.cells import Cell
 from pybench.planning.limits import Limits, Sessions
-from pybench.planning.needs import Demand, Group, largest, parts_of, sessions_of, settings_of
+from pybench.planning.needs import Demand, Group, call_conditions_of, largest, parts_of, sessions_of
 from pybench.planning.plan import make_plan
 from pybench.planning.trial_spec import session_settings, trial_spec
 
@@ -48,7 +48,7 @@ def test_a_lock_of_two_servers_needs_a_group_of_each_kind():
     cell = cell_of(strategy="layered", concurrency="8", appendfsync="always")
     redis, postgres = Group("redis", "always", 0), Group("postgres", "none", 0)
     assert [(part.group, part.servers) for part in parts_of(cell)] == [(redis, 1), (postgres, 1)]
-    assert settings_of(cell) == [("redis", "always", "block"), ("postgres", "none", "block")]
+    assert call_conditions_of(cell) == [("redis", "always", "block"), ("postgres", "none", "block")]
     assert largest([cell]) == {redis: Demand(1, 4), postgres: Demand(1, 4)}
 
 
@@ -66,28 +66,28 @@ def test_more_sessions_than_a_given_database_has_left_are_refused_with_both_numb
     few = Limits(sessions={"postgres": Sessions(free=19, most=25)})
     options = {"strategy": ["pg-row", "pg-lease"], "concurrency": "16,17", **GIVEN}
     assert reasons(few, **options) == {
-        "pg-row concurrency=17": "one for each client of pg-row opens 17 sessions, with 3 that watch, the server of "
-        "postgres has 19 left of its max_connections of 25; raise its max_connections, or lower concurrency"
+        "pg-row concurrency=17": "one connection per client of pg-row: 17 sessions and 3 for monitoring wanted, 19 of "
+        "25 are free on the server of postgres; raise max_connections, or lower concurrency"
     }
     assert reasons(Limits(), **options) == {}
     of_user = Limits(sessions={"postgres": Sessions(free=3, most=100, limit="CONNECTION LIMIT of the user")})
     assert reasons(of_user, strategy="pg-row", **GIVEN) == {
-        "pg-row": "one for each client of pg-row opens 1 session, with 3 that watch, the server of postgres has 3 left "
-        "of its max_connections of 100; raise its CONNECTION LIMIT of the user, or lower concurrency"
+        "pg-row": "one connection per client of pg-row: 1 session and 3 for monitoring wanted, 3 of 100 are free on "
+        "the server of postgres; raise CONNECTION LIMIT of the user, or lower concurrency"
     }
 
 
 def test_where_no_table_can_be_made_locks_without_rows_can_be_measured_all_the_same():
     grant = 'GRANT CREATE ON DATABASE "d" TO "ann"'
     told = reasons(Limits(grants={"postgres": grant}), strategy="mutex,pg-advisory,pg-row,layered", **GIVEN)
-    reason = f"its rows are those of a table in a schema of its own, which this user may not create; {grant}"
-    assert told == {"pg-row": reason, "layered": reason}
+    reason = f"needs a table in a new schema, and this user may not create a schema; {grant}"
+    assert told == {"pg-row": f"pg-row {reason}", "layered": f"layered {reason}"}
 
 
 def test_more_sessions_than_a_database_of_ours_takes_are_refused():
     assert reasons(strategy="pg-row", concurrency="1000,1001") == {
-        "pg-row concurrency=1001": "one for each client of pg-row opens 1,001 sessions, a Postgres that pybench starts "
-        "takes 1,000; lower concurrency"
+        "pg-row concurrency=1001": "one connection per client of pg-row: 1,001 sessions wanted, 1,000 available (the "
+        "limit of a Postgres that pybench starts); lower concurrency"
     }
 
 
@@ -96,19 +96,19 @@ def test_more_sessions_than_a_database_of_ours_takes_are_refused():
     [
         (
             "pg-advisory(session=shared)",
-            "a client that waits in a session of several makes all of them wait; say wait=try, or session=own",
+            "in a shared session one waiting client blocks all clients; use wait=try, or session=own",
         ),
         (
             "pg-advisory(session=shared, wait=try, scope=transaction)",
-            "a session has one transaction, which cannot be of several clients; say scope=session, or session=own",
+            "clients that share a session cannot have transactions of their own; use scope=session, or session=own",
         ),
         (
             "pg-row(wait=nowait, lock_timeout_ms=5)",
-            "pg-row(lock_timeout_ms=5, wait=nowait) waits for no lock; say wait=block, or drop lock_timeout_ms",
+            "pg-row(lock_timeout_ms=5, wait=nowait) never waits for a lock; use wait=block, or drop lock_timeout_ms",
         ),
         (
             "pg-row(lock_timeout_ms=10001)",
-            "a client gives up after max_wait, 10s, before lock_timeout_ms=10001 is over; lengthen max_wait",
+            "max_wait of 10s is shorter than lock_timeout_ms=10001; lengthen max_wait",
         ),
         ("pg-lease", None),
         ("pg-row(lock_timeout_ms=10000)", None),
@@ -123,22 +123,22 @@ def test_axes_that_redis_locks_know_are_those_of_the_database_s_too():
     assert reasons(strategy="pg-advisory,pg-row", read_share="0,0.5") == {}
     assert reasons(strategy="pg-row", keys="5", keys_per_grant="2", key_order="random,sorted") == {}
     assert list(reasons(strategy="pg-lease", read_share="0.5").values()) == [
-        "pg-lease knows no readers; say read_share: 0, or read-write or pg-advisory or pg-row"
+        "pg-lease has no shared mode for readers; use read_share: 0, or read-write or pg-advisory or pg-row"
     ]
 
 
 def test_settings_that_a_pooler_would_drop_are_refused():
     told = reasons(Limits(pooled={"postgres"}), strategy=["pg-lease", "pg-lease(synchronous_commit=off)"], **GIVEN)
     assert told == {
-        "pg-lease(synchronous_commit=off)": "a pooler lends the sessions of postgres, and takes no synchronous_commit "
-        "for them; drop it, or give the address of the server itself"
+        "pg-lease(synchronous_commit=off)": "postgres is behind a pooler, which refuses synchronous_commit for its "
+        "sessions; drop it, or give the address of the database server"
     }
     mapping = {
         "axes": {"strategy": "pg-row(lock_timeout_ms=5)"},
         "backends": {"pg": {"url": GIVEN["postgres"], "prepare": "unnamed"}},
     }
     (refused,) = make_plan(matrix_from_mapping(mapping)).refused
-    assert "takes no lock_timeout for them" in refused.reason
+    assert "refuses lock_timeout for its sessions" in refused.reason
 
 
 def test_a_table_takes_time_before_and_after_each_trial():
@@ -151,7 +151,7 @@ def test_a_table_takes_time_before_and_after_each_trial():
 
 def test_a_backend_that_no_strategy_is_for_is_noted():
     plan = make_plan(matrix_from_options(strategy="mutex", **GIVEN))
-    assert plan.notes == ["no strategy is for the backend postgres"]
+    assert plan.notes == ["no cell uses the backend postgres"]
     assert make_plan(matrix_from_options(strategy="layered", **GIVEN)).notes == []
 
 

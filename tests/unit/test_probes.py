@@ -44,7 +44,7 @@ def test_a_trial_that_proves_nothing_stands_on_a_clean_probe() -> None:
     assert (found.judgement.verdict, found.by_probe) == (Verdict.SAFE, True)
     assert found.judgement.reason == "not contended here; its probe saw 0 violations in 5,000 contended grants"
     found = judged(row(concurrency=64), CLEAN)
-    assert found.judgement.reason.startswith("too few contended grants here to tell; ")
+    assert found.judgement.reason.startswith("too few contended grants here to judge; ")
 
 
 def test_what_is_undecided_here_and_in_the_probe_says_what_the_probe_had() -> None:

@@ -51,8 +51,8 @@ def test_a_comma_inside_of_a_number_is_refused(text: str):
     with pytest.raises(InputError) as caught:
         matrix_from_options({}, strategy="mutex", keys=text)
     assert "--keys" in caught.value.message
-    assert "begins with a zero; a number has no comma in it" in caught.value.message
-    with pytest.raises(InputError, match="begins with a zero; a number has no comma in it"):
+    assert "begins with a zero; write a number without a comma" in caught.value.message
+    with pytest.raises(InputError, match="begins with a zero; write a number without a comma"):
         load_matrix("m.yaml", f"axes: {{strategy: [mutex], keys: [{text}]}}\n")
 
 
@@ -68,11 +68,11 @@ def test_a_list_of_numbers_stays_one(text: str):
 def test_a_rate_of_another_unit_is_told_as_one_a_second(rate: str, meant: str):
     with pytest.raises(InputError) as caught:
         parse_rate(rate)
-    assert caught.value.hint == f"rates are a second: {meant}"
+    assert caught.value.hint == f"rates are per second: {meant}"
 
 
 @pytest.mark.parametrize(("character", "code"), [("\u00a0", "U+00A0"), ("\u200b", "U+200B"), ("\u2003", "U+2003")])
 def test_an_invisible_character_before_a_key_is_named_with_its_line(character: str, code: str):
     with pytest.raises(InputError) as caught:
         load_matrix("m.yaml", f"axes:\n  strategy: [mutex]\n{character} keys: [1]\n")
-    assert f"m.yaml:3:1: a key holds the invisible character {code}" in caught.value.message
+    assert f"m.yaml:3:1: a key contains the invisible character {code}" in caught.value.message

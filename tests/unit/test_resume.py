@@ -17,7 +17,7 @@ def test_the_same_server_and_machine_differ_in_nothing():
 
 def test_a_setting_that_explains_a_result_is_named_with_both_values():
     unsafe = {**SERVER, "settings": {**SERVER["settings"], "fsync": False}}
-    assert list(_other_settings([SERVER], [unsafe])) == ["postgres 17.2 had fsync on, now it has off"]
+    assert list(_other_settings([SERVER], [unsafe])) == ["postgres 17.2 had fsync on, and now has off"]
 
 
 def test_a_setting_that_only_one_record_has_is_not_asked():
@@ -29,19 +29,19 @@ def test_a_setting_that_only_one_record_has_is_not_asked():
 @pytest.mark.parametrize("name", MACHINE)
 def test_another_machine_is_named_by_what_differs(name: str):
     [told] = _other_machine(MACHINE, {**MACHINE, name: "other"})
-    assert "this is other" in told
+    assert "this machine has other" in told
     assert not list(_other_machine({**MACHINE, name: None}, MACHINE)), "an older record does not say"
 
 
 @pytest.mark.parametrize(
     ("then", "now", "told"),
     [
-        (None, 0.5, "it ran without a CPU quota, this would run under a CPU quota of 0.5 cores' worth"),
-        (0.5, None, "it ran under a CPU quota of 0.5 cores' worth, this would run without a CPU quota"),
+        (None, 0.5, "the run had no CPU quota, and this one would have a CPU quota of 0.5 cores"),
+        (0.5, None, "the run had a CPU quota of 0.5 cores, and this one would have no CPU quota"),
         (
             0.5,
             1.5,
-            "it ran under a CPU quota of 0.5 cores' worth, this would run under a CPU quota of 1.5 cores' worth",
+            "the run had a CPU quota of 0.5 cores, and this one would have a CPU quota of 1.5 cores",
         ),
         (0.5, 0.5, None),
         (None, 2.0, None),

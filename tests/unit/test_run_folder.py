@@ -217,7 +217,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
 
 
 def test_a_folder_that_holds_a_run_is_not_begun_again(folder):
-    with pytest.raises(RecordError, match="holds a run already") as raised:
+    with pytest.raises(RecordError, match="already contains a run") as raised:
         RunFolder.create(folder.path, manifest())
     assert "--resume" in raised.value.hint
 
@@ -229,7 +229,7 @@ def test_an_empty_folder_may_exist(tmp_path):
 @pytest.mark.parametrize("path", ["a-file", "a-file/below"])
 def test_a_file_in_the_way_is_named(tmp_path, path):
     (tmp_path / "a-file").write_text("")
-    with pytest.raises(RecordError, match="file is in the way"):
+    with pytest.raises(RecordError, match="a file blocks this path"):
         RunFolder.create(tmp_path / path, manifest())
 
 
@@ -247,7 +247,7 @@ def test_a_full_disk_is_said_and_leaves_the_trials_before_whole(folder, monkeypa
             folder.add_trial(record(trial=2))
         with pytest.raises(RecordError, match="no space is left"):
             folder.finish("complete")
-    assert "make room" in raised.value.hint
+    assert "free some space" in raised.value.hint
     assert list(load(folder.path).trials["trial"]) == [1]
     assert not list(folder.path.rglob("*.tmp"))
 
@@ -259,14 +259,14 @@ def test_a_folder_that_cannot_be_written_is_said(folder, monkeypatch):
     monkeypatch.setattr(Path, "write_bytes", read_only)
     with pytest.raises(RecordError, match="Read-only file system") as raised:
         folder.add_trial(record())
-    assert "saved before are whole" in raised.value.hint
+    assert "saved so far are intact" in raised.value.hint
 
 
 def test_a_folder_that_vanishes_is_said_and_not_made_again(folder):
     shutil.rmtree(folder.path)
-    with pytest.raises(RecordError, match="gone"):
+    with pytest.raises(RecordError, match="no longer exists"):
         folder.add_trial(record())
-    with pytest.raises(RecordError, match="gone"):
+    with pytest.raises(RecordError, match="no longer exists"):
         folder.update_manifest(status="complete")
     assert not folder.path.exists()
 
@@ -274,7 +274,7 @@ def test_a_folder_that_vanishes_is_said_and_not_made_again(folder):
 def test_a_folder_that_is_claimed_is_nobody_elses(folder):
     folder.claim()
     other = RunFolder.open(folder.path)
-    with pytest.raises(RecordError, match="another process is running the run") as raised:
+    with pytest.raises(RecordError, match="another process is writing to the run folder") as raised:
         other.claim()
     assert raised.value.hint
     folder.update_manifest(status="interrupted")

@@ -26,11 +26,11 @@ def test_every_lock_that_promises_exclusion_says_what_it_would_not_survive():
     ("text", "last"),
     [
         ("mutex", "work past the ttl"),
-        ("watchdog", "a holder that stands still past the ttl"),
+        ("watchdog", "a holder that is paused past the ttl"),
         ("notify", "work past the ttl"),
-        ("notify(renew=ttl/3)", "a holder that stands still past the ttl"),
-        ("pg-lease", "work past the ttl where nobody compares the fence"),
-        ("fenced(renew=off)", "work past the ttl where nobody compares the fence"),
+        ("notify(renew=ttl/3)", "a holder that is paused past the ttl"),
+        ("pg-lease", "work past the ttl where the resource does not check the fence"),
+        ("fenced(renew=off)", "work past the ttl where the resource does not check the fence"),
         ("layered", "a write that does not compare the fence"),
     ],
 )
@@ -44,8 +44,8 @@ def test_a_lock_of_a_session_has_no_lease_to_outlive():
 
 
 def test_arguments_change_what_would_not_be_survived():
-    assert "a pooler that lends sessions by the transaction" in of("pg-advisory")
-    assert "a pooler that lends sessions by the transaction" not in of("pg-advisory(scope=transaction)")
+    assert "a pooler in transaction mode" in of("pg-advisory")
+    assert "a pooler in transaction mode" not in of("pg-advisory(scope=transaction)")
     assert "a crash of the server (synchronous_commit=off)" in of("pg-lease(synchronous_commit=off)")
     # A row lock is a session's, whatever its commit waits for.
     assert "a crash of the server (synchronous_commit=off)" not in of("pg-row(synchronous_commit=off)")

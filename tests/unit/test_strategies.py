@@ -257,7 +257,7 @@ def test_arguments_at_their_defaults_are_not_named(written):
         ("mutex(ttl=3)", 'the strategy mutex has no argument "ttl"', "mutex takes no arguments"),
         ("redlock(node=5)", 'the strategy redlock has no argument "node"', "did you mean nodes?"),
         ("redlock(nodes=0)", "redlock's nodes: 0 is out of range", "at least 1"),
-        ("redlock(nodes=five)", 'redlock\'s nodes: "five" is not a whole number', "say a number from 1 to 25"),
+        ("redlock(nodes=five)", 'redlock\'s nodes: "five" is not a whole number', "use a number from 1 to 25"),
         (
             "redlock(fanout=serial)",
             'redlock\'s fanout: "serial" is not one of parallel, sequential',

@@ -76,21 +76,21 @@ def test_a_ttl_is_not_named_for_a_share_that_few_holds_show():
     some = advice(buckets((50, 1_960)), buckets((3_000, 40)))
     assert some.measured_ns[0] is not None
     assert some.measured_ns[1] is None
-    assert sentence(some, 2_000).endswith("these are too few holds to say which ttl would leave 0.1 %")
+    assert sentence(some, 2_000).endswith("too few holds to compute the ttl that would leave 0.1 %")
     few = advice(buckets((50, 90)), buckets((3_000, 10)))
-    assert sentence(few, 2_000).endswith("these are too few holds to say which ttl would leave 1 %")
+    assert sentence(few, 2_000).endswith("too few holds to compute the ttl that would leave 1 %")
 
 
 def test_where_the_holds_are_too_few_the_distribution_says_which_ttl():
     few = advice(buckets((50, 40)), buckets((600, 3)), buckets((700, 2)), drawn=DRAWN)
     assert sentence(few, 500) == (
-        "11.1 % of 45 holds outlived their lease under the ttl of 500 ms; by the distribution that they are drawn "
-        "from, a ttl of 2.1 s would leave 1 % and a ttl of 6.8 s would leave 0.1 %"
+        "11.1 % of 45 holds outlived their lease under the ttl of 500 ms; by the distribution of the "
+        "hold, a ttl of 2.1 s would leave 1 % and a ttl of 6.8 s would leave 0.1 %"
     )
     some = advice(buckets((50, 1_960)), buckets((3_000, 40)), drawn=DRAWN)
     assert sentence(some, 2_000) == (
         "2 % of 2,000 holds outlived their lease under the ttl of 2 s; a ttl of 3.1 s would leave 1 %; by the "
-        "distribution that they are drawn from, a ttl of 6.8 s would leave 0.1 %"
+        "distribution of the hold, a ttl of 6.8 s would leave 0.1 %"
     )
 
 
@@ -98,8 +98,8 @@ def test_no_ttl_is_named_that_is_no_longer_than_the_one_that_was_outlived():
     """Holds of 85 ms fit into a lease of 100 ms; they were granted when much of it was over."""
     late = advice(buckets((85, 1_880)), buckets((86, 120)))
     assert sentence(late, 100) == (
-        "6 % of 2,000 holds outlived their lease under the ttl of 100 ms; the holds fit into it, so their grants came "
-        "late: acquires took long, or clients stood still"
+        "6 % of 2,000 holds outlived their lease under the ttl of 100 ms; the holds fit into the ttl, so grants came "
+        "late: slow acquires, or paused clients"
     )
     drawn = advice(buckets((85, 40)), buckets((86, 3)), drawn=Distribution.parse("85ms"))
     assert "a ttl of" not in sentence(drawn, 100).partition(";")[2]

@@ -31,7 +31,7 @@ def test_a_clean_cell_is_safe_with_its_bound():
     judgement = judged()
     assert judgement.verdict is Verdict.SAFE
     assert judgement.bound_per_million == 750
-    assert judgement.reason == "0 violations in 4,000 contended grants, at most 750 per million at 95 %"
+    assert judgement.reason == "0 violations in 4,000 contended grants: true rate at most 0.075 % (95 % confidence)"
 
 
 def test_without_contended_grants_the_bound_is_n_a():
@@ -65,7 +65,7 @@ def test_nothing_granted_decides_nothing():
 def test_no_lock_is_never_safe():
     judgement = judged(Exclusion.NOTHING)
     assert judgement.verdict is Verdict.UNDECIDED
-    assert judgement.reason == "it promises nothing, and nothing overlapped here"
+    assert judgement.reason == "the lock promises nothing, and no overlap was seen here"
 
 
 def test_a_control_that_was_not_caught_voids_all_but_keeps_a_broken_promise():
@@ -139,16 +139,17 @@ def test_only_what_is_safe_counts_as_safe_grants():
     [
         (
             {},
-            "client 7 was granted key 1 at 12.031 s while client 3 still held it (lease good for another 1.94 s)",
+            "client 7 was granted key 1 at 12.031 s while client 3 still held the key (its lease ran for "
+            "another 1.94 s)",
         ),
         (
             {"first_until_ns": None},
-            "client 7 was granted key 1 at 12.031 s while client 3 still held it (no lease)",
+            "client 7 was granted key 1 at 12.031 s while client 3 still held the key (no lease)",
         ),
         (
             {"kind": "double-grant-after-overrun"},
-            "client 7 was granted key 1 at 12.031 s while client 3 still held it "
-            "(lease good for another 1.94 s), after an earlier holder had outlived its lease",
+            "client 7 was granted key 1 at 12.031 s while client 3 still held the key "
+            "(its lease ran for another 1.94 s), after an earlier holder had outlived its lease",
         ),
         (
             {"kind": "lease-overrun", "first_until_ns": 12_000_000_000},
@@ -163,40 +164,40 @@ def test_only_what_is_safe_counts_as_safe_grants():
         (
             {"kind": "lease-overrun", "first_until_ns": 13_000_000_000},
             "client 7 was granted key 1 at 12.031 s while client 3 was still at work, "
-            "though it knew that its lock was lost; they overlapped for 35.2 ms",
+            "although client 3 knew that its lock was lost; they overlapped for 35.2 ms",
         ),
         (
             {"kind": "session-lost", "first_until_ns": 12_066_000_000},
-            "client 7 was granted key 1 at 12.031 s while client 3 still held it, whose session was gone, as it found "
-            "35 ms later",
+            "client 7 was granted key 1 at 12.031 s while client 3, the old holder, did not yet know "
+            "that its session had ended; client 3 learned of the end 35 ms later",
         ),
         (
             {"kind": "stale-fence", "first_fence": 118, "second_fence": 117},
-            "client 7 was granted key 1 at 12.031 s with fence 117, not above the 118 that client 3 was granted at "
+            "client 7 was granted key 1 at 12.031 s with fence 117, not above fence 118 that client 3 was granted at "
             "11.031 s",
         ),
         (
             {"kind": "fifo-inversion"},
-            "client 7 was granted key 1 at 12.031 s after client 3, which had come later and was granted it at "
-            "11.031 s",
+            "client 7 was granted key 1 at 12.031 s after client 3, which had asked later and was granted the "
+            "key at 11.031 s",
         ),
         (
             {"kind": "fifo-inversion", "second_granted_ns": None},
-            "client 7 still waited for key 1 at 12.031 s, and client 3, which had come later, had been granted it at "
-            "11.031 s",
+            "client 7 still waited for key 1 at 12.031 s, although client 3, which had asked later, was granted "
+            "the key at 11.031 s",
         ),
         (
             {"kind": "stalled-key", "second_client": None, "second_granted_ns": None, "overlap_ns": 11_200_000_000},
-            "nobody held key 1 or was granted it for 11.2 s, until 12.031 s, while client 3 waited for it",
+            "no client held or was granted key 1 for 11.2 s, until 12.031 s, while client 3 waited for the key",
         ),
         (
             {"kind": "starved-client", "second_client": None, "second_granted_ns": None, "overlap_ns": 1_900_000_000},
-            "client 3 waited for key 1 for 1.9 s and was not granted it before the window ended at 12.031 s, while "
-            "clients that had asked later were granted it at least 20 times",
+            "client 3 waited for key 1 for 1.9 s and had no grant when the window ended at 12.031 s, while "
+            "clients that had asked later were granted the key at least 20 times",
         ),
         (
             {"kind": "denied-release", "second_client": None, "second_granted_ns": None},
-            "client 3 released key 1 and was told at 12.031 s that it did not hold it (lease good for another 1.94 s)",
+            "client 3 released key 1, and the server replied 'not held' at 12.031 s (its lease ran for another 1.94 s)",
         ),
     ],
 )
@@ -212,8 +213,8 @@ def test_a_key_is_named_by_its_number(raw, said):
 
 
 def test_a_large_bound_is_written_out():
-    assert judged(contended_grants=1_480).reason.endswith("at most 2,030 per million at 95 %")
-    assert judged(contended_grants=4_100_000).reason.endswith("at most 0.732 per million at 95 %")
+    assert judged(contended_grants=1_480).reason.endswith("true rate at most 0.203 % (95 % confidence)")
+    assert judged(contended_grants=4_100_000).reason.endswith("true rate at most 0.0000732 % (95 % confidence)")
 
 
 def trials(*rows: dict):
@@ -310,7 +311,7 @@ def test_a_client_that_starves_is_a_violation_where_an_order_is_promised():
 def test_an_impossible_order_of_events_proves_nothing():
     judgement = judged(findings=2, double_grants=3)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
-    assert judgement.reason == "the judge met an impossible order of events 2 times, so nothing is proved"
+    assert judgement.reason == "the checker saw an impossible order of events 2 times, so nothing is proved"
 
 
 def test_the_bound_of_a_guard_stands_on_the_writes_that_it_refused():
@@ -322,7 +323,7 @@ def test_the_bound_of_a_guard_stands_on_the_writes_that_it_refused():
 
     assert bound(stale_writes=0).bound_per_million is None
     assert bound(stale_writes=300).bound_per_million == 10_000
-    assert bound(stale_writes=300).reason.startswith("0 lost updates in 300 stale writes, at most 10,000 per million")
+    assert bound(stale_writes=300).reason.startswith("0 lost updates in 300 stale writes: true rate at most 1 %")
 
 
 @pytest.mark.parametrize(
@@ -331,9 +332,9 @@ def test_the_bound_of_a_guard_stands_on_the_writes_that_it_refused():
         (
             "abandoned-client",
             1,
-            "1 client had not come to rest when the time for that was over, after the end of the trial",
+            "1 client had not finished by the deadline after the end of the trial",
         ),
-        ("left-over-key", 3, "3 keys were still on the server when all releases had been answered"),
+        ("left-over-key", 3, "3 keys were still on the server after the replies to all releases"),
     ],
 )
 def test_what_is_only_counted_has_a_sentence(kind, count, sentence):

@@ -44,7 +44,7 @@ def trial(judged_by: Judge, *, final_value: int | None, of="mutex", found=(), **
 def test_what_was_written_and_is_there_is_safe_with_its_bound():
     judgement = judged()
     assert (judgement.verdict, judgement.bound_per_million, judgement.promise_broken) == (Verdict.SAFE, 10_000, False)
-    assert judgement.reason == "0 lost updates in 300 contended grants, at most 10,000 per million at 95 %"
+    assert judgement.reason == "0 lost updates in 300 contended grants: true rate at most 1 % (95 % confidence)"
 
 
 def test_without_a_conflict_there_is_no_bound():
@@ -71,13 +71,13 @@ def test_an_update_that_is_lost_or_made_twice_breaks_the_promise(judged_by, coun
 def test_answers_that_were_lost_leave_it_undecided():
     judgement = judged(unknown_writes=2)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
-    assert judgement.reason == "no answer came to 2 writes, in which a lost update could hide"
+    assert judgement.reason == "2 writes had no reply, and could hide a lost update"
 
 
 def test_what_nobody_read_back_proves_nothing():
     judgement = judged(final_value=None, lost_updates=None, surplus_updates=None)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
-    assert judgement.reason == "what was written was not read back, and nothing else judges it"
+    assert judgement.reason == "the lock is judged by its writes, and their sum was not read"
 
 
 def test_nothing_granted_decides_nothing():
@@ -92,7 +92,7 @@ def test_overlaps_that_a_guard_let_nothing_through_of_are_shown_and_no_violation
     overlapped = {"double_grants": 3, "stale_fences": 1, "stale_writes": 2}
     judgement = judged(Judge.GUARD, Exclusion.ALWAYS, {Promise.FENCE}, **overlapped)
     assert (judgement.verdict, judgement.promise_broken) == (Verdict.SAFE, False)
-    assert judgement.reason.endswith("at 95 %; 3 double grants; 2 stale writes were refused")
+    assert judgement.reason.endswith("(95 % confidence); 3 double grants; 2 stale writes were refused")
     fenced = Terms(Exclusion.ALWAYS, frozenset({Promise.FENCE}), Judge.GUARD)
     assert verdicts.violations({**WRITTEN, **overlapped}, fenced) == 0
     assert not verdicts.is_violation(violation(), fenced)

@@ -1,7 +1,8 @@
-"""The one comparison of the locks of a run, load by load: whatever is shown reads it and compares nothing itself.
+"""The comparison of the locks of a run, load by load. Reports and tables read its result and compare nothing.
 
-`compare_locks(summary, trials)` gives the `Comparison`: for each load which lock is ahead, which are statistically
-tied, which are behind and by how much, which are out and why; how ties are broken; and which lock to take.
+`compare_locks(summary, trials)` returns the `Comparison`. For each load it has the lock that is ahead, the locks that
+are statistically tied, the locks that are behind and by how much, and the locks that are not ranked and why. It also
+has the tie breaks and the lock to take.
 """
 
 from __future__ import annotations

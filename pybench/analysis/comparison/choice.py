@@ -1,9 +1,9 @@
-"""Which lock to take: how ties at one load are broken, and what is best over all loads of a run.
+"""Which lock to take: how ties at one load are broken, and which lock is best over all loads of a run.
 
-Where the figure that places locks decides nothing, the next one does: acquires that are refused, clients that starve,
-fairness, the p99 response or the longest wait, what is promised, and the cost. Each step leaves only those that are
-better than all that it drops.
-A lead that a lock has because it leaves clients without a grant is none over a lock that serves them all.
+Where the figure that places locks leaves a tie, further figures decide, in this order: refused acquires, starved
+clients, fairness, the p99 response or the longest wait, the promise, and the cost. Each lock that a step keeps is
+better than each lock that it drops.
+A lead in throughput does not count against a lock that serves all clients if the leading lock starves clients.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pybench.analysis.comparison.claims import Basis, Choice, Figure, LoadComparison, Out, Place, Step, TieBreak
-from pybench.analysis.comparison.entrants import Entrant, Field, Row, commands, promise, servers
+from pybench.analysis.comparison.entrants import Entrant, LoadCells, Row, commands, promise, servers
 from pybench.analysis.comparison.rivals import Rivals, deciding, shown
 
 NEXT = (
     *(Figure.REFUSALS, Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT),
     *(Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS),
 )
-"""What breaks a tie, in this order."""
+"""The figures that break ties, in this order."""
 
 _KNOWN: Mapping[Figure, Callable[[Row], int | None]] = {
     Figure.PROMISE: promise,
@@ -31,7 +31,7 @@ _KNOWN: Mapping[Figure, Callable[[Row], int | None]] = {
 
 
 def break_tie(group: Sequence[Entrant], rivals: Rivals, *, placed_by: AbstractSet[Figure | None]) -> Iterator[TieBreak]:
-    """The steps that narrow `group`, the first locks of a load; the figures that have placed them decide no more."""
+    """The tie breaks within `group`, the first locks of a load; figures that have placed the locks are skipped."""
     for figure in NEXT:
         if len(group) < 2:
             return
@@ -55,7 +55,7 @@ def break_tie(group: Sequence[Entrant], rivals: Rivals, *, placed_by: AbstractSe
 
 
 def _left(group: Sequence[Entrant], figure: Figure, rivals: Rivals) -> list[Entrant]:
-    """Those of `group` that are left: each is better than each that is dropped."""
+    """The locks of `group` that are kept: each kept lock is better than each dropped lock."""
     best = min(group, key=lambda one: _badness(one, figure, rivals))
     dropped = [one for one in group if is_better(best, one, figure, rivals)]
     while dropped:
@@ -78,7 +78,7 @@ def is_better(one: Entrant, other: Entrant, figure: Figure, rivals: Rivals) -> b
 
 
 def value_of(one: Entrant, figure: Figure, rivals: Rivals) -> float | None:
-    """The figure of a cell, or of its lock; of starvation, how many clients had no grant in the worst trial."""
+    """The figure of a cell or of its lock. Starvation is the number of clients without a grant in the worst trial."""
     if figure is Figure.REFUSALS:
         return rivals.refusals.get(one.cell)
     if figure is Figure.STARVATION:
@@ -100,8 +100,8 @@ def _names(entrants: Sequence[Entrant]) -> tuple[str, ...]:
     return tuple(one.lock for one in entrants)
 
 
-def choose(loads: Sequence[Field], compared: Sequence[LoadComparison], rivals: Rivals) -> Choice:
-    """The lock to take over all loads: one that no other beats, or where each is beaten somewhere, that loses least."""
+def choose(loads: Sequence[LoadCells], compared: Sequence[LoadComparison], rivals: Rivals) -> Choice:
+    """The lock to take over all loads: a lock that no other beats, else the lock with the smallest worst loss."""
     outs = [one.out for load in loads for one in load.entrants]
     if not outs:
         return Choice(Basis.NOTHING_MEASURED)
@@ -117,15 +117,15 @@ def choose(loads: Sequence[Field], compared: Sequence[LoadComparison], rivals: R
     return _decide(locks, loads, compared, rivals)
 
 
-def _candidates(loads: Sequence[Field]) -> list[str]:
-    """The locks that are ranked somewhere and unsafe nowhere; where all are unsafe somewhere, those ranked anywhere."""
+def _candidates(loads: Sequence[LoadCells]) -> list[str]:
+    """The ranked locks that are unsafe at no load; if there are none, all locks that are ranked at some load."""
     entrants = [one for load in loads for one in load.entrants]
     unsafe = {one.lock for one in entrants if one.out is Out.UNSAFE}
     ranked = list(dict.fromkeys(one.lock for one in entrants if one.out is None))
     return [lock for lock in ranked if lock not in unsafe] or ranked
 
 
-def _alone(lock: str, loads: Sequence[Field]) -> Basis:
+def _alone(lock: str, loads: Sequence[LoadCells]) -> Basis:
     """Why `lock` is the only candidate."""
     others = [one for load in loads for one in load.entrants if one.lock != lock]
     if not others:
@@ -133,7 +133,9 @@ def _alone(lock: str, loads: Sequence[Field]) -> Basis:
     return Basis.ONLY_RANKED if all(one.out is not None for one in others) else Basis.ONLY_SAFE
 
 
-def _decide(locks: Sequence[str], loads: Sequence[Field], compared: Sequence[LoadComparison], rivals: Rivals) -> Choice:
+def _decide(
+    locks: Sequence[str], loads: Sequence[LoadCells], compared: Sequence[LoadComparison], rivals: Rivals
+) -> Choice:
     wins = _placing_wins(locks, loads, rivals)
     left = _undominated(locks, wins)
     steps = [Step(None, _without(locks, left))] if len(left) < len(locks) else []
@@ -157,11 +159,11 @@ def _clearest(
     over: str,
     left: Sequence[str],
     figure: Figure,
-    loads: Sequence[Field],
+    loads: Sequence[LoadCells],
     compared: Sequence[LoadComparison],
     rivals: Rivals,
 ) -> tuple[str, TieBreak] | None:
-    """The load at which one of `left` is better than `over` by the most."""
+    """The load at which a lock of `left` has the greatest lead over `over`, with the tie break there."""
     found = []
     for load, entrants in _among_the_first(loads, compared, figure, {over, *left}):
         worse = [one for one in entrants if one.lock == over]
@@ -178,8 +180,8 @@ def _without(locks: Sequence[str], left: Sequence[str]) -> tuple[str, ...]:
     return tuple(lock for lock in locks if lock not in left)
 
 
-def _placing_wins(locks: Sequence[str], loads: Sequence[Field], rivals: Rivals) -> Counter[tuple[str, str]]:
-    """At how many loads one lock is better than another in the figure that places them."""
+def _placing_wins(locks: Sequence[str], loads: Sequence[LoadCells], rivals: Rivals) -> Counter[tuple[str, str]]:
+    """At how many loads the first lock of each pair is better than the second in the figure that places them."""
     wins: Counter[tuple[str, str]] = Counter()
     for load in loads:
         here = [one for one in load.entrants if one.out is None and one.lock in locks]
@@ -188,21 +190,21 @@ def _placing_wins(locks: Sequence[str], loads: Sequence[Field], rivals: Rivals) 
                 leads = rivals.better(one, other, deciding(one, other, load))
                 wins[one.lock, other.lock] += leads and not rivals.starves_where(one, other)
             for other in load.entrants:
-                # Whoever is granted anything is better than who is granted nothing.
+                # A lock with grants is better than a lock without a grant.
                 wins[one.lock, other.lock] += other.out is Out.NO_GRANTS and other.lock in locks
     return wins
 
 
 def _tie_wins(
     locks: Sequence[str],
-    loads: Sequence[Field],
+    loads: Sequence[LoadCells],
     compared: Sequence[LoadComparison],
     figure: Figure,
     rivals: Rivals,
 ) -> Counter[tuple[str, str]]:
-    """At how many loads one lock is better than another in `figure`, of those at which both are among the first.
+    """At how many loads the first lock of each pair is better in `figure`, among loads at which both tie for first.
 
-    Whether all clients are served counts wherever both are ranked.
+    Starvation counts at all loads at which both are ranked.
     """
     wins: Counter[tuple[str, str]] = Counter()
     for _, here in _among_the_first(loads, compared, figure, set(locks)):
@@ -213,9 +215,9 @@ def _tie_wins(
 
 
 def _among_the_first(
-    loads: Sequence[Field], compared: Sequence[LoadComparison], figure: Figure, locks: AbstractSet[str]
+    loads: Sequence[LoadCells], compared: Sequence[LoadComparison], figure: Figure, locks: AbstractSet[str]
 ) -> Iterator[tuple[LoadComparison, list[Entrant]]]:
-    """Each load with those of `locks` between which `figure` may decide: the first ones, unless it placed them."""
+    """Each load with those of `locks` between which `figure` may decide: the first locks, if it did not place them."""
     for load, found in zip(loads, compared, strict=True):
         if figure in {one.figure for one in found.first}:
             continue
@@ -225,7 +227,7 @@ def _among_the_first(
 
 
 def _undominated(locks: Sequence[str], wins: Mapping[tuple[str, str], int]) -> list[str]:
-    """Those of `locks` that no other beats without being beaten by it; all of them where that leaves none."""
+    """The `locks` that no other lock beats without losing to them elsewhere; all `locks` if there are none."""
     left = [lock for lock in locks if not any(wins[other, lock] and not wins[lock, other] for other in locks)]
     return left or list(locks)
 

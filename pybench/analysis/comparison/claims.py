@@ -1,9 +1,8 @@
-"""What a comparison says, as data: for each load where every lock stands, beside whom, and by which figures.
+"""The result of a comparison as data: where every lock stands at each load, beside which lock, and by which figures.
 
-Promises: a claim is about one load only, and holds in the figures that it carries. A ratio is never below 1 where
-somebody is ahead: it says how many times better the figure of the first is. What is shown is written from these types
-and compares nothing itself.
-Does not do: deciding any of it; `ranking` and `choice` do.
+Promises: a claim is about one load only, and follows from the figures that it carries. Where a lock is ahead, the ratio
+is at least 1: it says how many times better the figure of the first lock is. Reports are written from these types.
+Does not do: comparing; `ranking` and `choice` do.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Place(StrEnum):
     AHEAD = "ahead"
     """First, and measurably better than every other ranked lock of the load."""
     TIED = "tied"
-    """First, or statistically tied with the first."""
+    """Statistically tied with another lock for the first place."""
     BEHIND = "behind"
     """Measurably worse than the first."""
     ALONE = "alone"
@@ -39,28 +38,28 @@ class Out(StrEnum):
     UNSAFE = "unsafe"
     UNDECIDED = "undecided"
     VOID = "void"
-    SHARED = "more may hold a key at a time"
-    EXCLUDES_NOBODY = "nobody is kept out"
-    NO_GRANTS = "nothing was granted"
+    SHARED = "several clients may hold a key at once"
+    EXCLUDES_NOBODY = "the lock excludes nobody"
+    NO_GRANTS = "the lock got no grant"
     LATE = "the load generator was late"
     NOT_MEASURED = "not measured"
 
 
 class Figure(StrEnum):
-    """What decides, by its column in `summary.csv` or, of the last three, by what the catalogue says of a lock."""
+    """A figure that may decide: a column of `summary.csv`, or for the last three a property from the catalogue."""
 
     THROUGHPUT = "grants_per_s"
     REFUSALS = "refusals"
-    """The share of the acquires that ended without a grant: refused, or out of time."""
+    """The share of the acquires that were refused or timed out."""
     STARVATION = "starved_clients"
     FAIRNESS = "jain"
     RESPONSE = "acquire_p99_us"
     LONGEST_WAIT = "longest_wait_us"
     PROMISE = "promise"
-    """How far exclusion is promised: 0 is not at all."""
+    """How far exclusion is promised, as a level; 0 means that the lock promises none."""
     SERVERS = "servers"
     COMMANDS = "commands"
-    """That an uncontended grant of one key sends."""
+    """The number of commands that an uncontended grant of one key sends."""
 
     @property
     def least_is_best(self) -> bool:
@@ -77,20 +76,22 @@ class Ratio:
     low: float
     high: float
     confidence: float
-    """That of the interval from `low` to `high`: 0.95, or higher where the run has many comparisons."""
+    """The confidence of the interval from `low` to `high`: 0.95, or higher where the run has many comparisons."""
     blocks: int
 
 
 @dataclass(frozen=True, slots=True)
 class LongerWait:
-    """Beside which lock of its load the clients of another wait longer, measurably and by the most."""
+    """A measurably longer wait: the lock of the load with the greatest lead in waiting, and both figures."""
 
     beside: str
+    """The lock whose clients wait less."""
     figure: Figure
     """The p99 response, or the longest wait where trials have too few grants for one."""
     value: float | None
-    """Of the lock whose clients wait longer, in microseconds."""
+    """The figure of the lock whose clients wait longer, in microseconds."""
     other: float | None
+    """The figure of the lock `beside`, in microseconds."""
     ratio: Ratio
 
 
@@ -99,45 +100,46 @@ class Standing:
     """Where one lock stands at one load."""
 
     lock: str
-    """Its strategy with its arguments, and its backend where the run has that lock on several."""
+    """The strategy with its arguments, and the backend where the run has the lock on several backends."""
     strategy: str
     cell: str | None
     """None where the lock was not measured at this load."""
     place: Place
     rank: int | None
-    """Within the load, from 1; tied locks share a rank. None where the lock is out."""
+    """The rank within the load, from 1; tied locks share a rank. None where the lock is not ranked."""
     figure: Figure | None
-    """The column that placed it: throughput in a closed loop; in an open one the p99 response, or the longest wait
-    where trials have too few grants for a p99. None where it is out."""
+    """The figure that placed the lock: throughput in a closed loop; in an open loop the p99 response, or the longest
+    wait where trials have too few grants for a p99. None where the lock is not ranked."""
     value: float | None
-    """That figure of the lock: the median of its trials; of a longest wait that of all trials."""
+    """The value of `figure`: the median over the trials of the lock, or the longest wait of all its trials."""
     beside: str | None
-    """The first lock of the load; of the first itself the next best."""
+    """The lock compared with: the first lock of the load, or for the first lock the next best."""
     other: float | None
     """The figure of the lock `beside`."""
     ratio: Ratio | None
-    """How many times better this lock is than the one `beside`; of a lock that is behind, how many times better that
-    one is. None where there is none beside, or too few trials to compare."""
+    """How many times better this lock is than the lock `beside`; for a lock that is behind, how many times worse.
+    None where the load has no other ranked lock, or too few trials to compare."""
     throughput: float | None = None
-    """Safe grants/s, whatever placed the lock: the median of its trials."""
+    """Safe grants/s, the median over the trials of the lock, whichever figure placed it."""
     out: Out | None = None
+    """Why the lock is not ranked; None where it is ranked."""
     holders: float | None = None
-    """How many may hold one key at a time, where that is why the lock is out; infinite where nobody is kept out."""
+    """How many clients may hold one key at once, where this is why the lock is not ranked; infinite without limit."""
     starved: int | None = None
-    """How many clients were granted nothing in the worst trial, if more than by chance; 0 where each trial served all
-    clients; None where neither is known."""
+    """How many clients starved in the worst trial, beyond chance; 0 where each trial served all clients; None where
+    chance explains the number, or it is not known."""
     unserved: int | None = None
-    """How many clients had no grant in the worst trial, by chance or not."""
+    """How many clients had no grant in the worst trial, including by chance."""
     gives_up: bool = False
-    """Whether many of its acquires ended without a grant, so that those it served say little of the others."""
+    """Whether so many acquires ended without a grant that the waits of the granted ones do not describe the lock."""
     waits_longer: LongerWait | None = None
-    """None where no other lock of the load measurably lets its clients wait less."""
+    """None where no other lock of the load has a measurably shorter wait."""
     shares_rank: bool = False
     """Whether another lock of the load has the same rank."""
 
     @property
     def mark(self) -> str:
-        """The rank as tables show it: `1`, `=1` of several that share it; empty where the lock is out."""
+        """The rank as tables show it: `1`, or `=1` where locks share it; empty where the lock is not ranked."""
         if self.rank is None:
             return ""
         return f"={self.rank}" if self.shares_rank else str(self.rank)
@@ -145,20 +147,20 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement about one load, whole in itself: `lock` is `kind` `beside`, by `figure`."""
+    """One self-contained statement about one load: `lock` is `kind` `beside`, by `figure`."""
 
     load: str
     kind: str
-    """A `Place`, or `preferred`: the first locks tie, and this one is better in what comes next."""
+    """A `Place`, or `preferred`: the first locks tie, and `lock` is better in the figure that breaks the tie."""
     lock: str
     beside: tuple[str, ...]
     figure: Figure | None
     value: float | None
     other: float | None
-    """Of the lock `beside`; of several, of the best of them."""
+    """The figure of the lock `beside`; of several, the best of their figures."""
     ratio: Ratio | None
     reason: str | None = None
-    """Of a lock that is out."""
+    """Why the lock is not ranked; None for other kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,40 +171,40 @@ class TieBreak:
     locks: tuple[str, ...]
     over: tuple[str, ...]
     value: float | None
-    """The worst of `locks`."""
+    """The worst figure of `locks`."""
     other: float | None
-    """The best of `over`."""
+    """The best figure of `over`."""
     ratio: Ratio | None
-    """Between those two; None where the figure is a count or the catalogue's."""
+    """The ratio of `value` and `other`; None where the figure is a count or comes from the catalogue."""
 
 
 @dataclass(frozen=True)
 class LoadComparison:
-    """One load: a point of the matrix, the lock left out."""
+    """The comparison at one load, which is a combination of all axes except the lock."""
 
     text: str
     """The axes by which the loads of the run differ: `64 clients, 1,000 keys`; empty where the run has one load."""
     conditions: Conditions
-    """Those axes with their values."""
+    """The axes of `text` with their values."""
     values: Conditions
     """All axes, with their values."""
     offered_per_s: float | None
     """Arrivals per second; None in a closed loop."""
     standings: tuple[Standing, ...]
-    """Of every lock of the run, the first first, and what is out at the end."""
+    """The standing of every lock of the run: in order of rank, with the locks that are not ranked at the end."""
     tie_breaks: tuple[TieBreak, ...] = ()
-    """In the order in which they were asked; none where one lock is ahead, or nothing breaks the tie."""
+    """The tie breaks in the order of their figures; none where one lock is ahead, or nothing breaks the tie."""
     best: tuple[str, ...] = ()
-    """The locks to take, were this the only load; none where none is ranked."""
+    """The locks to take if this were the only load; none where no lock is ranked."""
 
     @cached_property
     def ranked(self) -> tuple[Standing, ...]:
-        """Those that are not out."""
+        """The standings of the ranked locks."""
         return tuple(standing for standing in self.standings if standing.place is not Place.OUT)
 
     @cached_property
     def first(self) -> tuple[Standing, ...]:
-        """The lock that is ahead or alone, or those that tie for the first place."""
+        """The standing of the lock that is ahead or alone, or of the locks that tie for the first place."""
         return tuple(standing for standing in self.ranked if standing.rank == 1)
 
     @property
@@ -216,11 +218,11 @@ class LoadComparison:
         return len(self.ranked) > 1
 
     def of(self, lock: str) -> Standing:
-        """Where `lock` stands."""
+        """The standing of `lock`."""
         return next(standing for standing in self.standings if standing.lock == lock)
 
     def claims(self) -> Iterator[Claim]:
-        """All that is said of this load."""
+        """All claims about this load."""
         for one in self.standings:
             is_first = one is self.standings[0]
             beside = tuple(other.lock for other in (self.ranked if one.place is Place.AHEAD else self.first))
@@ -237,7 +239,7 @@ class LoadComparison:
 
 
 class Basis(StrEnum):
-    """What a choice of a lock stands on."""
+    """Why a lock was chosen, or why none was."""
 
     VOID = "void"
     NOTHING_MEASURED = "nothing measured"
@@ -245,7 +247,7 @@ class Basis(StrEnum):
     ONLY_LOCK = "only lock"
     """The run has no other lock to compare it with."""
     ONLY_RANKED = "only ranked"
-    """Every other lock of the run is out at every load."""
+    """No other lock of the run is ranked at any load."""
     ONLY_SAFE = "only safe"
     """Every other lock that is ranked at some load was unsafe at another."""
     NOT_CONTESTED = "not contested"
@@ -253,20 +255,20 @@ class Basis(StrEnum):
     DECIDED = "decided"
     """Each other lock was dropped at one of the steps."""
     DEPENDS = "depends"
-    """Of the locks that are left each is behind another somewhere: the one chosen loses least where it loses most."""
+    """Each remaining lock is behind another at some load. The chosen lock has the smallest worst loss."""
     TIED = "tied"
-    """Several are left, and nothing that was compared decides between them."""
+    """Several locks remain, and no figure decides between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What dropped locks from the choice: each of `over` is worse than another at some load, and better at none."""
+    """One step of the choice: each lock of `over` is worse than another at some load, and better at none."""
 
     figure: Figure | None
-    """None stands for the figure that places the locks of each load."""
+    """The figure that decided; None for the figure that places the locks at each load."""
     over: tuple[str, ...]
     because: tuple[tuple[str, TieBreak], ...] = ()
-    """For each of `over` where it is clearest: the load, and which of those that are left is better there. Of a tie."""
+    """The clearest tie break against each lock of `over`, with its load; empty where `figure` is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +278,7 @@ class Choice:
     basis: Basis
     locks: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
-    """In their order."""
+    """The steps in the order in which they were taken."""
 
 
 @dataclass(frozen=True)
@@ -285,34 +287,34 @@ class Comparison:
 
     loads: tuple[LoadComparison, ...]
     locks: tuple[str, ...]
-    """In the order of the summary."""
+    """All locks, in the order of the summary."""
     labels: Mapping[str, str]
-    """Cell -> its lock."""
+    """Cell -> the name of its lock."""
     choice: Choice
     trials: int
-    """The fewest complete trials of a ranked cell; 0 without one."""
+    """The fewest complete trials of a ranked cell; 0 without a ranked cell."""
     promises: Mapping[str, int]
-    """How far each lock that is ranked somewhere promises exclusion: 0 is not at all."""
+    """Lock -> how far it promises exclusion, as a level, for each lock that is ranked at some load; 0 is none."""
 
     @cached_property
     def _by_cell(self) -> dict[str, tuple[LoadComparison, Standing]]:
         return {one.cell: (load, one) for load in self.loads for one in load.standings if one.cell is not None}
 
     def standing(self, cell: str) -> Standing:
-        """Where the cell with this id stands at its load."""
+        """The standing of the cell with this id at its load."""
         return self._by_cell[cell][1]
 
     def load_of(self, cell: str) -> LoadComparison:
-        """The load of the cell with this id."""
+        """The comparison at the load of the cell with this id."""
         return self._by_cell[cell][0]
 
     def claims(self) -> Iterator[Claim]:
-        """All that is said of all loads."""
+        """All claims about all loads."""
         for load in self.loads:
             yield from load.claims()
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as an object that JSON can say; what is not known or infinite is null."""
+        """The comparison as a JSON object; unknown and infinite values are null."""
         loads = [
             {
                 "load": load.text,
@@ -329,7 +331,7 @@ class Comparison:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a JSON object
-    """`value` of types that JSON has."""
+    """`value` converted to types of JSON."""
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -342,7 +344,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a JSON object
 
 
 def axis_value(value: Any) -> AxisValue:  # noqa: ANN401 - a field of a frame's row
-    """The value of an axis as plain Python has it: None for NaN, and a number for numpy's."""
+    """The value of an axis as a plain Python value: None for NaN, and Python numbers for those of numpy."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and math.isnan(value):

@@ -1,8 +1,8 @@
-"""Who is compared at each load: the loads of a run, the cells at each, and which of them are not ranked and why.
+"""The loads of a run, the cells at each load, and which cells are not ranked and why.
 
-A lock that lets several hold a key at a time is granted more because it may: it is ranked only where the run has no
-ranked lock that lets in fewer. What is judged by its effects keeps nobody out at all.
-In a run with one lock its retry policies are compared, where it has several: each is a lock of its own here.
+A lock that lets several clients hold a key at once gets more grants for this reason. It is ranked only where no ranked
+lock of the run allows fewer holders. A lock that is judged by its writes allows any number of holders.
+A run with one lock and several retry policies compares the policies: here each policy takes the place of a lock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEEPS_UP = 0.98
 _POLICY = "retry"
 _BASE_LINE = "none"
 _PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
-"""The least first."""
+"""From the weakest promise to the strongest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Entrant:
     holders: float
 
     def figure(self, column: str) -> float | None:
-        """The figure in `column`; None where the record has none, or none that is finite."""
+        """The figure in `column`; None where the record has no finite figure."""
         return _finite(self.row.get(column))
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """The cells at one load."""
+class LoadCells:
+    """The cells at one load, and the load itself."""
 
     text: str
     conditions: Conditions
@@ -68,23 +68,23 @@ class Field:
         return Figure.LONGEST_WAIT
 
     def has_kept_up(self, one: Entrant) -> bool:
-        """Whether `one` grants what arrives in an open loop."""
+        """Whether `one` grants at least 98 % of the arrivals of an open loop; False in a closed loop."""
         rate = one.figure("safe_grants_per_s")
         return self.offered_per_s is not None and rate is not None and rate >= KEEPS_UP * self.offered_per_s
 
 
 def _has_p99(row: Row) -> bool:
-    """Whether its trials have one each, if only what it is at least."""
+    """Whether each trial of the cell has a p99, as a value or as a lower bound."""
     known = [row.get(name) for name in (Figure.RESPONSE.value, "acquire_p99_at_least_us")]
     pooled = row.get("acquire_p99_pooled")
     return not all(missing(value) for value in known) and (missing(pooled) or not pooled)
 
 
-def fields(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[Field]:
-    """The loads of a run, in the order of their axes: concurrency runs fastest.
+def loads_of(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[LoadCells]:
+    """The loads of a run, in the order of their axes: concurrency varies fastest.
 
-    Of the cells of `late`, all of open loops, the load generator was late: their responses, which place locks there,
-    are its own.
+    In the cells of `late`, all of open loops, the load generator was late. Their responses measure the generator, so
+    these cells are not ranked.
     """
     if not rows:
         return []
@@ -96,14 +96,16 @@ def fields(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[Fi
     varied = [place for place in range(len(axes)) if len({values[place] for values in groups}) > 1]
     places = [_places([values[place] for values in groups]) for place in range(len(axes))]
     order = sorted(groups, key=lambda values: [places[axis][values[axis]] for axis in reversed(range(len(axes)))])
-    holders = {str(row["cell"]): crowd(row) for row in rows}
+    holders = {str(row["cell"]): most_holders(row) for row in rows}
     fewest = min((holders[str(row["cell"])] for row in rows if _disqualified(row, late) is None), default=1.0)
     found = []
     for values in order:
         conditions = tuple((axes[place], values[place]) for place in varied)
         entrants = tuple(_entrant(row, labels, holders, fewest, late) for row in groups[values])
         pairs = tuple(zip(axes, values, strict=True))
-        found.append(Field(say_conditions(conditions), conditions, pairs, offered_rate(groups[values][0]), entrants))
+        found.append(
+            LoadCells(say_conditions(conditions), conditions, pairs, offered_rate(groups[values][0]), entrants)
+        )
     return found
 
 
@@ -118,7 +120,7 @@ def _entrant(
 
 
 def _disqualified(row: Row, late: AbstractSet[str]) -> Out | None:
-    """Why the cell of `row` is out whatever the others are."""
+    """Why the cell of `row` is not ranked, whatever the other cells are."""
     verdict = row.get("verdict")
     if verdict == Verdict.UNSAFE:
         return Out.UNSAFE
@@ -142,10 +144,10 @@ def _finite(value: Any) -> float | None:  # noqa: ANN401 - a field of a frame's 
 
 
 def load_axes(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """The columns of the axes that make the loads of `rows`.
+    """The columns of the axes that divide `rows` into loads.
 
-    An axis that some cells do not have divides loads only where the others differ in it: a database has no persistence
-    of Redis, a closed loop no arrivals.
+    An axis that some cells lack counts only where the other cells differ in it: a database lacks the persistence of
+    Redis, and a closed loop lacks arrivals.
     """
     found = [column for column in LOAD_COLUMNS if column in rows[0]]
     values = {column: {axis_value(row.get(column)) for row in rows} - {HAS_NONE, None} for column in found}
@@ -154,7 +156,7 @@ def load_axes(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
 
 
 def _places(values: Sequence[AxisValue]) -> dict[AxisValue, int]:
-    """Where each of the values of an axis stands: numbers ascending, others as they first come, and none first."""
+    """The position of each value of an axis: None first, numbers ascending, other values in order of appearance."""
     distinct = list(dict.fromkeys(values))
     numbers = [value for value in distinct if isinstance(value, int | float)]
     if all(value is None or value in numbers for value in distinct):
@@ -167,9 +169,9 @@ def offered_rate(row: Mapping[Any, Any]) -> float | None:
     return _finite(row.get("rate_per_s"))
 
 
-def crowd(row: Mapping[Any, Any]) -> float:
-    """How many may be at work on one key at a time."""
-    # A record may name a strategy, or an argument, that this version does not know: it is taken for a plain lock.
+def most_holders(row: Mapping[Any, Any]) -> float:
+    """How many clients may work on one key at once."""
+    # A strategy of a record that this version does not know is taken for a lock with one holder.
     known = CATALOGUE.get(str(row["strategy"]))
     if known is None:
         return 1
@@ -177,12 +179,12 @@ def crowd(row: Mapping[Any, Any]) -> float:
 
 
 def promise(row: Mapping[Any, Any]) -> int:
-    """How much the lock of `row` promises: of two, the higher promises more."""
+    """How far the lock of `row` promises exclusion, as a level: a higher level is a stronger promise."""
     known = CATALOGUE.get(str(row["strategy"]))
     if known is None:
         return 0
     if known.judged_by is Judge.GUARD:
-        # Of two at work one is refused: that is another promise than exclusion, and none that is less.
+        # Of two clients at work the guard refuses one: a different promise from exclusion, and as strong.
         return _PROMISES.index(Exclusion.ALWAYS)
     return _PROMISES.index(known.with_arguments(_arguments(row)).exclusion)
 
@@ -210,13 +212,13 @@ def _arguments(row: Mapping[Any, Any]) -> Arguments:
 
 
 def lock_name(row: Mapping[Any, Any]) -> str:
-    """A strategy with its arguments, as a matrix says it; old records may lack the arguments."""
+    """A strategy with its arguments, as in a matrix; old records may lack the arguments."""
     args = row.get("args")
     return str(row["strategy"]) if missing(args) or not args else f"{row['strategy']}({args})"
 
 
 def lock_labels(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
-    """Cell -> the name of its lock, with its backend where the run has that lock on several."""
+    """Cell -> the name of its lock, with the backend where the run has the lock on several backends."""
     backends: dict[str, set[str]] = {}
     for row in rows:
         backends.setdefault(lock_name(row), set()).add(str(row.get("backend")))
@@ -228,7 +230,7 @@ def lock_labels(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
 
 
 def contenders(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
-    """Cell -> the name by which it is compared: its lock, or its retry policy where that is what the run compares."""
+    """Cell -> the name under which it is compared: its lock, or its retry policy where the run compares policies."""
     labels = lock_labels(rows)
     if not _compares_policies(rows):
         return labels
@@ -240,6 +242,6 @@ def contenders(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
 
 
 def _compares_policies(rows: Sequence[Mapping[Any, Any]]) -> bool:
-    """Whether the run has one lock, beside clients without any, under several retry policies."""
+    """Whether the run has one lock besides `none`, under several retry policies."""
     locks = {(lock_name(row), row.get("backend")) for row in rows if row["strategy"] != _BASE_LINE}
     return len(locks) == 1 and len({row.get(_POLICY) for row in rows}) > 1

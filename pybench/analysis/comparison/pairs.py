@@ -1,13 +1,14 @@
-"""Whether one of two locks is better than chance explains: log ratios of paired trials, and one correction for a run.
+"""Whether one of two locks is significantly better: log ratios of paired trials, with one correction for the run.
 
-A block holds every cell once, so the trials of one block are a pair: a minute in which the machine was busy falls on
-both. Of each pair of locks at each load the logarithms of their ratios are taken, block by block, and their mean is
-tested with Student's t. Few blocks estimate a variance badly, so those of a run are moderated: each is drawn towards
-the others as far as they agree (Smyth 2004, "Linear models and empirical Bayes methods"). Holm's correction is over all
-comparisons of the run together. What lies within the equivalence band is no difference.
+A block runs every cell once, so the trials of two locks in one block are a pair: a busy minute of the machine slows
+both. For each pair of locks at each load, the log ratios of the blocks are averaged, and the mean is tested with
+Student's t. Few blocks estimate a variance badly. The variances of a run are therefore moderated: each variance is
+drawn towards the others, the more the others agree (Smyth 2004, "Linear models and empirical Bayes methods"). Holm's
+correction covers all comparisons of the run. A ratio within the equivalence band is no difference.
 
-Promises: on identical locks at most 5 % of runs show a difference anywhere; `tests/unit/test_error_rates.py` proves it
-on real trials of identical locks. A difference that is found has an interval that clears the band, and no other has.
+Promises: on identical locks at most 5 % of runs show any difference; `tests/unit/test_error_rates.py` checks this with
+real trials of identical locks. The interval of a significant difference lies outside the band, and no other interval
+does.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class Test:
     """How a figure is tested."""
 
     band: float
-    """The equivalence band: so much better, as a share, is not better."""
+    """The equivalence band: a lead up to this share counts as no difference."""
     weight: float
-    """Its share of the error rate, beside the weights of the others."""
+    """The share of the error rate that goes to this figure, relative to the weights of the others."""
     least_spread: float = 0.002
-    """Of logarithms: trials whose ratios agree better do so by chance, or because their figures are rounded."""
+    """The smallest credible deviation of log ratios: a smaller one comes from chance or rounding."""
 
 
 TESTED = {
@@ -44,33 +45,33 @@ TESTED = {
     Figure.LONGEST_WAIT: Test(band=1.0, weight=2),
     Figure.STARVATION: Test(band=0.25, weight=4, least_spread=0.1),
 }
-"""The figures that are tested over trials. Little unfairness is no starvation. The longest of some hundred waits
-differs from trial to trial; it stands in for a p99 where trials have too few grants for one. Of starvation the clients
-that were served are compared: whole numbers, often the same ones."""
+"""The figures that are tested over trials. The band of fairness is wide because slight unfairness does no harm. The
+longest of some hundred waits differs much from trial to trial; it replaces a p99 where trials have too few grants.
+Starvation compares the numbers of served clients: these are whole numbers and often equal."""
 
 ENOUGH_BLOCKS = 4
-"""With fewer, a difference would have to be enormous."""
+"""With fewer blocks only an enormous difference would be significant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One pair of locks at one load in one figure: the logarithm of how many times better the first is, by block."""
+    """One pair of locks at one load in one figure: for each block the log ratio, positive where the first is better."""
 
     logs: Sequence[float]
     figure: Figure
     load: Hashable
     locks: int
-    """How many locks the load has: of its pairs that many less one are independent."""
+    """How many locks the load has: one pair fewer than this number is independent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What was found of a sample."""
+    """The result of testing a sample."""
 
     ratio: Ratio
-    """Of the first to the second: above 1 where the first is better."""
+    """The ratio of the first lock to the second: above 1 where the first is better."""
     differs: bool
-    """Whether it lies beyond the equivalence band, and that is no chance."""
+    """Whether the ratio lies significantly outside the equivalence band."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,12 @@ class _Estimate:
 
     @property
     def band(self) -> float:
-        """The equivalence band: so much better, as a share, is not better."""
+        """The equivalence band of the figure, as a share."""
         return TESTED[self.figure].band
 
     @property
     def p(self) -> float:
-        """How often chance alone takes the mean so far beyond the band, on one side or the other."""
+        """The p value: how likely chance alone takes the mean so far beyond the band, on either side."""
         from scipy.special import stdtr
 
         beyond = abs(self.mean) - math.log1p(self.band)
@@ -96,7 +97,7 @@ class _Estimate:
 
 
 def compare_pairs(samples: Mapping[Hashable, Sample]) -> dict[Hashable, Tested]:
-    """Test all `samples` of a run together. Those with too few blocks are left out."""
+    """Test all `samples` of a run together. Samples with too few blocks are left out."""
     large = {key: sample for key, sample in samples.items() if len(sample.logs) >= ENOUGH_BLOCKS}
     estimates: dict[Hashable, _Estimate] = {}
     for figure in TESTED:
@@ -105,7 +106,7 @@ def compare_pairs(samples: Mapping[Hashable, Sample]) -> dict[Hashable, Tested]:
 
 
 def _holm(estimates: Mapping[Hashable, _Estimate]) -> dict[Hashable, Tested]:
-    """Holm's correction with weights: from the clearest on, each is tested at its share of what is left."""
+    """Holm's correction with weights: from the smallest p value on, each at its share of the rate that is left."""
     weights = {key: TESTED[one.figure].weight for key, one in estimates.items()}
     chances = {key: one.p for key, one in estimates.items()}
     left, rejected = sum(weights.values()), set[Hashable]()
@@ -114,7 +115,7 @@ def _holm(estimates: Mapping[Hashable, _Estimate]) -> dict[Hashable, Tested]:
             break
         rejected.add(key)
         left -= weights[key]
-    # An interval is at the level of the last step: what differs clears its band at that, and nothing else does.
+    # Intervals use the level of the last step: at this level exactly the significant differences clear their bands.
     levels = {key: ERROR_RATE * weights[key] / max(left, weights[key]) for key in estimates}
     return {key: Tested(_ratio(one, levels[key]), key in rejected) for key, one in estimates.items()}
 
@@ -131,14 +132,14 @@ def _exp(value: float) -> float:
 
 
 def _moderated(samples: Mapping[Hashable, Sample]) -> dict[Hashable, _Estimate]:
-    """Each mean with its error: a variance is drawn to those of its load, or of all loads where that has one pair."""
+    """Each mean with its error: a variance is drawn to those of its load, or of all loads if its load has one pair."""
     logs = [np.asarray(sample.logs, dtype=np.float64) for sample in samples.values()]
     variances = np.array(
         [max(np.var(one.logs, ddof=1), TESTED[one.figure].least_spread ** 2) for one in samples.values()]
     )
     freedom = np.array([len(one) - 1 for one in logs], dtype=np.float64)
     groups = [sample.load if sample.locks > 2 else None for sample in samples.values()]
-    # Pairs of the same locks share their trials: of k (k - 1) / 2 only k - 1 add to what is known of the variance.
+    # Pairs of the same locks share trials: of k (k - 1) / 2 pairs only k - 1 are independent estimates of the variance.
     shares = freedom * np.array([2 / sample.locks for sample in samples.values()])
     prior_freedom, priors = _prior(variances, freedom, groups)
     found = {}
@@ -156,7 +157,7 @@ def _moderated(samples: Mapping[Hashable, Sample]) -> dict[Hashable, _Estimate]:
 def _prior(
     variances: NDArray[np.float64], freedom: NDArray[np.float64], groups: Sequence[Hashable]
 ) -> tuple[float, dict[Hashable, float]]:
-    """How many degrees of freedom the other variances of a group are worth, and the variance of each group."""
+    """The degrees of freedom that the other variances of a group count for, and the variance of each group."""
     pooled = {group: _mean([one for one, of in zip(variances, groups, strict=True) if of == group]) for group in groups}
     if len(variances) < 3:
         return 0.0, pooled
@@ -196,15 +197,15 @@ def _trigamma_inverse(value: float) -> float:
 
 def paired_logs(one: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
     """The logarithms of the ratios of two locks, in the blocks that have both."""
-    # Of the logarithms and not of the ratio, which may be too large or too small for a float.
+    # The ratio itself may be too large or too small for a float; the difference of logarithms is not.
     return [math.log(one[block]) - math.log(other[block]) for block in sorted(one.keys() & other.keys())]
 
 
 def positive(values: Mapping[int, float], floor: float) -> dict[int, float]:
-    """`values` of trials as logarithms take them: what stood still counts as `floor`, what is infinite not at all."""
+    """`values` of trials made fit for logarithms: 0 becomes `floor`, and infinite values are dropped."""
     return {block: max(value, floor, sys.float_info.min) for block, value in values.items() if math.isfinite(value)}
 
 
 def floor_of(values: Iterable[float]) -> float:
-    """Half of the least of `values` that is above 0."""
+    """Half of the smallest positive one of `values`."""
     return min((value for value in values if value > 0 and math.isfinite(value)), default=1.0) / 2

@@ -1,10 +1,10 @@
 """The comparison of the locks of a run: a pure function of its summary and its trials.
 
-In a closed loop throughput places the locks of a load. In an open one every lock that keeps up grants what arrives, so
-the p99 of the response places those, or the longest wait where trials have too few grants for a p99; a lock that grants
+In a closed loop throughput places the locks of a load. In an open loop all locks that keep up have the same throughput.
+The p99 response places these locks, or the longest wait where trials have too few grants for a p99. A lock that grants
 less than 98 % of the arrivals is compared by throughput.
-Where the load generator was late a response says nothing of the lock: such a cell of an open loop is not ranked.
-A lock is first by the median of its trials; who else is statistically tied with it is a matter of `pairs`.
+Where the load generator was late, responses do not measure the lock: such a cell of an open loop is not ranked.
+The median over trials decides which lock is first; the tests of `pairs` decide which locks are tied with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pybench.analysis.comparison.choice import break_tie, choose
 from pybench.analysis.comparison.claims import Comparison, LoadComparison, Out, Place, Standing
-from pybench.analysis.comparison.entrants import Entrant, Field, contenders, fields, promise
+from pybench.analysis.comparison.entrants import Entrant, LoadCells, contenders, loads_of, promise
 from pybench.analysis.comparison.rivals import Rivals, deciding, inverse, shown, tested_rivals, waiting_longer
 from pybench.analysis.lateness import late_cells
 
@@ -33,7 +33,7 @@ def compare_locks(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> 
     labels = contenders(rows)
     locks = tuple(dict.fromkeys(labels.values()))
     late = late_cells(trials) if trials is not None and "arrivals" in trials else {}
-    loads = fields(rows, late.keys())
+    loads = loads_of(rows, late.keys())
     rivals = tested_rivals(loads, trials)
     placed = [_load(load, locks, rivals) for load in loads]
     compared = tuple(
@@ -45,7 +45,7 @@ def compare_locks(summary: pd.DataFrame, trials: pd.DataFrame | None = None) -> 
     return Comparison(compared, locks, labels, choose(loads, compared, rivals), fewest, promises)
 
 
-def _load(load: Field, locks: Sequence[str], rivals: Rivals) -> LoadComparison:
+def _load(load: LoadCells, locks: Sequence[str], rivals: Rivals) -> LoadComparison:
     ranked = sorted((one for one in load.entrants if one.out is None), key=lambda one: _order(one, load))
     placed = _placed(ranked, load, rivals)
     first = {standing.cell for standing in placed if standing.rank == 1}
@@ -63,11 +63,11 @@ def _load(load: Field, locks: Sequence[str], rivals: Rivals) -> LoadComparison:
     )
 
 
-def _placed(ranked: Sequence[Entrant], load: Field, rivals: Rivals) -> list[Standing]:
-    """The standings of the `ranked`, which are in order."""
+def _placed(ranked: Sequence[Entrant], load: LoadCells, rivals: Rivals) -> list[Standing]:
+    """The standings of the locks of `ranked`, which are sorted from the best."""
     if len(ranked) < 2:
         return [_standing(one, None, Place.ALONE, 1, load, rivals) for one in ranked]
-    # In an open loop the waits have placed those that keep up, and the others' are of what arrived too fast for them.
+    # In an open loop waits have already placed the locks that keep up, and the waits of the others show overload.
     longer = waiting_longer(ranked, rivals) if load.offered_per_s is None else {}
     ranks = _ranks(ranked, load, rivals)
     first = ranked[0]
@@ -79,12 +79,12 @@ def _placed(ranked: Sequence[Entrant], load: Field, rivals: Rivals) -> list[Stan
         standing = _standing(one, beside, place, ranks[one.cell], load, rivals)
         shares = list(ranks.values()).count(ranks[one.cell]) > 1
         found.append(replace(standing, waits_longer=longer.get(one.cell), shares_rank=shares))
-    # Those that tie stand together, whatever their medians are.
+    # Tied locks stand together, whatever their medians are.
     return sorted(found, key=lambda standing: standing.rank or 0)
 
 
-def _ranks(ranked: Sequence[Entrant], load: Field, rivals: Rivals) -> dict[str, int]:
-    """The rank of each: whoever the best of those left is not measurably better than shares its rank."""
+def _ranks(ranked: Sequence[Entrant], load: LoadCells, rivals: Rivals) -> dict[str, int]:
+    """The rank of each cell: a lock shares the rank of the best remaining lock unless that is measurably better."""
     ranks: dict[str, int] = {}
     left = list(ranked)
     while left:
@@ -95,7 +95,9 @@ def _ranks(ranked: Sequence[Entrant], load: Field, rivals: Rivals) -> dict[str, 
     return ranks
 
 
-def _standing(one: Entrant, beside: Entrant | None, place: Place, rank: int, load: Field, rivals: Rivals) -> Standing:
+def _standing(
+    one: Entrant, beside: Entrant | None, place: Place, rank: int, load: LoadCells, rivals: Rivals
+) -> Standing:
     figure = deciding(one, beside or one, load)
     ratio = None
     if beside is not None:
@@ -131,10 +133,10 @@ def _absent(lock: str) -> Standing:
     return Standing(lock, strategy, None, Place.OUT, None, None, None, None, None, None, out=Out.NOT_MEASURED)
 
 
-def _order(one: Entrant, load: Field) -> tuple[bool, float]:
-    """The best first: whoever keeps up before whoever does not."""
+def _order(one: Entrant, load: LoadCells) -> tuple[bool, float]:
+    """A sort key with the best first: locks that keep up come before locks that do not."""
     if load.has_kept_up(one):
         wait = shown(one, load.wait_figure)
-        # Too few grants for a p99 stand behind those that have one.
+        # A lock with too few grants for a p99 comes after the locks that have a p99.
         return False, math.inf if wait is None else wait
     return load.offered_per_s is not None, -(one.figure("safe_grants_per_s") or 0.0)

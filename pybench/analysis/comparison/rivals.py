@@ -1,7 +1,7 @@
-"""The pairs of locks at each load, each tested once in every figure, and what the tests say of two locks.
+"""The pairs of locks at each load: each pair is tested once in every figure, and the results are looked up here.
 
-In a closed loop throughput places two locks. In an open loop, where both grant what arrives, the p99 response does, or
-the longest wait where trials have too few grants for a p99.
+In a closed loop throughput places two locks. In an open loop, where both locks keep up, the p99 response places them,
+or the longest wait where trials have too few grants for a p99.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pybench.analysis.comparison.claims import Figure, LongerWait, Ratio
-from pybench.analysis.comparison.entrants import Entrant, Field, Row
+from pybench.analysis.comparison.entrants import Entrant, LoadCells, Row
 from pybench.analysis.comparison.pairs import (
     ENOUGH_BLOCKS,
     TESTED,
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
-"""Where the figure itself is not known because waits were not over: it is at least so high."""
+"""The columns with lower bounds of figures that unfinished waits leave without a value."""
 _OF_THE_SERVED = {Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT}
-"""What says nothing of the acquires that ended without a grant: there whoever gives up is never the better one."""
+"""Figures of granted acquires only: in these a lock that refuses many acquires never counts as better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rivals:
-    """The pairs of locks of a run, each as it was tested."""
+    """The tested pairs of locks of a run."""
 
     tested: Mapping[object, Tested]
     bounded: frozenset[tuple[str, Figure]]
-    """Cells of whose figure some trial has a lower bound only: those are never the better ones."""
+    """Cells and figures of which some trial has only a lower bound: such a cell never counts as better."""
     refusals: Mapping[str, float] = field(default_factory=dict)
-    """Cell -> the share of its acquires that ended without a grant: refused, or out of time."""
+    """Cell -> the share of its acquires that were refused or timed out."""
     starving: Mapping[str, int] = field(default_factory=dict)
-    """Cell -> how many starved in its worst trial, beyond chance; 0 where each trial served all clients."""
+    """Cell -> how many clients starved in its worst trial, beyond chance; 0 where each trial served all clients."""
     unserved: Mapping[str, int] = field(default_factory=dict)
-    """Cell -> how many clients had no grant in its worst trial, by chance or not."""
+    """Cell -> how many clients had no grant in its worst trial, including by chance."""
 
     def ratio(self, one: Entrant, other: Entrant, figure: Figure) -> Ratio | None:
-        """How many times better `one` is than `other`; None where too few trials tell."""
+        """How many times better `one` is than `other`; None with too few trials."""
         found = self.tested.get((figure, one.cell, other.cell))
         if found is not None:
             return found.ratio
@@ -59,17 +59,17 @@ class Rivals:
         return None if turned is None else inverse(turned.ratio)
 
     def gives_up(self, one: Entrant) -> bool:
-        """Whether so many of its acquires ended without a grant that the others say little of it."""
+        """Whether so many acquires had no grant that the waits of the granted ones do not describe the lock."""
         return self.refusals.get(one.cell, 0.0) > GIVES_UP
 
     def starves_where(self, one: Entrant, other: Entrant) -> bool:
-        """Whether `one` leaves clients without a grant whom `other` serves, measurably."""
+        """Whether `one` starves measurably more clients than `other`."""
         return self.better(other, one, Figure.STARVATION)
 
     def better(self, one: Entrant, other: Entrant, figure: Figure) -> bool:
-        """Whether `one` is measurably better than `other`: by the test, and by the medians that tables show."""
+        """Whether `one` is measurably better than `other`: by the test, and by the medians in the tables."""
         if figure is Figure.REFUSALS:
-            # Twice the limit: two that are near it are alike.
+            # The other must exceed twice the limit, so that two locks near the limit count as equal.
             return not self.gives_up(one) and self.refusals.get(other.cell, 0.0) > 2 * GIVES_UP
         if figure in _OF_THE_SERVED and self.gives_up(one):
             return False
@@ -82,32 +82,32 @@ class Rivals:
         if figure is Figure.STARVATION:
             starves = (self.starving.get(other.cell) or 0) > 0
             return starves and self.unserved[one.cell] < self.unserved[other.cell]
-        mine_, others_ = shown(one, figure), shown(other, figure)
-        if mine_ is None or others_ is None:
+        own, others = shown(one, figure), shown(other, figure)
+        if own is None or others is None:
             return False
-        high, low = (others_, mine_) if figure.least_is_best else (mine_, others_)
+        high, low = (others, own) if figure.least_is_best else (own, others)
         return high > low * (1 + TESTED[figure].band)
 
 
-def deciding(one: Entrant, other: Entrant, load: Field) -> Figure:
-    """The figure that places these two."""
+def deciding(one: Entrant, other: Entrant, load: LoadCells) -> Figure:
+    """The figure that places the two locks."""
     return load.wait_figure if load.has_kept_up(one) and load.has_kept_up(other) else Figure.THROUGHPUT
 
 
 def shown(one: Entrant, figure: Figure) -> float | None:
-    """The figure of a cell as its summary has it: the median of its trials, or of a long wait what it is at least."""
+    """The figure of a cell in the summary: the median over its trials, or the lower bound of a quantile."""
     value = one.figure(figure.value)
     return one.figure(_AT_LEAST[figure]) if value is None and figure in _AT_LEAST else value
 
 
 def inverse(ratio: Ratio) -> Ratio:
-    """The same ratio from the other side."""
+    """The ratio with the two locks exchanged."""
     low, high = 1 / ratio.high if ratio.high else math.inf, 1 / ratio.low if ratio.low else math.inf
     return Ratio(1 / ratio.value if ratio.value else math.inf, low, high, ratio.confidence, ratio.blocks)
 
 
-def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals:
-    """Test the ranked locks of each load pair by pair; without `trials` nothing is known of any pair."""
+def tested_rivals(loads: Sequence[LoadCells], trials: pd.DataFrame | None) -> Rivals:
+    """Test the ranked locks of each load pair by pair; without `trials` no pair has a result."""
     if trials is None or "cell" not in trials:
         return Rivals({}, frozenset())
     complete = trials[trials["status"] == "complete"] if "status" in trials else trials
@@ -141,7 +141,7 @@ def tested_rivals(loads: Sequence[Field], trials: pd.DataFrame | None) -> Rivals
 
 
 def waiting_longer(ranked: Sequence[Entrant], rivals: Rivals) -> dict[str, LongerWait]:
-    """Cell -> beside whom its clients wait longest, of those of its load whose clients measurably wait less."""
+    """Cell -> the lock of its load with the greatest measurable lead in waiting over it, and both waits."""
     found = {}
     for one in ranked:
         for figure in (Figure.RESPONSE, Figure.LONGEST_WAIT):
@@ -164,10 +164,10 @@ def _starving(trials: pd.DataFrame, row: Row) -> int | None:
     return None if worst is None else worst[0]
 
 
-def _asked(one: Entrant, other: Entrant, figure: Figure, load: Field) -> bool:
-    """Whether `figure` can decide between the two: each comparison that is made makes all others harder to decide."""
+def _asked(one: Entrant, other: Entrant, figure: Figure, load: LoadCells) -> bool:
+    """Whether `figure` can decide between the two locks. Needless tests are left out: each makes all others weaker."""
     if figure is Figure.LONGEST_WAIT and dict(load.values).get("concurrency") == 1:
-        return False  # It waits for nobody.
+        return False  # A single client waits for no other.
     if load.offered_per_s is None or figure in {Figure.FAIRNESS, Figure.STARVATION}:
         return True
     placing = deciding(one, other, load)
@@ -175,9 +175,9 @@ def _asked(one: Entrant, other: Entrant, figure: Figure, load: Field) -> bool:
 
 
 def _blocks(rows: pd.DataFrame, figure: Figure, of: Entrant) -> dict[int, float]:
-    """Block -> figure, of the trials that have one; where a p99 is not known, what it is at least.
+    """Block -> the figure of its trial, where there is one; the lower bound where a p99 has no value.
 
-    Of starvation, how many clients were served.
+    For starvation, the value is the number of served clients.
     """
     values = _column(rows, figure.value)
     if figure is Figure.STARVATION:

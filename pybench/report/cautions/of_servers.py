@@ -12,7 +12,7 @@ import pandas as pd
 
 from pybench.analysis.acting_settings import acting_settings
 from pybench.numbers import format_us, plural
-from pybench.planning.unlike_servers import Place, mixed
+from pybench.planning.unlike_servers import ServerAccess, mixed
 from pybench.quota import quota_sentence
 from pybench.report.cautions.caution import Caution
 from pybench.report.view import CellView, View
@@ -31,7 +31,7 @@ def circumstances(view: View) -> list[Caution]:
 
 def _mixed(manifest: Mapping[str, Any]) -> Iterator[Caution]:
     places = [
-        Place(
+        ServerAccess(
             name=str(server.get("label", "server")),
             given=server.get("address") is not None,
             transport=(server.get("settings") or {}).get("transport"),

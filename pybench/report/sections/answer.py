@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.analysis.answer import answer
+from pybench.analysis.answer import answer_of
 from pybench.analysis.comparison import Figure as By
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import quantile_text
@@ -106,7 +106,7 @@ def clauses(view: View) -> tuple[str, list[str]]:
     """The answer: its headline and what qualifies it, as sentences; the unsafe are listed by reason."""
     if not view.measured:
         return "No trial was completed, so there is no answer yet.", []
-    found = answer(view.run.summary, view.run.trials)
+    found = answer_of(view.run.summary, view.run.trials)
     locks = view.comparison.locks
     return f"{found.headline}.", [f"{_begun(clause, locks)}." for clause in found.further]
 
