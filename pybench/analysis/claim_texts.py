@@ -36,7 +36,7 @@ def preferred(found: FoundTieBreaks, total: int, named: Sequence[str] = ()) -> s
 
 def _who(locks: Sequence[str], named: Sequence[str]) -> str:
     others = len(set(locks) - set(named))
-    if not set(named) < set(locks) or others == 1:
+    if not named or not set(named) < set(locks) or others == 1:
         return "they" if len(locks) > 1 and set(locks) == set(named) else listed(locks)
     return f"{'they' if len(named) > 1 else named[0]} and {others} others"
 

@@ -70,7 +70,8 @@ class Rivals:
         """Whether `one` is measurably better than `other`: by the test, and by the medians in the tables."""
         if figure is Figure.REFUSALS:
             # The other must exceed twice the limit, so that two locks near the limit count as equal.
-            return not self.gives_up(one) and self.refusals.get(other.cell, 0.0) > 2 * GIVES_UP
+            is_known = one.cell in self.refusals
+            return is_known and not self.gives_up(one) and self.refusals.get(other.cell, 0.0) > 2 * GIVES_UP
         if figure in _OF_THE_SERVED and self.gives_up(one):
             return False
         ratio = self.ratio(one, other, figure)
