@@ -25,7 +25,7 @@ HOT = {"concurrency": 48, "hold": fixed(1), "warmup_ns": 400 * MS, "duration_ns"
 STANDS_STILL = """
 import json, sys, threading
 from pybench import _core
-from pybench.histograms import lowest_of
+from pybench.analysis.histograms import lowest_of
 trial = _core.Trial(json.loads(sys.argv[1]))
 results = []
 thread = threading.Thread(target=lambda: results.append(trial.run()))
