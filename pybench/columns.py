@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from pybench.formats import Format
+
 Type = Literal["string", "int64", "float64", "bool"]
 
 CELL_COLUMNS: Mapping[str, Type] = {
@@ -57,6 +59,8 @@ class Column:
     """None where the figures of several trials make none together."""
     in_summary: bool = False
     in_trials: bool = True
+    format: Format = Format.TEXT
+    """How every table writes its figures."""
 
     @property
     def is_number(self) -> bool:
@@ -68,16 +72,36 @@ def _text(name: str, meaning: str) -> Column:
     return Column(name, "string", meaning)
 
 
-def _count(name: str, meaning: str, *, summary: bool = False) -> Column:
-    return Column(name, "int64", meaning, over=Over.SUM, in_summary=summary)
+def _count(name: str, meaning: str, *, over: Over | None = Over.SUM, summary: bool = False) -> Column:
+    return Column(name, "int64", meaning, over=over, in_summary=summary, format=Format.COUNT)
 
 
-def _figure(name: str, meaning: str, unit: str = "", *, over: Over = Over.MEDIAN, summary: bool = True) -> Column:
-    return Column(name, "float64", meaning, unit, over, summary)
+def _figure(
+    name: str,
+    meaning: str,
+    unit: str = "",
+    *,
+    over: Over = Over.MEDIAN,
+    summary: bool = True,
+    format: Format | None = None,  # noqa: A002 - the name of the attribute
+) -> Column:
+    return Column(name, "float64", meaning, unit, over, summary, format=format or _FORMATS[unit])
 
 
 def _summed_up(name: str, kind: Type, meaning: str, unit: str = "") -> Column:
-    return Column(name, kind, meaning, unit, Over.OWN, in_summary=True, in_trials=False)
+    written = Format.COUNT if kind == "int64" else _FORMATS[unit] if kind == "float64" else Format.TEXT
+    return Column(name, kind, meaning, unit, Over.OWN, in_summary=True, in_trials=False, format=written)
+
+
+_FORMATS = {
+    "1/s": Format.RATE,
+    "µs": Format.TIME_US,
+    "ms": Format.TIME_MS,
+    "s": Format.TIME_S,
+    "B": Format.BYTES,
+    "": Format.RATIO,
+}
+"""By unit, where a column's entry names no other."""
 
 
 def _quantiles(stem: str, meaning: str) -> Iterator[Column]:
@@ -103,8 +127,8 @@ _IDENTITY = (
     _text(
         "judged_by", "what the verdict goes by: `belief`, `effects` (what was written) or `guard` (the row's answer)"
     ),
-    Column("trial", "int64", "number of the trial, from 1"),
-    Column("block", "int64", "block of the run's order, from 1: each holds every cell once"),
+    _count("trial", "number of the trial, from 1", over=None),
+    _count("block", "block of the run's order, from 1: each holds every cell once", over=None),
     _text("started_at", "UTC, ISO 8601"),
     _text("status", "`complete`, `interrupted` or `disturbed`"),
     _text("disturbance", "what befell the servers of a disturbed trial; n/a in others"),
@@ -142,7 +166,7 @@ _COST = (
     _figure("attempts_per_grant", "attempts, also of acquires that failed / grants"),
     _figure("commands_per_grant", "commands sent / grants"),
     _figure("bytes_per_grant", "bytes sent and received / grants", "B", summary=False),
-    _figure("contention_rate", "refused attempts / attempts"),
+    _figure("contention_rate", "refused attempts / attempts", format=Format.SHARE),
     _figure(
         "split_votes_per_1000", "attempts that got some servers while no client could get a majority, of each 1,000"
     ),
@@ -151,12 +175,14 @@ _COST = (
         "utilisation",
         "sum of the nominal holds / (window x keys x permits), at most 1; n/a where holds overlapped, "
         "readers shared a key, or effects judge",
+        format=Format.SHARE,
     ),
     _figure(
         "efficiency",
         "grants/s over the ceiling of one key, permits / (hold + one idle call), at most 1; n/a for "
         "several keys and where `utilisation` is",
         summary=False,
+        format=Format.SHARE,
     ),
     _figure(
         "client_cpu_us_per_grant", "CPU of the load threads, and of the checker's where it has its own / grants", "µs"
@@ -167,19 +193,21 @@ _COST = (
         "it / all grants of the trial",
         "µs",
     ),
-    _figure("server_cpu_share", "the same / wall time: 1 is one core", summary=False),
+    _figure("server_cpu_share", "the same / wall time: 1 is one core", summary=False, format=Format.SHARE),
 )
 
 _FAIRNESS = (
-    _figure("jain", "Jain's index over the clients' grants: 1 when all got the same number, 1/n when one got all"),
+    _figure(
+        "jain",
+        "Jain's index over the clients' grants: 1 when all got the same number, 1/n when one got all",
+        format=Format.INDEX,
+    ),
     _figure(
         "clients_served",
         "by Little's law, grants/s x (mean response + mean hold + mean release + mean think), at most `concurrency`: "
         "how many clients were at a time in a cycle that ended with a grant; closed loop only",
     ),
-    Column(
-        "starved_clients", "int64", "clients that asked and had no grant in the window", over=Over.MOST, in_summary=True
-    ),
+    _count("starved_clients", "clients that asked and had no grant in the window", over=Over.MOST, summary=True),
     _figure(
         "longest_wait_us",
         "the longest wait of a client or a queued arrival, granted or not, from when it was due",
@@ -187,13 +215,8 @@ _FAIRNESS = (
         over=Over.MOST,
     ),
     _figure("wait_std_us", "standard deviation of the clients' mean responses", "µs", summary=False),
-    Column(
-        "longest_streak",
-        "int64",
-        "most grants in a row of one key to one client while another waited",
-        over=Over.MEDIAN,
-    ),
-    Column("overtakes", "int64", "grants made while a client waited that had sent earlier", over=Over.MEDIAN),
+    _count("longest_streak", "most grants in a row of one key to one client while another waited", over=Over.MEDIAN),
+    _count("overtakes", "grants made while a client waited that had sent earlier", over=Over.MEDIAN),
 )
 
 _OUTCOMES = (
@@ -244,6 +267,7 @@ _VIOLATIONS = (
         "outlived_share",
         "share of the holds whose release was sent after the end of their lease, or that the end of "
         "the trial cut short after it; n/a without a lease",
+        format=Format.SHARE,
     ),
     _count("renewals", "renewals of a lease in the window"),
     _count("split_votes", "attempts in the window that got some servers while no client could get a majority"),
@@ -264,7 +288,7 @@ _EFFECTS = (
         "judges, there 0 in the summary",
         summary=True,
     ),
-    Column("final_value", "int64", "what all rows held together after the trial; n/a where nobody read it"),
+    _count("final_value", "what all rows held together after the trial; n/a where nobody read it", over=None),
     _count("lost_updates", "acknowledged writes that the rows lacked after the trial"),
     _count("surplus_updates", "writes that the rows had too many"),
 )
@@ -314,6 +338,7 @@ _VERDICT = (
         "with 95 % confidence at most so many violations per million contended grants: the rule "
         "of three; of SAFE trials and cells only",
         over=Over.OWN,
+        format=Format.PER_MILLION,
     ),
     Column(
         "verdict",
