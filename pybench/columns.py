@@ -83,7 +83,7 @@ def _figure(
     *,
     over: Over = Over.MEDIAN,
     summary: bool = True,
-    format: Format | None = None,  # noqa: A002 - the name of the attribute
+    format: Format | None = None,
 ) -> Column:
     return Column(name, "float64", meaning, unit, over, summary, format=format or _FORMATS[unit])
 

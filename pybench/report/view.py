@@ -15,15 +15,16 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.analysis.assumptions import entry_of
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
-from pybench.analysis.comparison.entrants import lock_labels, offered_rate
+from pybench.analysis.comparison.entrants import lock_labels
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed
 from pybench.matrix.conditions import AxisValue, Conditions, say_condition
 from pybench.numbers import missing
 from pybench.records import Run
-from pybench.strategies import CATALOGUE
+from pybench.strategies import CATALOGUE, Exclusion, Judge
 
 BASE_LINE = "none"
 SERIES_COLOURS = 7
@@ -101,14 +102,9 @@ class CellView:
         return self.verdict == "UNSAFE"
 
     @property
-    def is_open(self) -> bool:
-        """Whether arrivals come at a rate, so that the response decides and not the rate."""
-        return offered_rate(self.row) is not None
-
-    @property
-    def uncontended(self) -> bool:
-        """Nobody waited for anybody: safe, but it proves nothing about the strategy."""
-        return not self.number("contended_grants")
+    def breaks_exclusion(self) -> bool:
+        """Whether it is unsafe although its lock promises exclusion; overlaps without a promise are no fault."""
+        return self.unsafe and not promises_nothing(self.row)
 
     def condition(self, axis: str) -> AxisValue:
         """The value of a varied axis."""
@@ -162,9 +158,9 @@ class View:
         return frozenset(cell.series.label for cell in self.cells if cell.unsafe)
 
     @cached_property
-    def unsafe_lines(self) -> frozenset[str]:
-        """The labels of the lines of charts that were unsafe in any cell."""
-        return frozenset(cell.line.label for cell in self.cells if cell.unsafe)
+    def struck_lines(self) -> frozenset[str]:
+        """The labels of the lines of charts that are struck out: their lock broke exclusion in some cell."""
+        return frozenset(cell.line.label for cell in self.cells if cell.breaks_exclusion)
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -208,6 +204,15 @@ class View:
                 values.sort()
             places[axis] = {value: place for place, value in enumerate(values)}
         return places
+
+
+def promises_nothing(row: Mapping[Any, Any]) -> bool:
+    """Whether the lock of `row` promises neither exclusion nor whole updates, as `none`, which takes no lock at all."""
+    known = entry_of(row)
+    if known is None:
+        return str(row["strategy"]) == BASE_LINE
+    strategy = known[0].with_arguments(known[1])
+    return strategy.exclusion is Exclusion.NOTHING and strategy.judged_by is Judge.BELIEF
 
 
 def make_view(run: Run) -> View:

@@ -1,4 +1,4 @@
-"""Grids of panels: one measure or several, over all conditions of a run, with the table of the figures behind them."""
+"""Grids of panels: one measure or several at all loads of a run, with a table of the same figures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from markupsafe import Markup
 
 from pybench.analysis.quantile_text import least_wait, quantile_text
 from pybench.matrix.conditions import condition_texts, say_conditions
-from pybench.numbers import NOT_AVAILABLE, format_us
-from pybench.report.charts.axes import Axis, Text
+from pybench.report.charts.axes import Axis
 from pybench.report.charts.curves import Measure, drawn_values, load_panel, y_axis
 from pybench.report.charts.dots import dot_panel
 from pybench.report.contests import by_wins
@@ -20,11 +19,14 @@ from pybench.report.view import CellView, View
 
 # Panels that stand open; the rest of a large run is folded up.
 SHOWN_PANELS = 6
-# With more strategies than these, charts begin with the leading ones; the legend adds the others.
+# With more locks than these, charts start with the leading ones; the legend adds the others.
 MANY_SERIES = 8
 LEADING_SERIES = 6
 # Panels beside each other share their linear scale unless one would be squeezed below this share of another.
 SHARED_SCALE_RATIO = 3.0
+
+
+Text = Callable[[float | None], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,11 @@ class Charts:
     """Panels that belong side by side where there is room; 0 as many as fit."""
 
 
-def charts_section(view: View, charts: Charts) -> Section:
-    """`charts` as a section of the page, with the legend that shows and hides strategies."""
+def charts_section(charts: Charts) -> Section:
+    """`charts` as a section of the page."""
     html = fill(
         "charts.html",
         charts=charts,
-        view=view,
-        leading=leading(view),
         shown=charts.figures[:SHOWN_PANELS],
         folded=charts.figures[SHOWN_PANELS:],
     )
@@ -62,7 +62,7 @@ def bars(view: View) -> str:
 
 
 def leading(view: View) -> frozenset[str]:
-    """The labels of the strategies that charts begin with: all, or of many those that lead where locks are compared."""
+    """The labels of the lines that charts start with: all, or of many locks those that lead at most loads."""
     if len(view.lines) <= MANY_SERIES or view.line_axis:
         return frozenset(line.label for line in view.lines)
     return frozenset(series.label for series in by_wins(view)[:LEADING_SERIES])
@@ -103,7 +103,7 @@ def cell_table(
 ) -> DataTable:
     """A row a cell, in the order of the loads; none for a cell of which `figures` has nothing."""
     rows = [
-        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict)
+        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion)
         for conditions, cells in view.facets()
         for cell in cells
         if (found := figures(cell)) is not None
@@ -112,15 +112,15 @@ def cell_table(
 
 
 def _shown(cell: CellView, measure: Measure) -> Datum:
-    if measure.text is format_us and f"{measure.column.removesuffix('_us')}_pooled" in cell.row:
-        # A quantile, which may be pooled or a bound.
+    if f"{measure.column.removesuffix('_us')}_pooled" in cell.row:
+        # A quantile may be pooled, or a bound.
         return Datum(quantile_text(cell.row, measure.column), least_wait(cell.row, measure.column))
     return datum(cell.number(measure.column), measure.text)
 
 
 def datum(value: float | None, text: Text) -> Datum:
-    """A figure written by `text`."""
-    return Datum(NOT_AVAILABLE if value is None else text(value), None if value is None else float(f"{value:.6g}"))
+    """A figure written by `text`, which writes n/a for None."""
+    return Datum(text(value), None if value is None else float(f"{value:.6g}"))
 
 
 def _scale(view: View, facets: Sequence[Sequence[CellView]], place: int, measure: Measure) -> Axis:
