@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import plotly.graph_objects as go
 import pytest
 
-from pybench.report.contests import contests
 from pybench.report.page import build
 from pybench.report.sections import fairness, throughput, timeline
 from pybench.report.view import make_view
@@ -94,7 +93,7 @@ def test_a_lock_that_is_as_good_is_named_beside_the_best():
 
 
 def test_the_interval_is_as_sure_as_its_trials_make_it():
-    assert "with their 88 % interval" in Page(build(make_run(trials=4))).text
+    assert "with its 88 % interval" in Page(build(make_run(trials=4))).text
     assert "interval of the median" not in Page(build(make_run(trials=1))).text
 
 
@@ -105,8 +104,8 @@ def test_inversions_of_queues_stand_beside_each_other_and_other_locks_have_none(
     queues = [Point("fair", clients, 1, inversions=clients * 64) for clients in (16, 64)]
     queues.append(Point("fair-queue", 64, 1, inversions=0))
     shown = text([*queues, Point("mutex", 64, 1, inversions=0)])
-    assert "A trial of the cell with the most had: fair 4.1 k, fair-queue 0." in shown
-    assert re.search(r"mutex 64 clients [^✓]* n/a ✓", shown), "what older records have as 0 is no figure"
+    assert "Inversions per trial, in the cell with the most: fair 4,096, fair-queue 0." in shown
+    assert re.search(r"mutex ✓ SAFE 64 clients [^✓]* n/a( |$)", shown), "what older records have as 0 is no figure"
     assert "inversion" not in text(the_usual_points())
 
 
@@ -136,23 +135,64 @@ def test_half_a_step_at_the_end_of_a_window_is_not_drawn():
     assert timeline.render(make_view(run)) is None
 
 
-def test_unsafe_strategies_are_struck_and_said_why_in_words(usual):
-    assert re.search(r"✕ UNSAFE none in 4 of 6 cells: [\d,]+ double grants; it promises nothing", usual.text)
-    assert re.search(r"✕ UNSAFE naive in 2 of 6 cells: [\d,]+ double grants; this breaks what it promises", usual.text)
-    assert "per million at 95 %" in usual.text
+def test_a_lock_that_broke_its_promise_comes_first_and_overlaps_without_a_lock_are_evidence(usual, usual_html):
+    assert re.search(r"✕ UNSAFE naive in 2 of 6 cells: [\d,]+ double grants; this breaks its promise", usual.text)
+    assert re.search(r"none in 4 of 6 cells, as expected: [\d,]+ double grants; none takes no lock", usual.text)
+    red = re.findall(r'verdict unsafe">.*?<s>(.*?)</s>', usual_html.partition('id="ranking"')[0])
+    assert red == ["naive"]
 
 
-def test_unsafe_strategies_are_struck_in_legends_charts_and_tables_and_safe_ones_are_not(usual_html):
+def test_a_cell_without_a_lock_is_nowhere_red(usual_html):
+    rows = re.findall(r'<tbody data-load="\d+" id="cell-(\w+)[^>]*>(.*?)</tbody>\s', usual_html, re.DOTALL)
+    assert len(rows) == 18
+    alarms = {name for name, row in rows if "verdict unsafe" in row}
+    assert (alarms, {name for name, row in rows if "verdict expected" in row}) == ({"naive"}, {"none"})
+
+
+def test_violations_of_cells_without_a_lock_stand_below_as_evidence(usual):
+    section = usual.text.partition(" In most violations")[2]
+    broken, _, evidence = section.partition("Evidence that the checker works")
+    assert re.search(r"naive , 16 clients, 1 key: [\d,]+ violations", broken)
+    assert "none , " not in broken
+    assert re.search(r"none , 16 clients, 1 key: [\d,]+ violations", evidence)
+    run = make_run([Point("none", 16, 1, broken=True), Point("mutex", 16, 1)])
+    alone = Page(build(run)).text
+    assert "✓ None in 1 cell of locks that promise exclusion." in alone
+
+
+def test_a_lock_is_struck_out_where_it_broke_its_promise_and_only_there(usual_html):
     chips = re.findall(r'data-series="(\w+)">.*?</button>', usual_html)
     struck = re.findall(r'data-series="(\w+)">[^\n]*?<s>\1</s>', usual_html)
-    assert len(chips) == 6 * 3
-    assert set(struck) == {"none", "naive"}
-    assert len(struck) == 6 * 2
-    rows = re.findall(r'<tr class="(\w+)"><th scope="row">(.*?)</th>', usual_html)
+    assert (chips, struck) == (["none", "naive", "mutex"], ["naive"])
+    rows = re.findall(r'<tr class="(\w+)"><th scope="row" data-sort="(\w+)">(.*?)</th>', usual_html)
     assert len(rows) == 6 * 18
-    assert all((verdict == "unsafe") == ("<s>" in name) for verdict, name in rows)
+    assert all((verdict == "unsafe" and lock == "naive") == ("<s>" in name) for verdict, lock, name in rows)
     labels = [one["text"] for one in Page(usual_html).figures()["throughput-rate-0"]["layout"]["annotations"]]
-    assert [label.startswith("<s>") for label in labels] == [not label.startswith("mutex") for label in labels]
+    assert {label for label in labels if label.startswith("<s>")} == {"<s>naive</s>"}
+
+
+def test_the_badge_stands_beside_the_name_and_the_bound_in_a_column_of_its_own(usual_html):
+    heads = re.findall(
+        r'<th scope="row" data-sort="\w+"><span class="head"><button.*?</button> (.*?)</span></th>', usual_html
+    )
+    assert len(heads) == 18
+    assert all('class="verdict ' in head for head in heads)
+    bounds = re.findall(r'<td class="number" data-label="true rate below"[^>]*>([^<]*)</td>', usual_html)
+    assert len(bounds) == 18
+    assert {text == "n/a" or bool(re.fullmatch(r"0\.0*[1-9]\d\u00a0%", text)) for text in bounds} == {True}
+    assert len(set(bounds)) > 3
+
+
+def test_the_page_has_one_legend_and_each_chart_and_table_has_one_home(usual, usual_html):
+    assert len([1 for _, attrs in usual.tags if attrs.get("class") == "legend"]) == 1
+    answer = re.search(r'<section id="answer".*?</section>', usual_html, re.DOTALL)[0]
+    assert "<table" not in answer
+    assert 'class="plot"' not in answer
+    captions = re.findall(r'<caption class="hidden">(.*?)</caption>', usual_html)
+    assert len(captions) == len(set(captions)) > 6
+    figures = usual.figures().values()
+    drawn = [json.dumps([figure["layout"].get("yaxis", {}).get("title"), figure["data"]]) for figure in figures]
+    assert len(drawn) == len(set(drawn))
 
 
 def test_latency_is_drawn_with_its_lowest_and_highest_trial():
@@ -171,7 +211,7 @@ def test_commands_per_grant_are_split_by_what_the_server_counted():
     run.trials["commands_per_grant"] = 2.0
     run.summary["commands_per_grant"] = 2.0
     text = Page(build(run)).text
-    assert "command calls per grant set 300 1.50 delifeq 100 0.500" in text
+    assert "command calls per grant set 300 1.50 delifeq 100 0.50" in text
     assert "hello" not in text
 
 
@@ -181,7 +221,6 @@ def test_in_an_open_loop_the_response_decides():
         frame.insert(list(frame.columns).index("retry") + 1, "rate", "100/s")
     page = Page(build(run))
     assert re.search(r"Take mutex: p99 response [\d.]+ ms, naive's is [\d.]+ ms\.", page.text)
-    assert page.figures()["answer-chart"]["layout"]["xaxis"]["title"]["text"] == "response"
     assert page.text.index("1 mutex") < page.text.index("2 naive")
 
 
@@ -331,7 +370,7 @@ def test_locks_of_different_servers_are_compared_at_the_same_load():
     points = [Point(lock, clients, 1, backend=backend) for lock, backend in on.items() for clients in (1, 16)]
     view = make_view(make_run(points, trials=2))
     assert view.axes == ("concurrency",)
-    assert [len(contest.cells) for contest in contests(view)] == [3, 3]
+    assert [len(load.standings) for load in view.comparison.loads] == [3, 3]
     assert [series.label for series in view.series] == list(on)
 
 
