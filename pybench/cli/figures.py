@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pybench.numbers import NOT_AVAILABLE, format_points, format_us, missing
+from pybench.formats import Format
+from pybench.numbers import NOT_AVAILABLE, format_points, missing
 
 SKEWED = 1.5
 """Both ends of an interval are shown where one is farther from the middle than this many times the other."""
@@ -31,7 +32,7 @@ def _signed(sign: str, points: float) -> str:
 
 def latency(us: float | None) -> str:
     """A latency; a dash where the lock sends nothing, which is the only way to take no time."""
-    return "-" if us == 0 else format_us(us)
+    return "-" if us == 0 else Format.TIME_US.text(us)
 
 
 def wall_time(seconds: float) -> str:
