@@ -17,7 +17,7 @@ from pybench.columns import COLUMNS
 from pybench.matrix.conditions import condition_texts
 from pybench.notation import visible
 from pybench.numbers import plural
-from pybench.report.view import promises_nothing
+from pybench.report.rules import promises_nothing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,8 +23,7 @@ from pybench.analysis.stats import confidence
 from pybench.cli.figures import latency, spread
 from pybench.columns import COLUMNS
 from pybench.numbers import missing
-from pybench.report.contests import best_cells
-from pybench.report.view import promises_nothing
+from pybench.report.rules import best_cells, promises_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

@@ -12,7 +12,8 @@ import pandas as pd
 from pybench.analysis.assumptions import NOT_CONTENDED, badges
 from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell
 from pybench.matrix.conditions import say_conditions
-from pybench.report.view import BASE_LINE, CellView, View, promises_nothing
+from pybench.report.rules import promises_nothing
+from pybench.report.view import BASE_LINE, CellView, View
 
 
 def reasons(view: View) -> dict[str, str]:

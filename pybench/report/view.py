@@ -15,7 +15,6 @@ from typing import Any
 
 import pandas as pd
 
-from pybench.analysis.assumptions import entry_of
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
 from pybench.analysis.comparison.entrants import lock_labels
 from pybench.analysis.stats import confidence, median
@@ -24,9 +23,10 @@ from pybench.columns import Over, summed
 from pybench.matrix.conditions import AxisValue, Conditions, say_condition
 from pybench.numbers import missing
 from pybench.records import Run
-from pybench.strategies import CATALOGUE, Exclusion, Judge
+from pybench.report import rules
+from pybench.strategies import CATALOGUE
 
-BASE_LINE = "none"
+BASE_LINE = rules.BASE_LINE
 SERIES_COLOURS = 7
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 # The dotted line is what is unsafe, the short dash is no lock at all.
@@ -104,7 +104,7 @@ class CellView:
     @property
     def breaks_exclusion(self) -> bool:
         """Whether it is unsafe although its lock promises exclusion; overlaps without a promise are no fault."""
-        return self.unsafe and not promises_nothing(self.row)
+        return self.unsafe and not rules.promises_nothing(self.row)
 
     def condition(self, axis: str) -> AxisValue:
         """The value of a varied axis."""
@@ -204,15 +204,6 @@ class View:
                 values.sort()
             places[axis] = {value: place for place, value in enumerate(values)}
         return places
-
-
-def promises_nothing(row: Mapping[Any, Any]) -> bool:
-    """Whether the lock of `row` promises neither exclusion nor whole updates, as `none`, which takes no lock at all."""
-    known = entry_of(row)
-    if known is None:
-        return str(row["strategy"]) == BASE_LINE
-    strategy = known[0].with_arguments(known[1])
-    return strategy.exclusion is Exclusion.NOTHING and strategy.judged_by is Judge.BELIEF
 
 
 def make_view(run: Run) -> View:

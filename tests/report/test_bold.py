@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pybench.analysis.comparison import Figure, LoadComparison, Out, Place, Ratio, Standing
-from pybench.report.contests import best_cells
+from pybench.report.rules import best_cells
 
 RATIO = Ratio(1.1, 0.9, 1.3, 0.95, 5)
 

@@ -20,9 +20,10 @@ from pybench.report import run_facts
 from pybench.report.cautions.of_run import cautions
 from pybench.report.contests import hardest_load
 from pybench.report.html import fill
+from pybench.report.rules import promises_nothing
 from pybench.report.section import Section
 from pybench.report.verdict_reasons import unsafe_and_evidence
-from pybench.report.view import CellView, View, promises_nothing
+from pybench.report.view import CellView, View
 
 # Locks up to here are named as tied for the first place; with more, how many there are.
 NAMED_TIES = 2

@@ -17,8 +17,8 @@ from pybench.columns import COLUMNS
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_exact, missing
 from pybench.report import run_facts
-from pybench.report.contests import best_cells
 from pybench.report.html import fill
+from pybench.report.rules import best_cells
 from pybench.report.section import Section
 from pybench.report.verdict_reasons import reasons
 from pybench.report.view import CellView, View

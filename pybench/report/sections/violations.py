@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from pybench.matrix.conditions import say_conditions
 from pybench.report.html import fill
+from pybench.report.rules import promises_nothing
 from pybench.report.section import Section
-from pybench.report.view import CellView, View, promises_nothing
+from pybench.report.view import CellView, View
 from pybench.report.violation_drawing import draw
 
 SHOWN_PER_CELL = 3
