@@ -24,8 +24,8 @@ def told(run) -> list[str]:
 
 def test_connections_that_broke_and_what_was_lost_with_them_are_told():
     assert told(disturbed_run(reconnects=2, lost_calls=600, unknown=1)) == [
-        "In 2 of 3 cells clients lost touch with a server: 4 connections broke, 1,200 calls were lost, "
-        "2 acquires got no answer. The figures hold that, too."
+        "In 2 of 3 cells clients lost contact with a server: 4 connections broke, 1,200 calls were lost, "
+        "2 acquires got no answer. The figures include these disturbances."
     ]
 
 
@@ -39,7 +39,7 @@ def test_an_undisturbed_run_says_nothing_of_it():
 
 def test_both_forms_of_the_report_tell_it():
     run = disturbed_run(lost_calls=3)
-    sentence = "In 2 of 3 cells clients lost touch with a server: 6 calls were lost."
+    sentence = "In 2 of 3 cells clients lost contact with a server: 6 calls were lost."
     assert sentence in page.build(run)
     assert f"> **Disturbed.** {sentence}" in markdown.build(run)
 
@@ -67,4 +67,4 @@ def test_refused_releases_of_a_user_without_rights_are_told_with_the_rules_that_
     }
     run.trials["error_replies"] = error_replies.encode([reply], ["redis 7.0.15"])
     [text] = [caution.text for caution in cautions(make_view(run)) if caution.title == "Error replies"]
-    assert text.endswith(f" The rights that are missing: ACL SETUSER NAME {redis_rights('mutex')}.")
+    assert text.endswith(f" Missing rights: ACL SETUSER NAME {redis_rights('mutex')}.")

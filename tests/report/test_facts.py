@@ -12,14 +12,14 @@ def entry(**fields: object):
 
 def test_a_baseline_is_one_sentence():
     assert run_facts.baseline_sentences({"baseline": [entry()]}) == [
-        "One idle call takes 18.6 µs, and the client's own work takes 409 ns a grant."
+        "One idle call takes 18.6 µs, and the client's own work takes 409 ns per grant."
     ]
 
 
 def test_baselines_are_told_apart_by_what_differs():
     assert run_facts.baseline_sentences({"baseline": [entry(), entry(appendfsync="always", round_trip_us=None)]}) == [
-        "With appendfsync off, one idle call takes 18.6 µs, and the client's own work takes 409 ns a grant.",
-        "With appendfsync always, an idle call was not measured, and the client's own work takes 409 ns a grant.",
+        "With appendfsync off, one idle call takes 18.6 µs, and the client's own work takes 409 ns per grant.",
+        "With appendfsync always, an idle call was not measured, and the client's own work takes 409 ns per grant.",
     ]
 
 

@@ -80,7 +80,7 @@ def test_the_first_heading_is_the_answer(usual):
 
 
 def test_what_is_not_the_locks_stands_beside_the_latencies_and_in_the_method(usual):
-    sentence = "One idle call takes 18.6 µs, and the client's own work takes 409 ns a grant."
+    sentence = "One idle call takes 18.6 µs, and the client's own work takes 409 ns per grant."
     assert f"Every p50 includes fixed overhead. {sentence}" in usual.text
     assert sentence in usual.text.partition("Servers, control and baseline")[2]
 
@@ -109,7 +109,7 @@ def test_inversions_of_queues_stand_beside_each_other_and_other_locks_have_none(
     assert "inversion" not in text(the_usual_points())
 
 
-def test_a_missed_threshold_is_told_with_its_figures_in_their_unit():
+def test_a_missed_threshold_is_shown_with_its_figures_in_their_unit():
     run = make_run()
     run.manifest["matrix"]["expanded"]["thresholds"] = [
         {"where": {"strategy": "mutex"}, "check": "violations == 0"},
@@ -122,7 +122,7 @@ def test_a_missed_threshold_is_told_with_its_figures_in_their_unit():
     assert text.count("Threshold missed.") == 3
     assert re.search(r"acquire\.p50 < 1us where strategy is mutex: [\d.]+ µs in mutex .* and in 3 further cells", text)
     assert re.search(r"keys is 1: [\d,]+ in none concurrency=16 keys=1\.", text)
-    assert "jain > 0 where strategy is mutex, hold is 5ms: it speaks of no cell that was measured." in text
+    assert "jain > 0 where strategy is mutex, hold is 5ms: this threshold matches no measured cell." in text
 
 
 def test_half_a_step_at_the_end_of_a_window_is_not_drawn():
@@ -279,7 +279,7 @@ def test_an_interrupted_run_says_so():
 
 def test_one_trial_is_said_to_be_one():
     page = Page(build(make_run(trials=1)))
-    assert "One trial. Nothing was repeated" in page.text
+    assert "One trial. No cell was repeated" in page.text
     assert "A point is a single trial, so there is no interval." in page.text
 
 
