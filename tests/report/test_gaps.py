@@ -88,3 +88,9 @@ def test_a_row_of_dots_shows_its_gap(browser, tmp_path):
     texts = page.eval_on_selector_all("#latency-p999-0 .textpoint text", "all => all.map(one => one.textContent)")
     assert sorted(texts) == ["0", "n/a"]
     page.close()
+
+
+def test_a_quantile_beyond_the_window_has_its_bound_in_the_text_of_the_chart():
+    run = run_with_gaps(1, 16)
+    run.summary["acquire_p999_at_least_us"] = 430_000.0
+    assert "mutex: > 430 ms at 1 client" in panel(run).alt

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from pybench.analysis.quantile_text import quantile_text
 from pybench.columns import COLUMNS
 from pybench.formats import Format
 from pybench.matrix.conditions import axis_title, say_condition
@@ -217,7 +218,9 @@ def symbol(cell: CellView) -> str:
 def hover_text(cell: CellView, measure: Measure) -> str:
     """The figure of `cell` in words, with its interval, and its verdict where it is not SAFE."""
     value = cell.number(measure.column)
-    text = NOT_AVAILABLE if value is None else measure.text(value)
+    # Of a quantile beyond the window the record has a bound.
+    is_quantile = f"{measure.column.removesuffix('_us')}_pooled" in cell.row
+    text = quantile_text(cell.row, measure.column) if is_quantile else measure.text(value)
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
     if low is not None and high is not None:
         text += f" ({measure.text(low)} to {measure.text(high)})"
