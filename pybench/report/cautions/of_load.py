@@ -41,15 +41,10 @@ def _starved(view: View) -> Iterator[Caution]:
         worst = starving(_trials(view, cell), int(cell.row["concurrency"]))
         if worst is not None:
             starved, window_s = worst
-            clients = int(cell.row["concurrency"])
-            rest = clients - starved
-            got = f"the other {rest} got all grants" if rest != 1 else "the other one got all grants"
-            lines.append(
-                f"{starved} of {plural(clients, 'client')} had no grant in the whole window of a trial "
-                f"({format_seconds(window_s)}) in {cell.name}: {got}"
-            )
+            clients = plural(int(cell.row["concurrency"]), "client")
+            lines.append(f"{starved} of {clients} in {cell.name} (window {format_seconds(window_s)})")
     if lines:
-        yield Caution("STARVED", listed(lines))
+        yield Caution("STARVED", f"Clients had no grant in the whole window of a trial: {listed(lines)}")
 
 
 def _without_grants(view: View) -> Iterator[Caution]:

@@ -13,8 +13,8 @@ from pybench.report.section import Figure
 from pybench.report.view import CellView
 
 ROW = 34
-# Letters of a name up to which there is room for it beside the dots; a longer one stands above its dot, in lines as
-# long as the narrowest panel has room for, each this high.
+# A name of up to so many letters stands beside its dot. A longer one stands above it, in lines of `LINE_LETTERS`, for
+# which the narrowest panel has room; each line is `LINE` pixels high.
 LONGEST_BESIDE = 18
 LINE_LETTERS = 38
 LINE = 15
@@ -22,13 +22,13 @@ MARGIN = {"l": 16, "r": 24, "t": 6, "b": 42}
 
 
 def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: str, title: str) -> Figure:
-    """`measure` of `cells`, one for each line, in the order of the run from above; n/a stands in the row as text."""
+    """`measure` of `cells`, one row for each line, in the order of the run; a row without a figure has the text n/a."""
     rows = {cell.line.label: len(cells) - place for place, cell in enumerate(cells)}
     found = [(cell, _placed(cell, measure, axis)) for cell in cells]
     data = [_dot(cell, value, rows[cell.line.label], measure, axis) for cell, value in found]
     if all(value is None for _, value in found):
         data = []
-    # What is cut off at the right edge has its figure beside its name.
+    # A figure beyond the right edge stands beside the name.
     beyond = {
         cell.line.label: f" {measure.text(value)} →" if value is not None and value > axis.high else ""
         for cell, value in found
@@ -46,7 +46,7 @@ def dot_panel(cells: Sequence[CellView], measure: Measure, axis: Axis, *, id_: s
         above = [_above(cell, rows[cell.line.label], beyond[cell.line.label]) for cell in cells]
         layout["annotations"] = above
         row += LINE * max(name["text"].count("<br>") + 1 for name in above) - LINE // 2
-    # The page leaves out the rows of what it hides, and the room they would take.
+    # The page removes the rows of hidden locks, and needs to know the height of a row.
     layout["meta"] = {"row": row}
     values = "; ".join(f"{cell.line.label}: {hover_text(cell, measure)}" for cell in cells)
     alt = f"Chart of {measure.title}{', ' + title if title else ''}. {values}."
@@ -60,7 +60,7 @@ def _placed(cell: CellView, measure: Measure, axis: Axis) -> float | None:
 
 
 def _above(cell: CellView, row: int, further: str) -> dict[str, Any]:
-    """The name of `cell` above its dot, whose row has `row` as its height; it breaks where arguments begin."""
+    """The name of `cell` above its dot in row `row`; a long name breaks before its arguments."""
     text = "<br>".join(plot_text(line) for line in _lines(cell.line.label))
     return {
         "x": 0,
