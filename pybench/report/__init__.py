@@ -13,7 +13,7 @@ MARKDOWN = "report.md"
 
 
 def write_html(folder: Path) -> Path:
-    """Write `report.html` into the run folder `folder`. Raises RecordError when `folder` is no run folder, or cannot be written."""
+    """Write `report.html` into the run folder `folder`. Raises RecordError if it cannot."""
     # Imported here: the terminal shares this package's number formats and must not wait for frames and templates.
     from pybench.records import load
     from pybench.report.page import build
@@ -22,7 +22,7 @@ def write_html(folder: Path) -> Path:
 
 
 def write_markdown(folder: Path) -> Path:
-    """Write `report.md` into the run folder `folder`. Raises RecordError when `folder` is no run folder, or cannot be written."""
+    """Write `report.md` into the run folder `folder`. Raises RecordError if it cannot."""
     from pybench.records import load
     from pybench.report.markdown import build
 
