@@ -17,7 +17,7 @@ from pybench.report.view import BASE_LINE, CellView, View
 
 
 def reasons(view: View) -> dict[str, str]:
-    """The reason for the verdict of each cell, by the cell's id: "0 violations in 51,204 contended grants, ..."."""
+    """The reason for the verdict of each cell, by its id: "0 violations in 51,204 contended grants"."""
     groups = dict(iter(view.run.trials.groupby("cell", sort=False)))
     caught = controls_caught(view.run.manifest["control"])
     return {
@@ -55,7 +55,7 @@ def remarks(view: View) -> list[Remark]:
     for cell in view.cells:
         if cell.verdict in (Verdict.UNSAFE, Verdict.UNDECIDED):
             reason = _reason(_trials(view, [cell]))
-            # Cells differ in what was counted, and are alike in what it means.
+            # Cells of one remark have different counts, and the same meaning after the semicolon.
             meaning = reason.partition("; ")[2] if cell.unsafe else reason
             alike.setdefault((cell.verdict, cell.series.label, meaning), []).append(cell)
     found = [

@@ -23,7 +23,7 @@ from pybench.report.section import Figure
 from pybench.report.view import INVERSIONS, CellView, Series, View
 
 SYMBOL_SUFFIXES = {"SAFE": "", "UNSAFE": "-x-open", "UNDECIDED": "-open", "VOID": "-open-dot"}
-# How far above the safe strategies an unsafe one may reach before it is cut off, as a factor.
+# An unsafe lock may reach so many times as high as the safe ones before it is cut off.
 UNSAFE_HEADROOM = 1.6
 HEIGHT = 260
 MARGIN = {"l": 54, "r": 14, "t": 28, "b": 42}
@@ -37,7 +37,7 @@ MOST_FOR_GAPS = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of the summary to be drawn. `title` names it, `axis` is what its axis counts, `key` a part of an id."""
+    """A column of the summary in charts: `title` is its name, `axis` the title of its axis, `key` a part of ids."""
 
     key: str
     column: str
@@ -47,7 +47,7 @@ class Measure:
     low: str | None = None
     high: str | None = None
     top: float | None = None
-    """The highest value there can be, where there is one."""
+    """The highest possible value, where there is one."""
 
     @property
     def text(self) -> Callable[[float | None], str]:
@@ -126,7 +126,7 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
 
 
 def _gaps(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, load: str) -> list[dict[str, Any]]:
-    """Where cells have no place in the panel: the load, and for each text that stands there the lines it is of."""
+    """The loads at which cells have no place in the panel, with the text that stands there and its lines."""
     found: dict[float, dict[str, list[dict[str, str]]]] = {}
     for series in view.lines:
         mark = {"label": series.label, "shape": series.shape, "colour": series.colour}
@@ -144,7 +144,7 @@ def _gaps(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, load
 
 
 def _with_room(y: Axis, gaps: Sequence[Mapping[str, Any]]) -> Axis:
-    """`y` with room below its lowest value for the marks of `gaps`: their texts, and three marks in a row."""
+    """`y` with room below its lowest value for the marks of `gaps`, three in a row, and their texts."""
     rows = max(sum(1 + -(-len(group["series"]) // GAP_MARKS) for group in gap["groups"]) for gap in gaps)
     share = min(GAP_ROW * rows / (HEIGHT - MARGIN["t"] - MARGIN["b"]), MOST_FOR_GAPS)
     if y.scale == "log":
@@ -153,7 +153,7 @@ def _with_room(y: Axis, gaps: Sequence[Mapping[str, Any]]) -> Axis:
 
 
 def _lines(series: Series, points: Sequence[_Point]) -> list[dict[str, Any]]:
-    """The points joined: solid between safe ones, dashed where either end is unsafe."""
+    """The lines between the points: solid between safe ones, dotted where either end is unsafe."""
     traces = []
     for dash in (series.dash, "dot"):
         xs: list[float | None] = []
@@ -211,14 +211,14 @@ def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], 
 
 
 def symbol(cell: CellView) -> str:
-    """The marker of a cell: the shape of its strategy, filled when safe, hollow with a cross when unsafe."""
+    """The marker of a cell: the shape of its line, filled when safe, hollow with a cross when unsafe."""
     return cell.line.shape + SYMBOL_SUFFIXES[cell.verdict]
 
 
 def hover_text(cell: CellView, measure: Measure) -> str:
     """The figure of `cell` in words, with its interval, and its verdict where it is not SAFE."""
     value = cell.number(measure.column)
-    # Of a quantile beyond the window the record has a bound.
+    # A quantile that lies beyond the window has a bound in the record.
     is_quantile = f"{measure.column.removesuffix('_us')}_pooled" in cell.row
     text = quantile_text(cell.row, measure.column) if is_quantile else measure.text(value)
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
@@ -255,7 +255,7 @@ def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> t
         }
         for moved, (series, _) in zip(heights, rising, strict=True)
     ]
-    # The page sets the marker of the line before its name.
+    # The page puts the marker of the line before its name.
     return labels, 34 + round(6.7 * max(len(name + figure) for name, figure in beyond.items()))
 
 
@@ -284,7 +284,7 @@ def _alt(view: View, cells: Sequence[CellView], measure: Measure, title: str, lo
 
 
 def _trace(series: Series) -> dict[str, Any]:
-    # `meta` is what the legend's buttons find a strategy's traces by.
+    # The buttons of the legend find the traces of a line by `meta`.
     return {"type": "scatter", "name": plot_text(series.label), "meta": series.label}
 
 
@@ -295,7 +295,7 @@ def series_text(series: Series, *, struck: bool, further: str = "") -> str:
 
 
 def plot_text(text: str) -> str:
-    """`text` for plotly, which reads a little HTML in every text: shown as it is."""
+    """`text` escaped for plotly, which reads some HTML in every text."""
     return html.escape(text, quote=False)
 
 

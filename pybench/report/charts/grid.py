@@ -17,12 +17,12 @@ from pybench.report.html import fill
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
-# Panels that stand open; the rest of a large run is folded up.
+# Panels that are unfolded; a large run has more, which are folded up.
 SHOWN_PANELS = 6
 # With more locks than these, charts start with the leading ones; the legend adds the others.
 MANY_SERIES = 8
 LEADING_SERIES = 6
-# Panels beside each other share their linear scale unless one would be squeezed below this share of another.
+# Panels share a linear scale unless the highest figure of one is more than this many times that of another.
 SHARED_SCALE_RATIO = 3.0
 
 
@@ -31,7 +31,7 @@ Text = Callable[[float | None], str]
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """The body of a section that is charts: a sentence, the panels, the table behind them."""
+    """The body of a section with charts: a sentence, the panels, and a table of their figures."""
 
     id: str
     title: str
@@ -41,7 +41,7 @@ class Charts:
     nav: str = ""
     note: str = ""
     columns: int = 0
-    """Panels that belong side by side where there is room; 0 as many as fit."""
+    """How many panels belong side by side where there is room; 0 is as many as fit."""
 
 
 def charts_section(charts: Charts) -> Section:
@@ -69,13 +69,14 @@ def leading(view: View) -> frozenset[str]:
 
 
 def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[Figure]:
-    """A panel for each of `measures` and each condition apart from the load."""
+    """A panel for each of `measures` and each load, the load axis left out."""
     load = view.load_axis
     facets = view.panels(load) if load else view.panels()
     figures = []
     for place, (conditions, cells) in enumerate(facets):
         for measure in measures:
-            # What no cell of the run has is left out; what only these lack keeps its place, so that rows stay rows.
+            # A measure that no cell of the run has gets no panel. One that only these cells lack keeps its panel, so
+            # that the panels of a row belong together.
             if not drawn_values(view.cells, measure):
                 continue
             axis = _scale(view, [cells for _, cells in facets], place, measure)
@@ -90,7 +91,7 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
 
 
 def measure_table(view: View, measures: Sequence[Measure], caption: str) -> DataTable:
-    """The figures of `measures`, a row a cell."""
+    """The figures of `measures`, a row for each cell."""
 
     def figures(cell: CellView) -> list[Datum]:
         return [_shown(cell, measure) for measure in measures]
@@ -101,7 +102,7 @@ def measure_table(view: View, measures: Sequence[Measure], caption: str) -> Data
 def cell_table(
     view: View, caption: str, columns: Sequence[str], figures: Callable[[CellView], list[Datum] | None]
 ) -> DataTable:
-    """A row a cell, in the order of the loads; none for a cell of which `figures` has nothing."""
+    """A row for each cell, in the order of the loads; none for a cell without `figures`."""
     rows = [
         DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion)
         for conditions, cells in view.facets()
@@ -124,7 +125,7 @@ def datum(value: float | None, text: Text) -> Datum:
 
 
 def _scale(view: View, facets: Sequence[Sequence[CellView]], place: int, measure: Measure) -> Axis:
-    """One scale for all panels of a measure, or each its own where a shared one would hide the lower ones."""
+    """One scale for all panels of a measure, or one for each where a shared scale would flatten the lower panels."""
     everything = [cell for cells in facets for cell in cells]
     if measure.scale == "log" or measure.top is not None:
         return y_axis(view, everything, measure)

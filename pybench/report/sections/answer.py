@@ -115,7 +115,7 @@ def _violations(view: View) -> Tile:
 
 
 def _control(view: View) -> Tile:
-    """Whether the checker caught what was planted; what it found there is told under Method."""
+    """Whether the checker caught what was planted; the Method section has the figures."""
     controls = run_facts.control_rows(view.run.manifest)
     if not controls or not all(caught for _, caught, _ in controls):
         return Tile("Checker", "not proven", "it missed the overlaps of clients without a lock", "bad")

@@ -1,4 +1,4 @@
-"""The ranking, load by load: every cell with its figures and its verdict, and all that was measured of it folded up."""
+"""The ranking, load by load: every cell with its verdict and main figures; its other figures are folded up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pybench.report.section import Section
 from pybench.report.verdict_reasons import reasons
 from pybench.report.view import CellView, View
 
-# Rows that stand open; the page has a button for the rest.
+# Rows that the page shows at first; a button shows the others.
 SHOWN_ROWS = 24
 
 PHASES = (
@@ -69,7 +69,7 @@ OUTCOMES = (
 
 NOT_RANKED = "not ranked, because {}"
 
-# What connecting, measuring and cleaning up send; all else is taken to be the lock's.
+# Commands of connecting, measuring and cleaning up. All other commands count as those of the lock.
 NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
 SHOWN_COMMANDS = 6
 
@@ -97,7 +97,7 @@ class CommandRow:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A figure of the table, under its title, and what the table sorts it by."""
+    """A figure of the table, with the title of its column and the number to sort by."""
 
     title: str
     text: str
@@ -111,14 +111,14 @@ class Entry:
 
     cell: CellView
     name: str
-    """Its lock, with what else it is compared by."""
+    """Its lock; in a run that compares the retry policies of one lock, its policy."""
     place: str
     bold: str | None
-    """The column whose figure is the best of its load, or statistically tied with the best."""
+    """The column whose figure is bold: the best of its load, or statistically tied with the best."""
     is_late: bool
-    """Whether the load generator could not keep its schedule, so that its latencies are not the lock's."""
+    """Whether the load generator was late, so that the latencies are invalid."""
     notes: list[str]
-    """What stands below its badge, a few words each."""
+    """Notes below its badge, a few words each."""
     reason: str
     """Why it has its verdict."""
     figures: list[Shown]
@@ -251,7 +251,7 @@ def _figure(cell: CellView, title: str, column: str, *, is_bold: bool) -> Shown:
 
 
 def _calls(view: View) -> dict[str, Counter[str]]:
-    """How often the server carried out each command of a lock in the complete trials of each cell, by its id."""
+    """How often the server carried out each command of the lock, over the complete trials, by the id of the cell."""
     trials = view.run.trials
     calls: dict[str, Counter[str]] = {}
     if "commandstats" not in trials:
@@ -264,7 +264,7 @@ def _calls(view: View) -> dict[str, Counter[str]]:
 
 
 def _commands(cell: CellView, calls: Counter[str]) -> list[CommandRow]:
-    """The most frequent first. The server counts the warm-up too, so what a grant took is split by its shares."""
+    """The most frequent commands first. The server counts the warm-up too, so commands per grant are split by share."""
     per_grant, total = cell.number("commands_per_grant"), calls.total()
     per_grant_text = COLUMNS["commands_per_grant"].format.text
     return [

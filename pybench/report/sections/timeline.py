@@ -120,7 +120,7 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     x, y = _middles(medians.index), _short(medians)
     several = rows["trial"].nunique() > 1
     trace = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion), "meta": cell.line.label}
-    told = {
+    hover = {
         "customdata": [format_count(count) for count in y],
         "hovertemplate": f"%{{fullData.name}}{', median' if several else ''}: %{{customdata}}<extra></extra>",
     }
@@ -128,11 +128,11 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     thin = {"color": colour, "width": 1, "dash": "solid" if several else dash}
     thick = {"color": colour, "width": 2, "dash": dash}
     trials = trace | {"mode": "lines", "x": xs, "y": ys, "line": thin, "opacity": FAINT if several else 0.85}
-    trials |= {"hoverinfo": "skip"} if several else told
-    median = trace | {"mode": "lines", "x": x, "y": y, "line": thick, **told}
+    trials |= {"hoverinfo": "skip"} if several else hover
+    median = trace | {"mode": "lines", "x": x, "y": y, "line": thick, **hover}
     mark = {"color": colour, "size": 7, "symbol": symbol(cell)}
-    end = trace | {"mode": "markers", "x": x[-1:], "y": y[-1:], "marker": mark, **told}
-    end["customdata"] = told["customdata"][-1:]
+    end = trace | {"mode": "markers", "x": x[-1:], "y": y[-1:], "marker": mark, **hover}
+    end["customdata"] = hover["customdata"][-1:]
     return ([trials] + [median] * several if len(x) > 1 else []) + [end]
 
 
