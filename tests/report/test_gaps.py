@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pybench.report.page import build
-from pybench.report.sections import latency
+from pybench.report.sections import distribution, latency, timeline
 from pybench.report.view import make_view
 from tests.report.browsing import needs_chromium, until
 from tests.report.support import Point, make_run
@@ -94,3 +95,17 @@ def test_a_quantile_beyond_the_window_has_its_bound_in_the_text_of_the_chart():
     run = run_with_gaps(1, 16)
     run.summary["acquire_p999_at_least_us"] = 430_000.0
     assert "mutex: > 430 ms at 1 client" in panel(run).alt
+
+
+def test_a_lock_without_any_curve_or_step_is_named_below_its_chart():
+    run = make_run([Point(name, 16, 1) for name in ("mutex", "fair")], trials=2)
+    without_fair = {
+        "latency": run.latency[~run.latency["cell"].str.startswith("fair")],
+        "timeline": run.timeline[~run.timeline["cell"].str.startswith("fair")],
+    }
+    view = make_view(replace(run, **without_fair))
+    for section in (distribution.render(view), timeline.render(view)):
+        assert section.figures[0].missing == ["fair"]
+        assert '<p class="missing">n/a: fair</p>' in section.html
+    whole = distribution.render(make_view(run))
+    assert "n/a: " not in whole.html.partition("<details")[0]
