@@ -41,9 +41,9 @@ def build(run: Run) -> str:
     parts = [f"### {_plain(run_facts.run_name(manifest))}: {_plain(headline)}"]
     parts += [f"> **{caution.title}.** {_plain(caution.text)}" for caution in cautions(view)]
     unsafe, evidence = unsafe_and_evidence(view)
-    points = [f"- ✕ **UNSAFE** {_plain(remark.sentence)}" for remark in unsafe]
+    points = [f"- ✕ **UNSAFE** {_plain(remark.sentence)}." for remark in unsafe]
     points += [f"- {_plain(clause)}" for clause in others]
-    points += [f"- {_plain(f'{remark.subject}, as expected: {remark.reason}')}" for remark in evidence]
+    points += [f"- {_plain(f'{remark.subject}, as expected: {remark.reason}.')}" for remark in evidence]
     if points:
         parts.append("\n".join(points))
     if view.cells:

@@ -240,7 +240,7 @@ def test_safe_says_what_it_stands_on():
     assert "naive: SAFE on healthy servers, only while no client crashes or works past the ttl" in naive
 
 
-def test_a_figure_that_was_not_measured_is_said_to_be_so():
+def test_a_figure_that_was_not_measured_is_shown_as_na():
     assert "n/a" in lines([row("mutex")], 200)[3]
 
 

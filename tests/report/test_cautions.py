@@ -22,14 +22,14 @@ def told(run) -> list[str]:
     return [caution.text for caution in cautions(make_view(run)) if caution.title == "Disturbed"]
 
 
-def test_connections_that_broke_and_what_was_lost_with_them_are_told():
+def test_connections_that_broke_and_what_was_lost_with_them_give_a_caution():
     assert told(disturbed_run(reconnects=2, lost_calls=600, unknown=1)) == [
         "In 2 of 3 cells clients lost contact with a server: 4 connections broke, 1,200 calls were lost, "
         "2 acquires got no answer. The figures include these disturbances."
     ]
 
 
-def test_a_connection_that_broke_without_a_call_on_it_is_told():
+def test_a_connection_that_broke_without_a_call_on_it_gives_a_caution():
     assert "server: 2 connections broke. The" in told(disturbed_run(reconnects=1))[0]
 
 
@@ -55,7 +55,7 @@ def test_a_record_without_the_counts_says_nothing_of_them():
     assert told(run) == []
 
 
-def test_refused_releases_of_a_user_without_rights_are_told_with_the_rules_that_grant_them():
+def test_refused_releases_of_a_user_without_rights_are_listed_with_the_rules_that_grant_them():
     run = disturbed_run()
     reply = {
         "phase": "release",

@@ -277,7 +277,7 @@ def test_an_interrupted_run_says_so():
     assert "Interrupted. The run ended early." in Page(build(make_run(status="interrupted", trials=1))).text
 
 
-def test_one_trial_is_said_to_be_one():
+def test_one_trial_is_named():
     page = Page(build(make_run(trials=1)))
     assert "One trial. No cell was repeated" in page.text
     assert "A point is a single trial, so there is no interval." in page.text

@@ -18,7 +18,7 @@ def told(points: list[Point]) -> list[str]:
     ]
 
 
-def test_cells_of_a_strategy_are_told_together_and_broken_promises_first():
+def test_cells_of_a_strategy_share_a_remark_and_broken_promises_come_first():
     assert told(the_usual_points()) == [
         "UNSAFE naive in 2 of 6 cells: N double grants; this breaks its promise",
         "UNDECIDED none in 2 of 6 cells: it promises nothing, and nothing overlapped here; unsafe at another load",
@@ -26,7 +26,7 @@ def test_cells_of_a_strategy_are_told_together_and_broken_promises_first():
     ]
 
 
-def test_counts_are_of_the_cells_that_are_told_of():
+def test_counts_are_of_the_cells_of_the_remark():
     run = make_run(the_usual_points())
     (none,) = (remark for remark in remarks(make_view(run)) if remark.label == "none" and remark.verdict == "UNSAFE")
     counted = int(run.trials[run.trials["strategy"] == "none"]["double_grants"].sum())
