@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from pybench.formats import Format
+
 Type = Literal["string", "int64", "float64", "bool"]
 
 
@@ -44,6 +46,8 @@ class Column:
     """None where the figures of several trials cannot be combined."""
     in_summary: bool = False
     in_trials: bool = True
+    format: Format = Format.TEXT
+    """How every table writes its figures."""
 
     @property
     def is_number(self) -> bool:
@@ -55,16 +59,36 @@ def _text(name: str, meaning: str) -> Column:
     return Column(name, "string", meaning)
 
 
-def _count(name: str, meaning: str, *, summary: bool = False) -> Column:
-    return Column(name, "int64", meaning, over=Over.SUM, in_summary=summary)
+def _count(name: str, meaning: str, *, over: Over | None = Over.SUM, summary: bool = False) -> Column:
+    return Column(name, "int64", meaning, over=over, in_summary=summary, format=Format.COUNT)
 
 
-def _figure(name: str, meaning: str, unit: str = "", *, over: Over = Over.MEDIAN, summary: bool = True) -> Column:
-    return Column(name, "float64", meaning, unit, over, summary)
+def _figure(
+    name: str,
+    meaning: str,
+    unit: str = "",
+    *,
+    over: Over = Over.MEDIAN,
+    summary: bool = True,
+    format: Format | None = None,
+) -> Column:
+    return Column(name, "float64", meaning, unit, over, summary, format=format or _FORMATS[unit])
 
 
 def _summed_up(name: str, kind: Type, meaning: str, unit: str = "") -> Column:
-    return Column(name, kind, meaning, unit, Over.OWN, in_summary=True, in_trials=False)
+    written = Format.COUNT if kind == "int64" else _FORMATS[unit] if kind == "float64" else Format.TEXT
+    return Column(name, kind, meaning, unit, Over.OWN, in_summary=True, in_trials=False, format=written)
+
+
+_FORMATS = {
+    "1/s": Format.RATE,
+    "µs": Format.TIME_US,
+    "ms": Format.TIME_MS,
+    "s": Format.TIME_S,
+    "B": Format.BYTES,
+    "": Format.RATIO,
+}
+"""By unit, where a column's entry names no other."""
 
 
 def _quantiles(stem: str, meaning: str) -> Iterator[Column]:
@@ -90,8 +114,8 @@ _IDENTITY = (
     _text(
         "judged_by", "evidence of the verdict: `belief`, `effects` (values of the rows) or `guard` (accepted writes)"
     ),
-    Column("trial", "int64", "number of the trial, from 1"),
-    Column("block", "int64", "block of the run's order, from 1; a block has every cell once"),
+    _count("trial", "number of the trial, from 1", over=None),
+    _count("block", "block of the run's order, from 1; a block has every cell once", over=None),
     _text("started_at", "start of the trial: UTC, ISO 8601"),
     _text("status", "`complete`, `interrupted` or `disturbed`"),
     _text("disturbance", "the event on a server that disturbed the trial; n/a for other trials"),
@@ -131,7 +155,7 @@ _COST = (
     _figure("attempts_per_grant", "attempts, those of failed acquires included / grants"),
     _figure("commands_per_grant", "commands sent / grants"),
     _figure("bytes_per_grant", "bytes sent and received / grants", "B", summary=False),
-    _figure("contention_rate", "refused attempts / attempts"),
+    _figure("contention_rate", "refused attempts / attempts", format=Format.SHARE),
     _figure(
         "split_votes_per_1000", "no quorum: of 1,000 attempts, those that got some servers while no client had a quorum"
     ),
@@ -140,12 +164,14 @@ _COST = (
         "utilisation",
         "sum of the nominal holds / (window x keys x permits), at most 1; n/a where holds overlapped, readers shared a "
         "key, or `judged_by` is `effects`",
+        format=Format.SHARE,
     ),
     _figure(
         "efficiency",
         "grants/s / highest rate of one key, which is permits / (hold + one idle call); at most 1; n/a for several "
         "keys and where `utilisation` is n/a",
         summary=False,
+        format=Format.SHARE,
     ),
     _figure(
         "client_cpu_us_per_grant",
@@ -158,22 +184,26 @@ _COST = (
         "trial",
         "µs",
     ),
-    _figure("server_cpu_share", "CPU time of the servers and replicas / wall time; 1 is one core", summary=False),
+    _figure(
+        "server_cpu_share",
+        "CPU time of the servers and replicas / wall time; 1 is one core",
+        summary=False,
+        format=Format.SHARE,
+    ),
 )
 
 _FAIRNESS = (
     _figure(
         "jain",
         "Jain's index of the grants per client: 1 when all clients got equally many, 1/n when one client got all",
+        format=Format.INDEX,
     ),
     _figure(
         "clients_served",
         "average number of clients in a cycle that ended with a grant, by Little's law: grants/s x (mean response + "
         "mean hold + mean release + mean think), at most `concurrency`; closed loop only",
     ),
-    Column(
-        "starved_clients", "int64", "clients that asked and had no grant in the window", over=Over.MOST, in_summary=True
-    ),
+    _count("starved_clients", "clients that asked and had no grant in the window", over=Over.MOST, summary=True),
     _figure(
         "longest_wait_us",
         "the longest wait of a client or a queued arrival from its due time, granted or not",
@@ -181,13 +211,12 @@ _FAIRNESS = (
         over=Over.MOST,
     ),
     _figure("wait_std_us", "standard deviation of the clients' mean responses", "µs", summary=False),
-    Column(
+    _count(
         "longest_streak",
-        "int64",
         "most consecutive grants of one key to one client while another client waited",
         over=Over.MEDIAN,
     ),
-    Column("overtakes", "int64", "grants made while a client with an earlier request waited", over=Over.MEDIAN),
+    _count("overtakes", "grants made while a client with an earlier request waited", over=Over.MEDIAN),
 )
 
 _OUTCOMES = (
@@ -239,6 +268,7 @@ _VIOLATIONS = (
         "outlived_share",
         "share of the holds whose release was sent after the end of their lease, or that ended with the trial after "
         "the end of their lease; n/a without a lease",
+        format=Format.SHARE,
     ),
     _count("renewals", "renewals of a lease in the window"),
     _count("split_votes", "no quorum: attempts in the window that got some servers while no client had a quorum"),
@@ -259,7 +289,7 @@ _EFFECTS = (
         "judges (0 in the summary)",
         summary=True,
     ),
-    Column("final_value", "int64", "sum of all rows after the trial; n/a if it was not read"),
+    _count("final_value", "sum of all rows after the trial; n/a if it was not read", over=None),
     _count("lost_updates", "acknowledged writes that the rows lacked after the trial"),
     _count("surplus_updates", "updates in the rows beyond all writes that were sent"),
 )
@@ -306,6 +336,7 @@ _VERDICT = (
         "highest rate of violations per million contended grants at 95 % confidence (rule of three); SAFE trials and "
         "cells only",
         over=Over.OWN,
+        format=Format.PER_MILLION,
     ),
     Column(
         "verdict",

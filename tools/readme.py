@@ -109,7 +109,7 @@ def take_pictures(run: Run) -> None:
         for theme, picture in PICTURES.items():
             page = browser.new_page(viewport=SIZE, color_scheme=theme)
             page.goto(report.as_uri())
-            page.wait_for_selector("#answer-chart svg.main-svg")
+            page.wait_for_selector(".tiles")
             picture.write_bytes(stamped(page.screenshot(), run.manifest["started_at"]))
         browser.close()
 

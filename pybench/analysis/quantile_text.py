@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pybench.numbers import format_us, missing
+from pybench.columns import COLUMNS
+from pybench.numbers import missing
 
 POOLED = "*"
 POOLED_MEANS = f"{POOLED} quantile of the samples of all trials together: single trials have too few samples"
@@ -17,12 +18,12 @@ POOLED_MEANS = f"{POOLED} quantile of the samples of all trials together: single
 
 def quantile_text(row: Mapping[Any, Any], column: str) -> str:
     """The quantile in `column`, such as `acquire_p99_us`, of a row of the summary or of the trials."""
-    stem = column.removesuffix("_us")
+    stem, text = column.removesuffix("_us"), COLUMNS[column].format.text
     mark = POOLED if is_pooled(row, column) else ""
     at_least = row.get(f"{stem}_at_least_us")
     if missing(row.get(column)) and not missing(at_least):
-        return f"> {format_us(at_least)}{mark}"
-    return f"{format_us(row.get(column))}{mark}"
+        return f"> {text(at_least)}{mark}"
+    return f"{text(row.get(column))}{mark}"
 
 
 def is_pooled(row: Mapping[Any, Any], column: str) -> bool:

@@ -1,19 +1,20 @@
-"""Figures that only the terminal shows; the others are formatted by `pybench.numbers`, as everywhere."""
+"""Figures that only the terminal shows. `Column.format` writes the figures of columns, as everywhere."""
 
 from __future__ import annotations
 
-from pybench.numbers import NOT_AVAILABLE, format_points, format_us, missing
+from pybench.formats import Format
+from pybench.numbers import NOT_AVAILABLE, format_points, missing
 
 SKEWED = 1.5
-"""How many times as far one end of an interval may be as the other before both are shown."""
+"""Both ends of an interval are shown where one is farther from the middle than this many times the other."""
 SHOWN_STEP = 0.1
-"""Percentage points that are shown."""
+"""The smallest difference in percentage points that can be seen."""
 
 
 def spread(middle: float | None, low: float | None, high: float | None) -> str:
-    """The ends of an interval as shares of its middle: `±2.1 %`, or `-1.2/+9.8 %` where it lies askew.
+    """The ends of an interval as shares of its middle: `±2.1 %`, or `-1.2/+9.8 %` where it is not symmetric.
 
-    One figure is the further end of the two.
+    A single figure is that of the farther end.
     """
     if middle is None or low is None or high is None or missing(middle) or missing(low) or missing(high) or not middle:
         return NOT_AVAILABLE
@@ -30,12 +31,12 @@ def _signed(sign: str, points: float) -> str:
 
 
 def latency(us: float | None) -> str:
-    """A time that was waited for an answer; a dash where nobody was asked, which alone takes no time at all."""
-    return "-" if us == 0 else format_us(us)
+    """A latency; a dash where the lock sends nothing, which is the only way to take no time."""
+    return "-" if us == 0 else Format.TIME_US.text(us)
 
 
 def wall_time(seconds: float) -> str:
-    """A time people wait for: `8 s`, `1 min 05 s`, `2 h 10 min`."""
+    """A duration for people to wait: `8 s`, `1 min 05 s`, `2 h 10 min`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

@@ -1,8 +1,7 @@
-"""How a run is watched: a live view on a terminal, one plain line a trial elsewhere. Both write to stderr."""
+"""How a run is watched: a live view on a terminal, elsewhere one plain line for each trial. Both write to stderr."""
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections import deque
@@ -10,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pybench.analysis.comparison.entrants import lock_labels
 from pybench.cli.clock import Clock
 from pybench.cli.figures import latency, wall_time
 from pybench.cli.output import say, shown_path, stderr_console, takes_styles
+from pybench.columns import COLUMNS
+from pybench.matrix.conditions import condition_texts
 from pybench.notation import visible
-from pybench.numbers import format_count, plural
+from pybench.numbers import plural
+from pybench.report.rules import promises_nothing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,18 +30,18 @@ if TYPE_CHECKING:
 REFRESHES_PER_S = 4
 LAST_SHOWN = 6
 ALWAYS_SHOWN = 3
-"""Lines of the bar and of the running trial."""
+"""The line of the bar and the two lines of the running trial."""
 WIDEST_BAR = 100
 
 
 def watch() -> Watch:
-    """The watcher that fits stderr. A log takes colours where FORCE_COLOR says so, but no view that moves."""
+    """The watcher that fits stderr. FORCE_COLOR colours a log, but gives it no live view."""
     console = stderr_console()
     return LiveView(console) if sys.stderr.isatty() and takes_styles(console) else PlainLines()
 
 
 class PlainLines:
-    """One line for each trial that ended: for logs and pipes."""
+    """One line for each finished trial: for logs and pipes."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -46,64 +49,71 @@ class PlainLines:
         self.clock = Clock([])
 
     def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
-        """Say what will run, and where to."""
+        """Print what will run, and into which folder."""
         self.total, self.labels = total, labels_of(left)
         self.clock = Clock(left)
         about = wall_time(self.clock.left_s())
         say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
-        """Note when it began."""
+        """Note when the trial began, for the time that is left."""
         self.clock.begin(slot)
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
-        """Say what it came to."""
+        """Print the result of the trial."""
         self.clock.end(slot)
         say(line_of(slot, finished, self.total, self.labels))
 
     def note(self, text: str) -> None:
-        """Say it."""
+        """Print the text."""
         say(text)
 
     def run_ends(self) -> None:
-        """Each line is complete already."""
+        """Nothing to do: each line is complete."""
 
 
 def labels_of(slots: Sequence[Slot]) -> dict[str, str]:
-    """Cell id -> its lock, and of its axes those by which the cells of `slots` differ."""
-    words = {slot.cell.id: _words(slot.cell.id) for slot in slots}
-    common = set.intersection(*map(set, words.values())) if words else set()
+    """Cell id -> its lock, and its load by the axes that vary between the cells of `slots`: `fair, 16 clients`."""
+    rows = {slot.cell.id: {"cell": slot.cell.id, **slot.cell.columns()} for slot in slots if not slot.is_control}
+    locks = lock_labels(list(rows.values()))
+    axes = [axis for axis in dict.fromkeys(axis for row in rows.values() for axis in row) if axis not in _OF_THE_LOCK]
+    varied = [axis for axis in axes if len({row.get(axis) for row in rows.values()}) > 1]
     return {
-        cell: " ".join([lock, *(word for word in axes if word not in common)]) for cell, (lock, *axes) in words.items()
+        cell: ", ".join([locks[cell], *condition_texts((axis, row[axis]) for axis in varied if axis in row)])
+        for cell, row in rows.items()
     }
 
 
-def _words(cell: str) -> list[str]:
-    """The lock and each axis of a cell's id: what stands in brackets may have spaces."""
-    return re.findall(r"(?:[^\s()]|\((?:[^()]|\([^()]*\))*\))+", cell)
+_OF_THE_LOCK = ("cell", "strategy", "args", "backend")
 
 
 def line_of(slot: Slot, finished: Finished, total: int, labels: Mapping[str, str]) -> str:
-    """What a trial came to, on one line: the result first, for labels are of any length."""
+    """The result of a trial on one line. It begins with the result, because labels are of any length."""
+    violations = plural(finished.violations, "violation")
     if slot.is_control:
-        caught = "caught" if finished.violations else "NOT CAUGHT"
-        return f"[control] {slot.cell.id}: {caught}, {plural(finished.violations, 'violation')}"
-    violations = f", {plural(finished.violations, 'violation')}" if finished.violations else ""
+        return f"[control] {'caught' if finished.violations else 'NOT CAUGHT'}, {violations}: {slot.cell.id}"
     by_probe = " by its probe" if finished.by_probe else ""
     return (
-        f"[{slot.number}/{total}] {format_count(finished.grants_per_s)} grants/s, p99 {latency(finished.p99_us)}, "
-        f"{finished.verdict.value}{by_probe}{violations}: {labels.get(slot.cell.id, slot.cell.id)}"
+        f"[{slot.number}/{total}] {_RATE.text(finished.grants_per_s)} grants/s, p99 {latency(finished.p99_us)}, "
+        f"{finished.verdict.value}{by_probe}{f', {violations}' if finished.violations else ''}: {_label(slot, labels)}"
     )
 
 
+def _label(slot: Slot, labels: Mapping[str, str]) -> str:
+    return labels.get(slot.cell.id, slot.cell.id)
+
+
+_RATE = COLUMNS["grants_per_s"].format
+
+
 class LiveView:
-    """A bar with the time left, the running trial with its figures of now, and the last trials that ended."""
+    """A bar with the time left, the running trial with its current figures, and the last finished trials."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live
 
         self.console = console
-        # Guards what the refreshing thread reads while the runner's thread moves on.
+        # Guards the fields that the runner's thread writes and the refreshing thread reads.
         self.lock = threading.Lock()
         self.clock = Clock([])
         self.total = self.done = 0
@@ -117,7 +127,7 @@ class LiveView:
         )
 
     def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
-        """Say what will run, and where to."""
+        """Print what will run, and into which folder."""
         with self.lock:
             self.name, self.total, self.done, self.clock = name, total, total - len(left), Clock(left)
             self.labels = labels_of(left)
@@ -125,13 +135,13 @@ class LiveView:
         self.live.start()
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
-        """Show it from now on."""
+        """Show the trial as the running one."""
         with self.lock:
             self.running, self.trial = slot, trial
             self.clock.begin(slot)
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
-        """Put it among the last that ended."""
+        """Show the trial among the last finished ones."""
         with self.lock:
             self.clock.end(slot)
             self.done += not slot.is_control
@@ -139,12 +149,12 @@ class LiveView:
             self.last.append((slot, finished))
 
     def note(self, text: str) -> None:
-        """Say it above the view."""
+        """Print the text above the view."""
         self._print(text)
 
     def run_ends(self) -> None:
-        """Take the view away."""
-        # A terminal that is closed takes nothing, and ends nothing.
+        """Remove the view."""
+        # Writing to a closed terminal fails, and must not end the run.
         with suppress(OSError):
             self.live.stop()
 
@@ -153,7 +163,7 @@ class LiveView:
             self.console.print(visible(text), soft_wrap=True)
 
     def picture(self) -> RenderableType:
-        """The view as it stands now; called by the refreshing thread."""
+        """The current view; the refreshing thread calls it."""
         from rich.console import Group
         from rich.constrain import Constrain
         from rich.progress_bar import ProgressBar
@@ -170,8 +180,8 @@ class LiveView:
                 ProgressBar(total=max(1, self.total), completed=self.done),
                 f"about {wall_time(self.clock.left_s())} left",
             )
-            now = self._now()
-            # One line stays free: a view as high as the terminal cannot be taken away again.
+            running = self._running()
+            # One line stays free: a view as high as the terminal could not be removed again.
             if self.console.height <= ALWAYS_SHOWN:
                 return head
             room = max(0, self.console.height - ALWAYS_SHOWN - 1)
@@ -180,29 +190,29 @@ class LiveView:
                 Text(line_of(slot, finished, self.total, self.labels), style=_style(slot, finished))
                 for slot, finished in last
             ]
-        lines = [Text(text, no_wrap=True, overflow="ellipsis") for text in now]
+        lines = [Text(text, no_wrap=True, overflow="ellipsis") for text in running]
         for line in past:
             line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*past, Constrain(head, WIDEST_BAR), *lines)
 
-    def _now(self) -> list[str]:
-        """What the running trial does at this moment."""
+    def _running(self) -> list[str]:
+        """The current figures of the running trial, and the label of its cell."""
         if self.running is None or self.trial is None:
             return ["", ""]
         progress = self.trial.progress()
-        figures_of_now = f"  {progress.phase} {progress.elapsed_ns / 1e9:.1f} s"
+        figures = [f"  {progress.phase} {progress.elapsed_ns / 1e9:.1f} s"]
         if progress.grants_per_s:
-            p99 = latency(progress.p99_ns / 1e3)
-            figures_of_now += f"   {format_count(progress.grants_per_s)} grants/s   p99 {p99}"
-        trouble = [
-            f"{n:,} {word}" for n, word in ((progress.errors, "errors"), (progress.reconnects, "reconnects")) if n
-        ]
+            figures += [f"{_RATE.text(progress.grants_per_s)} grants/s", f"p99 {latency(progress.p99_ns / 1e3)}"]
+        counts = ((progress.errors, "errors"), (progress.reconnects, "reconnects"))
+        figures += [f"{count:,} {what}" for count, what in counts if count]
         block = "" if self.running.is_control else f" (block {self.running.block})"
-        label = self.labels.get(self.running.cell.id, self.running.cell.id)
-        return [f"  {label}{block}", "   ".join([figures_of_now, *trouble])]
+        return ["   ".join(figures), f"  {_label(self.running, self.labels)}{block}"]
 
 
 def _style(slot: Slot, finished: Finished) -> str:
     if slot.is_control:
         return "" if finished.violations else "yellow"
-    return {"SAFE": "", "UNSAFE": "red"}.get(finished.verdict.value, "yellow")
+    if finished.verdict.value == "UNSAFE":
+        # Overlaps of a lock that promises nothing are expected.
+        return "dim" if promises_nothing(slot.cell.columns()) else "red"
+    return "" if finished.verdict.value == "SAFE" else "yellow"

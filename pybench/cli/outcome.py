@@ -169,7 +169,7 @@ def table_text(run: Run, view: View) -> str:
         for part in textwrap.wrap(line, console.width, subsequent_indent="  ", **_UNBROKEN) or [""]:
             console.print(part, soft_wrap=True)
     if view.cells:
-        notes = [Note(remark.verdict, f"{remark.subject}: {remark.reason}") for remark in remarks(view)]
+        notes = [Note(remark.verdict, remark.sentence, remark.is_evidence) for remark in remarks(view)]
         late = set(late_cells(run.trials))
         widest = UNBOUNDED if is_unbounded() else None
         rows = run.summary.to_dict("records")

@@ -1,10 +1,10 @@
-"""The table of a run, load by load: in each the locks in their order, and what is not ranked at its end.
+"""The table of a run, load by load: the locks of a load in the order of their ranks, those without a rank last.
 
-Ranks count within a load. Who is first, tied or out is what the comparison says; nothing is compared here.
+Ranks count within a load. The comparison decides who is first, tied or not ranked; nothing is compared here.
 
-It fits the width it is given: what does not tell rows apart is dropped, least important first, and named below the
-table; where even the rest does not fit, each row becomes an entry of two lines. Numbers are never wrapped or cut. The
-same layout serves a terminal (styled) and a pipe (plain).
+The table fits the given width. Columns that do not fit are dropped, the least important first, and named below the
+table. Where even the remaining columns do not fit, each row becomes an entry of two lines. Numbers are never wrapped or
+cut. The same layout serves a terminal (styled) and a pipe (plain).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.analysis.stats import confidence
 from pybench.cli.figures import latency, spread
-from pybench.numbers import format_percent, format_ratio, format_us, format_whole, missing
+from pybench.columns import COLUMNS
+from pybench.numbers import missing
+from pybench.report.rules import best_cells, promises_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
     from pybench.analysis.comparison import Comparison, LoadComparison, Standing
 
 Row = Mapping[Any, Any]
-"""A row of `summary.csv`, n/a as None or NaN."""
+"""A row of `summary.csv`, with n/a as None or NaN."""
 
-EVIDENCE = (NOT_CONTENDED, BY_PROBE)
+EVIDENCE = {NOT_CONTENDED: ", not contended", BY_PROBE: " by probe"}
+"""What stands behind SAFE where it does not rest on contended grants of the cell itself."""
 GAP = 2
 NOTES_SHOWN = 8
 KEEP = 0
@@ -47,6 +50,8 @@ class Entry:
     row: Row
     standing: Standing
     is_late: bool
+    is_best: bool
+    """Whether it is bold: the best of its load, or statistically tied with the best."""
 
     @property
     def verdict(self) -> str:
@@ -56,14 +61,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `heading` has two lines; of several columns too many, the one with the highest `drop` goes first."""
+    """One column. `heading` has two lines. Of columns that do not fit, the one with the highest `drop` goes first."""
 
     heading: tuple[str, str]
     text: Callable[[Entry], str]
     drop: int = KEEP
     left: bool = False
     quantile: str = ""
-    """The column of the summary, where it is a quantile: it may be pooled."""
+    """The column of the summary, where it is a quantile, which may be pooled."""
 
     @property
     def name(self) -> str:
@@ -71,13 +76,18 @@ class Column:
         return " ".join(part for part in self.heading if part).replace(" /", "/")
 
 
-def _figure(heading: tuple[str, str], column: str, text: Callable[[float | None], str], drop: int) -> Column:
-    return Column(heading, lambda entry: text(entry.row.get(column)), drop)
+def _written(row: Row, column: str) -> str:
+    """The figure of `row` in `column`, in the format of the column."""
+    return COLUMNS[column].format.text(row.get(column))
+
+
+def _figure(heading: tuple[str, str], column: str, drop: int) -> Column:
+    return Column(heading, lambda entry: _written(entry.row, column), drop)
 
 
 def _quantile(heading: tuple[str, str], column: str, drop: int) -> Column:
     def text(entry: Entry) -> str:
-        # A lock that asks nobody takes no time at all: that is no latency.
+        # A lock that sends nothing takes no time, which is no latency.
         return latency(0.0) if entry.row.get(column) == 0 else quantile_text(entry.row, column)
 
     return Column(heading, text, drop, quantile=column)
@@ -85,31 +95,46 @@ def _quantile(heading: tuple[str, str], column: str, drop: int) -> Column:
 
 PAST_LEASE = "outlived_share"
 """Shown only where a hold went past its lease."""
+BOUND = "bound_per_million"
+"""Shown only where a verdict has a bound."""
 INTERVAL = Column(("", "interval"), lambda entry: _interval(entry.row), drop=5)
 MEASURES = (
-    _figure(("safe", "grants/s"), "safe_grants_per_s", format_whole, KEEP),
+    Column(("", "verdict"), lambda entry: _verdict(entry), left=True),
+    _figure(("safe", "grants/s"), "safe_grants_per_s", KEEP),
     INTERVAL,
+    _figure(("true rate", "below"), BOUND, drop=6),
     _quantile(("acquire", "p50"), "acquire_p50_us", drop=4),
     _quantile(("acquire", "p99"), "acquire_p99_us", drop=1),
     _quantile(("acquire", "p99.9"), "acquire_p999_us", drop=9),
-    _figure(("longest", "wait"), "longest_wait_us", format_us, drop=2),
-    _figure(("Jain's", "index"), "jain", format_ratio, drop=3),
-    _figure(("holds", "past lease"), PAST_LEASE, format_percent, drop=2),
-    _figure(("attempts", "/grant"), "attempts_per_grant", format_ratio, drop=6),
-    _figure(("commands", "/grant"), "commands_per_grant", format_ratio, drop=8),
+    _figure(("longest", "wait"), "longest_wait_us", drop=2),
+    _figure(("Jain's", "index"), "jain", drop=3),
+    _figure(("holds", "past lease"), PAST_LEASE, drop=2),
+    _figure(("attempts", "/grant"), "attempts_per_grant", drop=6),
+    _figure(("commands", "/grant"), "commands_per_grant", drop=8),
     _quantile(("hand-off", "p50"), "handoff_p50_us", drop=7),
-    _figure(("client", "CPU/grant"), "client_cpu_us_per_grant", format_us, drop=10),
-    _figure(("server", "CPU/grant"), "server_cpu_us_per_grant", format_us, drop=11),
-    Column(("", "verdict"), lambda entry: _verdict(entry), left=True),
+    _figure(("client", "CPU/grant"), "client_cpu_us_per_grant", drop=10),
+    _figure(("server", "CPU/grant"), "server_cpu_us_per_grant", drop=11),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Why rows have a verdict other than SAFE: which, and what was seen of them."""
+    """Why rows have a verdict other than SAFE: which rows, and what the checker saw."""
 
     verdict: str
     text: str
+    is_evidence: bool = False
+    """Whether it shows that the checker works, and no fault of a lock."""
+
+    @property
+    def line(self) -> str:
+        """The note behind its verdict."""
+        return f"{'expected:' if self.is_evidence else self.verdict} {self.text}"
+
+    @property
+    def style(self) -> str:
+        """Red is for locks that broke the exclusion they promise."""
+        return "dim" if self.is_evidence else "red" if self.verdict == "UNSAFE" else "yellow"
 
 
 def render(
@@ -121,9 +146,9 @@ def render(
     widest: int | None = None,
     late: AbstractSet[str] = frozenset(),
 ) -> list[Text]:
-    """The lines of the table of `rows`, and below them those of `notes`. `late` are cells that the generator spoilt.
+    """The lines of the table of `rows`, then those of `notes`. In the cells of `late` the load generator was late.
 
-    Texts take `width` letters, and so does the table, unless `widest` says how many it may take.
+    Texts take at most `width` letters, and the table at most `widest`, which is `width` unless it is given.
     """
     from rich.text import Text
 
@@ -133,14 +158,13 @@ def render(
     fits = _whole_width(columns, entries) <= (widest or width)
     lines = _table(loads, columns) if fits else _pairs_of_lines(loads, width)
     for note in notes[:NOTES_SHOWN]:
-        style = "red" if note.verdict == "UNSAFE" else "yellow"
-        lines += [Text(line, style=style) for line in _wrapped(f"{note.verdict} {note.text}", width)]
+        lines += [Text(line, style=note.style) for line in _wrapped(note.line, width)]
     if len(notes) > NOTES_SHOWN:
         lines.append(Text(f"  and {len(notes) - NOTES_SHOWN} more: see the report"))
-    told = [*_not_ranked(entries), *_stands_on(entries), *_legend(entries, columns if fits else [])]
+    texts = [*_not_ranked(entries), *_stands_on(entries), *_legend(entries, columns if fits else [])]
     if fits and dropped:
-        told.append(f"not shown at this width: {', '.join(reversed(dropped))} (all of it: --json)")
-    for text in told:
+        texts.append(f"not shown at this width: {', '.join(reversed(dropped))} (--json has all columns)")
+    for text in texts:
         lines += [Text(line, style="dim") for line in _wrapped(text, width)]
     return lines
 
@@ -150,17 +174,16 @@ def _loads(
 ) -> list[tuple[LoadComparison, list[Entry]]]:
     """The loads in their order, each with the cells that were measured at it."""
     by_cell = {str(row["cell"]): row for row in rows}
-    return [
-        (
-            load,
-            [
-                Entry(by_cell[one.cell], one, one.cell in late)
-                for one in load.standings
-                if one.cell is not None and one.cell in by_cell
-            ],
-        )
-        for load in comparison.loads
-    ]
+
+    def entries_of(load: LoadComparison) -> list[Entry]:
+        best = best_cells(load)
+        return [
+            Entry(by_cell[one.cell], one, one.cell in late, one.cell in best)
+            for one in load.standings
+            if one.cell is not None and one.cell in by_cell
+        ]
+
+    return [(load, entries_of(load)) for load in comparison.loads]
 
 
 def _not_ranked(entries: Sequence[Entry]) -> list[str]:
@@ -168,41 +191,43 @@ def _not_ranked(entries: Sequence[Entry]) -> list[str]:
     names: dict[str, list[str]] = {}
     for entry in entries:
         if entry.standing.out in (Out.SHARED, Out.EXCLUDES_NOBODY):
-            told = names.setdefault(entry.standing.out.value, [])
-            if entry.standing.lock not in told:
-                told.append(entry.standing.lock)
+            locks = names.setdefault(entry.standing.out.value, [])
+            if entry.standing.lock not in locks:
+                locks.append(entry.standing.lock)
     return [f"- {', '.join(locks)}: not ranked, because {why}" for why, locks in names.items()]
 
 
 def _stands_on(entries: Sequence[Entry]) -> list[str]:
-    """What the word SAFE does not cover, a line for each lock that has it."""
+    """What SAFE does not cover, a line for each safe lock."""
     rows = {entry.standing.lock: entry.row for entry in entries if entry.verdict == "SAFE"}
-    told: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for lock, row in rows.items():
         known = entry_of(row)
         limit = would_not_survive(*known) if known else ""
         condition = [badge for badge in badges(row) if badge not in (HEALTHY, *EVIDENCE)]
         if limit or condition:
-            # Retry policies are compared, and change nothing of that.
+            # All retry policies of a lock have the same limits: one line names the lock.
             which = lock if len(rows) == len({lock_name(row) for row in rows.values()}) else lock_name(row)
-            told[f"{which}: SAFE on healthy servers{''.join(f', {one}' for one in condition)}; {limit}"] = None
-    if len(told) > NOTES_SHOWN:
-        return ["SAFE on healthy servers: `pybench strategies` says what each lock would not survive"]
-    return list(told)
+            lines[f"{which}: SAFE on healthy servers{''.join(f', {one}' for one in condition)}; {limit}"] = None
+    if len(lines) > NOTES_SHOWN:
+        return ["SAFE on healthy servers: `pybench strategies` lists what each lock would not survive"]
+    return list(lines)
 
 
 def _legend(entries: Sequence[Entry], columns: Sequence[Column]) -> list[str]:
-    """What the marks of the table mean, of those that it has."""
+    """What the marks of the table mean, a line for each mark that the table has."""
     shown = [column.quantile for column in columns if column.quantile]
-    told = []
+    lines = []
     tied = [entry.standing for entry in entries if columns and entry.standing.place is Place.TIED]
     if any(one.ratio is not None for one in tied):
-        told.append("=1 tied for the first place: the trials show no difference that is more than chance")
+        lines.append("=1 statistically tied for the first place: a difference may be chance")
     if any(one.ratio is None for one in tied):
-        told.append(f"=1 not compared: a comparison needs {ENOUGH_BLOCKS} trials per cell")
+        lines.append(f"=1 shared by all: fewer than {ENOUGH_BLOCKS} trials per cell are too few to compare locks")
     if any(is_pooled(entry.row, column) for entry in entries for column in shown):
-        told.append(POOLED_MEANS)
-    return told
+        lines.append(POOLED_MEANS)
+    if any(column.name == "true rate below" for column in columns):
+        lines.append("true rate below: with 95 % confidence, the share of contended grants that break exclusion")
+    return lines
 
 
 def _table(loads: Sequence[tuple[LoadComparison, list[Entry]]], columns: Sequence[Column]) -> list[Text]:
@@ -236,15 +261,17 @@ def _pairs_of_lines(loads: Sequence[tuple[LoadComparison, list[Entry]]], width: 
             lines += [Text(line, style="bold") for line in textwrap.wrap(f"{load.text}:", width)]
         for entry in found:
             which = f"{_rank(entry)} {entry.standing.lock}"
-            figures = f"    {format_whole(entry.row['safe_grants_per_s'])} safe grants/s, {entry.verdict}"
+            figures = f"    {_verdict(entry)}, {_written(entry.row, 'safe_grants_per_s')} safe grants/s"
             lines += [Text(line, style=_style(entry)) for line in textwrap.wrap(which, width, subsequent_indent="    ")]
             lines.append(Text(figures, style=_style(entry)))
     return lines
 
 
 def _style(entry: Entry) -> str:
-    """Bold for the first of a load and what ties with it; struck out what is unsafe."""
-    return STYLES.get(entry.verdict, "") or ("bold" if entry.standing.rank == 1 else "")
+    """Bold for the best of a load. Struck out and red where a lock broke the exclusion that it promises."""
+    if promises_nothing(entry.row):
+        return "dim"
+    return STYLES.get(entry.verdict, "") or ("bold" if entry.is_best else "")
 
 
 STYLES = {"SAFE": "", "UNSAFE": "strike red", "UNDECIDED": "yellow", "VOID": "yellow"}
@@ -253,7 +280,9 @@ STYLES = {"SAFE": "", "UNSAFE": "strike red", "UNDECIDED": "yellow", "VOID": "ye
 def _fit(entries: Sequence[Entry], width: int) -> tuple[list[Column], list[str]]:
     """The columns that fit, and the names of those that were dropped."""
     past = any(not missing(share := entry.row.get(PAST_LEASE)) and share != 0 for entry in entries)
-    measures = [column for column in MEASURES if past or column.name != "holds past lease"]
+    bounded = any(not missing(entry.row.get(BOUND)) for entry in entries)
+    absent = {name for name, shown in (("holds past lease", past), ("true rate below", bounded)) if not shown}
+    measures = [column for column in MEASURES if column.name not in absent]
     columns = [*_identity(entries), *(_named(column, entries) for column in measures)]
     dropped = []
     while _whole_width(columns, entries) > width:
@@ -266,7 +295,7 @@ def _fit(entries: Sequence[Entry], width: int) -> tuple[list[Column], list[str]]
 
 
 def _identity(entries: Sequence[Entry]) -> list[Column]:
-    """The columns that tell the locks of a load apart: rank, lock, and its backend where there are several."""
+    """The columns that identify the locks of a load: rank, lock, and the backend where the run has several."""
     columns = [Column(("", "#"), _rank), Column(("", "lock"), lambda entry: entry.standing.lock, left=True)]
     if len({entry.row["backend"] for entry in entries}) > 1:
         columns.append(Column(("", "backend"), lambda entry: str(entry.row["backend"]), left=True))
@@ -274,18 +303,18 @@ def _identity(entries: Sequence[Entry]) -> list[Column]:
 
 
 def _verdict(entry: Entry) -> str:
-    """`SAFE, not contended`; `SAFE, late` where the load generator was."""
-    evidence = [badge for badge in badges(entry.row) if badge in EVIDENCE]
-    return ", ".join([entry.verdict, *evidence, *(["late"] if entry.is_late else [])])
+    """The verdict with what it rests on: `SAFE by probe`, `SAFE, not contended`, `SAFE, generator late`."""
+    evidence = [EVIDENCE[badge] for badge in badges(entry.row) if badge in EVIDENCE]
+    return "".join([entry.verdict, *evidence, ", generator late" if entry.is_late else ""])
 
 
 def _rank(entry: Entry) -> str:
-    """The mark of its rank; `x` of what is unsafe, `-` of what is not ranked."""
+    """The mark of its rank; `x` where it is unsafe, `-` where it is not ranked."""
     return entry.standing.mark or ("x" if entry.standing.out is Out.UNSAFE else "-")
 
 
 def _named(column: Column, entries: Sequence[Entry]) -> Column:
-    """The interval's column says how sure it is, which depends on the trials."""
+    """The heading of the interval with its confidence, which depends on the number of trials."""
     sure = confidence(min((int(entry.row["trials"]) for entry in entries), default=0))
     return replace(column, heading=(f"{100 * sure:.0f} %", "interval")) if column is INTERVAL and sure else column
 

@@ -1,7 +1,7 @@
-"""The report of a run: `report.html`, one file without any network, and `report.md` for a pull request.
+"""The report of a run: `report.html`, one file that loads nothing, and `report.md` for a pull request.
 
 Promises: both are pure functions of a run folder, written whole or not at all.
-Does not do: measuring, judging or ranking; `pybench.records`, `verdicts` and `summary` do.
+Does not do: measuring, judging or ranking; `pybench.running` and `pybench.analysis` do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MARKDOWN = "report.md"
 
 
 def write_html(folder: Path) -> Path:
-    """Write `report.html` into the run folder `folder`. Raises RecordError when it is none or cannot be written."""
+    """Write `report.html` into the run folder `folder`. Raises RecordError if it cannot."""
     # Imported here: the terminal shares this package's number formats and must not wait for frames and templates.
     from pybench.records import load
     from pybench.report.page import build
@@ -22,7 +22,7 @@ def write_html(folder: Path) -> Path:
 
 
 def write_markdown(folder: Path) -> Path:
-    """Write `report.md` into the run folder `folder`. Raises RecordError when it is none or cannot be written."""
+    """Write `report.md` into the run folder `folder`. Raises RecordError if it cannot."""
     from pybench.records import load
     from pybench.report.markdown import build
 

@@ -1,4 +1,4 @@
-"""What a database counted and showed in the trials of a cell, for a grant: pure functions of the record."""
+"""The counters and wait events of a database in the trials of a cell, per grant: pure functions of the record."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ KINDS = {
     "IO": "waiting for the disk",
     "LWLock": "waiting inside the server",
 }
-"""What sessions do, by the type of their wait event, in the order in which it is shown."""
+"""The activity of sessions by the type of their wait event."""
 IN_TRANSACTION = "waiting for the client, in a transaction"
 OTHER = "other"
-LOG_WAIT = "WALWrite"
-"""The one lock inside of the server that is a queue for the disk: who has it writes the log for those behind."""
+WAL_WAIT = "WALWrite"
+"""The lock inside the server that is a queue for the disk: its holder writes the WAL for all that wait."""
 
 ORDER = ("at work", "waiting for a lock", "waiting for the disk", "waiting inside the server", IN_TRANSACTION,
          "waiting for the client", OTHER)  # fmt: skip
@@ -30,15 +30,15 @@ ORDER = ("at work", "waiting for a lock", "waiting for the disk", "waiting insid
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUse:
-    """Of one cell. What is per grant is over the grants of whole trials, as its counters are; None where unknown."""
+    """The use of one cell. Figures per grant count the grants of whole trials, as the counters do; None if unknown."""
 
     waits: Mapping[str, float]
-    """By what is of `ORDER`: the share of all sessions that were seen, over all looks."""
+    """By activity, one of `ORDER`: its share of all sampled sessions."""
     events: Mapping[str, float]
-    """The same by wait event, the largest first: `IO:WalSync`."""
-    looks: int
+    """By wait event, such as `IO:WalSync`, the largest share first."""
+    samples: int
     sessions: int
-    """The most at one look."""
+    """The most in one sample."""
     wal_bytes: float | None
     commits: float | None
     cpu_us: float | None
@@ -47,7 +47,7 @@ class DatabaseUse:
 
 
 def database_use(trials: pd.DataFrame) -> dict[str, DatabaseUse]:
-    """By the id of the cell; nothing of cells without a database, and of records of before there was one."""
+    """The use of each cell that has a database, by the id of the cell; older records have none."""
     if "database_figures" not in trials:
         return {}
     complete = trials[trials["status"] == "complete"]
@@ -59,11 +59,11 @@ def database_use(trials: pd.DataFrame) -> dict[str, DatabaseUse]:
 
 
 def kind_of(event: str) -> str:
-    """What of `ORDER` a session does that waits for `event`."""
+    """The activity, one of `ORDER`, of a session that waits for `event`."""
     kind, _, what = event.partition(":")
     if kind == "Client" and event.endswith("(in transaction)"):
         return IN_TRANSACTION
-    if kind == "LWLock" and what.startswith(LOG_WAIT):
+    if kind == "LWLock" and what.startswith(WAL_WAIT):
         return KINDS["IO"]
     return KINDS.get(kind, OTHER)
 
@@ -77,7 +77,7 @@ def _use(records: Sequence[Mapping[str, Any]]) -> DatabaseUse:
     return DatabaseUse(
         waits={kind: share for kind, share in waits.items() if share},
         events=events,
-        looks=sum(record["looks"]["taken"] for record in records),
+        samples=sum(record["looks"]["taken"] for record in records),
         sessions=max(record["looks"]["most_sessions"] for record in records),
         wal_bytes=_per_grant(records, "wal_bytes", grants),
         commits=_per_grant(records, "commits", grants),
@@ -88,7 +88,7 @@ def _use(records: Sequence[Mapping[str, Any]]) -> DatabaseUse:
 
 
 def _events(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Shares over all looks of all trials: a trial that was looked at more often counts for more."""
+    """Shares over all samples of all trials: a trial with more samples counts for more."""
     weights = [record["looks"]["taken"] if record["waits"] else 0 for record in records]
     total = sum(weights)
     sums: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""The templates: Jinja with autoescape and without silent holes, and the filters that write numbers.
+"""The templates: Jinja with autoescape, where an undefined name is an error, and the filters of the page.
 
 Everything that comes from a run is text here, never markup.
 """
@@ -15,7 +15,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pybench import numbers
-from pybench.matrix.conditions import axis_title
 
 HERE = Path(__file__).parent
 VERDICT_SYMBOLS = {"SAFE": "✓", "UNSAFE": "✕", "UNDECIDED": "?", "VOID": "∅"}
@@ -49,19 +48,16 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("count", "exact", "rate", "us", "ns", "ratio", "percent", "seconds"):
-        environment.filters[name] = getattr(numbers, f"format_{name}")
     environment.filters["script_json"] = script_json
     environment.filters["tight"] = _tight
     environment.filters["breakable"] = _breakable
     environment.globals["verdict_symbols"] = VERDICT_SYMBOLS
     environment.globals["plural"] = numbers.plural
-    environment.globals["axis_title"] = axis_title
     return environment
 
 
-# The name of a lock with its arguments, in which one pair of brackets may stand in another; one with a hyphen; a figure
-# with its unit. Each with what follows it without a space, which stays at its side.
+# Texts that stay on one line: the name of a lock with its arguments, with nested brackets at most once; a name with a
+# hyphen; a figure with its unit. Punctuation that follows without a space belongs to them.
 _WITH_ARGUMENTS = r"\(?[^\s(]+\([^()]*(?:\([^()]*\)[^()]*)*\)\S*"
 _HYPHENATED = r"\S*[a-z]-[a-z]\S*"
 _WITH_UNIT = r"\S*[0-9] (?:k|M|G|ns|µs|ms|s|%)(?![a-zA-Z])\S*"
@@ -72,7 +68,7 @@ _SHORT = 30
 def _breakable(text: str) -> Markup:
     """`text`, in which the name of a lock moves to the next line as a whole.
 
-    One with arguments that is longer than a line breaks before them.
+    A name that is longer than a line breaks before its arguments.
     """
     parts, end = [], 0
     for found in _TOGETHER.finditer(text):
@@ -89,5 +85,5 @@ def _breakable(text: str) -> Markup:
 
 
 def _tight(text: str) -> str:
-    """`text` that is not broken over lines."""
+    """`text` with spaces that do not break."""
     return text.replace(" ", "\u00a0")

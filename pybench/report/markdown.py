@@ -1,4 +1,4 @@
-"""The report for a pull request: the answer, the ranking, the verdicts and how to repeat them, on one screen."""
+"""The report for a pull request: the answer, the ranking, the verdicts and the command, on one screen."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ import re
 from collections.abc import Sequence
 
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
-from pybench.analysis.verdicts import Verdict
-from pybench.numbers import format_count, format_ratio, format_us, plural
+from pybench.columns import COLUMNS
+from pybench.numbers import plural
 from pybench.records import Run
 from pybench.report import run_facts
 from pybench.report.cautions.of_run import cautions
 from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.sections.answer import clauses
-from pybench.report.sections.ranking import PAST_LEASE, Entry, LoadEntries, by_load, figures_of
-from pybench.report.verdict_reasons import remarks
-from pybench.report.view import CellView, View, make_view
+from pybench.report.sections.ranking import BOUND, PAST_LEASE, QUANTILES, Entry, LoadEntries, by_load, columns_of
+from pybench.report.verdict_reasons import unsafe_and_evidence
+from pybench.report.view import View, make_view
 
-QUANTILES = ("acquire_p50_us", "acquire_p99_us", "acquire_p999_us")
-TITLES = ("safe grants/s", "p50", "p99", "p99.9", "longest wait", "Jain", "commands/grant", "verdict")
+COLUMNS_SHOWN = (
+    BOUND,
+    ("p50", "acquire_p50_us"),
+    ("p99", "acquire_p99_us"),
+    ("p99.9", "acquire_p999_us"),
+    ("longest wait", "longest_wait_us"),
+    ("Jain's index", "jain"),
+    ("commands per grant", "commands_per_grant"),
+    PAST_LEASE,
+)
+"""Of the columns of the report's table, those that are few enough for a pull request."""
 # Rows of the tables: with more, the report itself is the place to look.
 SHOWN_ROWS = 30
 
@@ -31,12 +40,10 @@ def build(run: Run) -> str:
     headline, others = clauses(view)
     parts = [f"### {_plain(run_facts.run_name(manifest))}: {_plain(headline)}"]
     parts += [f"> **{caution.title}.** {_plain(caution.text)}" for caution in cautions(view)]
-    points = [f"- {_plain(clause)}" for clause in others]
-    points += [
-        f"- ✕ **UNSAFE** {_plain(remark.subject)}: {_plain(remark.reason)}"
-        for remark in remarks(view)
-        if remark.verdict == Verdict.UNSAFE
-    ]
+    unsafe, evidence = unsafe_and_evidence(view)
+    points = [f"- ✕ **UNSAFE** {_plain(remark.sentence)}." for remark in unsafe]
+    points += [f"- {_plain(clause)}" for clause in others]
+    points += [f"- {_plain(f'{remark.subject}, as expected: {remark.reason}.')}" for remark in evidence]
     if points:
         parts.append("\n".join(points))
     if view.cells:
@@ -48,49 +55,50 @@ def build(run: Run) -> str:
 def _ranking(view: View, loads: Sequence[LoadEntries]) -> list[str]:
     """A table for each load, under its name; of many cells those of the first loads."""
     parts, room = [], SHOWN_ROWS
-    outlived = PAST_LEASE in figures_of(view)
+    columns = [column for column in COLUMNS_SHOWN if column in columns_of(view)]
+    titles = ["#", "lock", "verdict", "safe grants/s", *(title for title, _ in columns), "why"]
+    right = [True, False, False, *[True] * (len(columns) + 1), False]
     for load in loads:
         if room <= 0:
             break
-        titles = ["#", "lock", *TITLES[:-1], *([PAST_LEASE[0]] if outlived else []), TITLES[-1]]
-        right = [True, False, *[True] * (len(titles) - 3), False]
         lines = [_row(titles), _row(["--:" if numeric else ":--" for numeric in right])]
-        lines += [_row(_cells(entry, outlived=outlived)) for entry in load.entries[:room]]
+        lines += [_row(_cells(entry, columns)) for entry in load.entries[:room]]
         room -= len(load.entries)
         parts += [f"**{_plain(load.text)}**"] if load.text else []
         parts.append("\n".join(lines))
     left = sum(len(load.entries) for load in loads) - SHOWN_ROWS
     if left > 0:
         parts.append(f"{plural(left, 'further cell')} in the report.")
-    if any(is_pooled(cell.row, column) for cell in view.cells for column in QUANTILES):
+    if any(is_pooled(cell.row, column) for cell in view.cells for _, column in QUANTILES):
         parts.append(_plain(f"{POOLED_MEANS}."))
     return parts
 
 
-def _cells(entry: Entry, *, outlived: bool) -> list[str]:
+def _cells(entry: Entry, columns: Sequence[tuple[str, str]]) -> list[str]:
     cell = entry.cell
     name = _plain(entry.name)
-    rate = format_count(cell.number("safe_grants_per_s"))
-    unsafe = f"0 (~~{format_count(cell.number('grants_per_s'))}~~ unsafe)"
-    figure = unsafe if cell.unsafe else f"{rate}{_interval(cell)}"
     return [
         entry.place or "-",
-        f"~~{name}~~" if cell.unsafe else name,
-        f"**{figure}**" if entry.is_first else figure,
-        *(_plain(quantile_text(cell.row, column)) for column in QUANTILES),
-        format_us(cell.number("longest_wait_us")),
-        format_ratio(cell.number("jain")),
-        format_ratio(cell.number("commands_per_grant")),
-        *([PAST_LEASE[2](cell.number(PAST_LEASE[1]))] if outlived else []),
-        f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}{', late' if entry.is_late else ''}: {_plain(entry.reason)}",
+        f"~~{name}~~" if cell.breaks_exclusion else name,
+        f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}{', generator was late' if entry.is_late else ''}",
+        _figure(entry, "safe_grants_per_s") + _granted(entry),
+        *(_figure(entry, column) for _, column in columns),
+        _plain(entry.reason),
     ]
 
 
-def _interval(cell: CellView) -> str:
-    low, high = cell.number("grants_per_s_low"), cell.number("grants_per_s_high")
-    if cell.verdict != "SAFE" or low is None or high is None:
-        return ""
-    return f" ({format_count(low)} to {format_count(high)})"
+def _figure(entry: Entry, column: str) -> str:
+    is_quantile = column in {name for _, name in QUANTILES}
+    row, text = entry.cell.row, COLUMNS[column].format.text(entry.cell.number(column))
+    text = _plain(quantile_text(row, column) if is_quantile else text)
+    return f"**{text}**" if column == entry.bold else text
+
+
+def _granted(entry: Entry) -> str:
+    """The interval of the safe grants/s; of a cell that is not safe, its grants/s."""
+    if entry.interval:
+        return f" ({entry.interval})"
+    return f" (of {entry.granted} granted)" if entry.cell.verdict != "SAFE" else ""
 
 
 def _method(run: Run, about: str) -> str:

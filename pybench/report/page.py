@@ -1,6 +1,6 @@
-"""The page: sections put in order, one file without any network, its content security policy as the proof.
+"""The page: the sections in order, in one file that loads nothing. Its content security policy enforces that.
 
-Scripts run only by their hashes: text of a run that came to be markup against all care would still not run.
+Scripts run only by their hashes, so that text of a run could not run as a script even if it became markup.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
 from pybench.records import Run
 from pybench.report import run_facts
+from pybench.report.charts.grid import leading
 from pybench.report.html import asset, fill
 from pybench.report.section import Section
 from pybench.report.sections import (
@@ -36,7 +37,7 @@ SCRIPTS = {"boot": "assets/boot.js", "charts": "assets/charts.js", "page": "asse
 
 Render = Callable[[View], Section | None]
 
-BEFORE_CHARTS: tuple[Render, ...] = (answer.render, ranking.render)
+BEFORE_CHARTS: tuple[Render, ...] = (ranking.render,)
 CHARTS: tuple[Render, ...] = (
     throughput.render,
     latency.render,
@@ -51,11 +52,11 @@ AFTER_CHARTS: tuple[Render, ...] = (database.render, violations.render, method.r
 def build(run: Run) -> str:
     """The whole of `report.html`."""
     view = make_view(run)
-    renders = (*BEFORE_CHARTS, *(CHARTS if view.measured else ()), *AFTER_CHARTS)
-    sections = [section for render in renders if (section := render(view)) is not None]
+    first, before = answer.render(view), _rendered(BEFORE_CHARTS, view)
+    charts, after = _rendered(CHARTS if view.measured else (), view), _rendered(AFTER_CHARTS, view)
     figures = {
         figure.id: {"data": figure.data, "layout": figure.layout}
-        for section in sections
+        for section in charts
         for figure in section.figures
         if figure.data
     }
@@ -68,8 +69,12 @@ def build(run: Run) -> str:
         name=run_facts.run_name(manifest),
         when=run_facts.when(manifest),
         servers=run_facts.server_labels(manifest),
-        answer=sections[0],
-        sections=sections[1:],
+        answer=first,
+        before=before,
+        charts=charts,
+        after=after,
+        view=view,
+        leading=leading(view),
         figures=figures,
         style=Markup(asset("assets/page.css")),
         scripts={name: Markup(text) for name, text in scripts.items()},
@@ -78,6 +83,10 @@ def build(run: Run) -> str:
     )
     # Plain text from here on: as markup it would escape whatever it is joined with.
     return str(page)
+
+
+def _rendered(renders: Sequence[Render], view: View) -> list[Section]:
+    return [section for render in renders if (section := render(view)) is not None]
 
 
 def policy(scripts: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a manifest says about a run, as rows of words: pure functions, lenient about what an older record lacks."""
+"""The facts that a manifest has about a run, as rows of words: pure functions that accept older records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pybench.matrix.durations import format_duration
-from pybench.numbers import format_bytes, format_count, format_exact, format_us
+from pybench.numbers import format_bytes, format_exact, format_us
 
 Rows = list[tuple[str, str]]
 
@@ -44,7 +44,7 @@ def server_labels(manifest: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """A server: `settings` are those that figures depend on most, `further` the others."""
+    """A server: figures depend most on its `settings`, less on the `further` ones."""
 
     label: str
     where: str
@@ -52,8 +52,8 @@ class ServerRow:
     further: str
 
 
-# Of a Postgres: it has too many settings to tell which ones matter.
-TELLING = (
+# The settings of a Postgres that affect figures most: it has too many to show them all first.
+MAIN_SETTINGS = (
     "transport",
     "fsync",
     "synchronous_commit",
@@ -77,7 +77,7 @@ def server_rows(manifest: Mapping[str, Any]) -> list[ServerRow]:
         # Product and version are in the label.
         named = {name: value for name, value in (server.get("settings") or {}).items() if name not in server}
         of_database = server.get("product") == "postgres"
-        first = {name: named[name] for name in TELLING if name in named} if of_database else named
+        first = {name: named[name] for name in MAIN_SETTINGS if name in named} if of_database else named
         rest = {name: value for name, value in named.items() if name not in first}
         rows.append(ServerRow(str(server.get("label", "server")), where, _settings(first), _settings(rest)))
     return rows
@@ -104,12 +104,12 @@ def machine_rows(manifest: Mapping[str, Any]) -> Rows:
     """The machine: processor, cores, memory, system."""
     machine = manifest.get("machine") or {}
     cores, allowed = machine.get("cores"), machine.get("cores_allowed")
-    count = f"{cores}, of which {allowed} may be used" if allowed and allowed != cores else say(cores)
+    count = f"{cores}, of which pybench may use {allowed}" if allowed and allowed != cores else say(cores)
     memory = machine.get("memory_bytes")
     rows = [
         ("Processor", machine.get("cpu")),
         ("Cores", count if cores else None),
-        ("Cores kept to", _kept(manifest.get("placement"))),
+        ("Bound to cores", _bound(manifest.get("placement"))),
         ("Memory", f"{memory / 2**30:.1f} GiB" if memory else None),
         ("System", " ".join(str(machine[key]) for key in ("system", "kernel", "architecture") if machine.get(key))),
         ("Virtual machine", _virtual(machine.get("virtualisation")) if machine else None),
@@ -118,17 +118,17 @@ def machine_rows(manifest: Mapping[str, Any]) -> Rows:
     return [(name, str(value)) for name, value in rows if value]
 
 
-def _kept(placement: Mapping[str, list[int]] | None) -> str | None:
+def _bound(placement: Mapping[str, list[int]] | None) -> str | None:
     if not placement or not placement["drivers"]:
         return None
     drivers, servers = (", ".join(map(str, placement[side])) for side in ("drivers", "servers"))
-    return f"the clients to {drivers}, the servers to {servers or 'none'}"
+    return f"clients on {drivers}, servers on {servers or 'none'}"
 
 
 def _virtual(hint: str | None) -> str:
     if hint is None:
         return "not detected"
-    # A processor that says no more than that there is a hypervisor below.
+    # Some processors report that there is a hypervisor, and not which one.
     return "yes" if hint == "hypervisor" else str(hint)
 
 
@@ -175,24 +175,24 @@ def control_rows(manifest: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
     rows = []
     for control in manifest.get("control") or []:
         if "kind" in control:
-            continue  # A fault planted for one lock: told where one was missed.
-        found = f"{format_exact(control.get('violations'))} violations in {format_count(control.get('grants'))} grants"
+            continue  # A fault planted for one lock; a caution names it where it was missed.
+        found = f"{format_exact(control.get('violations'))} violations in {format_exact(control.get('grants'))} grants"
         rows.append((str(control.get("backend", "")), bool(control.get("caught")), found))
     return rows
 
 
 def baseline_sentences(manifest: Mapping[str, Any]) -> list[str]:
-    """What of every figure is the wire's and the client's, not the lock's; one sentence for each setting measured."""
+    """The fixed overhead in every figure, of network and client; one sentence for each measured setting."""
     entries = manifest.get("baseline") or []
-    # A database has no appendfsync: that is no other setting of it.
-    told = {name: {entry.get(name) for entry in entries} - {"none"} for name in ("backend", "appendfsync", "poll")}
-    varied = [name for name, values in told.items() if len(values) > 1]
+    # A database has no appendfsync, so "none" does not count as a different setting.
+    values_of = {name: {entry.get(name) for entry in entries} - {"none"} for name in ("backend", "appendfsync", "poll")}
+    varied = [name for name, values in values_of.items() if len(values) > 1]
     sentences = []
     for entry in entries:
         call, work = entry.get("round_trip_us"), entry.get("client_cpu_us_per_grant")
-        which = ", ".join(f"{name} {entry.get(name)}" for name in varied if entry.get(name) in told[name])
+        which = ", ".join(f"{name} {entry.get(name)}" for name in varied if entry.get(name) in values_of[name])
         of_call = f"one idle call takes {format_us(call)}" if call is not None else "an idle call was not measured"
-        of_client = f", and the client's own work takes {format_us(work)} a grant" if work is not None else ""
+        of_client = f", and the client's own work takes {format_us(work)} per grant" if work is not None else ""
         sentence = f"{f'with {which}, ' if which else ''}{of_call}{of_client}."
         sentences.append(f"{sentence[0].upper()}{sentence[1:]}")
     return sentences

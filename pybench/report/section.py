@@ -21,6 +21,8 @@ class Figure:
     data: list[dict[str, Any]]
     layout: dict[str, Any]
     height: int = 250
+    missing: list[str] = field(default_factory=list)
+    """Lines that the chart has no place for, because they have no figure at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class DataRow:
     where: str
     figures: list[Datum]
     verdict: str
+    is_struck: bool
+    """Whether its name is struck out: the lock broke the exclusion that it promises."""
 
 
 @dataclass(frozen=True, slots=True)

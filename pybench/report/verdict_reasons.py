@@ -1,4 +1,7 @@
-"""Why a cell, or the cells of a strategy, have their verdict: in words, from what their trials counted."""
+"""Why a cell, or the cells of a lock, have their verdict: in words, from what their trials counted.
+
+Overlaps of a lock that promises nothing are no fault of it. They prove that the checker detects overlaps, and say so.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pybench.analysis.assumptions import NOT_CONTENDED, badges
-from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
+from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell
 from pybench.matrix.conditions import say_conditions
-from pybench.report.view import CellView, View
-from pybench.strategies import Exclusion
+from pybench.report.rules import promises_nothing
+from pybench.report.view import BASE_LINE, CellView, View
 
 
 def reasons(view: View) -> dict[str, str]:
-    """The reason for the verdict of each cell, by the cell's id: "0 violations in 51,204 contended grants, ..."."""
+    """The reason for the verdict of each cell, by its id: "0 violations in 51,204 contended grants"."""
     groups = dict(iter(view.run.trials.groupby("cell", sort=False)))
     caught = controls_caught(view.run.manifest["control"])
     return {
@@ -25,38 +28,62 @@ def reasons(view: View) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Why cells of one strategy are not safe. `where` is empty when the strategy has no other cell."""
+    """Why cells of one lock are not safe. `where` is empty when the lock has no other cell."""
 
     verdict: str
     label: str
     where: str
     """Which cells: "in 4 of 6 cells", "with 16 clients, 1 key"."""
     reason: str
+    is_evidence: bool = False
+    """Whether the lock promises nothing, so that its violations show that the checker works, and no fault."""
 
     @property
     def subject(self) -> str:
-        """The strategy and where: "none in 4 of 6 cells"."""
+        """The lock and where: "naive in 4 of 6 cells"."""
         return f"{self.label} {self.where}" if self.where else self.label
+
+    @property
+    def sentence(self) -> str:
+        """The whole remark: "naive in 4 of 6 cells: 12 double grants; this breaks its promise"."""
+        return f"{self.subject}: {self.reason}"
 
 
 def remarks(view: View) -> list[Remark]:
-    """One for all cells of a strategy that are unsafe, or undecided, for the same reason; what is unsafe first."""
+    """One for all cells of a lock that are unsafe, or undecided, for the same reason; broken promises first."""
     alike: dict[tuple[str, str, str], list[CellView]] = {}
     for cell in view.cells:
         if cell.verdict in (Verdict.UNSAFE, Verdict.UNDECIDED):
             reason = _reason(_trials(view, [cell]))
-            # Cells differ in what was counted, and are alike in what it means.
+            # Cells of one remark have different counts, and the same meaning after the semicolon.
             meaning = reason.partition("; ")[2] if cell.unsafe else reason
             alike.setdefault((cell.verdict, cell.series.label, meaning), []).append(cell)
     found = [
-        Remark(verdict, label, _where(view, cells), _shared_reason(view, cells) + _elsewhere(view, cells[0]))
+        Remark(
+            verdict,
+            label,
+            _where(view, cells),
+            _shared_reason(view, cells) + _elsewhere(view, cells[0]),
+            is_evidence=_is_evidence(view, cells),
+        )
         for (verdict, label, _), cells in alike.items()
     ]
-    return sorted(found, key=lambda remark: remark.verdict != Verdict.UNSAFE)
+    return sorted(found, key=lambda remark: (remark.is_evidence, remark.verdict != Verdict.UNSAFE))
+
+
+def unsafe_and_evidence(view: View) -> tuple[list[Remark], list[Remark]]:
+    """The remarks about unsafe locks that promise exclusion, and those that show that the checker works."""
+    unsafe = [remark for remark in remarks(view) if remark.verdict == Verdict.UNSAFE]
+    return [one for one in unsafe if not one.is_evidence], [one for one in unsafe if one.is_evidence]
+
+
+def _is_evidence(view: View, cells: list[CellView]) -> bool:
+    unexpected = any(cell.breaks_exclusion for cell in cells) or bool(_trials(view, cells)["promise_broken"].any())
+    return cells[0].unsafe and not unexpected
 
 
 def _shared_reason(view: View, cells: list[CellView]) -> str:
-    """The violations of unsafe cells together; undecided ones have the same reason each, and no other together."""
+    """The violations of unsafe cells added up; undecided cells of one remark all have the same reason."""
     return _reason(_trials(view, cells if cells[0].unsafe else cells[:1]))
 
 
@@ -74,20 +101,24 @@ def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:
 
 def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     totals = counts_of(trials)
-    terms = terms_of(trials)
     judgement = judge_cell(trials, control_caught=caught)
     if judgement.verdict is not Verdict.UNSAFE:
         cut_off = totals["grants"] == 0 and (trials["status"] != "complete").all()
         return "it was interrupted before it was granted anything" if caught and cut_off else judgement.reason
     if judgement.promise_broken:
-        return f"{judgement.reason}; this breaks what it promises"
-    if terms.exclusion is Exclusion.NOTHING:
-        return f"{judgement.reason}; it promises nothing"
-    return f"{judgement.reason}; outside of what it promises"
+        return f"{judgement.reason}; this breaks its promise"
+    row = {"strategy": trials["strategy"].iloc[0], "args": trials["args"].iloc[0]}
+    if row["strategy"] == BASE_LINE:
+        return f"{judgement.reason}; {BASE_LINE} takes no lock, so this shows that the checker detects overlaps"
+    if promises_nothing(row):
+        return f"{judgement.reason}; this lock promises no exclusion, so overlaps break no promise"
+    if totals["lease_overruns"]:
+        return f"{judgement.reason}; work outlived the ttl, which is not a fault of the lock"
+    return f"{judgement.reason}; the lock does not promise to prevent this"
 
 
 def _stands_on(cell: CellView) -> str:
-    """What SAFE stands on; that nothing was contended stands in the reason itself."""
+    """What SAFE depends on. The reason itself says where no grant was contended."""
     return "".join(f"; {badge}" for badge in badges(cell.row) if badge != NOT_CONTENDED)
 
 

@@ -1,8 +1,9 @@
-"""What every section looks at: the cells of a run, their strategies and the conditions they were measured under.
+"""The data that every section shows: the cells of a run, their locks, and the conditions they were measured under.
 
-Made once from a run's frames; nothing here is drawn, nothing is measured. A *series* is a strategy with its arguments:
-one colour in every chart; one that the run has on several backends is a series on each. *Conditions* are the axes that
-the run varied, apart from the strategy and its backend: what is at one load is compared, wherever it runs.
+A view is made once from the frames of a run; nothing is drawn or measured here. A *series* is a strategy with its
+arguments, in one colour in every chart; a lock that the run has on several backends is one series for each backend.
+*Conditions* are the axes that the run varied, except the strategy and its backend: locks at the same load are compared
+on whatever server they run.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ from typing import Any
 import pandas as pd
 
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
-from pybench.analysis.comparison.entrants import load_axes, lock_labels, offered_rate
+from pybench.analysis.comparison.entrants import load_axes, lock_labels
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed
-from pybench.matrix.conditions import AxisValue, Conditions, axis_title, condition_value, say_condition
+from pybench.matrix.conditions import AxisValue, Conditions, axis_title, condition_value, say_condition, say_conditions
 from pybench.numbers import missing
 from pybench.records import Run
+from pybench.report import rules
 from pybench.strategies import CATALOGUE
 
-BASE_LINE = "none"
+BASE_LINE = rules.BASE_LINE
 SERIES_COLOURS = 7
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-# The dotted line is what is unsafe, the short dash is no lock at all.
+# A dotted line is an unsafe lock, and a short dash is no lock at all.
 SHAPES = ("circle", "square", "diamond")
 DASHES = ("solid", "longdash", "longdashdot")
 BASE_LINE_DASH = "dash"
-# Figures of a trial that the summary has no room for: the median over complete trials, or their sum.
+# Figures of trials that the summary lacks: the median over complete trials, or their sum.
 TRIAL_QUANTILES = (
     ("service_p50_us", "service_p99_us"),
     ("queue_p99_us",),
@@ -40,7 +42,7 @@ TRIAL_QUANTILES = (
     ("release_p50_us", "release_p99_us"),
     ("lag_p99_us",),
 )
-# Figures whose lowest and highest trial charts show, as `NAME_lowest` and `NAME_highest`.
+# Charts show the lowest and the highest trial of these figures, as `NAME_lowest` and `NAME_highest`.
 TRIAL_RANGES = (
     ("acquire_p50_us", "acquire_p99_us", "acquire_p999_us"),
     ("jain",),
@@ -50,18 +52,18 @@ TRIAL_RANGES = (
     ("server_cpu_us_per_grant",),
 )
 TRIAL_MEDIANS = (*summed(Over.MEDIAN, in_summary=False), "longest_wait_us")
-"""The longest wait for records of before the summary had it."""
+"""`longest_wait_us` for records that were made before the summary had it."""
 INVERSIONS = "inversions_a_trial"
-"""The median of `fifo_inversions`, of which the summary has the sum; only where places in a queue are acknowledged."""
+"""The median of `fifo_inversions`; the summary has the sum. Only for locks that acknowledge places in a queue."""
 TRIAL_SUMS = (*summed(Over.SUM, in_summary=False), "conflicts", "stale_writes")
-"""The last two for records of before the summary had them."""
+"""The last two for records that were made before the summary had them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     """A strategy with its arguments. `colour` is a CSS variable that both themes define.
 
-    Colour is never alone: `shape` and `dash` together tell nine strategies apart without it.
+    Colour is never alone: `shape` and `dash` together distinguish nine locks without it.
     """
 
     label: str
@@ -80,7 +82,7 @@ class CellView:
     series: Series
     """Its lock."""
     line: Series
-    """What charts draw it as: its lock, or where a run has a single lock the value of the axis that varies."""
+    """Its line in charts: its lock, or in a run with a single lock the value of the axis that varies."""
     conditions: Conditions
     row: Mapping[str, Any]
 
@@ -97,18 +99,19 @@ class CellView:
 
     @property
     def unsafe(self) -> bool:
-        """Whether something was seen that must not be."""
+        """Whether the checker found violations."""
         return self.verdict == "UNSAFE"
 
     @property
-    def is_open(self) -> bool:
-        """Whether arrivals come at a rate, so that the response decides and not the rate."""
-        return offered_rate(self.row) is not None
+    def name(self) -> str:
+        """Its lock, with the conditions that the run varied: "mutex with 16 clients, 1 key"."""
+        conditions = say_conditions(self.conditions)
+        return f"{self.series.label} with {conditions}" if conditions else self.series.label
 
     @property
-    def uncontended(self) -> bool:
-        """Nobody waited for anybody: safe, but it proves nothing about the strategy."""
-        return not self.number("contended_grants")
+    def breaks_exclusion(self) -> bool:
+        """Whether it is unsafe although its lock promises exclusion; overlaps without a promise are no fault."""
+        return self.unsafe and not rules.promises_nothing(self.row)
 
     def condition(self, axis: str) -> AxisValue:
         """The value of a varied axis."""
@@ -121,7 +124,7 @@ class CellView:
         return float(value)
 
     def without(self, *axes: str) -> Conditions:
-        """The conditions apart from `axes`."""
+        """The conditions without `axes`."""
         return tuple(pair for pair in self.conditions if pair[0] not in axes)
 
 
@@ -133,9 +136,9 @@ class View:
     cells: tuple[CellView, ...]
     series: tuple[Series, ...]
     axes: tuple[str, ...]
-    """The axes with more than one value; the strategy, its arguments and its backend are the lock's, and left out."""
+    """The axes with more than one value, except those of the lock: strategy, arguments and backend."""
     lines: tuple[Series, ...] = ()
-    """What charts colour: `series`, or of a run with a single lock the values of `line_axis`."""
+    """The lines of charts: `series`, or in a run with a single lock the values of `line_axis`."""
     line_axis: str | None = None
     """The axis whose values are the lines of a chart; None where the locks are."""
 
@@ -146,25 +149,25 @@ class View:
 
     @cached_property
     def sureness(self) -> str | None:
-        """How sure the intervals over trials are, "95 %", where trials are fewest; None without any."""
+        """The confidence of the intervals over trials, "95 %", where trials are fewest; None without intervals."""
         trials = [int(cell.number("trials") or 0) for cell in self.cells]
         sure = confidence(min(trials, default=0))
         return f"{100 * sure:.0f} %" if sure is not None else None
 
     @cached_property
     def load_axis(self) -> str | None:
-        """The axis that charts against load have below: concurrency, otherwise another that is a number."""
+        """The horizontal axis of charts against load: concurrency, otherwise another axis of numbers."""
         return load_axis_of(self.axes, [cell.conditions for cell in self.cells])
 
     @cached_property
     def unsafe_series(self) -> frozenset[str]:
-        """The labels of the strategies that were unsafe in any cell."""
+        """The labels of the locks that were unsafe in any cell."""
         return frozenset(cell.series.label for cell in self.cells if cell.unsafe)
 
     @cached_property
-    def unsafe_lines(self) -> frozenset[str]:
-        """The labels of the lines of charts that were unsafe in any cell."""
-        return frozenset(cell.line.label for cell in self.cells if cell.unsafe)
+    def struck_lines(self) -> frozenset[str]:
+        """The labels of the lines of charts that are struck out: their lock broke exclusion in some cell."""
+        return frozenset(cell.line.label for cell in self.cells if cell.breaks_exclusion)
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -177,7 +180,7 @@ class View:
 
     @cached_property
     def not_ranked(self) -> frozenset[str]:
-        """The ids of safe cells without a rank, for they keep nobody out or let several hold a key at a time."""
+        """The ids of safe cells that are not ranked, because several clients may hold a key at a time."""
         return frozenset(cell.id for cell in self.cells if self.standing(cell).out in (Out.SHARED, Out.EXCLUDES_NOBODY))
 
     def may_be_used(self, series: Series) -> bool:
@@ -185,18 +188,18 @@ class View:
         return series.strategy != BASE_LINE and series.label not in self.unsafe_series
 
     def panels(self, *inside: str) -> list[tuple[Conditions, list[CellView]]]:
-        """The cells of each chart: grouped by their conditions apart from the axes `inside` and that of the lines."""
+        """The cells of each chart: grouped by their conditions, without the axes `inside` and the axis of the lines."""
         return self.facets(*inside, *([self.line_axis] if self.line_axis else []))
 
     def facets(self, *inside: str) -> list[tuple[Conditions, list[CellView]]]:
-        """The cells grouped by their conditions apart from the axes `inside`, in order of the conditions."""
+        """The cells grouped by their conditions without the axes `inside`, in the order of the conditions."""
         groups: dict[Conditions, list[CellView]] = {}
         for cell in sorted(self.cells, key=lambda cell: self._rank(cell.without(*inside))):
             groups.setdefault(cell.without(*inside), []).append(cell)
         return list(groups.items())
 
     def _rank(self, conditions: Sequence[tuple[str, AxisValue]]) -> tuple[int, ...]:
-        """Where `conditions` stand: the outermost axis is the last, so that concurrency runs fastest."""
+        """The place of `conditions` in the order: the last axis is the outermost, so that concurrency runs fastest."""
         return tuple(self._places[axis][value] for axis, value in reversed(conditions))
 
     @cached_property
@@ -211,7 +214,7 @@ class View:
 
 
 def make_view(run: Run) -> View:
-    """The view of `run`; without any cell when no trial was completed."""
+    """The view of `run`; it has no cells when no trial was completed."""
     summary = run.summary
     if summary.empty:
         return View(run, (), (), ())
@@ -222,7 +225,7 @@ def make_view(run: Run) -> View:
     ]
     axes = tuple(axis for axis in load_axes(rows) if summary[axis].nunique(dropna=False) > 1)
     order = {str(cell["id"]): place for place, cell in enumerate(run.manifest.get("cells", []))}
-    # Blocks are in random order, the matrix is not.
+    # Trials ran in random order; tables follow the order of the matrix.
     rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))
     labels = lock_labels(rows)
     series = _series((labels[str(row["cell"])], str(row["strategy"])) for row in rows)
@@ -246,16 +249,16 @@ def make_view(run: Run) -> View:
 
 
 def load_axis_of(axes: Sequence[str], conditions: Sequence[Conditions]) -> str | None:
-    """The axis that charts against load have below: concurrency, otherwise the first of `axes` that is a number."""
+    """The horizontal axis of charts against load: concurrency, otherwise the first of `axes` that has numbers."""
     if "concurrency" in axes:
         return "concurrency"
     return next((axis for axis in axes if all(_is_number(dict(one)[axis]) for one in conditions)), None)
 
 
 def _line_axis(axes: Sequence[str], conditions: Sequence[Conditions], strategies: Sequence[str]) -> str | None:
-    """The axis whose values a chart draws as lines: where the run has a single lock, the first that is not the load.
+    """The axis whose values are lines: in a run with a single lock, the first axis that is not the load.
 
-    One strategy under six retry policies is one panel with six lines, and not six panels with a line each.
+    So a lock under six retry policies is one panel with six lines, and not six panels with one line each.
     """
     if sum(strategy != BASE_LINE for strategy in strategies) != 1:
         return None
@@ -275,7 +278,7 @@ def _line_label(row: Mapping[str, Any], line_axis: str | None) -> str | None:
 
 
 def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Of each cell, the figures that only its trials have."""
+    """The figures of each cell that only its trials have."""
     ranges = (name for names in (*TRIAL_QUANTILES, *TRIAL_RANGES) for name in names)
     wanted = dict.fromkeys(["cell", *ranges, *TRIAL_MEDIANS, *TRIAL_SUMS, "fifo_inversions", "strategy"])
     complete = trials.loc[trials["status"] == "complete", [name for name in wanted if name in trials]]
@@ -283,7 +286,7 @@ def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def _further(complete: pd.DataFrame) -> dict[str, Any]:
-    """Of one cell's `complete` trials; what an older record lacks is left out."""
+    """The figures of the `complete` trials of one cell, without those that an older record lacks."""
     had = [[name for name in names if name in complete] for names in TRIAL_QUANTILES]
     ranged = [[name for name in names if name in complete] for names in TRIAL_RANGES]
     return {
@@ -296,14 +299,14 @@ def _further(complete: pd.DataFrame) -> dict[str, Any]:
 
 
 def _inversions(complete: pd.DataFrame) -> dict[str, float | None]:
-    """Records from before there was a null for locks that acknowledge no place have 0 there: that is no figure."""
+    """Nothing for locks that acknowledge no place: older records have a 0 there that is no figure."""
     known = CATALOGUE.get(str(complete["strategy"].iloc[0]))
     acknowledged = known is not None and known.acknowledges_places and "fifo_inversions" in complete
     return {INVERSIONS: median(complete["fifo_inversions"])} if acknowledged else {}
 
 
 def _ranges(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
-    """The lowest and the highest of the trials that the medians of `names` are over; nothing of one trial alone."""
+    """The lowest and the highest trial of each of `names`; nothing for a single trial."""
     ends: dict[str, float] = {}
     for name, values in quantile_values(complete, names).items():
         if len(values) > 1:
@@ -312,13 +315,13 @@ def _ranges(complete: pd.DataFrame, names: Sequence[str]) -> dict[str, float]:
 
 
 def _series(named: Iterable[tuple[str, str]]) -> dict[str, Series]:
-    """A series for each label, by the label; each comes with its strategy."""
+    """A series for each label, by the label; `named` gives each label with its strategy."""
     series: dict[str, Series] = {}
     coloured = base_lines = 0
     for label, strategy in named:
         if label in series:
             continue
-        # No lock at all is the base line of every run, so it is drawn in ink.
+        # Clients without a lock are the base line of every run, and are drawn in grey.
         if strategy == BASE_LINE:
             shape = SHAPES[base_lines % len(SHAPES)]
             series[label] = Series(label, BASE_LINE, "var(--series-none)", shape, BASE_LINE_DASH)

@@ -1,6 +1,7 @@
-"""A violation as a small drawing: two lanes, the two holds, the end of the lease, and the overlap shaded.
+"""A violation as a small drawing: one bar for each of two holds, the ends of their leases, and the overlap shaded.
 
-Inline SVG in per cent and pixels, so that its text keeps its size on any screen; colours are the page's.
+It is inline SVG in per cent and pixels, so that its text keeps its size on any screen. Its colours are those of the
+page.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from typing import Any
 from pybench.numbers import format_ns, missing
 from pybench.report.html import fill
 
-# The picture's ends in per cent of its width.
+# The ends of the drawing in per cent of its width.
 LEFT, RIGHT = 0.0, 100.0
 
 
 OUT_OF_ORDER = {"stale-fence": "fences out of order", "fifo-inversion": "served out of order"}
-"""What is told of kinds that are about the order of two grants, and not about their overlap."""
+"""The text for kinds of violations that are about the order of two grants, and not about an overlap."""
 
 
 def draw(violation: Mapping[str, Any]) -> str:
-    """The drawing of a row of `violations.jsonl`; empty where no two grants are to be shown."""
+    """The drawing of a row of `violations.jsonl`; empty where the violation is not about two grants."""
     if missing(violation["second_granted_ns"]):
         return ""
     at = int(violation["at_ns"])
@@ -31,18 +32,17 @@ def draw(violation: Mapping[str, Any]) -> str:
     unfinished = overlap == 0 or first.ended is None or second.ended is None
     start = min(first.granted, second.granted)
     length = max(shown_until - start, 1)
-    # A hold without an end goes on over the edge; the picture leaves it some room.
+    # A hold that did not end in the trial runs past the other one, to the edge of the drawing.
     end = start + length * (1.25 if unfinished else 1.0)
     place = _Scale(start, end)
     overlap_end = at + overlap if overlap else end
-    # Two grants in the wrong order need not have stood beside each other.
-    beside = violation["kind"] not in OUT_OF_ORDER
-    lanes = [_lane(hold, place, end) for hold in (first, second)]
+    # Two grants in the wrong order need not overlap.
+    overlaps = violation["kind"] not in OUT_OF_ORDER
     return fill(
-        "lanes.html",
-        lanes=lanes,
-        overlap=(place(at), max(place(overlap_end) - place(at), 0.4)) if beside else None,
-        overlap_text=_overlap_text(overlap) if beside else OUT_OF_ORDER[violation["kind"]],
+        "violation.html",
+        holds=[_bar(hold, place, end) for hold in (first, second)],
+        overlap=(place(at), max(place(overlap_end) - place(at), 0.4)) if overlaps else None,
+        overlap_text=_overlap_text(overlap) if overlaps else OUT_OF_ORDER[violation["kind"]],
         ticks=[(place(start), "start", f"{start / 1e9:.6f} s"), (RIGHT, "end", f"+{format_ns(end - start)}")],
     )
 
@@ -52,7 +52,7 @@ def _overlap_text(overlap_ns: int) -> str:
 
 
 class _Hold:
-    """One client's part of a violation; `ended` and `until` are None where there was no end or no lease."""
+    """The hold of one client; `ended` is None where it did not end, and `until` where it has no lease."""
 
     def __init__(self, violation: Mapping[str, Any], which: str) -> None:
         def point(name: str) -> int | None:
@@ -75,7 +75,7 @@ class _Scale:
         return round(LEFT + (RIGHT - LEFT) * (ns - self._start) / (self._end - self._start), 3)
 
 
-def _lane(hold: _Hold, place: _Scale, end: float) -> dict[str, Any]:
+def _bar(hold: _Hold, place: _Scale, end: float) -> dict[str, Any]:
     left = place(hold.granted)
     right = place(hold.ended if hold.ended is not None else end)
     lease = None if hold.until is None or hold.until > end else place(hold.until)

@@ -59,8 +59,8 @@ def test_the_view_shows_the_cell_its_figures_of_now_and_the_time_left():
     shown = screen_of(out.getvalue())
     view.run_ends()
     assert any(line.startswith("1/2 ") and line.endswith("s left") for line in shown)
-    assert any("[1/2] 21.5 k grants/s, p99 12.5 ms, SAFE: mutex" in line for line in shown)
-    assert any("20.9 k grants/s" in line and "3 errors" in line for line in shown)
+    assert any("[1/2] 21,500 grants/s, p99 12.5 ms, SAFE: mutex" in line for line in shown)
+    assert any("20,900 grants/s" in line and "3 errors" in line for line in shown)
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 300])
@@ -147,31 +147,34 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
     assert captured.out == ""
     assert captured.err.splitlines() == [
         "quickstart: 2 trials, about 7 s, into results/quickstart",
-        "[1/2] 21.5 k grants/s, p99 12.5 ms, SAFE: mutex",
-        "[2/2] 21.5 k grants/s, p99 12.5 ms, SAFE: mutex",
+        "[1/2] 21,500 grants/s, p99 12.5 ms, SAFE: mutex",
+        "[2/2] 21,500 grants/s, p99 12.5 ms, SAFE: mutex",
     ]
 
 
-def test_a_line_names_of_a_cell_only_that_by_which_the_cells_of_the_run_differ():
-    hold = "hold=quantiles(p50=50ms, p99=2s)"
-    ids = [
-        f"redlock(fanout=sequential, nodes=5) concurrency=8 {hold} keys=1",
-        f"mutex concurrency=8 {hold} keys=9",
-        f"mutex concurrency=64 {hold} keys=9",
+def test_a_line_names_of_a_cell_its_lock_and_the_axes_that_vary_in_the_run():
+    fixed = cell_of("mutex")
+    cells = [
+        replace(fixed, id="a", strategy="redlock", args=(("nodes", 5),), concurrency=8, keys=1),
+        replace(fixed, id="b", concurrency=8, keys=9),
+        replace(fixed, id="c", concurrency=64, keys=9),
     ]
-    cells = [replace(slot(1), cell=replace(slot(1).cell, id=cell)) for cell in ids]
-    assert list(labels_of(cells).values()) == [
-        "redlock(fanout=sequential, nodes=5) concurrency=8 keys=1",
-        "mutex concurrency=8 keys=9",
-        "mutex concurrency=64 keys=9",
+    slots = [replace(slot(1), cell=one) for one in cells]
+    assert list(labels_of(slots).values()) == [
+        "redlock(nodes=5), 8 clients, 1 key",
+        "mutex, 8 clients, 9 keys",
+        "mutex, 64 clients, 9 keys",
     ]
-    assert list(labels_of(cells[:1]).values()) == ["redlock(fanout=sequential, nodes=5)"]
+    assert list(labels_of(slots[:1]).values()) == ["redlock(nodes=5)"]
+    assert line_of(slots[2], finished(), 3, labels_of(slots)).endswith("SAFE: mutex, 64 clients, 9 keys")
 
 
-def test_a_control_is_said_to_be_caught_and_not_to_be_unsafe():
-    assert line_of(slot(0), finished(Verdict.UNSAFE, 5_000), 9, {}).endswith("caught, 5,000 violations")
-    assert "NOT CAUGHT" in line_of(slot(0), finished(Verdict.VOID, 0), 9, {})
+def test_a_control_begins_with_whether_it_was_caught():
+    control = replace(slot(0), cell=replace(cell_of("none"), id="control of redis"))
+    caught = line_of(control, finished(Verdict.UNSAFE, 5_000), 9, {})
+    assert caught == "[control] caught, 5,000 violations: control of redis"
+    assert line_of(control, finished(Verdict.VOID, 0), 9, {}).startswith("[control] NOT CAUGHT, ")
 
 
-def test_who_asks_nobody_waits_for_nobody():
+def test_a_lock_that_sends_nothing_has_no_latency():
     assert "p99 -, UNSAFE" in line_of(slot(1), replace(finished(Verdict.UNSAFE, 5), p99_us=0.0), 9, {})

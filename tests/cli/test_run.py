@@ -78,9 +78,9 @@ def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, 
     mutex, none = (next(i for i, row in enumerate(rows) if row and row[1] == name) for name in ("mutex", "none"))
     assert table[mutex].split()[0] == "1"
     assert table[none].split()[0] == "x"
-    assert table[none].rstrip().endswith("UNSAFE")
+    assert table[none].split()[1:3] == ["none", "UNSAFE"]
     assert mutex < none
-    assert "[control] control of redis: caught" in done.err
+    assert "[control] caught, " in done.err
     assert done.err.rstrip().endswith("report: folder/report.html")
     assert {"manifest.json", "summary.csv", "report.html", "report.md", "trials.parquet"} <= {
         path.name for path in folder.iterdir()
@@ -158,7 +158,7 @@ def test_a_strategy_that_breaks_its_promise_exits_20(pybench_inside: Pybench, mo
     monkeypatch.setitem(CATALOGUE, "none", boasting)
     answer = pybench_inside("run", *SMALL, "--threshold", "violations == 0")
     assert answer.code == 20
-    assert "this breaks what it promises" in " ".join(answer.out.split())
+    assert "this breaks its promise" in " ".join(answer.out.split())
 
 
 def test_a_terminal_that_cannot_encode_greek_still_shows_figures(pybench: Pybench):

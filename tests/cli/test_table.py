@@ -86,10 +86,10 @@ def test_where_no_table_fits_each_row_becomes_an_entry():
     assert told[:6] == [
         "16 clients:",
         "1 notify(renew=ttl/3)",
-        "    21,500 safe grants/s, SAFE",
+        "    SAFE, 21,500 safe grants/s",
         "64 clients:",
         "x notify(renew=ttl/3)",
-        "    0 safe grants/s, UNSAFE",
+        "    UNSAFE, 0 safe grants/s",
     ]
 
 
@@ -119,7 +119,7 @@ def test_an_interval_that_lies_askew_shows_both_ends(low: float | None, high: fl
 
 def test_a_lock_that_asks_nobody_has_no_latency():
     none = row("none", acquire_p50_us=0.0, acquire_p99_us=0.0, acquire_p999_us=0.0)
-    assert lines([none], 200)[3].replace(" %", "%").split()[4:7] == ["-", "-", "-"]
+    assert lines([none], 200)[3].replace(" %", "%").split()[6:9] == ["-", "-", "-"]
 
 
 def test_a_small_rate_keeps_its_digits():
@@ -141,12 +141,32 @@ def test_everything_is_shown_where_there_is_room():
 
 
 def test_an_unsafe_cell_has_no_rank_and_says_what_broke():
-    table = styled(ROWS, 120, Note("UNSAFE", "none in 1 of 2 cells: 214,000 double grants"))
+    rows = [*ROWS[:2], row("fair", safe_grants_per_s=0.0, verdict="UNSAFE", violations=7)]
+    table = styled(rows, 120, Note("UNSAFE", "fair in 1 of 2 cells: 7 double grants"))
     plain = [line.plain for line in table]
     unsafe = next(line for line in table if line.plain.lstrip().startswith("x"))
-    assert "strike" in str(unsafe.style)
-    assert any("UNSAFE none in 1 of 2 cells: 214,000 double grants" in line for line in plain)
+    assert str(unsafe.style) == "strike red"
+    (note,) = [line for line in table if "UNSAFE fair in 1 of 2 cells: 7 double grants" in line.plain]
+    assert str(note.style) == "red"
     assert [line.split()[0] for line in plain[3:6]] == ["1", "2", "x"]
+
+
+def test_overlaps_without_a_lock_are_expected_and_not_red():
+    note = Note("UNSAFE", "none: 214,000 double grants", is_evidence=True)
+    table = styled(ROWS, 120, note)
+    shown = [line for line in table if "none" in line.plain]
+    assert [str(line.style) for line in shown] == ["dim", "dim"]
+    assert shown[1].plain.strip() == "expected: none: 214,000 double grants"
+
+
+def test_the_verdict_stands_beside_the_lock_and_the_bound_in_a_column_of_its_own():
+    head, below, _, first = lines(ROWS, 120)[:4]
+    assert below.split()[:3] == ["#", "lock", "verdict"]
+    assert first.split()[:3] == ["1", "mutex", "SAFE"]
+    place = head.index("true rate")
+    assert below[place : place + 9].strip() == "below"
+    assert first[place : place + 9].strip() == "0.0015 %"
+    assert "true rate" not in lines([row("mutex", bound_per_million=None)], 120)[0]
 
 
 def test_of_many_notes_the_first_are_shown_and_the_others_counted():
@@ -177,13 +197,14 @@ def test_locks_that_tie_share_the_first_place_in_bold_and_the_mark_is_explained(
     table = styled([row("mutex"), row("fenced"), row("naive", grants_per_s=9_000.0, safe_grants_per_s=9_000.0)], 120)
     assert [line.plain.split()[:2] for line in table[3:6]] == [["=1", "mutex"], ["=1", "fenced"], ["3", "naive"]]
     assert [str(line.style) for line in table[3:6]] == ["bold", "bold", ""]
-    assert "=1 tied for the first place: the trials show no difference that is more than chance" in told(table)
+    assert "=1 statistically tied for the first place: a difference may be chance" in told(table)
 
 
-def test_locks_that_were_not_compared_share_the_first_place_and_are_not_said_to_tie():
+def test_locks_with_too_few_trials_share_the_first_place_and_are_neither_bold_nor_tied():
     table = styled([row(name, trials=3) for name in ("mutex", "fenced")], 120)
-    assert "=1 not compared: a comparison needs 4 trials per cell" in told(table)
+    assert "=1 shared by all: fewer than 4 trials per cell are too few to compare locks" in told(table)
     assert not any("chance" in line for line in told(table))
+    assert [str(line.style) for line in table[3:5]] == ["", ""]
 
 
 def told(table) -> list[str]:
@@ -200,18 +221,18 @@ def test_a_quantile_beyond_the_window_is_a_bound_and_a_pooled_one_is_marked():
     found = row("mutex", acquire_p99_us=None, acquire_p99_at_least_us=400_000.0, acquire_p999_us=4.0)
     shown = lines([found | {"acquire_p999_pooled": True}], 200)
     assert "> 400 ms" in shown[3]
-    assert "4 µs*" in shown[3]
+    assert "4.00 µs*" in shown[3]
     assert any(line.strip().startswith("* over the samples of all trials together") for line in shown)
 
 
 def test_a_cell_whose_generator_was_late_is_marked():
     table = styled([row("mutex")], 120, late=frozenset({"mutex concurrency=16"}))
-    assert table[3].plain.endswith("SAFE, late")
+    assert " SAFE, generator late " in table[3].plain
 
 
 def test_safe_says_what_it_stands_on():
     shown = lines([row("mutex", contended_grants=0)], 120)
-    assert shown[3].endswith("SAFE, not contended")
+    assert " SAFE, not contended " in shown[3]
     below = " ".join(line.strip() for line in shown[4:])
     assert "mutex: SAFE on healthy servers; would not survive" in below
     assert "work past the ttl" in below
@@ -219,7 +240,7 @@ def test_safe_says_what_it_stands_on():
     assert "naive: SAFE on healthy servers, only while no client crashes or works past the ttl" in naive
 
 
-def test_a_figure_that_was_not_measured_is_said_to_be_so():
+def test_a_figure_that_was_not_measured_is_shown_as_na():
     assert "n/a" in lines([row("mutex")], 200)[3]
 
 

@@ -106,16 +106,28 @@ def test_the_live_view_shows_the_running_trial_and_leaves_only_the_table(tmp_pat
     assert any(line.startswith("report: f/report.html") for line in terminal.lines)
 
 
-def test_an_unsafe_row_is_struck_through_on_a_terminal_and_without_colour_where_none_is_wanted(tmp_path: Path):
-    arguments = ["run", "-s", "none", "--concurrency", "8", "--hold", "200us", *QUICK]
+STRUCK, RED = re.compile(r"\x1b\[[\d;]*\b9(;|m)"), re.compile(r"\x1b\[[\d;]*31m")
+
+
+def test_an_unsafe_lock_is_struck_through_on_a_terminal_and_without_colour_where_none_is_wanted(tmp_path: Path):
+    # Work that outlives its ttl overlaps with the next holder's.
+    arguments = ["run", "-s", "mutex", "--concurrency", "4", "--hold", "30ms", "--ttl", "10ms"]
+    arguments += ["--allow", "hold-beyond-ttl", *QUICK]
     coloured = Terminal(arguments, tmp_path)
     coloured.read_to_the_end()
     plain = Terminal(arguments, tmp_path, NO_COLOR="1")
     plain.read_to_the_end()
-    struck = re.compile(r"\x1b\[[\d;]*\b9(;|m)")
-    assert struck.search(coloured.raw)
-    assert re.search(r"\x1b\[[\d;]*31m", coloured.raw)
+    assert STRUCK.search(coloured.raw)
+    assert RED.search(coloured.raw)
     assert not re.search(r"\x1b\[[\d;]*3[0-7]m", plain.raw)
+
+
+def test_overlaps_of_clients_without_a_lock_are_expected_and_neither_struck_nor_red(tmp_path: Path):
+    terminal = Terminal(["run", "-s", "none", "--concurrency", "8", "--hold", "200us", *QUICK], tmp_path)
+    terminal.read_to_the_end()
+    assert any("UNSAFE" in line for line in terminal.lines)
+    assert not STRUCK.search(terminal.raw)
+    assert not RED.search(terminal.raw)
 
 
 def test_ctrl_c_keeps_the_running_trial_and_shows_how_to_resume(tmp_path: Path):

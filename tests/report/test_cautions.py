@@ -22,14 +22,14 @@ def told(run) -> list[str]:
     return [caution.text for caution in cautions(make_view(run)) if caution.title == "Disturbed"]
 
 
-def test_connections_that_broke_and_what_was_lost_with_them_are_told():
+def test_connections_that_broke_and_what_was_lost_with_them_give_a_caution():
     assert told(disturbed_run(reconnects=2, lost_calls=600, unknown=1)) == [
-        "In 2 of 3 cells clients lost touch with a server: 4 connections broke, 1,200 calls were lost, "
-        "2 acquires got no reply. The figures hold that, too."
+        "In 2 of 3 cells clients lost contact with a server: 4 connections broke, 1,200 calls were lost, "
+        "2 acquires got no reply. The figures include these disturbances."
     ]
 
 
-def test_a_connection_that_broke_without_a_call_on_it_is_told():
+def test_a_connection_that_broke_without_a_call_on_it_gives_a_caution():
     assert "server: 2 connections broke. The" in told(disturbed_run(reconnects=1))[0]
 
 
@@ -39,7 +39,7 @@ def test_an_undisturbed_run_says_nothing_of_it():
 
 def test_both_forms_of_the_report_tell_it():
     run = disturbed_run(lost_calls=3)
-    sentence = "In 2 of 3 cells clients lost touch with a server: 6 calls were lost."
+    sentence = "In 2 of 3 cells clients lost contact with a server: 6 calls were lost."
     assert sentence in page.build(run)
     assert f"> **Disturbed.** {sentence}" in markdown.build(run)
 
@@ -55,7 +55,7 @@ def test_a_record_without_the_counts_says_nothing_of_them():
     assert told(run) == []
 
 
-def test_refused_releases_of_a_user_without_rights_are_told_with_the_rules_that_grant_them():
+def test_refused_releases_of_a_user_without_rights_are_listed_with_the_rules_that_grant_them():
     run = disturbed_run()
     reply = {
         "phase": "release",
@@ -67,4 +67,4 @@ def test_refused_releases_of_a_user_without_rights_are_told_with_the_rules_that_
     }
     run.trials["error_replies"] = error_replies.encode([reply], ["redis 7.0.15"])
     [text] = [caution.text for caution in cautions(make_view(run)) if caution.title == "Error replies"]
-    assert text.endswith(f" The rights that are missing: ACL SETUSER NAME {redis_rights('mutex')}.")
+    assert text.endswith(f" Missing rights: ACL SETUSER NAME {redis_rights('mutex')}.")

@@ -35,7 +35,7 @@ def use_of(run):
 def test_counters_are_for_a_grant_of_the_same_time():
     use = use_of(run_of())
     assert (use.commits, use.wal_bytes, use.cpu_us) == (2.0, 512.0, 70.0)
-    assert (use.rollbacks, use.deadlocks, use.sessions, use.looks) == (6, 2, 16, 16)
+    assert (use.rollbacks, use.deadlocks, use.sessions, use.samples) == (6, 2, 16, 16)
 
 
 def test_waits_are_shares_of_a_whole_by_what_they_are_for():

@@ -12,14 +12,14 @@ def entry(**fields: object):
 
 def test_a_baseline_is_one_sentence():
     assert run_facts.baseline_sentences({"baseline": [entry()]}) == [
-        "One idle call takes 18.6 µs, and the client's own work takes 409 ns a grant."
+        "One idle call takes 18.6 µs, and the client's own work takes 409 ns per grant."
     ]
 
 
-def test_baselines_are_told_apart_by_what_differs():
+def test_baselines_name_the_settings_that_differ():
     assert run_facts.baseline_sentences({"baseline": [entry(), entry(appendfsync="always", round_trip_us=None)]}) == [
-        "With appendfsync off, one idle call takes 18.6 µs, and the client's own work takes 409 ns a grant.",
-        "With appendfsync always, an idle call was not measured, and the client's own work takes 409 ns a grant.",
+        "With appendfsync off, one idle call takes 18.6 µs, and the client's own work takes 409 ns per grant.",
+        "With appendfsync always, an idle call was not measured, and the client's own work takes 409 ns per grant.",
     ]
 
 
@@ -48,7 +48,7 @@ def test_of_the_settings_of_a_database_those_that_tell_most_come_first_with_thei
     assert row.further == "autovacuum yes, checkpoint_timeout 5m"
 
 
-def test_a_limit_that_a_database_has_off_is_told_so():
+def test_a_limit_that_a_database_has_off_is_shown_as_off():
     server = {"label": "postgres 18.1", "product": "postgres", "settings": {"log_min_duration_statement_ms": -1}}
     (row,) = run_facts.server_rows({"servers": [server]})
     assert row.further == "log_min_duration_statement off"

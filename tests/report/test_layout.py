@@ -10,7 +10,6 @@ import pytest
 from pybench.analysis.summary import summarise
 from pybench.report.charts.dots import LINE_LETTERS, ROW
 from pybench.report.html import _breakable
-from pybench.report.page import build
 from pybench.report.sections import answer, latency, ranking, timeline
 from pybench.report.view import make_view
 from tests.report.support import Point, make_run
@@ -19,25 +18,31 @@ NOTE = "Bold: best, or statistically tied with it."
 
 
 def bold(view):
-    """How many figures of the overview and of the ranking are bold, and whether the note says what that means."""
-    first_screen = str(answer.render(view).html)
-    ranked = sum(entry.is_first for load in ranking.by_load(view) for entry in load.entries)
-    return first_screen.count('class="number best"'), ranked, NOTE in first_screen
+    """How many figures of the ranking are bold, and whether the note says what that means."""
+    html = str(ranking.render(view).html)
+    entries = [entry for load in ranking.by_load(view) for entry in load.entries]
+    assert html.count("<b>") == sum(entry.bold is not None for entry in entries)
+    return html.count("<b>"), NOTE in html
 
 
 @pytest.mark.parametrize("others", [[], ["none"], ["semaphore"]])
 def test_a_lock_without_a_rival_is_not_the_best_of_anything(others):
     points = [Point(name, clients, 1, broken=name == "none") for name in ("mutex", *others) for clients in (1, 16)]
-    assert bold(make_view(make_run(points, trials=3))) == (0, 0, False)
+    assert bold(make_view(make_run(points, trials=3))) == (0, False)
 
 
-def test_where_nothing_is_ranked_nobody_is_told_what_bold_means():
-    assert bold(make_view(make_run(caught=False))) == (0, 0, False)
+def test_where_nothing_is_ranked_nobody_reads_what_bold_means():
+    assert bold(make_view(make_run(caught=False))) == (0, False)
 
 
 def test_a_lock_is_the_best_beside_one_that_was_unsafe():
     points = [Point(name, clients, 1, broken=name == "naive") for name in ("mutex", "naive") for clients in (16, 64)]
-    assert bold(make_view(make_run(points, trials=3))) == (2, 2, True)
+    assert bold(make_view(make_run(points, trials=3))) == (2, True)
+
+
+def test_of_one_lock_the_best_retry_policies_are_bold():
+    policies = [Point("mutex", 16, 1, retry=retry, cost=cost) for retry, cost in (("none", 45), ("fixed", 90))]
+    assert bold(make_view(make_run(policies))) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -91,32 +96,16 @@ def test_names_too_long_to_stand_beside_their_dots_stand_above_them_in_lines_tha
     assert figure.height > 2 * (ROW + 15 * len(lines) - 15)
 
 
-def test_of_a_single_lock_its_name_has_no_colour_that_a_line_has():
-    points = [Point("mutex", n, 1, retry=retry) for retry in ("none", "fixed") for n in (1, 16)]
-    table = re.search(r'<table class="overview">.*?</table>', build(make_run(points, trials=2)), re.DOTALL)[0]
-    heading, body = table.split("</thead>")
-    assert "swatch" not in heading
-    assert len(re.findall(r'scope="row" class="number"><span class="swatch', body)) == 4
-
-
-def test_of_one_lock_the_best_retry_policies_are_bold():
-    """Each stands at a load of its own in the overview, and is compared with the others."""
-    policies = [Point("mutex", 16, 1, retry=retry, cost=cost) for retry, cost in (("none", 45), ("fixed", 90))]
-    html = str(answer.render(make_view(make_run(policies))).html)
-    assert html.count('class="number best"') == 1
-    assert "Bold: best" in html
-
-
-def test_where_waits_place_the_locks_of_an_open_loop_the_first_screen_shows_them():
+def test_where_waits_place_the_locks_of_an_open_loop_they_are_shown_and_the_best_is_bold():
     run = make_run([Point(lock, 16, 1) for lock in ("mutex", "fair-queue")])
     waits = {"mutex": 2_100e3, "fair-queue": 104e3}
     trials = run.trials.assign(rate_per_s=1_000.0, acquire_p99_us=float("nan"), acquire_p999_us=float("nan"))
     trials["grants_per_s"] = 1_000.0
     trials["longest_wait_us"] = trials["strategy"].map(waits) * (1 + trials["block"] / 1_000)
     summary = summarise(trials)
-    section = answer.render(make_view(replace(run, trials=trials, summary=summary)))
-    told = re.sub(r"<[^>]*>", "", str(section.html))
+    view = make_view(replace(run, trials=trials, summary=summary))
+    told = re.sub(r"<[^>]*>", "", str(answer.render(view).html))
     assert "Take fair-queue: longest wait 105 ms, mutex&#39;s is 2.11 s." in told
     assert "Longest wait of fair-queue" in told
-    assert "too few for a p99" in told
-    assert [figure.title for figure in section.figures] == ["Longest wait"]
+    assert "too few grants for a p99" in told
+    assert [entry.bold for load in ranking.by_load(view) for entry in load.entries] == ["longest_wait_us", None]

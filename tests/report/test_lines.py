@@ -40,8 +40,8 @@ def test_clients_without_a_lock_are_drawn_beside_a_single_lock_as_what_they_are(
 
 def test_the_distribution_says_how_many_waits_no_curve_shows():
     run = make_run([Point("mutex", 64, 1)], trials=2)
-    assert "not over at the end of a window" not in str(distribution.render(make_view(run)).html)
+    assert "not over when a window closed" not in str(distribution.render(make_view(run)).html)
     waits = run.latency.assign(outcome="waiting", count=31)
     with_waits = replace(run, latency=pd.concat([run.latency, waits], ignore_index=True))
     told = str(distribution.render(make_view(with_waits)).html)
-    assert "Grants only: 62 waits were not over at the end of a window" in told
+    assert "Only grants are shown: 62 waits were not over when a window closed" in told

@@ -98,7 +98,7 @@ def test_any_two_strategies_differ_for_every_eye_and_stand_out_from_the_paper(th
         assert close == {}, eye
 
 
-def test_without_colour_marker_and_dash_tell_strategies_apart():
+def test_without_colour_marker_and_dash_distinguish_all_locks():
     names = ["none", *(f"lock{n}" for n in range(63))]
     series = make_view(make_run([Point(name, 1, 1) for name in names], trials=1, steps=1)).series
     assert len({(one.shape, one.dash) for one in series[:10]}) == 10

@@ -1,16 +1,16 @@
-/* The charts: drawing, colours of the theme, paper, and the legend, whose choice is one for all charts. */
+/* The charts: drawing, colours of the theme, paper, and the one legend for all charts. */
 (() => {
   "use strict";
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const figures = JSON.parse($("#figures")?.textContent ?? "{}");
   const hiddenSeries = new Set($$('.chip[aria-pressed="false"]').map((chip) => chip.dataset.series));
-  /* Charts that are not drawn, or not as they are to be now; those near the window; how wide each was drawn. */
+  /* Charts that have to be drawn, or drawn again; charts near the window; the width each was drawn with. */
   const stale = new Set(Object.keys(figures));
   const near = new Set();
   const widths = new Map();
 
-  /* ---- colours: figures name CSS variables, the browser knows what they are in this theme ---- */
+  /* ---- colours: figures name CSS variables, and the browser resolves them for the theme ---- */
   const probe = document.createElement("span");
   probe.hidden = true;
   document.body.append(probe);
@@ -38,7 +38,7 @@
     ...given,
     title: given.title && { ...given.title, standoff: 8, font: { size: 12 } },
   });
-  /* What the vertical axis shows stands above it, to be read without turning the head. */
+  /* The title of the vertical axis stands above it, so that it is not turned. */
   const above = (title, left) => ({
     text: title,
     x: 0,
@@ -52,8 +52,8 @@
     showarrow: false,
     font: { size: 12 },
   });
-  /* Of the ticks as many as stand side by side: all, else powers of ten, else every second and so on. Left to itself
-     plotly turns them, and they run into the title of the axis. */
+  /* As many ticks as fit side by side: all, else powers of ten, else every second one, and so on. Plotly would turn
+     them, and they would overlap the title of the axis. */
   const ruler = document.createElement("canvas").getContext("2d");
   const thinned = (given, room) => {
     const { type, range, tickvals, ticktext } = given;
@@ -61,8 +61,8 @@
     const value = (place) => (type === "log" ? exponent(place) : tickvals[place]);
     const at = (place) => ((value(place) - range[0]) / (range[1] - range[0])) * room;
     const half = (place) => ruler.measureText(ticktext[place]).width / 2;
-    const apart = (place, before) => at(place) - at(before) >= half(place) + half(before) + 8;
-    const fits = (places) => places.every((place, n) => n === 0 || apart(place, places[n - 1]));
+    const clear = (place, before) => at(place) - at(before) >= half(place) + half(before) + 8;
+    const fits = (places) => places.every((place, n) => n === 0 || clear(place, places[n - 1]));
     const every = [...tickvals.keys()];
     const choices = every.map((n) => every.filter((place) => place % (n + 1) === 0));
     const tens = type === "log" ? every.filter((place) => Number.isInteger(exponent(place))) : [];
@@ -70,7 +70,7 @@
     const kept = choices.find(fits) ?? [];
     return { ...given, tickvals: kept.map((n) => tickvals[n]), ticktext: kept.map((n) => ticktext[n]) };
   };
-  /* Names at the ends of lines are moved apart, so each has the marker of its line before it. */
+  /* Names at the ends of lines are moved to keep clear of each other, so each has the marker of its line before it. */
   const MARKS = { circle: "●", square: "■", diamond: "◆", triangle: "▲" };
   const labelled = (one, data) => {
     const marker = data.find(({ meta, marker }) => meta === one.name && marker)?.marker;
@@ -78,8 +78,27 @@
     const colour = shape && one.x === 1 ? resolve(marker.color) : "";
     return colour ? { ...one, text: `<span style="color:${colour}">${shape}</span> ${one.text}` } : one;
   };
+  /* Cells without a place in the panel: n/a stands at their load, at the foot, above the markers of their lines. */
+  const MARKS_IN_A_ROW = 3;
+  const rowsOf = ({ text, series }) => {
+    const marks = series
+      .filter(({ label }) => !hiddenSeries.has(label))
+      .map(({ shape, colour }) => `<span style="color:${resolve(colour)}">${MARKS[shape]}</span>`);
+    const rows = marks.map((_, n) => marks.slice(n, n + MARKS_IN_A_ROW).join("")).filter((_, n) => n % MARKS_IN_A_ROW === 0);
+    return rows.length ? [text, ...rows] : [];
+  };
+  const gapsOf = ({ layout: { meta, xaxis } }) =>
+    (meta?.gaps ?? []).map(({ x, groups }) => ({
+      text: groups.flatMap(rowsOf).join("<br>"),
+      x: xaxis.type === "log" ? Math.log10(x) : x,
+      y: 0,
+      xref: "x",
+      yref: "paper",
+      yanchor: "bottom",
+      showarrow: false,
+    }));
   const layoutOf = (figure, room) => {
-    const { xaxis, yaxis, annotations = [], ...rest } = figure.layout;
+    const { xaxis, yaxis, annotations = [], meta, ...rest } = figure.layout;
     const ink = resolve("var(--ink-soft)");
     const family = getComputedStyle(document.body).fontFamily;
     ruler.font = `12px ${family}`;
@@ -90,6 +109,7 @@
       xaxis: axis({ showgrid: false, ...thinned(xaxis, room.clientWidth - rest.margin.l - rest.margin.r) }),
       yaxis: { ...axis(yaxis), title: undefined },
       annotations: [
+        ...gapsOf(figure).map((one) => ({ ...one, font: { size: 10, color: ink } })),
         ...(yaxis.title ? [above(yaxis.title.text, rest.margin.l)] : []),
         ...annotations
           .filter((one) => !hiddenSeries.has(one.name))
@@ -109,10 +129,10 @@
       dragmode: false,
     };
   };
-  /* A panel of dots has rows, counted from the lowest: what is hidden has none. */
+  /* A panel of dots has rows, counted from the lowest. Hidden locks have none. */
   const withoutEmptyRows = (figure, room) => {
     const { meta, margin, yaxis, annotations = [] } = figure.layout;
-    if (!meta) return figure;
+    if (!meta?.row) return figure;
     const seen = figure.data.filter((trace) => !hiddenSeries.has(trace.meta));
     const shown = seen.map(({ y }) => y[0]).sort((a, b) => a - b);
     const row = (before) => shown.indexOf(before) + 1;
@@ -142,7 +162,7 @@
     room.on("plotly_hover", ({ points }) => stress([room], points[0].data.meta));
     room.on("plotly_unhover", () => stress([room]));
   };
-  /* Among many lines the one that is pointed at stands out; without a label all are as they were. */
+  /* Among many lines the one that is pointed at stands out. Without a label all lines get their own opacity back. */
   const FAINT = 0.15;
   const stress = (rooms, label) =>
     rooms.filter(({ id }) => widths.has(id)).forEach((room) => {
@@ -152,9 +172,9 @@
       Plotly.restyle(room, { opacity: given });
     });
 
-  /* What is near the window is drawn at once, the rest one by one with pauses in which the page answers its reader: the
-     first look does not wait for it, and a picture of the whole page has it. (Idle callbacks are no pauses to count on:
-     Chromium withheld them for seconds after a scroll.) A chart that is folded up has no width yet. */
+  /* Charts near the window are drawn at once. The others are drawn one by one, with pauses in which the page answers
+     its reader, so that a picture of the whole page has them too. (Chromium withholds idle callbacks for seconds after a
+     scroll, so pauses are timeouts.) A chart that is folded up has no width yet. */
   const PAUSE_MS = 25;
   let waiting = false;
   const drawNext = () => {
@@ -197,8 +217,8 @@
   addEventListener("pybench-theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-  /* Paper is light: charts are drawn for it, all of them, and what is folded up is opened. How wide paper is shows only
-     when it is too late to draw: a chart that is too wide for it is made smaller, not cut. */
+  /* Paper is light: before printing all charts are drawn for it, and folded ones are opened. The width of paper is
+     known too late for drawing, so a chart that is too wide for it is made smaller. */
   let folded = [];
   const drawings = () => $$(".plot .main-svg");
   addEventListener("beforeprint", () => {
@@ -221,24 +241,19 @@
   /* ---- legend: one choice for all charts ---- */
   const chips = $$(".chip[data-series]");
   const showSeries = () => {
-    chips.forEach((one) => {
-      const isShown = !hiddenSeries.has(one.dataset.series);
-      one.setAttribute("aria-pressed", isShown);
-      /* A legend with little room begins with the lines that are drawn. */
-      if (isShown) one.hidden = false;
-    });
+    chips.forEach((one) => one.setAttribute("aria-pressed", !hiddenSeries.has(one.dataset.series)));
     redraw();
   };
   chips.forEach((chip) => {
     const label = chip.dataset.series;
-    const beside = $$(".plot", chip.closest("section"));
     chip.addEventListener("click", () => {
       if (!hiddenSeries.delete(label)) hiddenSeries.add(label);
       showSeries();
     });
-    const point = () => hiddenSeries.has(label) || stress(beside, label);
+    const drawn = () => [...near].map((id) => document.getElementById(id));
+    const point = () => hiddenSeries.has(label) || stress(drawn(), label);
     ["mouseenter", "focus"].forEach((name) => chip.addEventListener(name, point));
-    ["mouseleave", "blur"].forEach((name) => chip.addEventListener(name, () => stress(beside)));
+    ["mouseleave", "blur"].forEach((name) => chip.addEventListener(name, () => stress(drawn())));
   });
   $$(".chip.every").forEach((button) =>
     button.addEventListener("click", () => {

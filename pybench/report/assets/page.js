@@ -1,5 +1,5 @@
-/* The page's behaviour: theme, sorting and filtering, links to cells, copying. Everything it shows is in the page
-   without it. charts.js draws the charts. */
+/* The page's behaviour: theme, sorting and filtering, links to cells, copying. The page shows the same figures without
+   it. charts.js draws the charts. */
 (() => {
   "use strict";
   const $ = (selector, root = document) => root.querySelector(selector);
@@ -22,6 +22,14 @@
   $$("[data-theme-choice]").forEach((one) => one.addEventListener("click", () => setTheme(one.dataset.themeChoice)));
   showTheme();
 
+  /* ---- tables: roles. On a narrow window rows become cards by CSS, which would take a table its meaning ---- */
+  const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+  $$(".scroll table, .scroll table *").forEach((one) => {
+    const isColumn = one.scope === "col";
+    const role = one.tagName === "TH" ? (isColumn ? "columnheader" : "rowheader") : ROLES[one.tagName];
+    if (role) one.setAttribute("role", role);
+  });
+
   /* ---- tables: sort. In the ranking a cell is a body of two rows and sorts within its load, elsewhere it is a row ---- */
   const table = $("#ranking-table");
   const bodies = () => (table ? [...table.tBodies].filter((body) => !body.classList.contains("load")) : []);
@@ -38,8 +46,9 @@
   const sortBy = (sorted, header) => {
     const column = header.cellIndex;
     const before = header.getAttribute("aria-sort");
-    /* What there should be much of is first shown from the highest. */
-    const first = header.textContent.includes("grants/s") || header.textContent === "Jain" ? "descending" : "ascending";
+    /* Of figures where more is better, the first click shows the highest. */
+    const highest = ["safe grants/s", "grants/s", "Jain's index"].includes(header.textContent);
+    const first = highest ? "descending" : "ascending";
     const order = !before ? first : before === "ascending" ? "descending" : "ascending";
     $$("th[aria-sort]", sorted).forEach((one) => one.removeAttribute("aria-sort"));
     header.setAttribute("aria-sort", order);
@@ -102,7 +111,7 @@
     limit();
   }
 
-  /* ---- tables wider than their room: the edge beyond which there is more is marked ---- */
+  /* ---- tables wider than their room: a shade marks the edge beyond which they go on ---- */
   const frames = new Map($$(".scroll").map((box) => {
     const frame = document.createElement("div");
     frame.className = "frame";
@@ -118,7 +127,7 @@
   const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => mark(target.closest(".scroll"))));
   frames.forEach((_, box) => {
     box.addEventListener("scroll", () => mark(box), { passive: true });
-    /* A filter or an opened row makes the table wider or narrower, a window its room. */
+    /* A filter or an opened row changes the width of the table; the window changes its room. */
     [box, ...box.children].forEach((one) => sized.observe(one));
   });
 
@@ -144,7 +153,7 @@
     }
   };
   addEventListener("hashchange", () => follow("auto"));
-  /* After the browser's own jump to the place, which takes the focus away. */
+  /* After the browser's own jump to the target, which takes the focus away. */
   addEventListener("load", () => setTimeout(() => follow("instant")));
 
   /* ---- where the reader is ---- */
@@ -172,7 +181,7 @@
         await navigator.clipboard.writeText(link ? location.href.split("#")[0] + link : button.dataset.copy);
         button.textContent = "Copied";
       } catch {
-        /* Where the browser keeps the clipboard to itself, the reader copies: the command, or the page's address. */
+        /* Where the browser denies the clipboard, the reader copies the selected command or the page's address. */
         if (link) location.hash = link;
         else getSelection().selectAllChildren($("code", button.parentElement));
         button.textContent = link ? "See the address bar" : "Selected";

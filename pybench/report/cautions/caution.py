@@ -1,4 +1,4 @@
-"""One caution: what a reader must know before the figures."""
+"""One caution: a fact that a reader needs before the figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pybench.numbers import plural
 
 SHOWN_CELLS = 3
-"""Cells that a caution names; of the others it says how many they are."""
+"""A caution names so many cells, and counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Caution:
 
 
 def listed(sentences: Sequence[str], noun: str = "cell") -> str:
-    """The first of `sentences`, one a cell, and how many further ones: `a; b; and 2 further cells`."""
+    """The first of `sentences`, one for each cell, and the number of the others: `a; b; and 2 further cells`."""
     more = len(sentences) - SHOWN_CELLS
     others = [f"and {plural(more, f'further {noun}')}"] if more > 0 else []
     return "; ".join([*sentences[:SHOWN_CELLS], *others]) + "."

@@ -1,6 +1,6 @@
-"""Cautions about the load and what came of it: clients without grants, overload, missing commands, a stalled generator.
+"""Cautions about the load: clients without grants, overload, missing commands, a stalled generator.
 
-Promises: a figure that a record lacks, as older ones do, gives no caution.
+Promises: a figure that an older record lacks gives no caution.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.view import BASE_LINE, CellView, View
 
 SERVED_AT_LEAST = 0.5
-"""Below this share of its clients a lock served far fewer at a time than asked."""
+"""A lock that serves a smaller share of its clients at a time serves few of them."""
 GRANTS_A_CLIENT = 2
-"""With fewer grants a trial for each client Little's law says little of them."""
+"""Little's law needs at least so many grants per client and trial."""
 FREED = 0.01
-"""Up to this share of the grants a release that was late or lost frees a key no sooner than its lease."""
+"""A few releases are late or lost in any run: up to this share of grants, that is no caution."""
 STALL_NS = 100_000_000
-"""A generator that stood still for as long did not make the load that it says."""
+"""A generator that stood still for so long did not offer the load that it reports."""
 EDGE = 0.02
-"""Share of the commands of a grant that may lie beyond an end of the window."""
+"""Share of the commands of grants that may fall outside the window."""
 
 
 def strain(view: View) -> list[Caution]:
@@ -36,97 +36,92 @@ def strain(view: View) -> list[Caution]:
 
 
 def _starved(view: View) -> Iterator[Caution]:
-    told = []
+    lines = []
     for cell in _measured(view):
         worst = starving(_trials(view, cell), int(cell.row["concurrency"]))
         if worst is not None:
             starved, window_s = worst
-            clients = int(cell.row["concurrency"])
-            rest = clients - starved
-            got = f"the other {rest} had all grants" if rest != 1 else "the other one had all grants"
-            told.append(
-                f"{starved} of {plural(clients, 'client')} had no grant in the whole window of a trial "
-                f"({format_seconds(window_s)}) in {cell.id}: {got}"
-            )
-    if told:
-        yield Caution("STARVED", listed(told))
+            clients = plural(int(cell.row["concurrency"]), "client")
+            lines.append(f"{starved} of {clients} in {cell.name} (window {format_seconds(window_s)})")
+    if lines:
+        yield Caution("STARVED", f"Clients had no grant in the whole window of a trial: {listed(lines)}")
 
 
 def _without_grants(view: View) -> Iterator[Caution]:
-    """A cell without a grant has no figures at all, and no client of it can be said to starve beside others."""
-    told = [
-        f"All {plural(int(cell.row['concurrency']), 'client')} waited in vain in {cell.id}"
+    """Cells without any grant: they have no figures, and none of their clients starves beside others."""
+    lines = [
+        f"All {plural(int(cell.row['concurrency']), 'client')} waited in vain in {cell.name}"
         for cell in _measured(view)
         if cell.number("grants") == 0 and cell.number("unfinished")
     ]
-    if told:
-        yield Caution("Nothing granted", listed(told))
+    if lines:
+        yield Caution("Nothing granted", listed(lines))
 
 
 def _few_served(view: View) -> Iterator[Caution]:
-    told = []
+    lines = []
     for cell in _measured(view):
         if cell.series.strategy == BASE_LINE:
-            # It waits for nobody: without a hold its clients are hardly ever inside, however evenly they are served.
+            # Clients without a lock never wait, and without a hold are hardly ever counted, however even the service.
             continue
         served, clients = cell.number("clients_served"), int(cell.row["concurrency"])
         if clients == 1:
-            continue  # It waits for nobody, and its hold at the end of a window is cut off.
+            continue  # A single client never waits; only the end of the window cuts its last hold off.
         grants = (cell.number("grants") or 0) / (cell.number("trials") or 1)
         if served is None or served >= SERVED_AT_LEAST * clients or grants < GRANTS_A_CLIENT * clients:
             continue
-        told.append(f"{format_ratio(served)} of {plural(clients, 'client')} in {cell.id}")
-    if told:
-        how = "By Little's law these are the clients served at a time, far fewer than asked"
-        yield Caution("Few clients served", f"{how}; the latencies are theirs alone: {listed(told)}")
+        lines.append(f"{format_ratio(served)} of {plural(clients, 'client')} in {cell.name}")
+    if lines:
+        how = "By Little's law, far fewer clients were served at a time than asked for the lock"
+        yield Caution("Few clients served", f"{how}. Latencies are those of the served clients: {listed(lines)}")
 
 
 def _ungranted(view: View) -> Iterator[Caution]:
-    """Acquires that ended without a grant have no response: a policy that soon gives up has short latencies."""
-    told = []
+    """Acquires without a grant have no response, so a policy that gives up early has short latencies."""
+    lines = []
     for cell in _measured(view):
         share = refused_share(_trials(view, cell))
         if share is not None and share > GIVES_UP:
-            told.append(f"{format_percent(share)} in {cell.id}")
-    if told:
-        yield Caution("Acquires without a grant", f"Latencies are of the others alone: {listed(told)}")
+            lines.append(f"{format_percent(share)} in {cell.name}")
+    if lines:
+        yield Caution("Acquires without a grant", f"Latencies leave them out. They are {listed(lines)}")
 
 
 def _overloaded(view: View) -> Iterator[Caution]:
     late = late_cells(view.run.trials) if not view.run.trials.empty else {}
-    # Where the generator was late, the lock was not offered what the rate says.
+    # Where the generator was late, it did not offer the lock the given rate.
     found = [(cell, overload(cell.row)) for cell in _measured(view) if cell.id not in late]
-    told = [f"{sentence} ({cell.id})" for cell, sentence in found if sentence]
-    if told:
-        yield Caution("Overload", listed(told))
+    lines = [f"{sentence} ({cell.name})" for cell, sentence in found if sentence]
+    if lines:
+        yield Caution("Overload", listed(lines))
 
 
 def _lease_freed(view: View) -> Iterator[Caution]:
-    told = []
+    lines = []
     for cell in _measured(view):
         freed, grants = cell.number("lease_freed_grants"), cell.number("grants")
         if freed and grants and freed > FREED * grants:
-            told.append(
-                f"{plural(int(freed), 'grant')} of {int(grants):,} ({format_percent(freed / grants)}) in {cell.id}"
+            lines.append(
+                f"{plural(int(freed), 'grant')} of {int(grants):,} ({format_percent(freed / grants)}) in {cell.name}"
             )
-    if told:
-        why = "came only because an earlier holder's lease ended: what that holder took stayed taken"
-        yield Caution("Freed by leases", f"Some grants {why}: {listed(told)}")
+    if lines:
+        why = "came only because the lease of an earlier holder ended: its release did not free the key"
+        yield Caution("Freed by leases", f"Some grants {why}. They are {listed(lines)}")
 
 
 def _few_commands(view: View) -> Iterator[Caution]:
-    told = []
+    lines = []
     for cell in _measured(view):
         known, sent, grants = entry_of(cell.row), cell.number("commands_per_grant"), cell.number("grants")
         if known is None or sent is None or not grants:
             continue
         least = known[0].commands_of_a_grant(known[1])
-        # A grant at an end of the window has commands beyond it.
+        # A grant near an end of the window has commands outside of it.
         edge = max(EDGE, int(cell.row["concurrency"]) * (cell.number("trials") or 1) / grants)
         if sent < least * (1 - edge):
-            told.append(f"{format_ratio(sent)} commands a grant in {cell.id}, which takes at least {least}")
-    if told:
-        yield Caution("Fewer commands than the lock needs", listed(told))
+            lines.append(f"{format_ratio(sent)} commands per grant in {cell.name}, whose lock needs at least {least}")
+    if lines:
+        yield Caution("Fewer commands than the lock needs", listed(lines))
 
 
 def _stood(view: View) -> Iterator[Caution]:
@@ -136,14 +131,15 @@ def _stood(view: View) -> Iterator[Caution]:
     longest_ms = float(trials["longest_stall_ms"].max())
     if longest_ms * 1e6 < STALL_NS:
         return
-    cells = trials.loc[trials["longest_stall_ms"] * 1e6 >= STALL_NS, "cell"].unique()
-    named = ", ".join(str(cell) for cell in cells[:SHOWN_CELLS])
+    stalled = set(trials.loc[trials["longest_stall_ms"] * 1e6 >= STALL_NS, "cell"].astype(str))
+    cells = [cell.name for cell in view.cells if cell.id in stalled]
+    named = ", ".join(cells[:SHOWN_CELLS])
     more = len(cells) - SHOWN_CELLS
     others = f" and {plural(more, 'further cell')}" if more > 0 else ""
     yield Caution(
         "Generator stood still",
-        f"The load generator itself stood still for up to {format_us(longest_ms * 1e3)} in {named}{others}: no client "
-        "asked or released meanwhile. Run on a machine with less other work.",
+        f"The load generator itself stood still for up to {format_us(longest_ms * 1e3)} in {named}{others}. In that "
+        "time no client acquired or released. Run on a machine with less other work.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know before the figures: a run that is void, interrupted, late, disturbed, or not repeated."""
+"""Cautions about the run: it is void, interrupted, disturbed or not repeated, or the load generator was late."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pybench.report.cautions.of_load import strain
 from pybench.report.cautions.of_servers import circumstances
 from pybench.report.view import View
 
-# An interval wider than this share of its median is called noisy.
+# A cell is noisy where its interval is wider than this share of its median.
 NOISY = 0.25
-# Kinds of error replies that are told in full.
+# Kinds of error replies that are written in full.
 SHOWN_REFUSALS = 3
 
 
@@ -32,7 +32,12 @@ def cautions(view: View) -> list[Caution]:
             Caution("VOID", f"{_missed_controls(manifest['control'])}, so no verdict can be given.", grave=True)
         )
     if manifest["status"] == "running":
-        found.append(Caution("Not finished", "The run was still going on, or was killed: this is what it had saved."))
+        found.append(
+            Caution(
+                "Not finished",
+                "The run is still going on, or was killed. This report shows the trials that were saved.",
+            )
+        )
     elif manifest["status"] != "complete":
         found.append(Caution("Interrupted", f"The run ended early{_why(view)}. {_missing(view)}".strip()))
     found += _missed(view)
@@ -47,17 +52,17 @@ def cautions(view: View) -> list[Caution]:
 
 
 def _missed_controls(controls: Sequence[Mapping[str, Any]]) -> str:
-    """What of the controls was not caught."""
+    """Which controls were not caught."""
     plants = [entry for entry in controls if "kind" in entry and not entry["caught"]]
     if not controls or any(not entry["caught"] for entry in controls if "kind" not in entry):
         missed = "The control of this run, clients without a lock, was not caught"
-        return f"{missed}. The checker would not have seen a violation"
-    told = listed([f"{entry['kind']} for {entry['strategy']}" for entry in plants]).removesuffix(".")
-    return f"The checker did not see a fault that was planted: {told}. It would not have seen one of a lock"
+        return f"{missed}. The checker would have missed violations too"
+    named = listed([f"{entry['kind']} for {entry['strategy']}" for entry in plants]).removesuffix(".")
+    return f"The checker missed a planted fault: {named}. It would have missed the same fault of a lock"
 
 
 def _why(view: View) -> str:
-    """What befell the servers in the trial with which the run ended, as a clause; empty where nothing did."""
+    """What happened to the servers in the last trial, as a clause; empty where nothing did."""
     trials = view.run.trials
     if trials.empty or "disturbance" not in trials:
         return ""
@@ -73,22 +78,22 @@ def _missing(view: View) -> str:
 
 
 def _missed(view: View) -> Iterator[Caution]:
-    """One for each threshold of the matrix that some cell did not reach."""
+    """One for each threshold of the matrix that a cell missed."""
     results = view.run.thresholds if view.cells else []
     missed: dict[str, list[ThresholdResult]] = {}
     for result in results:
         if not result.passed:
             missed.setdefault(result.threshold.text, []).append(result)
     for threshold, misses in missed.items():
-        told = ", ".join(_told(miss) for miss in misses[:SHOWN_CELLS])
+        shown = ", ".join(_missed_in(miss) for miss in misses[:SHOWN_CELLS])
         more = len(misses) - SHOWN_CELLS
         others = f" and in {plural(more, 'further cell')}" if more > 0 else ""
-        yield Caution("Threshold missed", f"{threshold}: {told}{others}.")
+        yield Caution("Threshold missed", f"{threshold}: {shown}{others}.")
 
 
-def _told(miss: ThresholdResult) -> str:
+def _missed_in(miss: ThresholdResult) -> str:
     if miss.cell is None:
-        return "it speaks of no cell that was measured"
+        return "this threshold matches no measured cell"
     if miss.figure is None:
         return f"not measured in {miss.cell}"
     figure = format_us(miss.figure) if "_us" in miss.threshold.column else format_plain(miss.figure)
@@ -99,32 +104,34 @@ def _late(view: View) -> Sequence[Caution]:
     late = late_cells(view.run.trials) if not view.run.trials.empty else {}
     if not late:
         return []
-    cells = "; ".join(f"{cell}: {reason}" for cell, reason in late.items())
-    of = f"{plural(len(late), 'cell')} {_has(len(late))} latencies of the load generator, not of the lock"
-    return [Caution("Generator late", f"{of}: {cells}. {REMEDY}", grave=True)]
+    names = {cell.id: cell.name for cell in view.cells}
+    cells = "; ".join(f"{names.get(cell, cell)}: {reason}" for cell, reason in late.items())
+    where = plural(len(late), "cell")
+    what = f"In {where} the load generator was the bottleneck, so latencies there are invalid"
+    return [Caution("Generator late", f"{what}: {cells}. {REMEDY}", grave=True)]
 
 
 def _refused(view: View) -> Sequence[Caution]:
-    """Error replies: a server that refuses what a lock needs makes its figures and its verdict worthless."""
+    """Error replies: where a server refuses what a lock needs, the figures and the verdict are worthless."""
     found = refusals(view.run.trials)
     if not found:
         return []
-    told = "; ".join(refusal.sentence for refusal in found[:SHOWN_REFUSALS])
+    sentences = "; ".join(refusal.sentence for refusal in found[:SHOWN_REFUSALS])
     more = len(found) - SHOWN_REFUSALS
     others = f"; and {plural(more, 'further kind')} of error replies" if more > 0 else ""
-    # Also of those that are not told in full: a remedy is what a reader looks for.
+    # The remedies of all kinds, because a remedy is what a reader looks for.
     remedies = dict.fromkeys(remedy for refusal in found if (remedy := refusal.remedy) is not None)
-    rights = f" The rights that are missing: {listed(list(remedies), 'rule')}" if remedies else ""
-    return [Caution("Error replies", f"{told}{others}.{rights}", grave=True)]
+    rights = f" Missing rights: {listed(list(remedies), 'rule')}" if remedies else ""
+    return [Caution("Error replies", f"{sentences}{others}.{rights}", grave=True)]
 
 
 def _outlived(view: View) -> Sequence[Caution]:
-    """Holds that went past their lease: no lease protects what they did then."""
+    """Holds that outlived their lease, which does not protect the work after its end."""
     run = view.run
     entries = {entry["id"]: entry for entry in run.manifest.get("cells", ())}
-    advised = (advice_of(cell.id, entries.get(cell.id), run.trials, run.histogram) for cell in view.cells)
-    told = [said for said in advised if said is not None]
-    return [Caution("Holds outlived their leases", listed(told))] if told else []
+    advised = ((cell, advice_of(cell.id, entries.get(cell.id), run.trials, run.histogram)) for cell in view.cells)
+    sentences = [advice.replace(cell.id, cell.name, 1) for cell, advice in advised if advice is not None]
+    return [Caution("Holds outlived their leases", listed(sentences))] if sentences else []
 
 
 def _disturbed(view: View) -> Sequence[Caution]:
@@ -132,9 +139,14 @@ def _disturbed(view: View) -> Sequence[Caution]:
     disturbed = [cell for cell in measured if any(cell.number(name) for name in DISTURBANCES)]
     if not disturbed:
         return []
-    told = disturbances(**{name: sum(int(cell.number(name) or 0) for cell in disturbed) for name in DISTURBANCES})
+    lost = disturbances(**{name: sum(int(cell.number(name) or 0) for cell in disturbed) for name in DISTURBANCES})
     share = f"{len(disturbed)} of {plural(len(measured), 'cell')}"
-    return [Caution("Disturbed", f"In {share} clients lost touch with a server: {told}. The figures hold that, too.")]
+    return [
+        Caution(
+            "Disturbed",
+            f"In {share} clients lost contact with a server: {lost}. The figures include these disturbances.",
+        )
+    ]
 
 
 def _repetition(view: View) -> Sequence[Caution]:
@@ -142,7 +154,7 @@ def _repetition(view: View) -> Sequence[Caution]:
     if not measured:
         return []
     if all(cell.number("trials") == 1 for cell in measured):
-        return [Caution("One trial", "Nothing was repeated, so a difference between two cells may be chance.")]
+        return [Caution("One trial", "No cell was repeated, so a difference between two cells may be chance.")]
     noisy = 0
     for cell in measured:
         low, high, middle = (cell.number(f"grants_per_s{end}") for end in ("_low", "_high", ""))

@@ -1,6 +1,6 @@
-"""Cautions about the servers of a run: unlike ones, settings that explain a result, and cores that are shared.
+"""Cautions about the servers of a run: unlike servers, settings that explain a result, and shared cores.
 
-Promises: a setting is named only where it can act on what was measured; what a record lacks gives no caution.
+Promises: a setting is named only where it can affect the figures. A field that a record lacks gives no caution.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.analysis.acting_settings import acting_settings
+from pybench.analysis.comparison.entrants import offered_rate
 from pybench.numbers import format_us, plural
 from pybench.planning.unlike_servers import ServerAccess, mixed
 from pybench.quota import quota_sentence
@@ -49,7 +50,7 @@ def _settings(manifest: Mapping[str, Any]) -> Iterator[Caution]:
 
 
 def _shared_cores(view: View) -> Iterator[Caution]:
-    """A given server that ran on the core of a driving thread: how often, and what its owner can do."""
+    """A given server that ran on the core of a load thread: how often, and what its owner can do."""
     trials, manifest = view.run.trials, view.run.manifest
     seen = trials["shares_core"].dropna() if "shares_core" in trials else trials.iloc[:, 0].head(0)
     shared = int(seen.astype(bool).sum())
@@ -61,20 +62,18 @@ def _shared_cores(view: View) -> Iterator[Caution]:
         for server in manifest.get("local_servers", [])
         if (free := [core for core in server["cores"] if core not in drivers])
     ]
-    binds = (
-        f" Its owner can bind it to other cores, so that trials are alike: {'; '.join(remedies)}." if remedies else ""
-    )
+    binds = f" Its owner can bind it to other cores: {'; '.join(remedies)}." if remedies else ""
     cores = ("core " if len(drivers) == 1 else "cores ") + ", ".join(map(str, drivers))
     yield Caution(
         "Shared core",
         f"At the end of {shared} of {plural(len(seen), 'trial')} the given server ran on {cores}, to which the load "
-        "generator is bound: the two took turns there, so figures may depend on where the kernel put the server."
+        "generator is bound. Both shared that core, so figures depend on where the kernel put the server."
         f"{binds}",
     )
 
 
 def _idle_calls(view: View) -> Iterator[Caution]:
-    """Where an acquire of a single client took much longer or shorter than the idle calls before the trials."""
+    """An acquire of a single client that took much longer, or shorter, than the idle calls before the trials."""
     baselines: dict[str, list[float | None]] = {}
     for entry in view.run.manifest.get("baseline", []):
         baselines.setdefault(entry["backend"], []).append(entry.get("round_trip_us"))
@@ -88,16 +87,16 @@ def _idle_calls(view: View) -> Iterator[Caution]:
             yield Caution(
                 "Unsteady server",
                 f"One idle call took {format_us(idle_us)} before the trials, and the p50 of the same call was "
-                f"{format_us(acquire_us)} in {cell.id}: the speed of server or machine changed in between, so figures "
-                "of this run compare badly with those of another. Other work on the machine (see pybench doctor), or a "
-                "server that changes its core, does that.",
+                f"{format_us(acquire_us)} in {cell.name}. The server or the machine changed its speed in between, so "
+                "do not compare these figures with those of another run. Other work on the machine (see pybench "
+                "doctor) or a server that moves between cores can cause this.",
             )
             return
 
 
 def _is_idle_call(cell: CellView) -> bool:
-    """Whether an acquire of `cell` is what the idle call of a run is: one call of a single client."""
-    return cell.row["concurrency"] == 1 and cell.row["strategy"] in IDLE_CALLS and not cell.is_open
+    """Whether an acquire of `cell` is one call of a single client, as the idle call of a run is."""
+    return cell.row["concurrency"] == 1 and cell.row["strategy"] in IDLE_CALLS and offered_rate(cell.row) is None
 
 
 def limited(view: View) -> Iterator[Caution]:
@@ -116,13 +115,13 @@ def limited(view: View) -> Iterator[Caution]:
     long = f", for up to {times_ms.max():.0f} ms of a trial" if times_ms.max() > 0 else ""
     yield Caution(
         "Throttled",
-        f"In {share} the CPU quota stopped processes{often}{long}: latencies there are those of the quota, not of the "
-        "lock. Raise the quota, or run outside of the control group.",
+        f"In {share} the CPU quota stopped processes{often}{long}. Latencies of these trials are those of the "
+        "quota, not of the lock. Raise the quota, or run outside the control group.",
         grave=True,
     )
 
 
 def _figures(trials: pd.DataFrame, name: str) -> pd.Series[Any]:
-    """The figures in column `name`, 0 where nothing tells."""
+    """The figures in column `name`, 0 where they are unknown."""
     column = trials[name] if name in trials.columns else pd.Series(0.0, index=trials.index)
     return column.astype(float).fillna(0.0)

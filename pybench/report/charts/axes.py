@@ -1,7 +1,7 @@
-"""Axes with round ticks and units in words: pure functions from the values to be shown to a plotly axis.
+"""Axes with round ticks and units: pure functions from the values of a chart to a plotly axis.
 
-Ranges and ticks are chosen here and not by plotly, so that panels beside each other agree and labels are written as
-everywhere else in the report.
+Ranges and ticks are chosen here and not by plotly, so that neighbouring panels agree and ticks are written like all
+other figures of the report.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Axis:
     text: Text
 
     def place(self, value: float) -> float:
-        """Where `value` lies between the ends, 0 to 1 inside of them."""
+        """The position of `value` between the ends: 0 at the low one, 1 at the high one."""
         if self.scale == "log":
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def layout(self) -> dict[str, Any]:
-        """The axis as plotly has it."""
+        """The axis in the form that plotly takes."""
         logarithmic = self.scale == "log"
         return {
             "type": self.scale,
@@ -55,7 +55,7 @@ def linear_axis(values: Iterable[float], title: str, text: Text = format_count) 
 
 
 def log_axis(values: Iterable[float], title: str, text: Text) -> Axis:
-    """Around `values` that are above zero, with ticks at powers of ten, and at 2 and 5 where it is short."""
+    """Around the positive `values`, with ticks at powers of ten; a short axis has ticks at 2 and 5 too."""
     positive = [value for value in values if value > 0] or [1.0, 10.0]
     low, high = min(positive) / 1.25, max(positive) * 1.25
     if high / low < 4:
@@ -68,7 +68,7 @@ def log_axis(values: Iterable[float], title: str, text: Text) -> Axis:
 
 
 def load_axis(values: Iterable[float], title: str) -> Axis:
-    """Logarithmic over the loads that were measured, each one a tick as long as there are few; from zero if one is."""
+    """Logarithmic over the measured loads, with a tick for each of up to seven; linear if one of them is zero."""
     loads = sorted(set(values)) or [1.0]
     if loads[0] <= 0:
         return linear_axis(loads, title, _plainly)

@@ -1,46 +1,67 @@
-"""Panels of one measure against load, a line a strategy: what throughput, latency, fairness and cost are drawn with.
+"""Panels of one measure against load, one line for each lock: throughput, latency, fairness and cost are drawn so.
 
-What is unsafe is drawn dashed and hollow, with a cross. A panel is scaled to what may be used and compared: a strategy
-that is not, and would flatten the others, leaves the panel at its top edge, where its figure is written.
+Unsafe cells are drawn dashed and hollow, with a cross. The scale fits the locks that may be used and are ranked: any
+other lock that would flatten them leaves the panel at its top edge, where its figure is written. A cell without a
+figure has a mark with the text n/a at its load, at the foot of the panel.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from pybench.analysis.quantile_text import quantile_text
+from pybench.columns import COLUMNS
+from pybench.formats import Format
 from pybench.matrix.conditions import axis_title, say_condition
-from pybench.numbers import format_count
+from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, Text, linear_axis, load_axis, log_axis
 from pybench.report.section import Figure
-from pybench.report.view import CellView, Series, View
+from pybench.report.view import INVERSIONS, CellView, Series, View
 
 SYMBOL_SUFFIXES = {"SAFE": "", "UNSAFE": "-x-open", "UNDECIDED": "-open", "VOID": "-open-dot"}
-# How far above the safe strategies an unsafe one may reach before it is cut off, as a factor.
+# An unsafe lock may reach so many times as high as the safe ones before it is cut off.
 UNSAFE_HEADROOM = 1.6
 HEIGHT = 260
 MARGIN = {"l": 54, "r": 14, "t": 28, "b": 42}
 LABEL_LEADING = 14
+# A row of the marks for cells without a figure: its height, and how many marks stand in it.
+GAP_ROW = 13
+GAP_MARKS = 3
+MOST_FOR_GAPS = 0.4
+"""The largest share of a panel that these rows may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of the summary to be drawn. `title` names it, `axis` is what its axis counts, `key` a part of an id."""
+    """A column of the summary in charts: `title` is its name, `axis` the title of its axis, `key` a part of ids."""
 
     key: str
     column: str
     title: str
     axis: str
-    text: Text
     scale: str = "linear"
     low: str | None = None
     high: str | None = None
     top: float | None = None
-    """The highest value there can be, where there is one."""
-    ticks: Text = format_count
+    """The highest possible value, where there is one."""
+
+    @property
+    def text(self) -> Callable[[float | None], str]:
+        """Writes a figure, in the format of its column."""
+        return _format(self.column).text
+
+    @property
+    def ticks(self) -> Text:
+        """Writes a tick of the axis: ticks are round, so that they need no fixed precision."""
+        return format_us if _format(self.column) is Format.TIME_US else format_count
+
+
+def _format(column: str) -> Format:
+    return COLUMNS["fifo_inversions" if column == INVERSIONS else column].format
 
 
 def over_trials(measure: Measure) -> Measure:
@@ -56,16 +77,16 @@ class _Point:
 
 
 def drawn_values(cells: Sequence[CellView], measure: Measure) -> list[float]:
-    """The values that an axis for `cells` must hold, ends of intervals included; a logarithmic one has no zero."""
+    """The values that an axis for `cells` must show, with the ends of intervals; a logarithmic axis shows no zero."""
     columns = [measure.column, measure.low, measure.high]
     values = [cell.number(column) for cell in cells for column in columns if column]
     return [value for value in values if value is not None and (value > 0 or measure.scale == "linear")]
 
 
 def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
-    """The axis that suits `cells`; what is unsafe or not compared counts only where it flattens nothing."""
+    """The axis that suits `cells`; unsafe and unranked locks count only where they flatten nothing."""
     if measure.scale == "log":
-        return log_axis(drawn_values(cells, measure), measure.axis, measure.text)
+        return log_axis(drawn_values(cells, measure), measure.axis, measure.ticks)
     if measure.top is not None:
         return linear_axis([measure.top], measure.axis, measure.ticks)
     values = drawn_values(cells, measure)
@@ -81,6 +102,8 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
     load = view.load_axis
     assert load is not None, "a run without a load axis is drawn as bars"
     x = load_axis([cell.at(load) for cell in cells], axis_title(load))
+    gaps = _gaps(view, cells, measure, y, load)
+    y = _with_room(y, gaps) if gaps else y
     data: list[dict[str, Any]] = []
     ends: list[tuple[Series, _Point]] = []
     for series in view.lines:
@@ -95,12 +118,42 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
             data.append(_markers(series, points, measure, y))
             ends.append((series, points[-1]))
     labels, right = _end_labels(view, ends, y)
-    layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN | {"r": right}, "annotations": labels}
+    layout: dict[str, Any] = {"xaxis": x.layout(), "yaxis": y.layout(), "annotations": labels}
+    layout["margin"] = MARGIN | {"r": right}
+    if gaps:
+        layout["meta"] = {"gaps": gaps}
     return Figure(id_, title, _alt(view, cells, measure, title, load), data, layout, HEIGHT)
 
 
+def _gaps(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, load: str) -> list[dict[str, Any]]:
+    """The loads at which cells have no place in the panel, with the text that stands there and its lines."""
+    found: dict[float, dict[str, list[dict[str, str]]]] = {}
+    for series in view.lines:
+        mark = {"label": series.label, "shape": series.shape, "colour": series.colour}
+        for cell in cells:
+            value = cell.number(measure.column)
+            if cell.line != series or (value is not None and (value > 0 or y.scale == "linear")):
+                continue
+            # A logarithmic axis has no place for a zero either.
+            text = NOT_AVAILABLE if value is None else "0"
+            found.setdefault(cell.at(load), {}).setdefault(text, []).append(mark)
+    return [
+        {"x": x, "groups": [{"text": text, "series": series} for text, series in groups.items()]}
+        for x, groups in found.items()
+    ]
+
+
+def _with_room(y: Axis, gaps: Sequence[Mapping[str, Any]]) -> Axis:
+    """`y` with room below its lowest value for the marks of `gaps`, three in a row, and their texts."""
+    rows = max(sum(1 + -(-len(group["series"]) // GAP_MARKS) for group in gap["groups"]) for gap in gaps)
+    share = min(GAP_ROW * rows / (HEIGHT - MARGIN["t"] - MARGIN["b"]), MOST_FOR_GAPS)
+    if y.scale == "log":
+        return replace(y, low=y.low / (y.high / y.low) ** (share / (1 - share)))
+    return replace(y, low=y.low - (y.high - y.low) * share / (1 - share))
+
+
 def _lines(series: Series, points: Sequence[_Point]) -> list[dict[str, Any]]:
-    """The points joined: solid between safe ones, dashed where either end is unsafe."""
+    """The lines between the points: solid between safe ones, dotted where either end is unsafe."""
     traces = []
     for dash in (series.dash, "dot"):
         xs: list[float | None] = []
@@ -158,14 +211,16 @@ def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], 
 
 
 def symbol(cell: CellView) -> str:
-    """The marker of a cell: the shape of its strategy, filled when safe, hollow with a cross when unsafe."""
+    """The marker of a cell: the shape of its line, filled when safe, hollow with a cross when unsafe."""
     return cell.line.shape + SYMBOL_SUFFIXES[cell.verdict]
 
 
 def hover_text(cell: CellView, measure: Measure) -> str:
     """The figure of `cell` in words, with its interval, and its verdict where it is not SAFE."""
     value = cell.number(measure.column)
-    text = "n/a" if value is None else measure.text(value)
+    # A quantile that lies beyond the window has a bound in the record.
+    is_quantile = f"{measure.column.removesuffix('_us')}_pooled" in cell.row
+    text = quantile_text(cell.row, measure.column) if is_quantile else measure.text(value)
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
     if low is not None and high is not None:
         text += f" ({measure.text(low)} to {measure.text(high)})"
@@ -173,15 +228,18 @@ def hover_text(cell: CellView, measure: Measure) -> str:
 
 
 def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[dict[str, Any]], int]:
-    """Names at the ends of the lines, moved apart; none where they would be many or long. And the right margin."""
+    """Names at the ends of the lines, spaced so that none overlaps another, and the right margin.
+
+    There are no names where they would be many or long.
+    """
     beyond = {series.label: "" if point.y <= y.high else f" {y.text(point.y)} ↑" for series, point in ends}
     longest = max((len(series.label) for series, _ in ends), default=0)
     if not ends or longest > 14 or len(ends) > 7:
         return [], MARGIN["r"]
     room = HEIGHT - MARGIN["t"] - MARGIN["b"]
-    # By value, which also orders what is cut off at the top; lines that end as one are named from above as in the run.
+    # In the order of the values, cut-off ones too. Lines that end at the same height are named in the order of the run.
     rising = sorted(ends, key=lambda end: -end[1].y)[::-1]
-    heights = _apart([min(max(y.place(point.y), 0.0), 1.0) * room for _, point in rising], room)
+    heights = _spaced([min(max(y.place(point.y), 0.0), 1.0) * room for _, point in rising], room)
     labels = [
         {
             "x": 1,
@@ -193,16 +251,16 @@ def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> t
             "xshift": 6,
             "showarrow": False,
             "name": series.label,
-            "text": series_text(series, unsafe=series.label in view.unsafe_lines, further=beyond[series.label]),
+            "text": series_text(series, struck=series.label in view.struck_lines, further=beyond[series.label]),
         }
         for moved, (series, _) in zip(heights, rising, strict=True)
     ]
-    # The page sets the marker of the line before its name.
+    # The page puts the marker of the line before its name.
     return labels, 34 + round(6.7 * max(len(name + figure) for name, figure in beyond.items()))
 
 
-def _apart(heights: Sequence[float], room: float) -> list[float]:
-    """Ascending `heights` moved so that neighbours keep a line's distance, and all stay within `room`."""
+def _spaced(heights: Sequence[float], room: float) -> list[float]:
+    """Ascending `heights` moved so that neighbours are one text line apart, and all stay within `room`."""
     moved: list[float] = []
     for height in heights:
         moved.append(max(height, moved[-1] + LABEL_LEADING) if moved else height)
@@ -226,18 +284,18 @@ def _alt(view: View, cells: Sequence[CellView], measure: Measure, title: str, lo
 
 
 def _trace(series: Series) -> dict[str, Any]:
-    # `meta` is what the legend's buttons find a strategy's traces by.
+    # The buttons of the legend find the traces of a line by `meta`.
     return {"type": "scatter", "name": plot_text(series.label), "meta": series.label}
 
 
-def series_text(series: Series, *, unsafe: bool, further: str = "") -> str:
-    """The name of a strategy for plotly, struck out where it is unsafe; `further` follows it as it is."""
+def series_text(series: Series, *, struck: bool, further: str = "") -> str:
+    """The name of a line for plotly, struck out where its lock broke exclusion; `further` follows it as it is."""
     name = plot_text(series.label)
-    return (f"<s>{name}</s>" if unsafe else name) + plot_text(further)
+    return (f"<s>{name}</s>" if struck else name) + plot_text(further)
 
 
 def plot_text(text: str) -> str:
-    """`text` for plotly, which reads a little HTML in every text: shown as it is."""
+    """`text` escaped for plotly, which reads some HTML in every text."""
     return html.escape(text, quote=False)
 
 

@@ -1,4 +1,4 @@
-"""Grids of panels: one measure or several, over all conditions of a run, with the table of the figures behind them."""
+"""Grids of panels: one measure or several at all loads of a run, with a table of the same figures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from markupsafe import Markup
 
 from pybench.analysis.quantile_text import least_wait, quantile_text
 from pybench.matrix.conditions import condition_texts, say_conditions
-from pybench.numbers import NOT_AVAILABLE, format_us
-from pybench.report.charts.axes import Axis, Text
+from pybench.report.charts.axes import Axis
 from pybench.report.charts.curves import Measure, drawn_values, load_panel, y_axis
 from pybench.report.charts.dots import dot_panel
 from pybench.report.contests import by_wins
@@ -18,18 +17,21 @@ from pybench.report.html import fill
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
-# Panels that stand open; the rest of a large run is folded up.
+# Panels that are unfolded; a large run has more, which are folded up.
 SHOWN_PANELS = 6
-# With more strategies than these, charts begin with the leading ones; the legend adds the others.
+# With more locks than these, charts start with the leading ones; the legend adds the others.
 MANY_SERIES = 8
 LEADING_SERIES = 6
-# Panels beside each other share their linear scale unless one would be squeezed below this share of another.
+# Panels share a linear scale unless the highest figure of one is more than this many times that of another.
 SHARED_SCALE_RATIO = 3.0
+
+
+Text = Callable[[float | None], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """The body of a section that is charts: a sentence, the panels, the table behind them."""
+    """The body of a section with charts: a sentence, the panels, and a table of their figures."""
 
     id: str
     title: str
@@ -39,16 +41,14 @@ class Charts:
     nav: str = ""
     note: str = ""
     columns: int = 0
-    """Panels that belong side by side where there is room; 0 as many as fit."""
+    """How many panels belong side by side where there is room; 0 is as many as fit."""
 
 
-def charts_section(view: View, charts: Charts) -> Section:
-    """`charts` as a section of the page, with the legend that shows and hides strategies."""
+def charts_section(charts: Charts) -> Section:
+    """`charts` as a section of the page."""
     html = fill(
         "charts.html",
         charts=charts,
-        view=view,
-        leading=leading(view),
         shown=charts.figures[:SHOWN_PANELS],
         folded=charts.figures[SHOWN_PANELS:],
     )
@@ -62,20 +62,21 @@ def bars(view: View) -> str:
 
 
 def leading(view: View) -> frozenset[str]:
-    """The labels of the strategies that charts begin with: all, or of many those that lead where locks are compared."""
+    """The labels of the lines that charts start with: all, or of many locks those that lead at most loads."""
     if len(view.lines) <= MANY_SERIES or view.line_axis:
         return frozenset(line.label for line in view.lines)
     return frozenset(series.label for series in by_wins(view)[:LEADING_SERIES])
 
 
 def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[Figure]:
-    """A panel for each of `measures` and each condition apart from the load."""
+    """A panel for each of `measures` and each load, the load axis left out."""
     load = view.load_axis
     facets = view.panels(load) if load else view.panels()
     figures = []
     for place, (conditions, cells) in enumerate(facets):
         for measure in measures:
-            # What no cell of the run has is left out; what only these lack keeps its place, so that rows stay rows.
+            # A measure that no cell of the run has gets no panel. One that only these cells lack keeps its panel, so
+            # that the panels of a row belong together.
             if not drawn_values(view.cells, measure):
                 continue
             axis = _scale(view, [cells for _, cells in facets], place, measure)
@@ -90,7 +91,7 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
 
 
 def measure_table(view: View, measures: Sequence[Measure], caption: str) -> DataTable:
-    """The figures of `measures`, a row a cell."""
+    """The figures of `measures`, a row for each cell."""
 
     def figures(cell: CellView) -> list[Datum]:
         return [_shown(cell, measure) for measure in measures]
@@ -101,9 +102,9 @@ def measure_table(view: View, measures: Sequence[Measure], caption: str) -> Data
 def cell_table(
     view: View, caption: str, columns: Sequence[str], figures: Callable[[CellView], list[Datum] | None]
 ) -> DataTable:
-    """A row a cell, in the order of the loads; none for a cell of which `figures` has nothing."""
+    """A row for each cell, in the order of the loads; none for a cell without `figures`."""
     rows = [
-        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict)
+        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion)
         for conditions, cells in view.facets()
         for cell in cells
         if (found := figures(cell)) is not None
@@ -112,19 +113,19 @@ def cell_table(
 
 
 def _shown(cell: CellView, measure: Measure) -> Datum:
-    if measure.text is format_us and f"{measure.column.removesuffix('_us')}_pooled" in cell.row:
-        # A quantile, which may be pooled or a bound.
+    if f"{measure.column.removesuffix('_us')}_pooled" in cell.row:
+        # A quantile may be pooled, or a bound.
         return Datum(quantile_text(cell.row, measure.column), least_wait(cell.row, measure.column))
     return datum(cell.number(measure.column), measure.text)
 
 
 def datum(value: float | None, text: Text) -> Datum:
-    """A figure written by `text`."""
-    return Datum(NOT_AVAILABLE if value is None else text(value), None if value is None else float(f"{value:.6g}"))
+    """A figure written by `text`, which writes n/a for None."""
+    return Datum(text(value), None if value is None else float(f"{value:.6g}"))
 
 
 def _scale(view: View, facets: Sequence[Sequence[CellView]], place: int, measure: Measure) -> Axis:
-    """One scale for all panels of a measure, or each its own where a shared one would hide the lower ones."""
+    """One scale for all panels of a measure, or one for each where a shared scale would flatten the lower panels."""
     everything = [cell for cells in facets for cell in cells]
     if measure.scale == "log" or measure.top is not None:
         return y_axis(view, everything, measure)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybench.formats import Format
 from pybench.matrix.conditions import say_conditions
-from pybench.numbers import format_bytes, format_exact, format_percent, format_ratio, format_us
+from pybench.numbers import format_percent
+from pybench.report.charts.grid import datum
 from pybench.report.database_use import ORDER, DatabaseUse, database_use
 from pybench.report.html import fill
 from pybench.report.section import Datum, Section
 from pybench.report.view import CellView, View
 
-# Waits that are named below a bar; all of them are in the cell's record.
+# Waits that are named below a bar; the record of the cell has all of them.
 SHOWN_EVENTS = 3
 LEAST_SHARE = 0.02
-TITLES = ("log a grant", "commits a grant", "rollbacks", "deadlocks", "sessions", "CPU a grant")
+TITLES = ("WAL per grant", "commits per grant", "rollbacks", "deadlocks", "sessions", "CPU per grant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,14 @@ class Row:
     cell: CellView
     where: str
     bar: list[Part]
-    told: str
+    bar_text: str
     """The bar in words."""
     events: str
     figures: list[Datum]
 
 
 def render(view: View) -> Section | None:
-    """A row for each cell of which a database is a part; None in a run without any."""
+    """A row for each cell that used a database; None in a run without any."""
     used = database_use(view.run.trials)
     rows = [
         _row(cell, say_conditions(conditions), used[cell.id])
@@ -63,18 +65,14 @@ def _row(cell: CellView, where: str, use: DatabaseUse) -> Row:
         cell,
         where,
         bar,
-        ", ".join(f"{kind} {format_percent(share)}" for kind, share in use.waits.items()) or "no session was seen",
+        ", ".join(f"{kind} {format_percent(share)}" for kind, share in use.waits.items()) or "no session was sampled",
         ", ".join(f"{event} {format_percent(round(share, 2))}" for event, share in named),
         [
-            _datum(use.wal_bytes, format_bytes(use.wal_bytes)),
-            _datum(use.commits, format_ratio(use.commits)),
-            _datum(use.rollbacks, format_exact(use.rollbacks)),
-            _datum(use.deadlocks, format_exact(use.deadlocks)),
-            _datum(use.sessions, format_exact(use.sessions)),
-            _datum(use.cpu_us, format_us(use.cpu_us)),
+            datum(use.wal_bytes, Format.BYTES.text),
+            datum(use.commits, Format.RATIO.text),
+            datum(use.rollbacks, Format.COUNT.text),
+            datum(use.deadlocks, Format.COUNT.text),
+            datum(use.sessions, Format.COUNT.text),
+            datum(use.cpu_us, Format.TIME_US.text),
         ],
     )
-
-
-def _datum(value: float | None, text: str) -> Datum:
-    return Datum(text, None if value is None else float(f"{value:.6g}"))

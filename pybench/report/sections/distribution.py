@@ -1,4 +1,4 @@
-"""The whole distribution of the response time: latency over percentiles, the tail drawn out."""
+"""The whole distribution of the response time: response over percentiles, with a stretched tail."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import numpy as np
 
 from pybench.analysis.histograms import Buckets, merged
 from pybench.analysis.stats import SAMPLES_BEYOND, quantile
+from pybench.formats import Format
 from pybench.matrix.conditions import Conditions, say_conditions
-from pybench.numbers import format_count, format_ns, format_us
+from pybench.numbers import format_us
 from pybench.report.charts.axes import Axis, log_axis
 from pybench.report.charts.curves import MARGIN, series_text, symbol
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.section import DataTable, Datum, Figure, Section
-from pybench.report.sections.latency import ZERO_NOTE
 from pybench.report.view import CellView, View
 
 POINTS_PER_CURVE = 80
+ZERO_NOTE = "A response of 0, of a lock that sends nothing, has no place on a logarithmic scale."
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 NINES = {1.0: "0", 2.0: "50", 10.0: "90", 100.0: "99", 1e3: "99.9", 1e4: "99.99", 1e5: "99.999", 1e6: "99.9999"}
 
 
 def render(view: View) -> Section | None:
-    """A curve a strategy, a panel for each condition; None when nothing was granted."""
+    """A curve for each lock, a panel for each load; None when nothing was granted."""
     buckets = _responses(view)
     if not buckets:
         return None
@@ -39,28 +40,30 @@ def render(view: View) -> Section | None:
         id="distribution",
         title="Distribution of the response time",
         nav="Distribution",
-        lede="How long the slowest share of grants took. Each gridline keeps only the slowest tenth of the one before; "
-        f"a curve ends where fewer than {SAMPLES_BEYOND} grants are left.{_left_out(view)}",
+        lede="How long the slowest grants took. Each gridline keeps only the slowest tenth of the previous one. "
+        f"A curve ends where fewer than {SAMPLES_BEYOND} grants are left.{_left_out(view)}",
         figures=figures,
         note=ZERO_NOTE if any(ys[0] == 0 for _, ys in curves.values()) else "",
         tables=[_table(view, buckets)],
     )
-    return charts_section(view, charts)
+    return charts_section(charts)
 
 
 def _left_out(view: View) -> str:
-    """How many waits no curve shows, as a sentence to append; empty where every wait of a window ended in it."""
+    """How many waits no curve shows, as a sentence to append; empty where every wait ended inside its window."""
     latency = view.run.latency
     waiting = latency[(latency["phase"] == "response") & (latency["outcome"] == "waiting")]
     count = int(waiting["count"].sum())
     if not count:
         return ""
-    was = "wait was" if count == 1 else "waits were"
-    return f" Grants only: {count:,} {was} not over at the end of a window, and count in the quantiles of the ranking."
+    were = "wait was" if count == 1 else "waits were"
+    return (
+        f" Only grants are shown: {count:,} {were} not over when a window closed; the ranking's quantiles count them."
+    )
 
 
 def _responses(view: View) -> dict[str, Buckets]:
-    """The response of each cell that has one, by the cell's id: all of them in one pass over the record."""
+    """The responses of each cell that has any, by the id of the cell: one pass over the record reads them all."""
     latency = view.run.latency
     granted = latency[(latency["phase"] == "response") & (latency["outcome"] == "granted")]
     recorded = {str(cell): list(parts) for cell, parts in granted.groupby("cell")["hdr"]}
@@ -69,7 +72,7 @@ def _responses(view: View) -> dict[str, Buckets]:
 
 
 def curve(buckets: Buckets) -> tuple[list[float], list[float]]:
-    """Microseconds over percentile: x is 1 / (1 - quantile), so that each further nine takes the same room."""
+    """Microseconds over percentile: x is 1 / (1 - quantile), so that each further nine has the same width."""
     reached = np.cumsum(buckets.counts, dtype=np.float64)
     last = np.log10(max(reached[-1] / SAMPLES_BEYOND, 1.0))
     xs = np.logspace(0.0, last, POINTS_PER_CURVE if last > 0 else 1)
@@ -93,12 +96,13 @@ def _panel(
     title = say_conditions(conditions)
     ends = "; ".join(f"{cell.line.label}{_verdict(cell)} up to {format_us(curves[cell.id][1][-1])}" for cell in drawn)
     alt = f"Response time over percentiles, {title}. {ends}." if title else f"Response time over percentiles. {ends}."
-    return Figure(id_, title, alt, data, {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN})
+    layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN}
+    return Figure(id_, title, alt, data, layout, missing=[one.line.label for one in cells if one.id not in curves])
 
 
 def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[dict[str, Any]]:
-    """The curve, and the marker of its strategy at p50, p90, p99 and so on."""
-    named = {"type": "scatter", "name": series_text(cell.line, unsafe=cell.unsafe), "meta": cell.line.label}
+    """The curve, and the marker of its lock at p50, p90, p99 and so on."""
+    named = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion), "meta": cell.line.label}
     curve = named | {
         "mode": "lines",
         "x": xs,
@@ -108,7 +112,7 @@ def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[di
         "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
     }
     if ys[0] == 0:
-        # Without a place on the scale.
+        # A logarithmic scale has no place for a marker at zero.
         return [curve]
     marked = [x for x in NINES if 1 < x <= xs[-1]]
     marks = named | {
@@ -130,7 +134,8 @@ def _table(view: View, buckets: dict[str, Buckets]) -> DataTable:
         if cell.id not in buckets:
             return None
         values, counts = buckets[cell.id]
-        shown = [datum(quantile(values, counts, q), format_ns) for q in QUANTILES.values()]
-        return [datum(int(counts.sum()), format_count), *shown, datum(float(values[-1]), format_ns)]
+        quantiles = [quantile(values, counts, q) for q in QUANTILES.values()]
+        shown = [datum(None if ns is None else ns / 1e3, Format.TIME_US.text) for ns in (*quantiles, float(values[-1]))]
+        return [datum(int(counts.sum()), Format.COUNT.text), *shown]
 
     return cell_table(view, "Distribution of the response time", ["grants", *QUANTILES, "highest"], figures)

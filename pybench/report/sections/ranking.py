@@ -1,27 +1,29 @@
-"""The ranking, load by load: every cell with its figures and its verdict, and all that was measured of it folded up."""
+"""The ranking, load by load: every cell with its verdict and main figures; its other figures are folded up."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from pybench.analysis.assumptions import BY_PROBE, NOT_CONTENDED, badges
+from pybench.analysis.comparison import Figure as Placed
 from pybench.analysis.comparison import Out, Standing
+from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.lateness import late_cells
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
+from pybench.columns import COLUMNS
 from pybench.matrix.conditions import say_conditions
-from pybench.numbers import format_count, format_exact, format_percent, format_ratio, format_us, missing
+from pybench.numbers import format_exact, missing
 from pybench.report import run_facts
-from pybench.report.contests import contests
 from pybench.report.html import fill
+from pybench.report.rules import best_cells
 from pybench.report.section import Section
 from pybench.report.verdict_reasons import reasons
 from pybench.report.view import CellView, View
 
-Text = Callable[[float | None], str]
-
-# Rows that stand open; the page has a button for the rest.
+# Rows that the page shows at first; a button shows the others.
 SHOWN_ROWS = 24
 
 PHASES = (
@@ -31,14 +33,24 @@ PHASES = (
     ("hold, p50", "hold_p50_us"),
     ("release, p50", "release_p50_us"),
     ("release, p99", "release_p99_us"),
-    ("lag of the generator, p99", "lag_p99_us"),
+    ("send delay, p99", "lag_p99_us"),
+)
+QUANTILES = (
+    ("p50", "acquire_p50_us"),
+    ("p99", "acquire_p99_us"),
+    ("p99.9", "acquire_p999_us"),
+    ("hand-off p50", "handoff_p50_us"),
 )
 FIGURES = (
-    ("longest wait", "longest_wait_us", format_us),
-    ("Jain", "jain", format_ratio),
-    ("attempts per grant", "attempts_per_grant", format_ratio),
-    ("commands per grant", "commands_per_grant", format_ratio),
+    ("longest wait", "longest_wait_us"),
+    ("Jain's index", "jain"),
+    ("attempts per grant", "attempts_per_grant"),
+    ("commands per grant", "commands_per_grant"),
 )
+PAST_LEASE = ("holds past lease", "outlived_share")
+"""Shown only where a hold went past its lease."""
+BOUND = ("true rate below", "bound_per_million")
+"""Shown only where a verdict has a bound."""
 OUTCOMES = (
     ("grants", "grants"),
     ("contended", "contended_grants"),
@@ -55,19 +67,9 @@ OUTCOMES = (
     ("lost calls", "lost_calls"),
 )
 
-PAST_LEASE = ("holds past lease", "outlived_share", format_percent)
-"""Shown only where a hold went past its lease."""
+NOT_RANKED = "not ranked, because {}"
 
-NOT_RANKED = "; not ranked, because {}"
-
-QUANTILES = (
-    ("p50", "acquire_p50_us"),
-    ("p99", "acquire_p99_us"),
-    ("p99.9", "acquire_p999_us"),
-    ("hand-off p50", "handoff_p50_us"),
-)
-
-# What connecting, measuring and cleaning up send; all else is taken to be the lock's.
+# Commands of connecting, measuring and cleaning up. All other commands count as those of the lock.
 NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
 SHOWN_COMMANDS = 6
 
@@ -95,10 +97,12 @@ class CommandRow:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A figure of the table, and what the table sorts it by."""
+    """A figure of the table, with the title of its column and the number to sort by."""
 
+    title: str
     text: str
     sort: float | None
+    is_bold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +111,38 @@ class Entry:
 
     cell: CellView
     name: str
-    """Its lock, with what else it is compared by."""
+    """Its lock; in a run that compares the retry policies of one lock, its policy."""
     place: str
-    is_first: bool
-    """Whether it is the best of its load, or statistically tied with it; nobody is where there is one lock."""
+    bold: str | None
+    """The column whose figure is bold: the best of its load, or statistically tied with the best."""
     is_late: bool
-    """Whether the load generator could not keep its schedule, so that its latencies are not the lock's."""
+    """Whether the load generator was late, so that the latencies are invalid."""
+    notes: list[str]
+    """Notes below its badge, a few words each."""
     reason: str
+    """Why it has its verdict."""
     figures: list[Shown]
     phases: list[tuple[str, str]]
     outcomes: list[tuple[str, str]]
     trials: list[TrialRow]
     commands: list[CommandRow]
+
+    @property
+    def rate(self) -> str:
+        """Its safe grants/s."""
+        return written(self.cell, "safe_grants_per_s")
+
+    @property
+    def granted(self) -> str:
+        """Its grants/s, safe or not."""
+        return written(self.cell, "grants_per_s")
+
+    @property
+    def interval(self) -> str:
+        """The interval of its safe grants/s; empty where it has none."""
+        if self.cell.verdict != "SAFE" or self.cell.number("grants_per_s_low") is None:
+            return ""
+        return f"{written(self.cell, 'grants_per_s_low')} to {written(self.cell, 'grants_per_s_high')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +157,18 @@ def render(view: View) -> Section | None:
     """All cells, load by load in the order of their ranks; None when there is no cell."""
     if not view.cells:
         return None
+    loads = by_load(view)
     html = fill(
         "ranking.html",
-        loads=by_load(view),
+        loads=loads,
         cells=len(view.cells),
         say_conditions=say_conditions,
         shown=SHOWN_ROWS,
-        columns=[*(title for title, _ in QUANTILES), *(title for title, _, _ in figures_of(view))],
+        columns=[title for title, _ in columns_of(view)],
+        has_bound=BOUND in columns_of(view),
+        has_bold=any(entry.bold for load in loads for entry in load.entries),
+        few_trials=0 < view.comparison.trials < ENOUGH_BLOCKS,
+        enough=ENOUGH_BLOCKS,
         sureness=view.sureness,
         baseline=run_facts.baseline_sentences(view.run.manifest),
         violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
@@ -148,39 +177,61 @@ def render(view: View) -> Section | None:
     return Section("ranking", "Ranking, load by load", html, nav="Ranking")
 
 
-def figures_of(view: View) -> tuple[tuple[str, str, Text], ...]:
-    """The figures of the table beside the quantiles."""
+def columns_of(view: View) -> tuple[tuple[str, str], ...]:
+    """The columns of the table after the safe grants/s: each with its title."""
     outlived = any(cell.number(PAST_LEASE[1]) for cell in view.cells)
-    return (*FIGURES, PAST_LEASE) if outlived else FIGURES
+    bounded = any(cell.number(BOUND[1]) is not None for cell in view.cells)
+    return (*[BOUND] * bounded, *QUANTILES, *FIGURES, *[PAST_LEASE] * outlived)
+
+
+def written(cell: CellView, column: str) -> str:
+    """The figure of `cell` in `column`, in the format of the column."""
+    return COLUMNS[column].format.text(cell.number(column))
 
 
 def by_load(view: View) -> list[LoadEntries]:
     """The loads of the run in their order, each with its cells in the order of their ranks."""
     why, trials, calls = reasons(view), _trials(view), _calls(view)
     late = late_cells(view.run.trials)
-    best = {cell.id for contest in contests(view) for cell in contest.best}
     by_id = {cell.id: cell for cell in view.cells}
-    shown = figures_of(view)
+    columns = columns_of(view)
 
-    def entry(standing: Standing, cell: CellView) -> Entry:
+    def entry(standing: Standing, cell: CellView, best: AbstractSet[str]) -> Entry:
+        not_ranked = _not_ranked(standing)
+        bold = _bold_column(standing) if cell.id in best else None
         return Entry(
             cell=cell,
             name=standing.lock,
             place=standing.mark,
-            is_first=cell.id in best,
+            bold=bold,
             is_late=cell.id in late,
-            reason=why[cell.id] + _not_ranked(standing),
-            figures=_figures(cell, shown),
-            phases=[(name, format_us(cell.number(column))) for name, column in PHASES],
+            notes=[*_evidence(cell), *["not ranked"] * bool(not_ranked)],
+            reason="; ".join(filter(None, [why[cell.id], not_ranked])),
+            figures=[_figure(cell, title, column, is_bold=column == bold) for title, column in columns],
+            phases=[(name, written(cell, column)) for name, column in PHASES],
             outcomes=[(name, format_exact(cell.number(column))) for name, column in OUTCOMES],
             trials=trials[cell.id],
             commands=_commands(cell, calls.get(cell.id, Counter())),
         )
 
     return [
-        LoadEntries(load.text, [entry(one, by_id[one.cell]) for one in load.standings if one.cell in by_id])
+        LoadEntries(
+            load.text, [entry(one, by_id[one.cell], best_cells(load)) for one in load.standings if one.cell in by_id]
+        )
         for load in view.comparison.loads
     ]
+
+
+def _bold_column(standing: Standing) -> str | None:
+    """The column of the table that placed the lock; throughput is shown as safe grants/s."""
+    if standing.figure is None or standing.figure is Placed.THROUGHPUT:
+        return "safe_grants_per_s"
+    return standing.figure.value
+
+
+def _evidence(cell: CellView) -> list[str]:
+    """On what SAFE rests, where it does not rest on contended grants of the cell itself."""
+    return [badge for badge in badges(cell.row) if badge in (NOT_CONTENDED, BY_PROBE)]
 
 
 def _not_ranked(standing: Standing) -> str:
@@ -193,13 +244,14 @@ def _not_ranked(standing: Standing) -> str:
             return ""
 
 
-def _figures(cell: CellView, shown: Sequence[tuple[str, str, Text]]) -> list[Shown]:
-    quantiles = [Shown(quantile_text(cell.row, column), least_wait(cell.row, column)) for _, column in QUANTILES]
-    return quantiles + [Shown(text(cell.number(column)), cell.number(column)) for _, column, text in shown]
+def _figure(cell: CellView, title: str, column: str, *, is_bold: bool) -> Shown:
+    if (title, column) in QUANTILES:
+        return Shown(title, quantile_text(cell.row, column), least_wait(cell.row, column), is_bold)
+    return Shown(title, written(cell, column), cell.number(column), is_bold)
 
 
 def _calls(view: View) -> dict[str, Counter[str]]:
-    """How often the server carried out each command of a lock in the complete trials of each cell, by its id."""
+    """How often the server carried out each command of the lock, over the complete trials, by the id of the cell."""
     trials = view.run.trials
     calls: dict[str, Counter[str]] = {}
     if "commandstats" not in trials:
@@ -212,10 +264,11 @@ def _calls(view: View) -> dict[str, Counter[str]]:
 
 
 def _commands(cell: CellView, calls: Counter[str]) -> list[CommandRow]:
-    """The most frequent first. The server counts the warm-up too, so what a grant took is split by its shares."""
+    """The most frequent commands first. The server counts the warm-up too, so commands per grant are split by share."""
     per_grant, total = cell.number("commands_per_grant"), calls.total()
+    per_grant_text = COLUMNS["commands_per_grant"].format.text
     return [
-        CommandRow(name, format_exact(count), format_ratio(per_grant * count / total if per_grant else None))
+        CommandRow(name, format_exact(count), per_grant_text(per_grant * count / total if per_grant else None))
         for name, count in calls.most_common(SHOWN_COMMANDS)
         if count
     ]
@@ -228,7 +281,7 @@ def _trials(view: View) -> dict[str, list[TrialRow]]:
         trials.setdefault(str(row["cell"]), []).append(
             TrialRow(
                 number=int(row["trial"]),
-                rate=format_count(row["grants_per_s"]),
+                rate=COLUMNS["grants_per_s"].format.text(row["grants_per_s"]),
                 p50=quantile_text(row, "acquire_p50_us"),
                 p99=quantile_text(row, "acquire_p99_us"),
                 verdict=str(row["verdict"]),

@@ -1,4 +1,4 @@
-"""The run over time: grants in each step of the window, a thin line a trial."""
+"""The run over time: grants in each step of the window, one thin line for each trial."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.formats import Format
 from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.numbers import format_count
 from pybench.report.charts.axes import Axis, linear_axis
@@ -17,18 +18,18 @@ from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
 STEP_NS = 100_000_000
-# All points of the section together; beyond it steps are averaged, so that a report of any run stays small.
+# Points of the whole section. With more, steps are averaged, so that the report of any run stays small.
 POINTS = 40_000
-# How much the lines of trials are seen beside that of their median.
+# The opacity of the lines of trials beside the line of their median.
 FAINT = 0.25
 MEDIANS = (
-    "A thick line is the median of the trials of a lock. Point at a line, or at a name in the legend, to bring the "
-    "trials of that lock forward."
+    "A thick line is the median over the trials of a lock. Point at a line, or at a name in the legend, to highlight "
+    "the trials of that lock."
 )
 
 
 def render(view: View) -> Section | None:
-    """Grants per step of every trial, a panel for each condition; None where no window had a whole step."""
+    """Grants per step of every trial, a panel for each load; None where no window had a whole step."""
     steps = _whole_steps(view)
     if steps.empty:
         return None
@@ -44,22 +45,22 @@ def render(view: View) -> Section | None:
     charts = Charts(
         id="timeline",
         title="Over time",
-        lede="Grants in each whole step of 100 ms of the measured window, a thin line a trial. A lock that holds up is "
-        f"level; a stall is a dip to the ground.{averaged}",
+        lede="Grants in each whole step of 100 ms of the measured window, one thin line for each trial. A steady lock "
+        f"is flat; a stall drops to zero.{averaged}",
         figures=figures,
         note=MEDIANS if view.run.trials["trial"].nunique() > 1 else "",
         tables=[_table(view, by_cell)],
     )
-    return charts_section(view, charts)
+    return charts_section(charts)
 
 
 def _whole_steps(view: View) -> pd.DataFrame:
-    """The time line without what the end of a window cut off: half a step would look like a stall."""
+    """The time line without steps that the end of a window cut off: half a step would look like a stall."""
     windows = view.run.trials.set_index(["cell", "trial"])["window_s"].rename("window")
     steps = view.run.timeline.join(windows, on=["cell", "trial"], how="inner")
-    # A window is measured to the nanosecond, and a float holds it to less.
+    # A float holds the length of a window less precisely than the nanoseconds it was measured in.
     whole = steps["start_ns"] + STEP_NS <= steps["window"] * 1e9 + 1_000
-    # Joined to no step at all, the keys come back as the index too.
+    # Where no step was joined, pandas keeps the keys as the index.
     return steps[whole].drop(columns="window").reset_index(drop=True).sort_values(["cell", "trial", "start_ns"])
 
 
@@ -83,7 +84,7 @@ def _panel(
 ) -> Figure:
     drawn = [cell for cell in cells if cell.id in by_cell]
     traces = [_traces(cell, by_cell[cell.id]) for cell in drawn]
-    # The thin lines of all cells lie below the medians of any.
+    # All thin lines are drawn first, so that they lie below the medians.
     data = [trace for layer in zip_longest(*traces) for trace in layer if trace is not None]
     end = max(float(by_cell[cell.id]["start_ns"].max()) + STEP_NS for cell in drawn) / 1e9
     x = linear_axis([end], "seconds into the window", lambda value: f"{value:g}")
@@ -92,11 +93,11 @@ def _panel(
     ranges = "; ".join(f"{cell.line.label}: {_spread(cell, by_cell[cell.id])}" for cell in drawn)
     alt = f"Grants per 100 ms over time{', ' + title if title else ''}. {ranges}."
     layout = {"xaxis": x.layout(), "yaxis": _y_axis(view, drawn, by_cell).layout(), "margin": MARGIN}
-    return Figure(id_, title, alt, data, layout)
+    return Figure(id_, title, alt, data, layout, missing=[one.line.label for one in cells if one.id not in by_cell])
 
 
 def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFrame]) -> Axis:
-    """As high as the strategies that may be used need."""
+    """As high as the locks that may be used need."""
     tops = {cell.id: float(by_cell[cell.id]["grants"].max()) for cell in cells}
     usable = [tops[cell.id] for cell in cells if view.may_be_used(cell.series)]
     top = max(tops.values())
@@ -106,9 +107,9 @@ def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFra
 
 
 def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Thin lines, one a trial; the line of their median; a marker at its end. A line of one step is that marker alone.
+    """Thin lines, one for each trial; the line of their median; a marker at its end, alone where there is one step.
 
-    Twenty lines of trials cannot be told apart, so those of several trials are faint, and the median stands for them.
+    Nobody can follow twenty thin lines, so the lines of several trials are faint behind their median.
     """
     xs: list[float | None] = []
     ys: list[float | None] = []
@@ -118,8 +119,8 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     medians = rows.groupby("start_ns", sort=True)["grants"].median()
     x, y = _middles(medians.index), _short(medians)
     several = rows["trial"].nunique() > 1
-    trace = {"type": "scatter", "name": series_text(cell.line, unsafe=cell.unsafe), "meta": cell.line.label}
-    told = {
+    trace = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion), "meta": cell.line.label}
+    hover = {
         "customdata": [format_count(count) for count in y],
         "hovertemplate": f"%{{fullData.name}}{', median' if several else ''}: %{{customdata}}<extra></extra>",
     }
@@ -127,11 +128,11 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     thin = {"color": colour, "width": 1, "dash": "solid" if several else dash}
     thick = {"color": colour, "width": 2, "dash": dash}
     trials = trace | {"mode": "lines", "x": xs, "y": ys, "line": thin, "opacity": FAINT if several else 0.85}
-    trials |= {"hoverinfo": "skip"} if several else told
-    median = trace | {"mode": "lines", "x": x, "y": y, "line": thick, **told}
+    trials |= {"hoverinfo": "skip"} if several else hover
+    median = trace | {"mode": "lines", "x": x, "y": y, "line": thick, **hover}
     mark = {"color": colour, "size": 7, "symbol": symbol(cell)}
-    end = trace | {"mode": "markers", "x": x[-1:], "y": y[-1:], "marker": mark, **told}
-    end["customdata"] = told["customdata"][-1:]
+    end = trace | {"mode": "markers", "x": x[-1:], "y": y[-1:], "marker": mark, **hover}
+    end["customdata"] = hover["customdata"][-1:]
     return ([trials] + [median] * several if len(x) > 1 else []) + [end]
 
 
@@ -156,7 +157,7 @@ def _table(view: View, by_cell: dict[str, pd.DataFrame]) -> DataTable:
             return None
         grants = by_cell[cell.id]["grants"]
         counts = (grants.min(), grants.median(), grants.max(), (grants == 0).sum())
-        return [datum(float(count), format_count) for count in counts]
+        return [datum(float(count), Format.COUNT.text) for count in counts]
 
     columns = ["fewest", "median", "most", "steps without a grant"]
     return cell_table(view, "Grants per 100 ms", columns, figures)

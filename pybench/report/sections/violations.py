@@ -1,4 +1,7 @@
-"""Every kind of violation that was seen: the first few of each cell, as a sentence and a drawing."""
+"""The violations: the first few of each cell, each as a sentence and a drawing.
+
+Violations of locks that promise nothing come last, as evidence that the checker works.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from markupsafe import Markup
 
 from pybench.matrix.conditions import say_conditions
 from pybench.report.html import fill
+from pybench.report.rules import promises_nothing
 from pybench.report.section import Section
 from pybench.report.view import CellView, View
 from pybench.report.violation_drawing import draw
 
 SHOWN_PER_CELL = 3
-# Cells that stand open, and cells that are shown at all: the rest is in `violations.jsonl`.
+# Cells that are unfolded, and cells that are shown at all: `violations.jsonl` has the others.
 OPEN_CELLS = 1
 SHOWN_CELLS = 40
 
@@ -29,7 +33,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The violations of a cell: `total` counts all, `kept` those that the record has in full."""
+    """The violations of a cell: `total` counts all, `kept` those that the record holds in full."""
 
     cell: CellView
     where: str
@@ -39,25 +43,27 @@ class Group:
 
 
 def render(view: View) -> Section | None:
-    """The violations, grouped by cell; None when nothing was seen and no cell can have hidden any."""
+    """The violations, grouped by cell; None in a run without cells."""
     if not view.cells:
         return None
     found = groups(view)
+    shown = found[:SHOWN_CELLS]
     html = fill(
         "violations.html",
-        groups=found[:SHOWN_CELLS],
+        broken=[group for group in shown if group.cell.breaks_exclusion],
+        evidence=[group for group in shown if not group.cell.breaks_exclusion],
         left_out=len(found) - SHOWN_CELLS,
         open=OPEN_CELLS,
-        cells=len(view.cells),
+        cells=sum(not promises_nothing(cell.row) for cell in view.cells),
     )
     return Section("violations", "Violations", html)
 
 
 def groups(view: View) -> list[Group]:
-    """Cells with violations: those whose strategy is not `none` first, for they surprise; then as the run has them."""
+    """Cells with violations: those of locks that promise exclusion first, then in the order of the run."""
     recorded = view.run.violations
     found = []
-    for cell in sorted(view.cells, key=lambda cell: cell.series.strategy == "none"):
+    for cell in sorted(view.cells, key=lambda cell: promises_nothing(cell.row)):
         total = int(cell.number("violations") or 0)
         if not total:
             continue
