@@ -49,7 +49,7 @@ class Cell:
     strategy: str = axis(
         Parsed(parse_strategy, strategy_schema()),
         REQUIRED,
-        "The lock: a name, `name(argument=value)`, or a mapping of the name to its arguments",
+        "The lock (see `pybench strategies`): a name, `name(argument=value)`, or a mapping of the name to arguments",
         metavar="NAME[(ARGS)]",
         text=lambda value: strategy_text(*value),
         short="-s",

@@ -38,8 +38,8 @@ def absolute(path: str | Path) -> Path:
         return Path(path).absolute()
     except FileNotFoundError:
         raise RecordError(
-            f"{shortened(Path(path))} cannot be found: the working folder was removed",
-            hint="cd to an existing folder, or pass an absolute path",
+            f"{shortened(Path(path))} cannot be found: the folder that pybench was called in was removed",
+            hint="cd to a folder that exists, or pass an absolute path",
         ) from None
 
 

@@ -102,7 +102,7 @@ def test_a_disk_that_is_full_from_the_start_is_left_as_it_was(pybench_inside: Py
 def test_a_read_only_disk_is_reported_at_the_start(pybench_inside: Pybench, mount: Mount):
     disk = mount("1m")
     remount(disk, "ro")
-    refused(pybench_inside(*RUN, "--out", str(disk / "run")), "Read-only file system", "name a folder that you own")
+    refused(pybench_inside(*RUN, "--out", str(disk / "run")), "Read-only file system", "choose a folder that you own")
 
 
 class Between(Silent):
@@ -125,7 +125,7 @@ def test_a_disk_that_becomes_read_only_keeps_the_trials_before(mount: Mount):
     disk = mount("1m")
     outcome = carried_out(disk / "run", lambda: remount(disk, "ro"))
     assert "Read-only file system" in str(outcome.error)
-    assert "see that you may write there" in str(outcome.error)
+    assert "check the permissions" in str(outcome.error)
     assert len(outcome.run.trials) == 2
     assert outcome.exit == 40
 
@@ -181,7 +181,7 @@ def test_a_folder_of_another_user_is_reported(tmp_path: Path):
     if powerless:
         os.chown(theirs, 65534, 65534)
     answer = answer_of([*powerless, *COMMAND, *RUN, "--out", str(theirs / "run")], tmp_path)
-    refused(answer, "Permission denied", "name a folder that you own")
+    refused(answer, "Permission denied", "choose a folder that you own")
 
 
 def test_a_run_in_progress_is_not_resumed_by_another_process(pybench_inside: Pybench, tmp_path: Path):
@@ -205,8 +205,8 @@ def test_too_few_open_files_are_reported_before_the_run(tmp_path: Path):
         tmp_path,
         begin=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
     )
-    refused(answer, "every cell of this matrix is refused", "raise them (ulimit -n)")
-    assert "per-client opens 1,000 connections" in answer.err
+    refused(answer, "every cell of this matrix is refused", "raise the limit (ulimit -n)")
+    assert "1,000 connections wanted" in answer.err
 
 
 def test_init_reports_a_path_that_is_too_long(pybench_inside: Pybench):

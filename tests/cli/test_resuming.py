@@ -64,7 +64,7 @@ def test_a_server_at_another_address_is_another_server(pybench: Pybench, given_s
     reopened(tmp_path / "folder", servers=[{**servers[0], "address": "redis://127.0.0.1:1/0"}])
     answer = pybench("run", "--resume", "folder", "--redis", given_server.url)
     assert answer.code == 40
-    assert "at redis://127.0.0.1:1/0, now there is" in answer.err
+    assert "at redis://127.0.0.1:1/0, and now there is" in answer.err
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core nothing is bound to any")

@@ -291,7 +291,7 @@ def test_a_started_server_that_is_killed_is_named_with_41(tmp_path: Path):
 def test_a_complete_run_has_nothing_to_resume(pybench_inside: Pybench, finished: tuple[Path, Answer]):
     answer = pybench_inside("run", "--resume", str(finished[0]))
     assert answer.code == 40
-    assert "nothing is left to run" in answer.err
+    assert "no trial is left to run" in answer.err
 
 
 def test_a_run_of_another_version_is_not_resumed(pybench: Pybench, finished: tuple[Path, Answer], tmp_path: Path):

@@ -222,7 +222,7 @@ def test_a_quantile_beyond_the_window_is_a_bound_and_a_pooled_one_is_marked():
     shown = lines([found | {"acquire_p999_pooled": True}], 200)
     assert "> 400 ms" in shown[3]
     assert "4.00 µs*" in shown[3]
-    assert any(line.strip().startswith("* over the samples of all trials together") for line in shown)
+    assert any(line.strip().startswith("* quantile of the samples of all trials together") for line in shown)
 
 
 def test_a_cell_whose_generator_was_late_is_marked():
