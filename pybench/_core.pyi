@@ -132,7 +132,7 @@ class TrialSpec(TypedDict):
     concurrency: int
     retry: RetrySpec
     ttl_ms: int
-    patience_ns: int
+    reply_timeout_ns: int
     warmup_ns: int
     duration_ns: int
     drain_ns: int
@@ -189,7 +189,7 @@ class Violation(TypedDict):
 class HistogramRow:
     """One HDR histogram (1 ns to 1 h, 3 significant digits) of a phase and an outcome."""
 
-    phase: Literal["queue", "service", "response", "hold", "release", "handoff", "lag"]
+    phase: Literal["queue", "service", "response", "hold", "release", "handoff", "send_delay"]
     outcome: Literal["granted", "refused", "timeout", "error", "lost", "unknown", "waiting"]
     count: int
     hdr: bytes

@@ -141,7 +141,7 @@ _SPEED = (
     *_phase("queue_p99_us", of="queue: from the due time to the first send"),
     *_phase("hold_p50_us", of="hold: from grant to the send of the release"),
     *_phase("release_p50_us", "release_p99_us", of="release: from its send to its reply"),
-    *_phase("lag_p99_us", of="send delay of the load generator: from the intended to the real time of a send"),
+    *_phase("send_delay_p99_us", of="send delay of the load generator: from the intended to the real time of a send"),
     _figure(
         "handoff_p50_us",
         "handoff: from the release of a key to its next grant, if another client waited all the time",
@@ -157,7 +157,7 @@ _COST = (
     _figure("bytes_per_grant", "bytes sent and received / grants", "B", summary=False),
     _figure("contention_rate", "refused attempts / attempts", format=Format.SHARE),
     _figure(
-        "split_votes_per_1000", "no quorum: of 1,000 attempts, those that got some servers while no client had a quorum"
+        "no_quorum_per_1000", "no quorum: of 1,000 attempts, those that got some servers while no client had a quorum"
     ),
     _figure("renewals_per_grant", "renewals of a lease in the window / grants"),
     _figure(
@@ -271,7 +271,7 @@ _VIOLATIONS = (
         format=Format.SHARE,
     ),
     _count("renewals", "renewals of a lease in the window"),
-    _count("split_votes", "no quorum: attempts in the window that got some servers while no client had a quorum"),
+    _count("no_quorum", "no quorum: attempts in the window that got some servers while no client had a quorum"),
     _count(
         "conflicts",
         "attempts in the window that the database ended because of other clients: a changed version, a "

@@ -51,7 +51,7 @@ def trial_spec_of(servers: Sequence[Mapping[str, Any]], **fields: object) -> Tri
             "max_wait_ns": 10_000 * MS,
         },
         "ttl_ms": 10_000,
-        "patience_ns": 1_000 * MS,
+        "reply_timeout_ns": 1_000 * MS,
         "warmup_ns": 20 * MS,
         "duration_ns": 100 * MS,
         "drain_ns": 1_000 * MS,

@@ -43,7 +43,7 @@ def late_cells(trials: pd.DataFrame) -> dict[str, str]:
                 utilisation=median(rows["utilisation"]),
                 contention_rate=median(rows["contention_rate"]),
             ),
-            lag_p99_us=median(rows["lag_p99_us"]),
+            send_delay_p99_us=median(rows["send_delay_p99_us"]),
             acquire_us=_longest_us(rows),
         )
         if reason is not None:
@@ -62,7 +62,7 @@ def _longest_us(rows: pd.DataFrame) -> float | None:
 
 
 def lateness(
-    *, arrivals: int, drops: int, under_test_is_limit: bool, lag_p99_us: float | None, acquire_us: float | None
+    *, arrivals: int, drops: int, under_test_is_limit: bool, send_delay_p99_us: float | None, acquire_us: float | None
 ) -> str | None:
     """The reason to call the generator late; None when it kept its schedule.
 
@@ -74,8 +74,8 @@ def lateness(
     if started < STARTED_AT_LEAST * arrivals and not under_test_is_limit:
         return f"started {started:,} of {arrivals:,} arrivals, though neither the server nor the lock was the limit"
     allowed = max(LAG_ALLOWED_US, LAG_ALLOWED_SHARE * (acquire_us or 0.0))
-    if lag_p99_us is not None and lag_p99_us > allowed:
-        return f"p99 send delay {format_us(lag_p99_us)} (limit {format_us(allowed)})"
+    if send_delay_p99_us is not None and send_delay_p99_us > allowed:
+        return f"p99 send delay {format_us(send_delay_p99_us)} (limit {format_us(allowed)})"
     return None
 
 

@@ -50,7 +50,7 @@ def trial_spec(
         "servers": list(servers),
         "client_name": client_name,
         "key_prefix": key_prefix,
-        "patience_ns": REPLY_TIMEOUT_NS,
+        "reply_timeout_ns": REPLY_TIMEOUT_NS,
         "warmup_ns": warmup_ns,
         "duration_ns": duration_ns,
         "drain_ns": DRAIN_NS,

@@ -25,7 +25,7 @@ from pybench.planning.probes import lock_of
 from pybench.records import schema
 from pybench.records.atomic import explained
 from pybench.records.trial import TrialRecord, judgement_columns
-from pybench.records.upgrade import trials_of_now
+from pybench.records.upgrade import latency_of_now, trials_of_now
 
 PARTS = "parts"
 PART_SUFFIX = ".arrow"
@@ -87,8 +87,10 @@ def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
     cells = manifest.get("cells", ())
     if "trials" in files:
         files["trials"] = trials_of_now(files["trials"], cells)
+    if "latency" in files:
+        files["latency"] = latency_of_now(files["latency"])
     if fresh is not None:
-        fresh = replace(fresh, trials=trials_of_now(fresh.trials, cells))
+        fresh = replace(fresh, trials=trials_of_now(fresh.trials, cells), latency=latency_of_now(fresh.latency))
     trials = joined("trials", files.get("trials"), schema.TRIALS).select(schema.TRIAL_COLUMNS)
     trials = trials.sort_by([("block", "ascending"), ("started_at", "ascending")])
     return Tables(

@@ -199,12 +199,12 @@ def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
         Waits(_buckets(rows, phase, OF_GRANTS), _buckets(rows, phase, UNFINISHED)) for phase in ("response", "service")
     )
     acquires = {name: response.quantile_us(q) for name, q in censored_quantiles.ACQUIRE.items()}
-    whole = {phase: _buckets(rows, phase, None) for phase in ("release", "handoff", "lag")}
+    whole = {phase: _buckets(rows, phase, None) for phase in ("release", "handoff", "send_delay")}
     simple = {
         "queue_p99_us": (queue, 0.99),
         "release_p50_us": (whole["release"], 0.5),
         "release_p99_us": (whole["release"], 0.99),
-        "lag_p99_us": (whole["lag"], 0.99),
+        "send_delay_p99_us": (whole["send_delay"], 0.99),
         "handoff_p50_us": (whole["handoff"], 0.5),
     }
     return {
@@ -230,7 +230,7 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
         "commands_per_grant": _per(totals["commands"], grants),
         "bytes_per_grant": _per(totals["bytes_out"] + totals["bytes_in"], grants),
         "contention_rate": _per(totals["refused_attempts"], totals["attempts"]),
-        "split_votes_per_1000": _per(totals["split_votes"] * 1e3, totals["attempts"]),
+        "no_quorum_per_1000": _per(totals["no_quorum"] * 1e3, totals["attempts"]),
         "renewals_per_grant": _per(totals["renewals"], grants),
         "client_cpu_us_per_grant": _per(totals["client_cpu_ns"] / 1e3, grants),
         # The CPU time covers the whole trial, so it is divided by all grants of the trial.
@@ -264,7 +264,7 @@ def _counts(cell: Cell, strategy: Strategy, result: TrialResult, totals: Mapping
         "unfinished",
         *("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns"),
         *("stalls", "starved", "denied_releases", "findings", "lease_freed_grants"),
-        *("stale_fences", "outlived", "lapsed", "renewals", "split_votes", "conflicts", "reconnects", "lost_calls"),
+        *("stale_fences", "outlived", "lapsed", "renewals", "no_quorum", "conflicts", "reconnects", "lost_calls"),
     )
     return {
         **{name: totals[name] for name in as_counted},

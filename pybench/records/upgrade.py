@@ -10,10 +10,19 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pybench.matrix.cells import AXES, CELL_COLUMNS
 from pybench.notation import BadValue, parse_call
 from pybench.records import schema
+
+RENAMED = {
+    "lag_p99_us": "send_delay_p99_us",
+    "split_votes": "no_quorum",
+    "split_votes_per_1000": "no_quorum_per_1000",
+}
+"""Columns of `trials.parquet` under schema 1, and their names now."""
+_RENAMED_PHASES = {"lag": "send_delay"}
 
 
 def manifest_of_now(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,6 +36,7 @@ def manifest_of_now(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Table:
     """`trials` with a column for each axis, from the manifest's `cells` where a record lacks it or has a text."""
     known = {cell["id"]: cell for cell in cells}
+    trials = trials.rename_columns([RENAMED.get(name, name) for name in trials.column_names])
     for name in CELL_COLUMNS:
         field = schema.TRIALS.field(name)
         place = trials.schema.get_field_index(name)
@@ -35,6 +45,15 @@ def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Ta
         values = pa.array([known.get(cell, {}).get(name) for cell in trials["cell"].to_pylist()], field.type)
         trials = trials.append_column(field, values) if place < 0 else trials.set_column(place, field, values)
     return trials
+
+
+def latency_of_now(latency: pa.Table) -> pa.Table:
+    """`latency` with the names that phases have now."""
+    if not set(pc.unique(latency["phase"]).to_pylist()) & _RENAMED_PHASES.keys():
+        return latency
+    phases = [_RENAMED_PHASES.get(phase, phase) for phase in latency["phase"].to_pylist()]
+    place = latency.schema.get_field_index("phase")
+    return latency.set_column(place, latency.schema.field(place), pa.array(phases, pa.string()))
 
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:

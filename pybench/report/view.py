@@ -40,7 +40,7 @@ TRIAL_QUANTILES = (
     ("queue_p99_us",),
     ("hold_p50_us",),
     ("release_p50_us", "release_p99_us"),
-    ("lag_p99_us",),
+    ("send_delay_p99_us",),
 )
 # Charts show the lowest and the highest trial of these figures, as `NAME_lowest` and `NAME_highest`.
 TRIAL_RANGES = (

@@ -75,14 +75,14 @@ def timers(server: Server) -> Iterator[Sample]:
     most = trial(server).per_s
     for share, name in ((0.5, "half"), (0.1, "10 %")):
         loop = {"kind": "open", "arrivals": "poisson", "rate_per_s": most * share, "max_in_flight": 10_000}
-        late = ref.lag_p99_us(server, loop=loop)
+        late = ref.send_delay_p99_us(server, loop=loop)
         yield Sample(f"lateness of arrivals at {name} load, p99", late, None, ("at most", 60.0), "us")
     # With holds of 1 ms, 64 clients ask the server for near half of what it bears, 16 for a tenth.
     for clients, name in ((64, "half"), (16, "10 %")):
-        late = ref.lag_p99_us(server, concurrency=clients, hold={"kind": "fixed", "value_ns": MS})
+        late = ref.send_delay_p99_us(server, concurrency=clients, hold={"kind": "fixed", "value_ns": MS})
         yield Sample(f"lateness of holds of 1 ms at {name} load, p99", late, None, ("at most", 60.0), "us")
     yield Sample("  of a bare thread that sleeps 1 ms and does nothing, p99", ref.bare_sleep_p99_us(), None, None, "us")
-    late = ref.lag_p99_us(server, concurrency=16, keys=4)
+    late = ref.send_delay_p99_us(server, concurrency=16, keys=4)
     yield Sample("lateness of retries, 16 clients on 4 keys, p99", late, None, ("at most", 60.0), "us")
 
 

@@ -143,9 +143,9 @@ def figure(result: _core.TrialResult) -> Figure:
     return Figure(grants / (totals["window_ns"] / 1e9), totals["client_cpu_ns"] / 1e3 / grants)
 
 
-def lag_p99_us(server: Server, **fields: Any) -> float:  # noqa: ANN401 - any field of a TrialSpec
+def send_delay_p99_us(server: Server, **fields: Any) -> float:  # noqa: ANN401 - any field of a TrialSpec
     """How late the timers of a trial fired, at the 99th percentile, in microseconds."""
-    return quantile_us(run(server, **fields), "lag", 0.99)
+    return quantile_us(run(server, **fields), "send_delay", 0.99)
 
 
 def quantile_us(result: _core.TrialResult, phase: str, q: float) -> float:

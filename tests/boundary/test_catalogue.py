@@ -93,7 +93,7 @@ def test_a_plan_refuses_the_leases_that_the_core_refuses(make_spec, pool, name, 
 def test_the_core_takes_every_argument_as_far_as_the_catalogue_does(make_spec, pool, name, argument, value):
     # Clients of one session cannot wait there.
     args = {argument: value} | ({"wait": "try"} if (argument, value) == ("session", "shared") else {})
-    patient = {"patience_ns": 120_000_000_000, "ttl_ms": 120_000}
+    patient = {"reply_timeout_ns": 120_000_000_000, "ttl_ms": 120_000}
     with servers_for(pool, name) as servers:
         if CATALOGUE[name].argument("nodes", ()) is not None:
             servers = servers[:1] * CATALOGUE[name].servers(tuple(args.items()))

@@ -85,7 +85,7 @@ def test_a_server_that_loses_its_fences_is_told_of_with_the_fences(make_spec, se
 
 
 def test_a_paused_server_is_waited_for_no_longer_than_the_patience(make_spec, server):
-    trial = _core.Trial(make_spec(patience_ns=50 * MS, duration_ns=500 * MS, drain_ns=500 * MS))
+    trial = _core.Trial(make_spec(reply_timeout_ns=50 * MS, duration_ns=500 * MS, drain_ns=500 * MS))
     thread = in_background(trial)
     with connect(server.endpoint) as client:
         client.client_pause(200, all=True)

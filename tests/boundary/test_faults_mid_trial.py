@@ -52,7 +52,7 @@ def test_a_trial_whose_server_goes_bad_ends_in_time_and_who_asks_next_is_told(se
     with FaultProxy(server.endpoint, fault, trigger=b"gone:") as proxy:
         given = before(proxy)
         spec = trial_spec(
-            given, key_prefix="gone:", ttl_ms=50, warmup_ns=0, patience_ns=PATIENCE_MS * MS, drain_ns=DRAIN_MS * MS
+            given, key_prefix="gone:", ttl_ms=50, warmup_ns=0, reply_timeout_ns=PATIENCE_MS * MS, drain_ns=DRAIN_MS * MS
         )
         memory_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begun = time.monotonic()

@@ -151,7 +151,7 @@ def of_a_trial(strategy: str, chance: random.Random, keys: int, *, most: int) ->
         "connections": chance.choice([{"kind": "shared", "count": min(4, clients)}, {"kind": "per-client"}]),
         "hold": fixed(chance.choice([0, 0.2, 3])),
         "ttl_ms": chance.choice([60, 250, 10_000]),
-        "patience_ns": chance.choice([30, 200]) * MS,
+        "reply_timeout_ns": chance.choice([30, 200]) * MS,
         "after_lease": "stop",
         "duration_ns": 600 * MS,
     }

@@ -96,7 +96,7 @@ def test_an_open_loop_keeps_its_rate_and_counts_from_the_due_time(make_spec):
     assert result.totals["arrivals"] == pytest.approx(1_000, abs=2)
     assert result.totals["grants"] + result.totals["unfinished"] >= 990
     phases = {row.phase for row in result.histograms}
-    assert {"queue", "service", "response", "lag"} <= phases
+    assert {"queue", "service", "response", "send_delay"} <= phases
 
 
 def test_an_open_loop_beyond_what_the_lock_can_do_drops_and_says_so(make_spec):
@@ -180,7 +180,7 @@ def test_the_same_seed_gives_the_same_keys_and_tokens(make_spec, server):
 
 def test_how_late_a_retry_was_is_lag_too(make_spec):
     result = run(make_spec())
-    late = next(row for row in result.histograms if row.phase == "lag")
+    late = next(row for row in result.histograms if row.phase == "send_delay")
     assert late.count >= 0.5 * result.totals["refused_attempts"] > 5, "nothing else is timed here: no hold, no pause"
 
 

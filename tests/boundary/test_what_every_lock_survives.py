@@ -249,7 +249,7 @@ def test_killed_connections_are_lost_calls_and_grants_go_on(lock: Survival):
 @pytest.mark.slow
 @pytest.mark.parametrize("patience_ms", [1_000, 30], ids=["waited for", "given up"])
 def test_a_paused_server_is_outlived_by_the_trial(lock: Survival, patience_ms: int):
-    with lock.running(patience_ns=patience_ms * MS):
+    with lock.running(reply_timeout_ns=patience_ms * MS):
         lock.on_all(lambda user: user.client_pause(PAUSE_MS, all=True))
         time.sleep(PAUSE_MS / 1_000)
         if lock.name not in LEAKS_WHEN_CUT_OFF or patience_ms > PAUSE_MS:

@@ -146,7 +146,7 @@ def test_a_generator_that_stood_still_says_for_how_long(make_spec):
 
 
 def test_no_key_counts_as_stalled_while_the_generator_stood_still(make_spec):
-    spec = make_spec(ttl_ms=50, patience_ns=50 * MS, duration_ns=60_000 * MS)
+    spec = make_spec(ttl_ms=50, reply_timeout_ns=50 * MS, duration_ns=60_000 * MS)
     totals, _ = of_a_generator_that_stood(spec, 0.5, times=10)
     assert totals["longest_stall_ns"] > 400 * MS, "longer than a key may be free"
     assert totals["stalls"] == 0

@@ -198,7 +198,7 @@ class _Trial:
             "grants": self.grants, "contended_grants": contended, "refused": int(self.rng.integers(0, 4)),
             "timeouts": 0, "errors": 0, "lost": 0, "unknown": 0, "unfinished": min(self.point.concurrency, 3),
             "violations": doubles, "double_grants": doubles, "double_grants_after_overrun": 0,
-            "lease_overruns": 0, "outlived": 0, "stale_fences": 0, "lapsed": 0, "renewals": 0, "split_votes": 0,
+            "lease_overruns": 0, "outlived": 0, "stale_fences": 0, "lapsed": 0, "renewals": 0, "no_quorum": 0,
         }  # fmt: skip
 
     def row(self) -> dict[str, Any]:
@@ -219,7 +219,8 @@ class _Trial:
             "acquire_p999_us": q(self.samples, 0.999) if self.grants > 10_000 else None,
             "service_p50_us": q(self.samples, 0.5) * 0.98, "service_p99_us": q(self.samples, 0.99) * 0.98,
             "queue_p99_us": 2.1, "hold_p50_us": 0.9, "release_p50_us": point.cost, "release_p99_us": point.cost * 2.2,
-            "lag_p99_us": 4.0, "handoff_p50_us": point.cost * 1.4 if rivals else None, "attempts_per_grant": attempts,
+            "send_delay_p99_us": 4.0, "handoff_p50_us": point.cost * 1.4 if rivals else None,
+            "attempts_per_grant": attempts,
             "commands_per_grant": commands, "bytes_per_grant": 90.0 * commands, "contention_rate": self.contention,
             "jain": 1 - 0.4 * self.contention * self.rng.uniform(0.8, 1.2), "wait_std_us": float(np.std(self.samples)),
             "longest_wait_us": float(self.samples.max()) * 1.7, "longest_streak": 1 + int(40 * self.contention),
@@ -227,7 +228,7 @@ class _Trial:
             "client_cpu_us_per_grant": 1.4 + 2.1 * commands, "server_cpu_us_per_grant": 1.9 * commands,
             "server_cpu_share": 0.4, **counts, "arrivals": None, "drops": None, "reconnects": 0, "lost_calls": 0,
             "database_figures": point.database, "fifo_inversions": point.inversions,
-            "orphan_s": 0.0, "promises": "", "split_votes_per_1000": 0.0, "renewals_per_grant": 0.0,
+            "orphan_s": 0.0, "promises": "", "no_quorum_per_1000": 0.0, "renewals_per_grant": 0.0,
             "window_s": max(WINDOW_S, self.steps / 10),
         }  # fmt: skip
 

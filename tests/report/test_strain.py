@@ -87,7 +87,7 @@ def test_a_generator_that_stood_still_gives_a_caution():
 
 def test_every_late_cell_is_named_with_what_to_do():
     points = [Point("mutex", clients, 1) for clients in (1, 4, 16, 64)]
-    (text,) = said(run_of(*points, arrivals=1_000.0, drops=0.0, lag_p99_us=90_000.0), "Generator late")
+    (text,) = said(run_of(*points, arrivals=1_000.0, drops=0.0, send_delay_p99_us=90_000.0), "Generator late")
     assert all(f"mutex with {point.concurrency} clients: p99 send delay 90 ms" in text for point in points[1:])
     assert "mutex with 1 client: p99 send delay 90 ms" in text
     assert "Lower the rate" in text

@@ -182,9 +182,9 @@ def test_a_response_that_is_the_load_generators_places_no_lock():
     )
     summary, trials = run_of(quick, slow)
     generator = {"arrivals": 1_000, "drops": 0, "server_cpu_share": 0.2, "utilisation": 0.1, "contention_rate": 0.1}
-    trials = trials.assign(**generator, acquire_p50_us=50.0, lag_p99_us=10.0)
+    trials = trials.assign(**generator, acquire_p50_us=50.0, send_delay_p99_us=10.0)
     assert compare_locks(summary, trials).choice.locks == ("mutex",)
-    trials.loc[trials["cell"] == "0", "lag_p99_us"] = 5_000.0
+    trials.loc[trials["cell"] == "0", "send_delay_p99_us"] = 5_000.0
     found = compare_locks(summary, trials)
     assert found.standing("0").out is Out.LATE
     assert found.choice.locks == ("naive",)

@@ -5,7 +5,13 @@ import pytest
 
 from pybench.analysis.lateness import late_cells, lateness, under_test_is_limit
 
-IN_TIME = {"arrivals": 1_000, "drops": 0, "under_test_is_limit": False, "lag_p99_us": 50.0, "acquire_us": 1_000.0}
+IN_TIME = {
+    "arrivals": 1_000,
+    "drops": 0,
+    "under_test_is_limit": False,
+    "send_delay_p99_us": 50.0,
+    "acquire_us": 1_000.0,
+}
 
 
 @pytest.mark.parametrize(
@@ -14,10 +20,10 @@ IN_TIME = {"arrivals": 1_000, "drops": 0, "under_test_is_limit": False, "lag_p99
         {},
         {"drops": 20},
         {"drops": 900, "under_test_is_limit": True},
-        {"lag_p99_us": 200.0},
-        {"lag_p99_us": 499.0, "acquire_us": 10_000.0},
-        {"lag_p99_us": None},
-        {"lag_p99_us": 200.0, "acquire_us": None},
+        {"send_delay_p99_us": 200.0},
+        {"send_delay_p99_us": 499.0, "acquire_us": 10_000.0},
+        {"send_delay_p99_us": None},
+        {"send_delay_p99_us": 200.0, "acquire_us": None},
     ],
 )
 def test_in_time(fields):
@@ -28,10 +34,10 @@ def test_in_time(fields):
     ("fields", "reason"),
     [
         ({"drops": 21}, "started 979 of 1,000 arrivals"),
-        ({"lag_p99_us": 201.0}, "p99 send delay 201 µs (limit 200 µs)"),
-        ({"lag_p99_us": 501.0, "acquire_us": 10_000.0}, "(limit 500 µs)"),
-        ({"lag_p99_us": 201.0, "acquire_us": None}, "(limit 200 µs)"),
-        ({"lag_p99_us": 201.0, "drops": 900, "under_test_is_limit": True}, "p99 send delay"),
+        ({"send_delay_p99_us": 201.0}, "p99 send delay 201 µs (limit 200 µs)"),
+        ({"send_delay_p99_us": 501.0, "acquire_us": 10_000.0}, "(limit 500 µs)"),
+        ({"send_delay_p99_us": 201.0, "acquire_us": None}, "(limit 200 µs)"),
+        ({"send_delay_p99_us": 201.0, "drops": 900, "under_test_is_limit": True}, "p99 send delay"),
     ],
 )
 def test_late(fields, reason):
@@ -62,7 +68,7 @@ def trial(**fields: object):
         "server_cpu_share": 0.2,
         "utilisation": 0.1,
         "contention_rate": 0.1,
-        "lag_p99_us": 50.0,
+        "send_delay_p99_us": 50.0,
         "acquire_p50_us": 500.0,
         "acquire_p99_us": 1_000.0,
     }
@@ -70,32 +76,35 @@ def trial(**fields: object):
 
 
 def test_a_cell_is_late_by_the_median_of_its_trials():
-    once = pd.DataFrame([trial(), trial(), trial(lag_p99_us=5_000.0)])
-    mostly = pd.DataFrame([trial(), trial(lag_p99_us=5_000.0), trial(lag_p99_us=5_000.0)])
+    once = pd.DataFrame([trial(), trial(), trial(send_delay_p99_us=5_000.0)])
+    mostly = pd.DataFrame([trial(), trial(send_delay_p99_us=5_000.0), trial(send_delay_p99_us=5_000.0)])
     assert late_cells(once) == {}
     assert list(late_cells(mostly)) == ["a"]
 
 
 def test_without_a_p99_the_p50_says_what_is_allowed():
     nothing = float("nan")
-    assert late_cells(pd.DataFrame([trial(lag_p99_us=800.0, acquire_p99_us=nothing, acquire_p50_us=20_000.0)])) == {}
-    assert late_cells(pd.DataFrame([trial(lag_p99_us=800.0, acquire_p99_us=nothing, acquire_p50_us=nothing)]))
+    assert (
+        late_cells(pd.DataFrame([trial(send_delay_p99_us=800.0, acquire_p99_us=nothing, acquire_p50_us=20_000.0)]))
+        == {}
+    )
+    assert late_cells(pd.DataFrame([trial(send_delay_p99_us=800.0, acquire_p99_us=nothing, acquire_p50_us=nothing)]))
 
 
 def test_waits_that_are_not_over_are_as_long_as_they_have_been():
     """The lock, not the generator: 5,000 arrivals a second at a lock that grants 700."""
     nothing = float("nan")
     quantiles = {"acquire_p99_us": nothing, "acquire_p50_us": nothing, "acquire_p99_at_least_us": 399_000.0}
-    assert late_cells(pd.DataFrame([trial(lag_p99_us=6_700.0, **quantiles)])) == {}
-    assert late_cells(pd.DataFrame([trial(lag_p99_us=25_000.0, **quantiles)]))
+    assert late_cells(pd.DataFrame([trial(send_delay_p99_us=6_700.0, **quantiles)])) == {}
+    assert late_cells(pd.DataFrame([trial(send_delay_p99_us=25_000.0, **quantiles)]))
 
 
 def test_closed_loops_and_interrupted_trials_are_never_late():
     nothing = float("nan")
     frame = pd.DataFrame(
         [
-            trial(cell="closed", arrivals=nothing, drops=nothing, lag_p99_us=9_000.0),
-            trial(cell="interrupted", status="interrupted", lag_p99_us=9_000.0),
+            trial(cell="closed", arrivals=nothing, drops=nothing, send_delay_p99_us=9_000.0),
+            trial(cell="interrupted", status="interrupted", send_delay_p99_us=9_000.0),
         ]
     )
     assert late_cells(frame) == {}

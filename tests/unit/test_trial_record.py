@@ -86,12 +86,12 @@ def test_costs_are_per_grant():
         bytes_in=30_000,
         client_cpu_ns=5_000_000,
         all_grants=2_000,
-        split_votes=20,
+        no_quorum=20,
         renewals=1_500,
         orphan_ns=2_500_000,
     )
     found = row(result=FakeResult(totals=counted), server_cpu_us=8_000.0, wall_s=4.0)
-    assert (found["split_votes"], found["split_votes_per_1000"]) == (20, 5)
+    assert (found["no_quorum"], found["no_quorum_per_1000"]) == (20, 5)
     assert (found["renewals"], found["renewals_per_grant"]) == (1_500, 1.5)
     assert found["orphan_s"] == 0.0025
     assert (found["attempts_per_grant"], found["commands_per_grant"], found["bytes_per_grant"]) == (4, 6, 100)

@@ -48,6 +48,12 @@ def test_its_figures_are_those_that_were_recorded(run):
     assert sorted(int(row.split(",")[column]) for row in rows) == sorted(run.summary["grants"])
 
 
+def test_columns_and_phases_have_their_present_names(run):
+    assert run.trials["no_quorum"].eq(0).all()
+    assert "send_delay" in set(run.latency["phase"])
+    assert "lag" not in set(run.latency["phase"])
+
+
 def test_it_can_be_reported_and_finished_again_under_the_present_schema(tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(RECORDED, folder)

@@ -232,7 +232,7 @@ def trials(*rows: dict):
         "arrivals": float("nan"),
     }
     late = {"drops": 0, "server_cpu_share": 0.1, "utilisation": 0.1, "contention_rate": 0.0, "acquire_p99_us": 100.0}
-    return pd.DataFrame([{**usual, **late, "lag_p99_us": 5.0, **row} for row in rows])
+    return pd.DataFrame([{**usual, **late, "send_delay_p99_us": 5.0, **row} for row in rows])
 
 
 def exit_of(*rows: dict, thresholds=(), controls=CAUGHT):
@@ -240,7 +240,7 @@ def exit_of(*rows: dict, thresholds=(), controls=CAUGHT):
 
 
 BROKEN = {"promise_broken": True, "verdict": "UNSAFE"}
-LATE = {"cell": "late", "arrivals": 1_000, "lag_p99_us": 900.0}
+LATE = {"cell": "late", "arrivals": 1_000, "send_delay_p99_us": 900.0}
 UNDECIDED = {"cell": "undecided", "verdict": "UNDECIDED", "grants": 0}
 MISSED_THRESHOLD = ThresholdResult(threshold=None, cell="a", figure=1.0, passed=False)
 

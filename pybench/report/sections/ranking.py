@@ -33,7 +33,7 @@ PHASES = (
     ("hold, p50", "hold_p50_us"),
     ("release, p50", "release_p50_us"),
     ("release, p99", "release_p99_us"),
-    ("send delay, p99", "lag_p99_us"),
+    ("send delay, p99", "send_delay_p99_us"),
 )
 QUANTILES = (
     ("p50", "acquire_p50_us"),

@@ -11,7 +11,7 @@ impl Thread {
     pub(crate) fn count_attempts(&mut self, index: u32) -> u64 {
         let lock = &self.clients[index as usize].lock;
         let attempts = u64::from(lock.attempts());
-        self.counters.split_votes += u64::from(lock.no_quorum_attempts());
+        self.counters.no_quorum += u64::from(lock.no_quorum_attempts());
         self.counters.conflicts += u64::from(lock.conflicts());
         self.counters.attempts += attempts;
         self.figures[index as usize].attempts += attempts;
@@ -83,7 +83,7 @@ impl Thread {
     /// Records how late a timer of a hold, a pause or a retry fired. In an open loop the lag is that of arrivals only.
     pub(crate) fn count_lag(&mut self, late: Nanos) {
         if self.counting && self.arrivals.is_none() {
-            self.histograms.record(Phase::Lag, Ended::Granted, late);
+            self.histograms.record(Phase::SendDelay, Ended::Granted, late);
         }
     }
 }

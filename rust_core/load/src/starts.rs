@@ -49,7 +49,7 @@ impl Thread {
             let counted = self.counting && self.was_due_within(due);
             if counted {
                 self.counters.arrivals += 1;
-                self.histograms.record(Phase::Lag, Ended::Granted, now.since(due));
+                self.histograms.record(Phase::SendDelay, Ended::Granted, now.since(due));
             }
             // A client in `starting` and its arrival in `queue` count as one.
             let busy = self.clients.len() - self.idle.len() - self.starting.len();

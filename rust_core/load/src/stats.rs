@@ -28,7 +28,7 @@ macro_rules! counters {
 counters! {
     attempts, refused_attempts, grants, refused, timeouts, errors, lost, unknown, unfinished,
     commands, bytes_out, bytes_in, writes, reads, arrivals, drops, client_cpu_ns, nominal_hold_ns,
-    all_grants, all_commands, reconnects, lost_calls, abandoned, split_votes, renewals, lapsed, orphan_ns,
+    all_grants, all_commands, reconnects, lost_calls, abandoned, no_quorum, renewals, lapsed, orphan_ns,
     unsettled, wake_ups, conflicts, conflicted_grants, acknowledged_writes, unknown_writes, stale_writes,
 }
 
@@ -40,7 +40,7 @@ pub enum Phase {
     Hold,
     Release,
     Handoff,
-    Lag,
+    SendDelay,
 }
 
 impl Phase {
@@ -51,7 +51,7 @@ impl Phase {
         Self::Hold,
         Self::Release,
         Self::Handoff,
-        Self::Lag,
+        Self::SendDelay,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -62,7 +62,7 @@ impl Phase {
             Self::Hold => "hold",
             Self::Release => "release",
             Self::Handoff => "handoff",
-            Self::Lag => "lag",
+            Self::SendDelay => "send_delay",
         }
     }
 }
@@ -179,7 +179,13 @@ impl Histograms {
         let mut empty = Self {
             table: std::array::from_fn(|_| std::array::from_fn(|_| None)),
         };
-        for phase in [Phase::Queue, Phase::Response, Phase::Hold, Phase::Release, Phase::Lag] {
+        for phase in [
+            Phase::Queue,
+            Phase::Response,
+            Phase::Hold,
+            Phase::Release,
+            Phase::SendDelay,
+        ] {
             empty.table[phase as usize][Ended::Granted as usize] = Some(Recorder::new());
         }
         empty

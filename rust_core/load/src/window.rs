@@ -187,7 +187,7 @@ impl Thread {
             self.window.attempts_before[index] = attempts;
             self.window.before.attempts += u64::from(attempts);
             self.window.before.refused_attempts += u64::from(attempts.saturating_sub(1));
-            self.window.before.split_votes += u64::from(lock.no_quorum_attempts());
+            self.window.before.no_quorum += u64::from(lock.no_quorum_attempts());
             self.window.before.conflicts += u64::from(lock.conflicts());
         }
     }
@@ -196,7 +196,7 @@ impl Thread {
     fn leave_out_attempts_before(&mut self) {
         self.counters.attempts -= self.window.before.attempts;
         self.counters.refused_attempts -= self.window.before.refused_attempts;
-        self.counters.split_votes -= self.window.before.split_votes;
+        self.counters.no_quorum -= self.window.before.no_quorum;
         self.counters.conflicts -= self.window.before.conflicts;
         for (figures, &before) in self.figures.iter_mut().zip(&self.window.attempts_before) {
             figures.attempts -= u64::from(before);

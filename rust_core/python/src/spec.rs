@@ -62,7 +62,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         lock: locks::Spec {
             servers: u16::try_from(servers.len()).map_err(|_| PyValueError::new_err("too many `servers`"))?,
             lease: Lease::new(field(spec, "ttl_ms")?).map_err(value_error)?,
-            reply_timeout: nanos(spec, "patience_ns")?,
+            reply_timeout: nanos(spec, "reply_timeout_ns")?,
             retry: retry(&dict(spec, "retry")?)?,
         },
         servers: servers.iter().map(server_spec).collect::<PyResult<_>>()?,

@@ -32,7 +32,7 @@ def histogram(values_ns) -> bytes:
 GRANT_TIMES = range(100_000, 300_000, 100)
 ROWS = [
     SimpleNamespace(phase=phase, outcome="granted", count=len(GRANT_TIMES), hdr=histogram(GRANT_TIMES))
-    for phase in ("queue", "service", "response", "hold", "release", "handoff", "lag")
+    for phase in ("queue", "service", "response", "hold", "release", "handoff", "send_delay")
 ]
 
 
@@ -63,7 +63,7 @@ def totals(**counts: int) -> dict[str, int]:
             ),
             *("longest_streak", "longest_wait_ns", "nominal_hold_ns", "all_commands", "double_grants"),
             *("double_grants_after_overrun", "lease_overruns", "outlived", "reconnects", "lost_calls", "abandoned"),
-            *("split_votes", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns", "sessions_lost"),
+            *("no_quorum", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns", "sessions_lost"),
             *("stalls", "starved", "denied_releases", "findings", "lease_freed_grants"),
             *("conflicts", "acknowledged_writes", "unknown_writes", "stale_writes"),
         ),
