@@ -81,7 +81,7 @@ def test_a_server_that_loses_its_fences_is_told_of_with_the_fences(make_spec, se
     thread.join()
     stale = next(found for found in trial.result.violations if found["kind"] == "stale-fence")
     assert stale["first_fence"] >= stale["second_fence"] > 0
-    assert f"not above the {stale['first_fence']}" in sentence(stale)
+    assert f"not above fence {stale['first_fence']}" in sentence(stale)
 
 
 def test_a_paused_server_is_waited_for_no_longer_than_the_patience(make_spec, server):
