@@ -35,7 +35,7 @@ def late_cells(trials: pd.DataFrame) -> dict[str, str]:
     late = {}
     measured = trials[trials["arrivals"].notna() & (trials["status"] == "complete")]
     for cell, rows in measured.groupby("cell", sort=False):
-        reason = lateness(
+        reason = late_reason(
             arrivals=int(rows["arrivals"].sum()),
             drops=int(rows["drops"].sum()),
             under_test_is_limit=under_test_is_limit(
@@ -61,7 +61,7 @@ def _longest_us(rows: pd.DataFrame) -> float | None:
     return None
 
 
-def lateness(
+def late_reason(
     *, arrivals: int, drops: int, under_test_is_limit: bool, send_delay_p99_us: float | None, acquire_us: float | None
 ) -> str | None:
     """The reason to call the generator late; None when it kept its schedule.
@@ -72,7 +72,7 @@ def lateness(
     """
     started = arrivals - drops
     if started < STARTED_AT_LEAST * arrivals and not under_test_is_limit:
-        return f"started {started:,} of {arrivals:,} arrivals, though neither the server nor the lock was the limit"
+        return f"started {started:,} of {arrivals:,} arrivals, although neither the server nor the lock was the limit"
     allowed = max(LAG_ALLOWED_US, LAG_ALLOWED_SHARE * (acquire_us or 0.0))
     if send_delay_p99_us is not None and send_delay_p99_us > allowed:
         return f"p99 send delay {format_us(send_delay_p99_us)} (limit {format_us(allowed)})"

@@ -15,13 +15,13 @@ from pybench.masking import without
 from pybench.matrix.durations import MS
 from pybench.numbers import plural
 from pybench.planning.trial_spec import REPLY_TIMEOUT_NS
-from pybench.running.stage import UNREAD
+from pybench.running.trial_servers import UNREAD
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
     from pybench._core import ConnectError, ErrorReply, TrialResult
     from pybench.matrix.cells import Cell
-    from pybench.running.stage import Side, Spent
+    from pybench.running.trial_servers import Side, Spent
 
 CLOCK_STEP_S = 0.1
 """Smaller steps of the wall clock may come from a pause between two readings of clocks."""

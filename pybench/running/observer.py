@@ -29,7 +29,7 @@ from pybench.running.aftermath import (
     refusals,
     step_of_clock,
 )
-from pybench.running.stage import DatabaseSpent, Side, Spent, sides_of
+from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
 from pybench.running.watch import Slot
 
 if TYPE_CHECKING:

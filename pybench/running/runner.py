@@ -24,7 +24,7 @@ from pybench.records.tables import judged_row
 from pybench.running.controls import run_controls, run_plants, run_probes
 from pybench.running.observer import Baseline, Measured, Observer
 from pybench.running.preflight import use_locks
-from pybench.running.stage import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
+from pybench.running.trial_servers import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
 from pybench.running.watch import Finished, Slot
 from pybench.strategies import CATALOGUE
 

@@ -14,7 +14,7 @@ from pybench.matrix import expand, matrix_from_options
 from pybench.planning.impossible import why_impossible
 from pybench.planning.limits import NO_LIMITS
 from pybench.planning.needs import largest, parts_of, servers_in
-from pybench.running.stage import sides_of
+from pybench.running.trial_servers import sides_of
 from pybench.servers import ServerPool
 from pybench.strategies import CATALOGUE, Choice, Parameter, Scalar
 from tests.core_trials import fixed, run_for_grants

@@ -14,7 +14,7 @@ import redis
 
 from pybench.matrix.durations import MS
 from pybench.planning import control, trial_spec
-from pybench.running import observer, stage
+from pybench.running import observer, trial_servers
 from pybench.servers import Server, read_figures
 from pybench.servers.redis import binaries, supervisor
 from pybench.servers.redis.binaries import Binary
@@ -32,7 +32,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(control, name, ms * MS)
     monkeypatch.setattr(trial_spec, "REPLY_TIMEOUT_NS", 500 * MS)
     monkeypatch.setattr(trial_spec, "DRAIN_NS", 1_000 * MS)
-    monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=0.5))
+    monkeypatch.setattr(trial_servers, "read_figures", functools.partial(read_figures, seconds=0.5))
     monkeypatch.setattr(observer, "PARTING_S", 0.2)
 
 

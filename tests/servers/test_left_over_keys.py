@@ -15,7 +15,7 @@ from pybench.matrix import matrix_from_options
 from pybench.running import job, observer
 from pybench.running.aftermath import UNSETTLED, all_is_released, ended
 from pybench.running.job import Job, Outcome
-from pybench.running.stage import RedisSide, Side, Spent
+from pybench.running.trial_servers import RedisSide, Side, Spent
 from pybench.servers import Server, remove_locks
 from pybench.strategies import CATALOGUE
 from tests.redis_client import connect
@@ -66,7 +66,7 @@ def test_a_lock_that_is_still_there_when_all_is_released_breaks_its_promise(tmp_
     assert set(told["left_over_keys"]) == {2}
     assert set(told["verdict"]) == {"UNSAFE"}
     sentences = set(outcome.run.violations["sentence"])
-    assert "2 keys were still on the server when all releases had been answered" in sentences
+    assert "2 keys were still on the server after the replies to all releases" in sentences
 
 
 @pytest.mark.parametrize("count", UNSETTLED)

@@ -19,7 +19,7 @@ from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
 from pybench.planning import trial_spec
 from pybench.records import load
-from pybench.running import job, stage
+from pybench.running import job, trial_servers
 from pybench.running.job import Job, Outcome
 from pybench.running.resume import matrix_of, open_run
 from pybench.servers import read_figures, supervised
@@ -186,7 +186,7 @@ def test_a_given_server_that_is_restarted_under_its_holders_is_no_measurement(gi
 def test_a_server_that_hangs_for_a_while_is_noted(given: SupervisedServer, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(trial_spec, "REPLY_TIMEOUT_NS", 50_000_000)
     # On a busy machine a server that goes on takes its time.
-    monkeypatch.setattr(stage, "read_figures", functools.partial(read_figures, seconds=10.0))
+    monkeypatch.setattr(trial_servers, "read_figures", functools.partial(read_figures, seconds=10.0))
 
     def hang() -> None:
         # Longer than clients wait for an answer, and shorter than the trial.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pybench.analysis.lateness import late_cells, lateness, under_test_is_limit
+from pybench.analysis.lateness import late_cells, late_reason, under_test_is_limit
 
 IN_TIME = {
     "arrivals": 1_000,
@@ -27,7 +27,7 @@ IN_TIME = {
     ],
 )
 def test_in_time(fields):
-    assert lateness(**{**IN_TIME, **fields}) is None
+    assert late_reason(**{**IN_TIME, **fields}) is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_in_time(fields):
     ],
 )
 def test_late(fields, reason):
-    assert reason in lateness(**{**IN_TIME, **fields})
+    assert reason in late_reason(**{**IN_TIME, **fields})
 
 
 @pytest.mark.parametrize(
