@@ -39,8 +39,8 @@ from pybench.analysis.comparison import (
     compare_locks,
 )
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
-from pybench.analysis.lateness import late_cells
 from pybench.analysis.overload import overload
+from pybench.analysis.send_delay import late_cells
 from pybench.matrix.conditions import AxisValue
 from pybench.numbers import format_whole, plural
 

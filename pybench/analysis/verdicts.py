@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import exits
 from pybench.analysis.evidence import LEAST_CONTENDED, too_little
-from pybench.analysis.lateness import late_cells
+from pybench.analysis.send_delay import late_cells
 from pybench.analysis.stats import bound_per_million
 from pybench.analysis.terms import COLUMNS, Terms
 from pybench.exits import Exit

@@ -161,7 +161,7 @@ def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdR
 
 def table_text(run: Run, view: View) -> str:
     """The set-up, the answer and the table; as wide as stdout, and coloured if stdout supports colours."""
-    from pybench.analysis.lateness import late_cells
+    from pybench.analysis.send_delay import late_cells
     from pybench.report.verdict_reasons import remarks
 
     console = data_console()

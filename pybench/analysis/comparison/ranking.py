@@ -18,7 +18,7 @@ from pybench.analysis.comparison.choice import break_tie, choose
 from pybench.analysis.comparison.claims import Comparison, LoadComparison, Out, Place, Standing
 from pybench.analysis.comparison.entrants import Entrant, LoadCells, contenders, loads_of, promise
 from pybench.analysis.comparison.rivals import Rivals, deciding, inverse, shown, tested_rivals, waiting_longer
-from pybench.analysis.lateness import late_cells
+from pybench.analysis.send_delay import late_cells
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from pybench.analysis.assumptions import entry_of
-from pybench.analysis.lateness import late_cells
 from pybench.analysis.overload import overload
+from pybench.analysis.send_delay import late_cells
 from pybench.analysis.starvation import GIVES_UP, refused_share, starving
 from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed

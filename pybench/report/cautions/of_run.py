@@ -7,7 +7,7 @@ from typing import Any
 
 from pybench.analysis.disturbances import DISTURBANCES, disturbances
 from pybench.analysis.error_replies import refusals
-from pybench.analysis.lateness import REMEDY, late_cells
+from pybench.analysis.send_delay import REMEDY, late_cells
 from pybench.analysis.thresholds import ThresholdResult
 from pybench.analysis.ttl_advice import advice_of
 from pybench.analysis.verdicts import controls_caught

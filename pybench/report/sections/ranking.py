@@ -11,8 +11,8 @@ from pybench.analysis.assumptions import BY_PROBE, NOT_CONTENDED, badges
 from pybench.analysis.comparison import Figure as Placed
 from pybench.analysis.comparison import Out, Standing
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
-from pybench.analysis.lateness import late_cells
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
+from pybench.analysis.send_delay import late_cells
 from pybench.columns import COLUMNS
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_exact, missing

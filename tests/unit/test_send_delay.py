@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pybench.analysis.lateness import late_cells, late_reason, under_test_is_limit
+from pybench.analysis.send_delay import late_cells, late_reason, under_test_is_limit
 
 IN_TIME = {
     "arrivals": 1_000,
