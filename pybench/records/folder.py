@@ -32,6 +32,8 @@ from pybench.records.trial import TrialRecord
 SUMMARY = "summary.csv"
 COMPLETE = "complete"
 CSV_DIGITS = "%.9g"
+LEVEL = 19
+"""Of zstd: a run's files are small, and are written once."""
 
 
 class RunFolder:
@@ -167,7 +169,7 @@ class RunFolder:
 def _parquet(table: pa.Table) -> bytes:
     # Encoded in memory first, so that a full disk fails in one write with a clear error.
     buffer = BytesIO()
-    pq.write_table(table.cast(schema.numbered(table.schema)), buffer, compression="zstd")
+    pq.write_table(table.cast(schema.numbered(table.schema)), buffer, compression="zstd", compression_level=LEVEL)
     return buffer.getvalue()
 
 

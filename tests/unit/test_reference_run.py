@@ -45,6 +45,8 @@ def test_its_summary_is_computed_again_as_it_was_written(run):
     computed = run.summary
     # Truth values are objects where a cell has none.
     figures = {name: [""] for name, kind in computed.dtypes.items() if kind in ("float64", "object")}
+    # The one text that a cell may lack: a closed loop has no arrivals.
+    figures["arrival_process"] = [""]
     names = pd.read_csv(REFERENCE / "summary.csv", nrows=0).columns
     types = {name: kind for name, kind in computed.dtypes.items() if name in names}
     na_values = {name: na for name, na in figures.items() if name in types}
