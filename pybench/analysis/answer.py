@@ -38,6 +38,7 @@ from pybench.analysis.comparison import (
     TieBreak,
     compare_locks,
 )
+from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.overload import overload
 from pybench.analysis.send_delay import late_cells
@@ -59,7 +60,10 @@ class Answer:
     further: tuple[str, ...] = ()
     """Clauses that qualify the headline."""
     unsafe: str | None = None
-    """Every lock that was unsafe at some load, and at how many of its loads; None when all locks were safe."""
+    """Every lock that was unsafe at some load, and at how many of its loads; `none`, which takes no lock, is left out.
+
+    None when all locks were safe.
+    """
 
     @property
     def text(self) -> str:
@@ -124,7 +128,10 @@ def _taken(compared: Comparison, lock: str) -> str:
     if not contested:
         return "every other ranked lock was unsafe at some load"
     reasons = list(_steps(compared))
-    stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(compared, contested[0], lock)
+    if _too_few(compared):
+        stands = f"speed was not compared ({_too_few(compared)})"
+    else:
+        stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(contested[0], lock)
     others = [name for name in compared.locks if name != lock]
     unless = list(_out_at(compared, Out.NO_GRANTS, others)) or ["every other ranked lock was unsafe at some load"]
     unless = [] if stands or reasons else unless
@@ -147,15 +154,13 @@ def _stands(contested: Sequence[LoadComparison], lock: str) -> str:
     return ", ".join(parts)
 
 
-def _stands_once(compared: Comparison, load: LoadComparison, lock: str) -> str:
+def _stands_once(load: LoadComparison, lock: str) -> str:
     """Where the recommended lock stands in a run with one contested load."""
     one = load.of(lock)
     if one.place is Place.AHEAD:
         return leads(load)
     if one.place is Place.BEHIND:
         return ""
-    if _too_few(compared):
-        return f"speed was not compared ({_too_few(compared)})"
     others = [other.lock for other in load.first if other is not one]
     return f"tied with {listed(others, 'other locks')} on {placed_by(load)}"
 
@@ -365,19 +370,19 @@ def _not_ranked(compared: Comparison) -> Iterator[str]:
 
 def _named(lock: str) -> str:
     """The name of a lock; a bare `none` would read as "no lock"."""
-    return f"no lock at all ({lock})" if lock.split(" ")[0] == "none" else lock
+    return f"no lock at all ({lock})" if lock.split(" ")[0] == BASE_LINE else lock
 
 
 def _unsafe(compared: Comparison) -> str | None:
     unsafe, measured = Counter[str](), Counter[str]()
     for load in compared.loads:
         for one in load.standings:
-            measured[one.lock] += one.cell is not None
-            unsafe[one.lock] += one.out is Out.UNSAFE
+            # Overlaps without a lock are expected: they show that the checker works.
+            if one.strategy != BASE_LINE:
+                measured[one.lock] += one.cell is not None
+                unsafe[one.lock] += one.out is Out.UNSAFE
     named = [
-        f"{_named(lock)} is unsafe at {count} of {plural(measured[lock], 'load')}"
-        for lock, count in unsafe.items()
-        if count
+        f"{lock} is unsafe at {count} of {plural(measured[lock], 'load')}" for lock, count in unsafe.items() if count
     ]
     if len(named) > MOST_NAMED:
         return f"{len(named)} of {plural(len(compared.locks), 'lock')} are unsafe at some load"

@@ -28,7 +28,8 @@ KEEPS_UP = 0.98
 """A lock that grants a smaller share of the arrivals of an open loop does not keep up."""
 
 _POLICY = "retry"
-_BASE_LINE = "none"
+BASE_LINE = "none"
+"""The strategy that takes no lock."""
 _PROMISES = (Exclusion.NOTHING, Exclusion.WHILE_NOBODY_OUTLIVES, Exclusion.ALWAYS)
 """From the weakest promise to the strongest."""
 
@@ -236,12 +237,12 @@ def contenders(rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
         return labels
 
     def before(row: Mapping[Any, Any]) -> str:
-        return f"{labels[str(row['cell'])]} with " if row["strategy"] == _BASE_LINE else ""
+        return f"{labels[str(row['cell'])]} with " if row["strategy"] == BASE_LINE else ""
 
     return {str(row["cell"]): f"{before(row)}{say_condition(_POLICY, axis_value(row[_POLICY]))}" for row in rows}
 
 
 def _compares_policies(rows: Sequence[Mapping[Any, Any]]) -> bool:
     """Whether the run has one lock besides `none`, under several retry policies."""
-    locks = {(lock_name(row), row.get("backend")) for row in rows if row["strategy"] != _BASE_LINE}
+    locks = {(lock_name(row), row.get("backend")) for row in rows if row["strategy"] != BASE_LINE}
     return len(locks) == 1 and len({row.get(_POLICY) for row in rows}) > 1
