@@ -57,13 +57,6 @@ def format_exact(value: float | None) -> str:
     return NOT_AVAILABLE if value is None or missing(value) else f"{round(value):,}"
 
 
-def format_whole(value: float | None) -> str:
-    """A rate in full where it has three digits before its point, otherwise to three digits: 12,345, 21.4, 0.333."""
-    if value is None or missing(value):
-        return NOT_AVAILABLE
-    return f"{value:,.0f}" if abs(_rounded(value)) >= 100 else significant(value)
-
-
 def format_plain(value: float | None) -> str:
     """A figure without a unit: whole numbers in full, others to three digits: 12,345, 0.997."""
     if value is None or missing(value):

@@ -42,8 +42,9 @@ from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.overload import overload
 from pybench.analysis.send_delay import late_cells
+from pybench.formats import Format
 from pybench.matrix.conditions import AxisValue
-from pybench.numbers import format_whole, plural
+from pybench.numbers import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +105,7 @@ def _alone(compared: Comparison, lock: str) -> str:
     ranked = [(load, load.of(lock)) for load in compared.loads if load.of(lock).place is not Place.OUT]
     rates = [(load.of(lock).throughput or 0.0, load) for load, _ in ranked]
     rate, load = max(rates, key=lambda pair: pair[0])
-    most = f"{'' if len(rates) == 1 else 'up to '}{format_whole(rate)} safe grants/s{at(load)}"
+    most = f"{'' if len(rates) == 1 else 'up to '}{Format.RATE.text(rate)} safe grants/s{at(load)}"
     if compared.choice.basis is Basis.ONLY_LOCK:
         return f"{lock} gives {most}; there is no other lock to compare it with"
     return f"Take {lock}: no other lock of this run is ranked; {lock} gives {most}"

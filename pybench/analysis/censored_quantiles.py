@@ -124,7 +124,7 @@ def of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Q
 
 
 def handoff_of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> Quantile:
-    """The median hand-off of a cell in microseconds, as in `of_cell`; no hand-off is unfinished."""
+    """The median handoff of a cell in microseconds, as in `of_cell`; no handoff is unfinished."""
     each = _values(complete, HANDOFF)
     if 2 * np.count_nonzero(~np.isnan(each)) > len(each):
         return Quantile(float(np.nanmedian(each)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.comparison import Figure, LoadComparison, LongerWait, Standing, TieBreak
-from pybench.numbers import format_percent, format_ratio, format_us, format_whole, plural, significant
+from pybench.formats import Format
+from pybench.numbers import format_percent, format_ratio, format_us, plural, significant
 
 MOST_NAMED = 5
 """A clause about more locks than these gives their number in place of their names."""
@@ -78,7 +79,7 @@ def leads(load: LoadComparison) -> str:
     if first.figure in WAITS:
         return f"{_waits(first)}{at(load)}"
     ratio = f", {_times(first.ratio.value)} {first.beside}'s" if first.ratio else ""
-    return f"{format_whole(first.value)} grants/s{ratio}{at(load)}"
+    return f"{Format.RATE.text(first.value)} grants/s{ratio}{at(load)}"
 
 
 def is_behind(found: Sequence[tuple[LoadComparison, Standing]], total: int) -> str:
@@ -114,8 +115,10 @@ def _shown(figure: Figure | None, value: float | None) -> str:
             return format_ratio(value)
         case Figure.REFUSALS:
             return format_percent(value)
+        case Figure.THROUGHPUT:
+            return Format.RATE.text(value)
         case _:
-            return format_whole(value)
+            return Format.COUNT.text(value)
 
 
 def placed_by(load: LoadComparison) -> str:

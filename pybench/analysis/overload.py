@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pybench.analysis.comparison.entrants import KEEPS_UP, offered_rate
-from pybench.numbers import format_whole, missing
+from pybench.formats import Format
+from pybench.numbers import missing
 
 
 def overload(row: Mapping[Any, Any]) -> str | None:
@@ -21,4 +22,4 @@ def overload(row: Mapping[Any, Any]) -> str | None:
     # The number of waiting arrivals is limited: further arrivals are dropped, and the waits stop growing.
     dropped = not missing(drops) and bool(drops)
     grow = f"waits grew until {drops:,.0f} arrivals were dropped" if dropped else "waits grow without bound"
-    return f"{format_whole(offered)}/s offered, {format_whole(granted)}/s granted: {grow}"
+    return f"{Format.RATE.text(offered)}/s offered, {Format.RATE.text(granted)}/s granted: {grow}"

@@ -111,7 +111,7 @@ MEASURES = (
     _figure(("holds", "past lease"), PAST_LEASE, drop=2),
     _figure(("attempts", "/grant"), "attempts_per_grant", drop=6),
     _figure(("commands", "/grant"), "commands_per_grant", drop=8),
-    _quantile(("hand-off", "p50"), "handoff_p50_us", drop=7),
+    _quantile(("handoff", "p50"), "handoff_p50_us", drop=7),
     _figure(("client", "CPU/grant"), "client_cpu_us_per_grant", drop=10),
     _figure(("server", "CPU/grant"), "server_cpu_us_per_grant", drop=11),
 )

@@ -57,7 +57,7 @@ def redlock(_: Server) -> Iterator[Sample]:
 
 
 def hot_queue(_: Server) -> Iterator[Sample]:
-    """Hand-off and fairness of the locks that wait on the server, on one hot key, beside polling."""
+    """Handoff and fairness of the locks that wait on the server, on one hot key, beside polling."""
     with ref.as_in_a_run(1) as [server]:
         yield from _hot_queue(server)
 
@@ -71,13 +71,13 @@ def _hot_queue(server: Server) -> Iterator[Sample]:
     yield Sample("idle call of a record whose holds last 1 ms / without a hold", idle, busy, None, "us")
     polled = ref.quantile_us(ref.run(server, **HOT, **as_is), "handoff", 0.5)
     scripted = ref.quantile_us(ref.run(server, **HOT), "handoff", 0.5)
-    yield Sample("mutex, one hot key, hold 1 ms, hand-off p50", polled, None, None, "us")
+    yield Sample("mutex, one hot key, hold 1 ms, handoff p50", polled, None, None, "us")
     yield Sample("  mutex, released by script / the same", scripted, polled, None, "us")
     for name in ("fair-queue", "fair", "notify"):
         goals = QUEUE_GOALS if name == "fair-queue" else {}
         result = ref.run(server, **named(name), **HOT, **as_is)
         handoff = ref.quantile_us(result, "handoff", 0.5)
-        yield Sample(f"{name}, the same, hand-off p50 / idle call", handoff, idle, goals.get("handoff"), "us")
+        yield Sample(f"{name}, the same, handoff p50 / idle call", handoff, idle, goals.get("handoff"), "us")
         yield Sample(f"  {name}, the same / the call without a hold", handoff, busy, None, "us")
         yield Sample(f"  {name}, utilisation", utilisation(result), None, goals.get("utilisation"), "%")
         yield Sample(f"  {name}, Jain's index", result.jain or 0.0, None, goals.get("jain"), "")
@@ -87,13 +87,13 @@ def _hot_queue(server: Server) -> Iterator[Sample]:
         overtaken = result.totals["overtakes"] / max(result.totals["grants"], 1)
         yield Sample(f"  {name}, overtakes a grant", overtaken, None, None, "")
         if name == "notify":
-            yield Sample("  notify, hand-off p50 / mutex, full jitter", handoff, polled, ("at most", 1.0), "us")
+            yield Sample("  notify, handoff p50 / mutex, full jitter", handoff, polled, ("at most", 1.0), "us")
             yield Sample("  notify, the same / mutex, released by script", handoff, scripted, None, "us")
     # With no pause the next holder is mostly the one before, who asks again at once and has not waited at all.
     away = {**HOT, "think": fixed(5)}
     polled = ref.quantile_us(ref.run(server, **away, **as_is), "handoff", 0.5)
     handoff = ref.quantile_us(ref.run(server, **named("notify"), **away, **as_is), "handoff", 0.5)
-    yield Sample("  notify, where each thinks 5 ms, hand-off p50 / mutex", handoff, polled, None, "us")
+    yield Sample("  notify, where each thinks 5 ms, handoff p50 / mutex", handoff, polled, None, "us")
 
 
 def utilisation(result: _core.TrialResult) -> float:

@@ -16,7 +16,6 @@ from pybench.numbers import (
     format_ratio,
     format_seconds,
     format_us,
-    format_whole,
     plural,
     significant,
 )
@@ -75,14 +74,6 @@ def test_what_is_not_there_is_na(show, nothing):
 )
 def test_a_ratio_keeps_its_places(value, text):
     assert format_ratio(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (0.3333, "0.333"), (21.43, "21.4"), (99.96, "100"), (1_234.5, "1,234"), (None, "n/a")],
-)
-def test_a_rate_is_written_in_full_and_a_small_one_to_three_digits(value, text):
-    assert format_whole(value) == text
 
 
 def test_the_rest_reads_as_it_should():

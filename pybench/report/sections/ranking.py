@@ -39,7 +39,7 @@ QUANTILES = (
     ("p50", "acquire_p50_us"),
     ("p99", "acquire_p99_us"),
     ("p99.9", "acquire_p999_us"),
-    ("hand-off p50", "handoff_p50_us"),
+    ("handoff p50", "handoff_p50_us"),
 )
 FIGURES = (
     ("longest wait", "longest_wait_us"),

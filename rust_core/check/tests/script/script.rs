@@ -161,7 +161,7 @@ impl Script {
 
     /// What the last event returned.
     pub(crate) fn expect_handoff(self, expected: Option<u64>) -> Self {
-        assert_eq!(self.handoff, expected.map(Nanos), "hand-off at {:?}", self.now);
+        assert_eq!(self.handoff, expected.map(Nanos), "handoff at {:?}", self.now);
         self
     }
 
