@@ -104,15 +104,18 @@ class Run:
         return thresholds.evaluate(parsed, self.summary)
 
     @property
-    def exit_code(self) -> Exit:
-        """The exit code by the record, which does not contain the error that may have ended the run early."""
+    def measured_exit(self) -> Exit:
+        """The exit code by what was measured, whether or not the run came to its end."""
         from pybench.analysis import verdicts
 
         controls, probes = self.manifest["control"], self.manifest.get("probes", ())
-        codes = {verdicts.run_exit(self.trials, thresholds=self.thresholds, controls=controls, probes=probes)}
-        if self.manifest["status"] == "interrupted":
-            codes.add(Exit.INTERRUPTED)
-        return exits.first(codes)
+        return verdicts.run_exit(self.trials, thresholds=self.thresholds, controls=controls, probes=probes)
+
+    @property
+    def exit_code(self) -> Exit:
+        """The exit code by the record, which does not contain the error that may have ended the run early."""
+        interrupted = {Exit.INTERRUPTED} if self.manifest["status"] == "interrupted" else set()
+        return exits.first({self.measured_exit, *interrupted})
 
     def quantile(self, cell: str, q: float, phase: str = "response") -> float | None:
         """The quantile `q` of a phase of `cell`, 0 < q < 1, in microseconds, over the samples of all its trials.

@@ -300,21 +300,13 @@ def _outcome(
     plan: Plan, folder: RunFolder, status: Literal["complete", "interrupted"], error: PybenchError | None
 ) -> Outcome:
     """Gather the folder, and compute the exit code of the run."""
-    from pybench.analysis import thresholds, verdicts
-
     try:
         run = folder.finish(status)
     except RecordError as unfinished:
         error = error or unfinished
         run = _as_saved(folder, error)
-    results = thresholds.evaluate(plan.matrix.thresholds, run.summary)
-    controls, probes = run.manifest["control"], run.manifest.get("probes", ())
-    codes = {verdicts.run_exit(run.trials, thresholds=results, controls=controls, probes=probes)}
-    if error is not None:
-        codes.add(error.exit)
-    elif status == "interrupted":
-        codes.add(Exit.INTERRUPTED)
-    return Outcome(run, plan, exits.first(codes), results, error)
+    code = run.exit_code if error is None else exits.first({run.measured_exit, error.exit})
+    return Outcome(run, plan, code, run.thresholds, error)
 
 
 def _as_saved(folder: RunFolder, error: PybenchError) -> Run:
