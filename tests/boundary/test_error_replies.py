@@ -40,6 +40,16 @@ def test_a_healthy_trial_has_none(make_spec):
     assert _core.Trial(make_spec(hold=fixed(1))).run().errors == []
 
 
+def test_a_queue_that_exists_already_is_no_error_even_to_a_client_that_is_cancelled_then(make_spec):
+    # The end of a trial cancels those that wait; with many keys some of them are opening a queue.
+    for seed in range(8):
+        spec = make_spec(
+            strategy="fair", concurrency=16, keys=1000, connections={"kind": "per-client"}, hold=fixed(0), seed=seed,
+            warmup_ns=20 * MS, duration_ns=60 * MS,
+        )  # fmt: skip
+        assert _core.Trial(spec).run().errors == []
+
+
 def test_a_release_that_the_server_refuses_is_counted_and_told_in_its_words(make_spec, restricted):
     user = restricted("+@all", "-evalsha", "-eval")
     result = _core.Trial(logged_in(make_spec, user, keys=1000, warmup_ns=50 * MS, hold=fixed(1))).run()

@@ -2,9 +2,9 @@
 //!
 //! Promises: warm-up and drain are counted too; a normal reply costs nothing here; memory is bounded, whatever the
 //! servers send. Errors that are part of a lock's normal operation are not counted. With Postgres these are conflicts
-//! with another transaction and locks that are taken. With Redis these are errors after which the lock sends a further
-//! command: `NOSCRIPT` (it sends the script as source), `ERR no such key` (it asks by a script why a `RENAME` found no
-//! list) and `BUSYGROUP` (the group exists).
+//! with another transaction and locks that are taken. With Redis these are `BUSYGROUP` (the group exists),
+//! and errors after which the lock sends a further command unless it was cancelled: `NOSCRIPT` (it sends the script as
+//! source) and `ERR no such key` (it asks by a script why a `RENAME` found no list).
 
 use locks::{CallId, ErrorKind, Event, Nanos, Reply};
 use wire::postgres::{self, LogInError, ServerError};
@@ -135,9 +135,15 @@ impl Thread {
     #[cold]
     pub(crate) fn dispatch_error(&mut self, index: u32, now: Nanos, awaited: Awaited, kind: ErrorKind, bytes: &[u8]) {
         let sent_before = self.counters.all_commands;
+        // A request that was cancelled meanwhile sends nothing further.
+        let is_over = self.clients[awaited.client as usize].doing != awaited.doing;
         self.dispatch_reply(awaited.client, now, awaited.call, Reply::Error(kind));
-        let expected = matches!(kind, ErrorKind::NoScript | ErrorKind::NoSuchKey | ErrorKind::BusyGroup);
-        if expected && self.counters.all_commands > sent_before {
+        let expected = match kind {
+            ErrorKind::BusyGroup => true,
+            ErrorKind::NoScript | ErrorKind::NoSuchKey => is_over || self.counters.all_commands > sent_before,
+            _ => false,
+        };
+        if expected {
             return; // The error is part of the lock's normal operation.
         }
         let Ok(Some((frame, _))) = parse_frame(bytes) else {
