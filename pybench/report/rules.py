@@ -10,10 +10,9 @@ from typing import Any
 
 from pybench.analysis.assumptions import entry_of
 from pybench.analysis.comparison import LoadComparison, Out, Place
+from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.strategies import Exclusion, Judge
 
-BASE_LINE = "none"
-"""The strategy that takes no lock."""
 NOT_COMPETING = (Out.SHARED, Out.EXCLUDES_NOBODY)
 
 

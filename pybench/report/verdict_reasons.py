@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pybench.analysis.assumptions import NOT_CONTENDED, badges
+from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell
 from pybench.matrix.conditions import say_conditions
 from pybench.report.rules import promises_nothing
-from pybench.report.view import BASE_LINE, CellView, View
+from pybench.report.view import CellView, View
 
 
 def reasons(view: View) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
-from pybench.analysis.comparison.entrants import load_axes, lock_labels
+from pybench.analysis.comparison.entrants import BASE_LINE, load_axes, lock_labels
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed
@@ -27,9 +27,7 @@ from pybench.records import Run
 from pybench.report import rules
 from pybench.strategies import CATALOGUE
 
-BASE_LINE = rules.BASE_LINE
 SERIES_COLOURS = 7
-NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 # A dotted line is an unsafe lock, and a short dash is no lock at all.
 SHAPES = ("circle", "square", "diamond")
 DASHES = ("solid", "longdash", "longdashdot")

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from pybench.analysis.assumptions import entry_of
+from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.overload import overload
 from pybench.analysis.send_delay import late_cells
 from pybench.analysis.starvation import GIVES_UP, refused_share, starving
 from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
-from pybench.report.view import BASE_LINE, CellView, View
+from pybench.report.view import CellView, View
 
 SERVED_AT_LEAST = 0.5
 """A lock that serves a smaller share of its clients at a time serves few of them."""
