@@ -25,7 +25,7 @@ MEANINGS = {
     Exit.PROMISE_BROKEN: "a lock broke its promise",
     Exit.BAD_INPUT: "bad input",
     Exit.SERVER_UNREACHABLE: "a server is not reachable",
-    Exit.CONTROL_NOT_CAUGHT: "a control was not caught, so the run proves nothing",
+    Exit.CONTROL_NOT_CAUGHT: "the checker missed a control or a planted fault, so the run proves nothing",
     Exit.GENERATOR_LATE: "the load generator was late",
     Exit.UNDECIDED: "a verdict is undecided",
     Exit.THRESHOLD_MISSED: "a threshold was missed",

@@ -16,7 +16,7 @@ from typing import Any
 
 import pybench
 from pybench.analysis.answer import answer_of
-from pybench.analysis.comparison import Comparison, Place, compare_locks
+from pybench.analysis.comparison import Comparison, compare_locks
 from pybench.analysis.quantile_text import quantile_text
 from pybench.numbers import (
     format_bytes,
@@ -109,12 +109,24 @@ def _connections(cell: dict[str, Any]) -> int:
 
 
 FAILURES = (
-    "Each figure is the time until another client had the lock, connecting included; after a crash it counts from the "
-    "moment when the server is back. *Lost*: another client had the lock while its holder was still at work. "
-    "*Notified*: the holder's client saw the loss at once, from its connection or from a reply; a program sees the "
-    "loss when it next uses the connection. *Kept*: no other client had the lock before its ttl ended. Both servers "
+    "Each figure is the time from the failure until another client had the lock, connecting included; after a crash "
+    "the time counts from the moment when the server is back. The ttl counts from the grant, which came before the "
+    "failure: so a lock that is free at the end of its ttl has a figure below the ttl. *Lost*: another client had the "
+    "lock while its holder was still at work. *Notified*: the holder's client saw the loss at once, from its "
+    "connection or from a reply; a program sees the loss when it next uses the connection. *Kept*: no other client had "
+    "the lock before its ttl ended. *Never*: the holder renewed its lease, and the other client gave up. Both servers "
     "have their default persistence: Redis writes a snapshot from time to time, Postgres writes each commit. For "
     "`layered` both servers fail; the row refuses the write of the earlier holder."
+)
+
+RANKS = (
+    "Locks with the same rank (`=`) are statistically tied with the first lock of that rank: the difference may be "
+    "chance. The range behind a figure is its interval over the trials. The verdict of the load with one client comes "
+    "from the probe of each lock, because one client contends with nobody."
+)
+COSTS = (
+    "Commands, CPU time, WAL and commits are those of one grant. The last column names the two states in which the "
+    "sessions of the database were found most often."
 )
 
 # -- the texts of the figures
@@ -215,11 +227,13 @@ def in_manual(run: Run, measured: dict[str, Any]) -> str:
     """Every lock: the text between the marks of the manual's page."""
     locks = locks_of(run, measured)
     compared = compare_locks(run.summary, run.trials)
-    parts = [f"> {answer_of(run.summary, run.trials).text}", _about(run, measured)]
-    for clients in sorted({clients for lock in locks for clients in lock.rows}):
-        parts += [f"### {plural(clients, 'client')}", _load(locks, clients, compared)]
-    parts += ["### What a grant costs, with the most clients", _costs(locks)]
-    parts += ["### When something fails", FAILURES, _failures(locks)]
+    parts = [f"> {answer_of(run.summary, run.trials).text}", _setting(run), RANKS]
+    loads = sorted({clients for lock in locks for clients in lock.rows})
+    for clients in loads:
+        parts += [f"### {plural(clients, 'client')}, {_keys(run)}", _load(locks, clients, compared)]
+    parts += [f"### What a grant costs with {plural(loads[-1], 'client')}", COSTS, _costs(locks)]
+    single = f"Each failure was measured once, with a ttl of {_failing_ttl(measured)}."
+    parts += ["### When something fails", f"{single} {FAILURES}", _failures(locks)]
     parts += ["### What each lock promises, and when to use it", *(_texts(lock) for lock in _by_strategy(locks))]
     return "\n\n".join(parts) + "\n"
 
@@ -228,11 +242,15 @@ def _aspects(run: Run, locks: Sequence[Lock]) -> str:
     words = {
         "fewest": plural(min(locks[0].rows), "client"),
         "most": plural(max(locks[0].rows), "client"),
-        "keys": plural(int(run.summary["keys"].iloc[0]), "key"),
+        "keys": _keys(run),
     }
     heads = [f"`{lock.label}` ({_on(lock)})" for lock in locks]
     rows = [[title.format(**words), *(told(lock) for lock in locks)] for title, told in ASPECTS]
     return _table(["", *heads], rows)
+
+
+def _keys(run: Run) -> str:
+    return plural(int(run.summary["keys"].iloc[0]), "key")
 
 
 def _on(lock: Lock) -> str:
@@ -249,8 +267,7 @@ def _load(locks: Sequence[Lock], clients: int, compared: Comparison) -> str:
             continue
         lock = by_cell[standing.cell]
         row = lock.rows[clients]
-        tied = "=" if standing.place is Place.TIED else ""
-        rank = f"not ranked: {standing.out.value}" if standing.out else f"{tied}{standing.rank}"
+        rank = f"not ranked: {standing.out.value}" if standing.out else standing.mark
         rows.append([
             rank, f"`{lock.label}`", _on(lock), _interval(row), quantile_text(row, "acquire_p50_us"),
             quantile_text(row, "acquire_p99_us"), format_us(row.get("longest_wait_us")),
@@ -314,6 +331,18 @@ def _texts(lock: Lock) -> str:
 
 
 def _about(run: Run, measured: dict[str, Any]) -> str:
+    """How the figures of README were measured."""
+    return (
+        f"{_setting(run)} Consistency counts contended grants only. Failures give the time until another client had "
+        f"the lock, in single trials with a ttl of {_failing_ttl(measured)}."
+    )
+
+
+def _failing_ttl(measured: dict[str, Any]) -> str:
+    return f"{measured['ttl_ms'] / 1000:g} s"
+
+
+def _setting(run: Run) -> str:
     manifest, machine = run.manifest, run.manifest["machine"]
     plan, hold = dict(run_facts.plan_rows(manifest)), manifest["cells"][0]["hold"]
     of_database = next(server for server in manifest["servers"] if server["product"] == ServerKind.POSTGRES)["settings"]
@@ -322,9 +351,7 @@ def _about(run: Run, measured: dict[str, Any]) -> str:
     )
     return (
         f"Medians of {plural(int(plan['trials']), 'trial')} of {plan['duration']}, hold {hold}; "
-        f"{run_facts.server_labels(manifest)} ({settings}), Unix sockets, {plural(machine['cores'], 'core')}. "
-        "Consistency counts contended grants only. Failures give the time until another client had the lock, in single "
-        f"trials with a ttl of {measured['ttl_ms'] / 1000:g} s."
+        f"{run_facts.server_labels(manifest)} ({settings}), Unix sockets, {plural(machine['cores'], 'core')}."
     )
 
 

@@ -49,7 +49,9 @@ def clearest(found: FoundTieBreaks) -> tuple[LoadComparison, TieBreak]:
 
 def _better(by: TieBreak) -> str:
     over, several = listed(by.over, "other locks"), len(by.locks) > 1
-    against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}"
+    # `by.other` is the best of several locks. The table shows their other figures, which this text must not deny.
+    further = f" or {'less' if by.figure is Figure.FAIRNESS else 'more'}" if len(by.over) > 1 else ""
+    against = f"{_shown(by.figure, by.value)} against {_shown(by.figure, by.other)}{further}"
     match by.figure:
         case Figure.REFUSALS:
             does = f"{'refuse' if several else 'refuses'} fewer acquires than {over}: {against}"

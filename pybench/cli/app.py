@@ -16,8 +16,8 @@ app = typer.Typer(
     cls=PromptGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=(
-        "Is a distributed lock safe, how fast is it, and what does it cost? pybench measures the answers on your own "
-        "servers. To see an example: pybench demo."
+        "Is a distributed lock safe, how fast is it, and what does it cost? pybench measures the answers, on servers "
+        "that it starts or that you name. To see an example: pybench demo."
     ),
     epilog="Exit codes (the first that applies): "
     + "; ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())

@@ -34,7 +34,8 @@ def doctor(
 ) -> int:
     """Check whether this machine is suitable for benchmarking.
 
-    Checks the machine, the Rust core, the servers that pybench can start, and the servers that you name.
+    Checks the machine, the Rust core, the servers that pybench can start, and the servers that you name: on these it
+    acquires, renews and releases each lock once.
 
     Stops servers that killed runs left behind. Exit code 41: a server prevents a run. Exit code 40: something else
     prevents a run. Otherwise 0.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.assumptions import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
-from pybench.analysis.comparison import Out, Place
+from pybench.analysis.comparison import Out
 from pybench.analysis.comparison.entrants import lock_name
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
@@ -218,9 +218,9 @@ def _legend(entries: Sequence[Entry], columns: Sequence[Column]) -> list[str]:
     """What the marks of the table mean, a line for each mark that the table has."""
     shown = [column.quantile for column in columns if column.quantile]
     lines = []
-    tied = [entry.standing for entry in entries if columns and entry.standing.place is Place.TIED]
+    tied = [entry.standing for entry in entries if columns and entry.standing.shares_rank]
     if any(one.ratio is not None for one in tied):
-        lines.append("=1 statistically tied for the first place: a difference may be chance")
+        lines.append("= statistically tied with the first lock of the same rank: the difference may be chance")
     if any(one.ratio is None for one in tied):
         lines.append(f"=1 shared by all: fewer than {ENOUGH_BLOCKS} trials per cell are too few to compare locks")
     if any(is_pooled(entry.row, column) for entry in entries for column in shown):

@@ -46,7 +46,7 @@ MUTEX = Strategy(
     promise="One holder at a time; a dead holder's lock is free within one ttl.",
     holds_under=(
         "Crashes and pauses of clients, lost connections and late replies. Not: a server that loses its data (a "
-        "restart without persistence, a failover), clock jumps, or work that continues past the lease."
+        "crash that loses writes, a failover), clock jumps, or work that continues past the lease."
     ),
     when_to_use="The default on one server: the work is shorter than the ttl, or may be repeated.",
     when_not="Where work past the lease does harm: then the resource itself must refuse late work (with a fence).",

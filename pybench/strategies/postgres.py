@@ -72,7 +72,7 @@ ADVISORY = Strategy(
             "session",
             Choice(("own", "shared")),
             "own",
-            "A session per client, or one for several clients: a common mistake, which excludes nobody.",
+            "A session per client, or one for several clients: a common mistake, which keeps no client out.",
         ),
         _LOCK_TIMEOUT,
     ),

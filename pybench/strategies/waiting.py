@@ -40,10 +40,11 @@ FAIR_QUEUE = Strategy(
         "script: take the lock, or a place in the queue",
         "script: delete the lock, or hand it to the successor and wake that client",
     ),
-    promise="One holder at a time, in order of arrival; a dead holder or waiter is skipped within a stated time.",
+    promise="One holder at a time, in order of arrival; a dead holder or waiter delays the others for a bounded time.",
     holds_under=(
-        "As mutex. A waiter that died is skipped once its heartbeat is overdue, a dead holder after one ttl. Arrival "
-        "is the moment at which the server queued the client, not the moment at which the client asked."
+        "As mutex. A waiter that died is skipped after three heartbeats. The lock of a dead holder is free after one "
+        "ttl, and the next heartbeat of any waiter takes it: that is at most 1.25 beat_ms later. Arrival is the moment "
+        "at which the server queued the client, not the moment at which the client asked."
     ),
     when_to_use="A hot lock whose waiters must not starve; its longest wait is short.",
     when_not="Rarely contended locks, which gain nothing. Many thousands of waiters: each holds a connection.",

@@ -197,7 +197,7 @@ def test_locks_that_tie_share_the_first_place_in_bold_and_the_mark_is_explained(
     table = styled([row("mutex"), row("fenced"), row("naive", grants_per_s=9_000.0, safe_grants_per_s=9_000.0)], 120)
     assert [line.plain.split()[:2] for line in table[3:6]] == [["=1", "mutex"], ["=1", "fenced"], ["3", "naive"]]
     assert [str(line.style) for line in table[3:6]] == ["bold", "bold", ""]
-    assert "=1 statistically tied for the first place: a difference may be chance" in told(table)
+    assert "= statistically tied with the first lock of the same rank: the difference may be chance" in told(table)
 
 
 def test_locks_with_too_few_trials_share_the_first_place_and_are_neither_bold_nor_tied():

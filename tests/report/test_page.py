@@ -316,8 +316,8 @@ def test_locks_of_different_servers_are_compared_at_the_same_load():
 
 def test_what_keeps_nobody_out_has_no_place_and_says_why():
     page = Page(build(make_run([Point("mutex", 16, 1), Point("pg-optimistic", 16, 1, cost=20.0)], trials=2)))
-    assert "not ranked, because the lock excludes nobody" in page.text
-    assert "Not ranked (the lock excludes nobody): pg-optimistic." in page.text
+    assert "not ranked, because the lock keeps no client out" in page.text
+    assert "Not ranked (the lock keeps no client out): pg-optimistic." in page.text
 
 
 def test_a_violation_is_a_sentence_and_a_drawing_with_its_overlap(usual):

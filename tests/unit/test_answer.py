@@ -188,7 +188,7 @@ def test_many_locks_are_counted_and_not_listed():
     [
         ("semaphore", "", "not ranked (several clients may hold a key at once): semaphore (4)"),
         ("semaphore", "permits=2", "not ranked (several clients may hold a key at once): semaphore(permits=2) (2)"),
-        ("pg-optimistic", "", "not ranked (the lock excludes nobody): pg-optimistic"),
+        ("pg-optimistic", "", "not ranked (the lock keeps no client out): pg-optimistic"),
     ],
 )
 def test_what_lets_more_in_is_not_ranked_beside_what_lets_in_one(name, args, reason):

@@ -39,7 +39,7 @@ class Out(StrEnum):
     UNDECIDED = "undecided"
     VOID = "void"
     SHARED = "several clients may hold a key at once"
-    EXCLUDES_NOBODY = "the lock excludes nobody"
+    EXCLUDES_NOBODY = "the lock keeps no client out"
     NO_GRANTS = "the lock got no grant"
     LATE = "the load generator was late"
     NOT_MEASURED = "not measured"
