@@ -292,8 +292,8 @@ def clear_killed_runs(server: AnyServer) -> list[str]:
     with server.session(seconds=CLEANUP_S) as session:
         dropped, unknown = clear_schemas(session)
     return [
-        *(f"dropped the schema {schema} of a killed run" for schema in dropped),
-        *(f"found the schema {schema} of another run; drop it if that run has ended" for schema in unknown),
+        *(f"dropped a schema of a killed run: {schema}" for schema in dropped),
+        *(f"found a schema of another run, to be dropped if that run has ended: {schema}" for schema in unknown),
     ]
 
 

@@ -134,7 +134,7 @@ def test_the_schema_of_a_run_that_was_killed_is_dropped_by_the_next(
     assert len(left) == 1, "it was killed in the middle of its trial"
     answer = pybench("run", "-s", "pg-row", "--duration", "100ms", *options)
     assert answer.code == 0, answer.err
-    assert f"dropped the schema {left[0]} of a killed run" in answer.err.replace("\n", " ")
+    assert f"dropped a schema of a killed run: {left[0]}" in answer.err.replace("\n", " ")
     assert schemas_of(database) == []
 
 
@@ -216,7 +216,7 @@ def test_a_user_who_may_create_nothing_measures_the_locks_that_need_no_table(
     url = f"postgresql://bare:b4re@127.0.0.1:{database.endpoint.port}/postgres"
     answer = pybench("run", "-s", "pg-advisory", "-s", "pg-row", *QUICK, "--postgres", url, "--out", "folder")
     assert answer.code == 0, answer.err
-    assert 'may not create; GRANT CREATE ON DATABASE "postgres" TO "bare"' in " ".join(answer.err.split())
+    assert 'may not create a schema; GRANT CREATE ON DATABASE "postgres" TO "bare"' in " ".join(answer.err.split())
     trials = load(tmp_path / "folder").trials
     assert (set(trials["strategy"]), set(trials["verdict"])) == ({"pg-advisory"}, {"SAFE"})
     assert "bare create schemas" in " ".join(pybench("doctor", "--postgres", url).out.split())

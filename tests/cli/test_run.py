@@ -302,7 +302,7 @@ def test_a_run_of_another_version_is_not_resumed(pybench: Pybench, finished: tup
     path.write_text(json.dumps(manifest))
     answer = pybench("run", "--resume", "folder")
     assert answer.code == 40
-    assert "begun by core 0.0.1" in answer.err
+    assert "core 0.0.1 began the run" in answer.err
 
 
 def test_quick_shortens_trials_and_their_number(pybench_inside: Pybench):

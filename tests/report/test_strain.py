@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -31,6 +33,13 @@ HOT = Point("mutex", 64, 1)
 def test_clients_that_waited_a_whole_trial_give_a_caution():
     (text,) = said(run_of(HOT, starved_clients=62, grants=20_000, window_s=0.3), "STARVED")
     assert text == ("Clients had no grant in the whole window of a trial: 62 of 64 clients in mutex (window 300 ms).")
+
+
+def test_the_cells_in_which_most_clients_starved_come_first():
+    run = make_run([Point("mutex", 64, keys) for keys in (1, 10, 100, 1000)])
+    run.trials["starved_clients"] = run.trials["keys"].map({1: 5, 10: 40, 100: 7, 1000: 30})
+    (text,) = said(run, "STARVED")
+    assert re.findall(r"(\d+) of 64 clients", text) == ["40", "30", "7"]
 
 
 def test_too_few_grants_for_all_clients_are_no_starvation():

@@ -37,14 +37,16 @@ def strain(view: View) -> list[Caution]:
 
 
 def _starved(view: View) -> Iterator[Caution]:
-    lines = []
+    found = []
     for cell in _measured(view):
         worst = starving(_trials(view, cell), int(cell.row["concurrency"]))
         if worst is not None:
             starved, window_s = worst
             clients = plural(int(cell.row["concurrency"]), "client")
-            lines.append(f"{starved} of {clients} in {cell.name} (window {format_seconds(window_s)})")
-    if lines:
+            found.append((starved, f"{starved} of {clients} in {cell.name} (window {format_seconds(window_s)})"))
+    if found:
+        # The caution names only the first cells: those where most clients starved.
+        lines = [line for _, line in sorted(found, key=lambda one: -one[0])]
         yield Caution("STARVED", f"Clients had no grant in the whole window of a trial: {listed(lines)}")
 
 
