@@ -18,9 +18,14 @@ def main() -> None:
         from pybench.exits import Exit
 
         code = Exit.INTERRUPTED
-    from pybench.cli import process
+    while True:
+        try:
+            from pybench.cli import process
 
-    process.end(code)
+            process.end(code)
+        except KeyboardInterrupt:
+            # Another Ctrl-C, before `end` ignores them: Python would end itself by the signal.
+            code = code or 130
 
 
 def _carried_out() -> int:
