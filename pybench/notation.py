@@ -146,12 +146,17 @@ def parse_choice(value: object, choices: Iterable[str]) -> str:
     return value.strip()
 
 
-def parse_count(value: object, *, lowest: int = 1, highest: int) -> int:
-    """A whole number, or the text of one. Raises BadValue outside `lowest` .. `highest`."""
+def refuse_leading_zero(value: object) -> None:
+    """Raise BadValue for a text such as `024`."""
     if isinstance(value, str) and re.fullmatch(r"\s*0\d+\s*", value):
         # In `1,024` the comma separates two values, 1 and 024, and the user probably meant 1024.
         hint = "write a number without a comma: 1024; commas separate numbers"
         raise BadValue(f"{shown(value)} begins with a zero", hint=hint)
+
+
+def parse_count(value: object, *, lowest: int = 1, highest: int) -> int:
+    """A whole number, or the text of one. Raises BadValue outside `lowest` .. `highest`."""
+    refuse_leading_zero(value)
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,30}\s*", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -7,7 +7,7 @@ command line, the ids of cells, the columns of tables and the core's specificati
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from annotated_types import Interval
@@ -115,31 +115,30 @@ def axis(
     of_servers: bool = False,
 ) -> Any:  # noqa: ANN401 - a field of a dataclass, which stands for its value
     """A field of `Cell` that is an axis; `name` is given where the axis and its column have different names."""
-    given = {
-        "type": type,
-        "default": None if default is REQUIRED else default,
-        "meaning": meaning,
-        "metavar": metavar,
-        "unit": unit,
-        "column_type": column_type or _column_type(type),
-        "text": text or _text_of(type),
-        "noun": noun,
-        "short": short,
-        "also": also,
-        "only_open": only_open,
-        "of_servers": of_servers,
-    }
-    metadata = {"axis": {"name": name, **given}}
+    described = Axis(
+        name=name or "",
+        type=type,
+        default=None if default is REQUIRED else default,
+        meaning=meaning,
+        metavar=metavar,
+        column="",
+        unit=unit,
+        column_type=column_type or _column_type(type),
+        text=text or _text_of(type),
+        noun=noun,
+        short=short,
+        also=also,
+        only_open=only_open,
+        of_servers=of_servers,
+    )
+    metadata = {"axis": described}
     return field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
 
 
 def axes_of(fields: Mapping[str, Any]) -> dict[str, Axis]:
-    """The axes among the `fields` of a dataclass, by name."""
-    found = [
-        Axis(**{**given, "name": given["name"] or column, "column": column})
-        for column, one in fields.items()
-        if (given := one.metadata.get("axis")) is not None
-    ]
+    """The axes among the `fields` of a dataclass, by name. The name of a field is that of the column."""
+    described = {column: one.metadata["axis"] for column, one in fields.items() if "axis" in one.metadata}
+    found = [replace(one, name=one.name or column, column=column) for column, one in described.items()]
     return {one.name: one for one in found}
 
 

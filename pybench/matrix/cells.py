@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pybench.columns import Type
 from pybench.matrix.axes import REQUIRED, Axis, Column, Parsed, axes_of, axis, count, share
@@ -24,9 +24,12 @@ from pybench.matrix.notations import (
     parse_place,
     strategy_schema,
 )
-from pybench.matrix.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
+from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
 from pybench.notation import format_number
 from pybench.strategies import Arguments, arguments_text, parse_strategy, strategy_text
+
+if TYPE_CHECKING:
+    from pybench._core import LoopSpec
 
 DEFAULT_BACKEND = "redis"
 HAS_NONE = "none"
@@ -164,13 +167,6 @@ class Cell:
         of_servers=True,
     )
 
-    @property
-    def loop(self) -> ClosedLoop | OpenLoop:
-        """The loop: open where the cell has a rate, else closed."""
-        if self.rate_per_s is None:
-            return ClosedLoop()
-        return OpenLoop(self.arrival_process, self.rate_per_s, self.max_in_flight)
-
     def columns(self) -> dict[str, Any]:
         """The cell's columns in every table, except its id and server. None where an axis needs an open loop."""
         values: dict[str, Column] = {"strategy": self.strategy, "args": arguments_text(self.args)}
@@ -190,7 +186,18 @@ class Cell:
         return {
             **values,
             "connections": self.connections.to_core(self.concurrency),
-            "loop": self.loop.to_core(),
+            "loop": self._loop(),
+        }
+
+    def _loop(self) -> LoopSpec:
+        """The loop in the form of the core: open where the cell has a rate, else closed."""
+        if self.rate_per_s is None:
+            return {"kind": "closed"}
+        return {
+            "kind": "open",
+            "arrivals": self.arrival_process,
+            "rate_per_s": self.rate_per_s,
+            "max_in_flight": self.max_in_flight,
         }
 
 
@@ -202,14 +209,15 @@ AXES: dict[str, Axis] = axes_of(Cell.__dataclass_fields__)
 """The axes by name, in the order of `Cell`."""
 BY_COLUMN: dict[str, Axis] = {one.column: one for one in AXES.values()}
 
+_LOAD = {one.column: one.column_type for one in AXES.values() if one.name not in ("strategy", "backend")}
+LOAD_COLUMNS = tuple(_LOAD)
+"""The columns of every table that describe the load of a cell, and not its lock."""
 CELL_COLUMNS: Mapping[str, Type] = {
     "cell": "string",
     "strategy": "string",
     "args": "string",
     "backend": "string",
     "server": "string",
-    **{one.column: one.column_type for one in AXES.values() if one.name not in ("strategy", "backend")},
+    **_LOAD,
 }
-"""The columns of every table that identify the cell of a row."""
-LOAD_COLUMNS = tuple(one.column for one in AXES.values() if one.name not in ("strategy", "backend"))
-"""The columns among them that describe the load, and not the lock."""
+"""The columns of every table that identify the cell of a row, with their types."""

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from pybench.matrix.axes import Axis, Parsed
 from pybench.matrix.cells import AXES
-from pybench.notation import BadValue, format_number, shown, suggestion, visible
+from pybench.notation import BadValue, format_number, nearest, refuse_leading_zero, shown, visible
 
 ERROR_TYPE = "pybench"
 
@@ -41,9 +41,7 @@ def _as_written(value: object) -> object:
     """`value`, unless pydantic would misread it as a number: `true`, and the `024` of `1,024`."""
     if isinstance(value, bool):
         raise BadValue(f"{shown(value)} is not a number")
-    if isinstance(value, str) and re.fullmatch(r"\s*0\d+\s*", value):
-        hint = "write a number without a comma: 1024; commas separate numbers"
-        raise BadValue(f"{shown(value)} begins with a zero", hint=hint)
+    refuse_leading_zero(value)
     if isinstance(value, str) and not value.isascii():
         raise BadValue(f"{shown(value)} is not a number")
     return value
@@ -109,5 +107,5 @@ def _no_choice(value: object, expected: list[tuple[str, str]]) -> BadValue:
     if len(choices) == 1:
         return BadValue(f"{shown(value)} is not supported", hint=f"use {choices[0]}")
     message = f"{shown(value)} is not one of {', '.join(choices)}"
-    near = suggestion(value, choices) if isinstance(value, str) else None
-    return BadValue(message, hint=near if near is not None and near.startswith("did you mean") else None)
+    near = nearest(value, choices) if isinstance(value, str) else None
+    return BadValue(message, hint=f"did you mean {near}?" if near else None)

@@ -1,8 +1,7 @@
-"""The parsed values of a matrix: distributions, key choices, connections, retry policies and loops.
+"""The parsed values of a matrix: distributions, key choices, connections and retry policies.
 
-Each type has `.text`, the canonical form, and `.to_core()`, the form of the core. Each type except the loops has
-`parse`, which reads the text back to an equal value. Durations, leases and rates are plain numbers after parsing; see
-`pybench.matrix.durations`.
+Each type has `.text`, the canonical form, `.to_core()`, the form of the core, and `parse`, which reads the text back to
+an equal value. Durations, leases and rates are plain numbers after parsing; see `pybench.matrix.durations`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, cast
 
 from pybench.matrix import quantiles
-from pybench.matrix.durations import MS, S, format_duration, format_rate, parse_duration
+from pybench.matrix.durations import MS, S, format_duration, parse_duration
 from pybench.notation import (
     BadValue,
     Call,
@@ -29,7 +28,7 @@ from pybench.notation import (
 )
 
 if TYPE_CHECKING:
-    from pybench._core import ConnectionsSpec, DistributionSpec, KeyChoiceSpec, LoopSpec, RetrySpec
+    from pybench._core import ConnectionsSpec, DistributionSpec, KeyChoiceSpec, RetrySpec
 
 RetryKind = Literal["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
 
@@ -285,44 +284,6 @@ class Retry:
             "cap_ns": self.cap_ns,
             "max_attempts": self.max_attempts,
             "max_wait_ns": self.max_wait_ns,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedLoop:
-    """A closed loop: each client starts again after its release and think time."""
-
-    @property
-    def text(self) -> str:
-        """The canonical form."""
-        return "closed"
-
-    def to_core(self) -> LoopSpec:
-        """The form of the core."""
-        return {"kind": "closed"}
-
-
-@dataclass(frozen=True, slots=True)
-class OpenLoop:
-    """An open loop: arrivals at a rate. Arrivals beyond `max_in_flight` that wait or run are dropped."""
-
-    arrivals: Literal["constant", "poisson"]
-    rate_per_s: float
-    max_in_flight: int
-
-    @property
-    def text(self) -> str:
-        """The canonical form."""
-        rate = format_rate(self.rate_per_s)
-        return f"open(rate={rate}, arrivals={self.arrivals}, max_in_flight={self.max_in_flight})"
-
-    def to_core(self) -> LoopSpec:
-        """The form of the core."""
-        return {
-            "kind": "open",
-            "arrivals": self.arrivals,
-            "rate_per_s": self.rate_per_s,
-            "max_in_flight": self.max_in_flight,
         }
 
 

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,9 @@ from pybench.records import Run, schema
 from pybench.records.tables import Tables
 from pybench.records.trial import judgement_columns
 from pybench.strategies import Exclusion
+
+if TYPE_CHECKING:
+    from pybench._core import Violation
 
 EXCLUSION = {"none": Exclusion.NOTHING, "naive": Exclusion.WHILE_NOBODY_OUTLIVES}
 SERVER = "valkey 9.1.0"
@@ -270,4 +273,5 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "second_until_ns": at + 10_000_000_000 if leased else None, "second_ended_ns": at + 1_020_000,
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
-    return {"schema": 2, "cell": cell, "trial": trial, "sentence": violation_sentences.sentence(fields), **fields}  # type: ignore[arg-type]
+    sentence = violation_sentences.sentence(cast("Violation", fields))
+    return {"schema": 2, "cell": cell, "trial": trial, "sentence": sentence, **fields}

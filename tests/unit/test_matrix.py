@@ -37,7 +37,12 @@ def test_a_matrix_of_one_strategy_has_every_default():
     )
     texts = [cell.hold.text, cell.think.text, cell.retry.text, cell.connections.text, cell.key_choice.text]
     assert texts == ["0", "0", "full-jitter", "shared(4)", "uniform"]
-    assert (cell.loop.text, cell.after_lease, cell.appendfsync, cell.backend) == ("closed", "continue", "off", "redis")
+    assert (cell.to_core()["loop"], cell.after_lease, cell.appendfsync, cell.backend) == (
+        {"kind": "closed"},
+        "continue",
+        "off",
+        "redis",
+    )
     assert (matrix.backends["redis"].name, matrix.backends["redis"].url) == ("redis", None)
 
 
@@ -110,8 +115,13 @@ def test_a_rate_makes_the_loop_open():
             }
         )
     )
-    assert closed.loop.text == "closed"
-    assert opened.loop.text == "open(rate=5000/s, arrivals=poisson, max_in_flight=7)"
+    assert closed.to_core()["loop"] == {"kind": "closed"}
+    assert opened.to_core()["loop"] == {
+        "kind": "open",
+        "rate_per_s": 5000.0,
+        "arrivals": "poisson",
+        "max_in_flight": 7,
+    }
     assert opened.id == "mutex arrivals=poisson max_in_flight=7 rate=5000/s"
     of_open_loops = ("rate_per_s", "arrival_process", "max_in_flight")
     assert [closed.columns()[name] for name in of_open_loops] == [None, None, None]

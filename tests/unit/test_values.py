@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pybench.matrix import durations
+from pybench.matrix.cells import Cell
 from pybench.matrix.durations import format_duration, format_lease, format_rate, parse_duration, parse_lease, parse_rate
-from pybench.matrix.values import ClosedLoop, Connections, Distribution, KeyChoice, OpenLoop, Retry
+from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
 from pybench.notation import BadValue, parse_call, split_list
 
 flattened = itertools.chain.from_iterable
@@ -279,8 +280,9 @@ def test_the_core_is_told_numbers_in_nanoseconds():
     }
     assert KeyChoice.parse("zipf(1.1)").to_core() == {"kind": "zipf", "s": 1.1}
     assert KeyChoice.parse("uniform").to_core() == {"kind": "uniform"}
-    assert ClosedLoop().to_core() == {"kind": "closed"}
-    assert OpenLoop("poisson", 5000.0, 100).to_core() == {
+    assert Cell(id="closed", strategy="mutex", args=()).to_core()["loop"] == {"kind": "closed"}
+    opened = Cell(id="open", strategy="mutex", args=(), rate_per_s=5000.0, arrival_process="poisson", max_in_flight=100)
+    assert opened.to_core()["loop"] == {
         "kind": "open",
         "arrivals": "poisson",
         "rate_per_s": 5000.0,
