@@ -10,7 +10,7 @@ use crate::crowd::Crowd;
 use crate::fences::Fences;
 use crate::fifo::Fifo;
 use crate::findings::Findings;
-use crate::report::{Figures, Report, ViolationKind};
+use crate::report::{Figures, Report, ViolationCounts, ViolationKind};
 use crate::sessions::Sessions;
 use crate::stalls::lease_was_over;
 use crate::table::{Client, KeyRecord, NOBODY, SessionState, State};
@@ -150,6 +150,11 @@ impl Checker {
             Event::DriverStalled { .. } => self.driver_stalled_until = at,
         }
         None
+    }
+
+    /// What was counted so far. Some overlaps are judged only by how their grants end: see `finish`.
+    pub const fn counts(&self) -> ViolationCounts {
+        self.log.counts
     }
 
     /// Ends the trial. Violations whose grants have not ended are reported without their ends.

@@ -1,32 +1,37 @@
-//! For tests: a thread whose calls get their replies by hand. Its connections are never opened, so what the locks send
-//! stays in `unsendable`.
+//! For tests: clients whose calls get their replies by hand, on a clock that is set by hand.
 
+mod transport;
+
+use std::cell::Cell;
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use check::Report;
-use locks::{Event, Key, KeyList, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
-
+use locks::{AnyLock, Event, Key, Lease, Mode, Nanos, Reply, Retry, RetryKind, Spec, Strategy};
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
-use crate::client::Doing;
-use crate::connection::{Caller, Connection};
+use crate::clients::Doing;
+use crate::clock::Clock;
 use crate::control::Control;
-use crate::judge::{Judge, WindowedChecker};
+use crate::driver::Driver;
+use crate::recorder::judge::{Judge, WindowedChecker};
 use crate::setup;
+use crate::sockets::Sockets;
 use crate::spec::{
     Address, AfterLease, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer, RedisServer,
     ServerSpec, Speaks, TrialSpec,
 };
-use crate::thread::Thread;
+use crate::transport::{Caller, Transport};
 use crate::trial;
+pub(crate) use transport::ByHand;
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const A: u32 = 0;
 pub(crate) const B: u32 = 1;
 
-fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
+pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
     TrialSpec {
         strategy,
         lock: Spec {
@@ -69,8 +74,28 @@ fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
     }
 }
 
-pub(crate) struct Rig {
-    pub(crate) thread: Thread,
+/// A clock that shows what it was last set to.
+#[derive(Clone, Debug)]
+pub(crate) struct SetClock(Rc<Cell<Nanos>>);
+
+impl SetClock {
+    pub(crate) fn set(&self, now: Nanos) {
+        self.0.set(now);
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Nanos {
+        self.0.get()
+    }
+
+    fn thread_cpu(&self) -> Nanos {
+        Nanos::ZERO
+    }
+}
+
+pub(crate) struct Rig<T = ByHand> {
+    pub(crate) driver: Driver<AnyLock, T, SetClock>,
     pub(crate) now: Nanos,
 }
 
@@ -86,97 +111,107 @@ pub(crate) fn spec_for_plants(strategy: Strategy, threads: u32, keys_per_grant: 
 
 /// Clients of one key, all at rest, in an open window.
 pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
-    rig_of(&spec(strategy, clients))
+    rig_of(&spec(strategy, clients), ByHand::default())
 }
 
 /// Clients of a Redis lock, each of which enters `nesting` times.
 pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
-    let speaks = Speaks::Redis(RedisServer {
-        username: None,
-        password: None,
-        db: 0,
-        protocol: Protocol::Resp3,
-        compare_and_delete: CompareAndDelete::Script,
-    });
-    rig_of(&TrialSpec {
-        servers: vec![ServerSpec {
-            address: Address::Unix("/nowhere".into()),
-            speaks,
-        }],
+    let spec = TrialSpec {
         nesting,
         ..spec(strategy, clients)
-    })
+    };
+    rig_of(&spec, ByHand::default())
 }
 
-/// Clients of a database lock. The session of each is one end of a pair of sockets; the other ends are returned.
-pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig, Vec<UnixStream>) {
-    let database = ServerSpec {
-        address: Address::Unix("/nowhere".into()),
-        speaks: Speaks::Postgres(PostgresServer {
+pub(crate) fn server(strategy: Strategy) -> ServerSpec {
+    let speaks = if strategy.database().is_some() {
+        Speaks::Postgres(PostgresServer {
             user: "user".to_owned(),
             password: None,
             database: "database".to_owned(),
             table: "locks".to_owned(),
             settings: Vec::new(),
             prepare: Prepare::Named,
-        }),
+        })
+    } else {
+        Speaks::Redis(RedisServer {
+            username: None,
+            password: None,
+            db: 0,
+            protocol: Protocol::Resp3,
+            compare_and_delete: CompareAndDelete::Script,
+        })
     };
-    let mut rig = rig_of(&TrialSpec {
-        servers: vec![database],
-        hold: Distribution::Fixed(Nanos::from_secs(60)),
-        ..spec(strategy, clients)
-    });
-    rig.thread.connecting = None;
-    let thread = &mut rig.thread;
-    let attach = |(index, connection): (u32, &mut Connection)| {
-        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets can be made");
-        ours.set_nonblocking(true)
-            .expect("a socket can be read without waiting");
-        connection
-            .attach(ours.into(), &thread.poller, index)
-            .expect("a socket can be waited for");
-        theirs
-    };
-    let others = (0..).zip(&mut thread.connections).map(attach).collect();
-    (rig, others)
+    ServerSpec {
+        address: Address::Unix("/nowhere".into()),
+        speaks,
+    }
 }
 
-fn rig_of(spec: &TrialSpec) -> Rig {
-    let (strategy, clients) = (spec.strategy, spec.concurrency);
-    let control = Arc::new(Control::new(1));
-    let judge = if strategy.is_optimistic() {
-        Judge::NotJudged
-    } else {
-        let rules = trial::rules(spec);
-        let checker = WindowedChecker::new(clients, 1, rules, Arc::clone(&control));
-        Judge::Inline(Box::new(checker))
+/// Clients of a database lock. The session of each is one end of a pair of sockets; the other ends are returned.
+pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig<Sockets>, Vec<UnixStream>) {
+    let spec = TrialSpec {
+        servers: vec![server(strategy)],
+        hold: Distribution::Fixed(Nanos::from_secs(60)),
+        ..spec(strategy, clients)
     };
-    let mut threads = setup::threads(spec, &control, vec![judge]).expect("the trial is sound");
-    let mut thread = threads.remove(0);
-    thread.running = true;
-    thread.counting = true;
-    thread.window.start = Nanos::ZERO;
-    thread.window.end = Nanos::NEVER;
+    let mut sockets = setup::sockets(&spec).expect("the trial is sound").remove(0);
+    sockets.all_opened();
+    let others = (0..clients).map(|index| sockets.attach(index)).collect();
+    (rig_of(&spec, sockets), others)
+}
+
+fn rig_of<T: Transport>(spec: &TrialSpec, transport: T) -> Rig<T> {
+    let mut driver = driver(spec, transport);
+    driver.clients.run();
+    driver.recorder.open(Nanos::ZERO, Nanos::NEVER);
     Rig {
-        thread,
+        driver,
         now: Nanos::ZERO,
     }
 }
 
-impl Rig {
+pub(crate) fn driver<T: Transport>(spec: &TrialSpec, transport: T) -> Driver<AnyLock, T, SetClock> {
+    let strategy = spec.strategy;
+    let control = Arc::new(Control::new(1));
+    let judge = if strategy.is_optimistic() {
+        Judge::NotJudged
+    } else {
+        let (clients, rules) = (spec.concurrency * spec.keys_per_grant, trial::rules(spec));
+        let checker = WindowedChecker::new(clients, spec.keys, rules, Arc::clone(&control));
+        Judge::Inline(Box::new(checker))
+    };
+    let lock = |spec, chance| AnyLock::new(strategy, spec, chance);
+    let mut parts = setup::parts(spec, &control, vec![judge], lock).expect("the trial is sound");
+    let part = parts.remove(0);
+    let clock = SetClock(Rc::default());
+    Driver::new(part.params, part.clients, transport, part.recorder, clock)
+}
+
+impl<T: Transport> Rig<T> {
     /// The window has not opened yet; it opens at `start_ms`.
     pub(crate) fn expecting_a_window(mut self, start_ms: u64, end_ms: u64) -> Self {
-        self.thread.counting = false;
-        self.thread.expect_window(Nanos(start_ms * MS), Nanos(end_ms * MS));
+        self.driver
+            .recorder
+            .expect_anew(Nanos(start_ms * MS), Nanos(end_ms * MS));
         self
     }
 
     /// Sets the clock, as when the loop reads it.
     pub(crate) fn at_ms(mut self, ms: u64) -> Self {
-        self.now = Nanos(ms * MS);
-        self.thread.has_read(self.now);
-        self.thread.fire_timers(self.now);
+        self.reads(ms);
+        self.driver.fire_timers(self.now);
         self
+    }
+
+    pub(crate) fn reads(&mut self, ms: u64) {
+        self.now = Nanos(ms * MS);
+        self.driver.clock.set(self.now);
+        self.driver.read_clock();
+    }
+
+    pub(crate) fn dispatch(&mut self, client: u32, event: Event) {
+        self.driver.dispatch(client, self.now, event);
     }
 
     /// The client asks for the key, to hold it for 1 ms.
@@ -185,42 +220,55 @@ impl Rig {
     }
 
     pub(crate) fn begins_to_hold(mut self, client: u32, ms: u64) -> Self {
-        let record = &mut self.thread.clients[client as usize];
-        record.doing = Doing::Acquiring;
-        (record.due, record.sent) = (self.now, self.now);
-        record.hold = Nanos(ms * MS);
-        record.release_sent = Nanos::NEVER;
-        let (keys, mode) = (KeyList::one(Key(0)), Mode::Exclusive);
-        self.thread
-            .judge_each(client, self.now, |client, key| check::Event::Waiting {
-                client,
-                key,
-                mode,
-            });
-        self.thread.dispatch(client, self.now, Event::Acquire { keys, mode });
+        let (key, mode) = (Key(0), Mode::Exclusive);
+        let Driver { clients, recorder, .. } = &mut self.driver;
+        clients.asks(client, self.now, &[key], mode, Nanos(ms * MS));
+        clients.tell(recorder, client, self.now, |client, key| check::Event::Waiting {
+            client,
+            key,
+            mode,
+        });
+        self.dispatch(client, Event::Acquire { keys: key.into(), mode });
         self
     }
 
+    pub(crate) fn doing(&self, client: u32) -> Doing {
+        self.driver.clients.doing(client)
+    }
+
+    pub(crate) fn judged(self) -> Report {
+        let judged = self.driver.recorder.into_judge().finish(self.now);
+        judged.expect("the lock has beliefs").report
+    }
+}
+
+impl Rig {
     /// The last command gets this reply.
     pub(crate) fn answered(mut self, reply: Reply) -> Self {
-        let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
-        self.thread.dispatch(client, self.now, Event::Replied { call, reply });
+        let Caller { client, call } = self.last_sent();
+        self.dispatch(client, Event::Replied { call, reply });
         self
     }
 
     /// The reply to the last command is lost.
     pub(crate) fn loses_its_reply(mut self) -> Self {
-        let Caller { client, call } = self.thread.unsendable.pop().expect("something was sent");
-        self.thread.dispatch(client, self.now, Event::Lost { call });
+        let Caller { client, call } = self.last_sent();
+        self.dispatch(client, Event::Lost { call });
         self
     }
 
-    pub(crate) fn doing(&self, client: u32) -> Doing {
-        self.thread.clients[client as usize].doing
+    pub(crate) fn last_sent(&mut self) -> Caller {
+        self.driver.transport.sent.pop().expect("something was sent")
     }
 
-    pub(crate) fn judged(self) -> Report {
-        let judged = self.thread.judge.finish(self.now);
-        judged.expect("the lock has beliefs").report
+    /// At the end of a phase: the holder releases all entries.
+    pub(crate) fn cut_short(&mut self, client: u32) {
+        let Driver {
+            clients,
+            transport,
+            recorder,
+            ..
+        } = &mut self.driver;
+        clients.cut_short(client, self.now, &mut crate::clients::Ports { transport, recorder });
     }
 }

@@ -6,6 +6,29 @@ use locks::Nanos;
 use rustix::thread::{ClockId, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 
+/// The clocks that a loop is given.
+pub trait Clock {
+    /// The current time; never earlier than what it returned before.
+    fn now(&self) -> Nanos;
+    /// User and system time of the calling thread.
+    fn thread_cpu(&self) -> Nanos;
+}
+
+/// `CLOCK_MONOTONIC` of this host.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Monotonic;
+
+impl Clock for Monotonic {
+    #[inline]
+    fn now(&self) -> Nanos {
+        now()
+    }
+
+    fn thread_cpu(&self) -> Nanos {
+        thread_cpu()
+    }
+}
+
 /// The current time on `CLOCK_MONOTONIC`.
 #[inline]
 pub(crate) fn now() -> Nanos {

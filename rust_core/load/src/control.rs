@@ -161,7 +161,7 @@ impl Control {
             phase: TrialPhase::ALL[usize::from(self.phase.load(Ordering::Relaxed))],
             elapsed: clock::now().since(Nanos(self.phase_began.load(Ordering::Relaxed))),
             grants: sum(|thread| &thread.grants),
-            grants_per_s: sum(|thread| &thread.step_grants) as f64 * (1e9 / crate::stats::STEP.0 as f64),
+            grants_per_s: sum(|thread| &thread.step_grants) as f64 * (1e9 / crate::recorder::stats::STEP.0 as f64),
             p99: Nanos(p99.unwrap_or(0)),
             errors: sum(|thread| &thread.errors),
             reconnects: sum(|thread| &thread.reconnects),

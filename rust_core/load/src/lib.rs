@@ -10,48 +10,35 @@
 
 #[cfg(test)]
 mod by_hand;
-mod channels;
-mod client;
+mod clients;
 mod clock;
-mod closing;
-mod connection;
-mod connection_kinds;
 mod control;
-mod counting;
-mod database;
-mod dialect;
+mod driver;
 mod error;
-mod error_replies;
-mod hold;
-mod io;
-mod judge;
 mod plant;
-mod poller;
-mod saturation;
+mod recorder;
+#[cfg(test)]
+mod replay;
 mod setup;
+mod sockets;
 mod spec;
-mod starts;
-mod stats;
-mod steps;
-mod subscriptions;
-mod thread;
-mod timeline;
-mod timers;
+mod transport;
 mod trial;
-mod trial_params;
-mod window;
-mod workload;
-mod writes;
 
+pub use clients::Doing;
+pub use clock::Clock;
 pub use control::{Progress, TrialPhase};
+pub use driver::Driver;
 pub use error::{LoadError, ServerRefusal, TrialError};
-pub use error_replies::{ErrorPhase, ErrorReply};
 pub use plant::Planted;
+pub use recorder::judge::Heard;
+pub use recorder::stats::{Counters, Ended, Histograms, Phase};
+pub use recorder::timeline::Columns;
+pub use recorder::{ErrorPhase, ErrorReply, Writes};
+pub use setup::drivers;
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
     RedisServer, ServerSpec, Speaks, TrialSpec,
 };
-pub use stats::{Counters, Ended, Histograms, Phase};
-pub use timeline::Columns;
-pub use trial::{ClientColumns, Measured, Running, Trial};
-pub use writes::Writes;
+pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Message, Outgoing, Ready, Sender, Transport};
+pub use trial::{ClientColumns, Measured, Running, Trial, rules};

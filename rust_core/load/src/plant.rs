@@ -1,6 +1,6 @@
 //! Planted faults. A trial's checker must find each of them; only then does it prove anything when it finds nothing.
 //!
-//! Each plant is a short invented history of a few clients with one fault in it. The same functions of `Thread` report
+//! Each plant is a short invented history of a few clients with one fault in it. The same functions of `Clients` report
 //! it, through the same rings and under the same rules as the steps of real clients in the trial; only the commands are
 //! missing and the stamps are invented. The last plant has no fault, and the checker must find nothing in it.
 //!
@@ -10,14 +10,13 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use check::{Event as Judged, LostUpdates, Report, UpdateVerdict};
-use locks::{Fence, Key, KeyList, Lasts, Mode, Nanos, Outcome, Strategy};
+use locks::{AnyLock, Fence, Key, Lasts, Mode, Nanos, Outcome, Strategy};
 
 use crate::TrialError;
-use crate::client::Doing;
 use crate::control::Control;
-use crate::judge::Judge;
+use crate::recorder::judge::Judge;
+use crate::setup::{self, Part};
 use crate::spec::{AfterLease, Distribution, KeyChoice, Pace, TrialSpec};
-use crate::thread::Thread;
 use crate::trial;
 
 const STEP: Nanos = Nanos::from_micros(10);
@@ -99,7 +98,7 @@ fn one_holder_too_many(scene: &mut Scene) {
 
 /// Two sets of keys that share only their second key.
 fn overlap_in_the_second_key(scene: &mut Scene) {
-    let count = scene.threads[0].params.keys_per_grant();
+    let count = scene.parts[0].params.keys_per_grant();
     let ours: Vec<Key> = (0..count).map(Key).collect();
     let mut theirs: Vec<Key> = (count..2 * count).map(Key).collect();
     theirs[1] = ours[1];
@@ -165,7 +164,7 @@ fn no_fault(scene: &mut Scene) {
     for client in 0..most {
         scene.releases(client);
     }
-    if scene.threads[0].params.strategy.shares() {
+    if scene.strategy().shares() {
         let keys = scene.all_keys();
         for client in 0..2 {
             scene.asks(client, &keys, Mode::Shared);
@@ -181,29 +180,35 @@ fn no_fault(scene: &mut Scene) {
 /// Two writes are acknowledged, and the row contains one.
 fn finds_a_lost_update(spec: &TrialSpec) -> Result<bool, TrialError> {
     let mut acknowledged = 0;
-    let script = |threads: Vec<Thread>| {
-        let mut scene = Scene::of(threads);
-        scene.threads[0].write_answered(0, Outcome::Released);
-        scene.threads[0].write_answered(0, Outcome::Released);
+    played(spec, |scene| {
+        let Part { clients, recorder, .. } = &mut scene.parts[0];
+        clients.write_answered(0, Outcome::Released, recorder);
+        clients.write_answered(0, Outcome::Released, recorder);
         let writes = LostUpdates {
-            acknowledged: scene.threads[0].counters.acknowledged_writes,
-            unknown: scene.threads[0].counters.unknown_writes,
+            acknowledged: recorder.counters.acknowledged_writes,
+            unknown: recorder.counters.unknown_writes,
         };
         acknowledged = u64::from(writes.judge(1) == UpdateVerdict::Lost { at_least: 1 });
-        Ok(((), scene.close()))
-    };
-    trial::judged(&scene_of(spec), &Arc::new(Control::new(spec.threads)), script)?;
+    })?;
     Ok(acknowledged == 1)
 }
 
 fn report_of(spec: &TrialSpec, script: Script) -> Result<Report, TrialError> {
-    let control = Arc::new(Control::new(spec.threads));
-    let play = |threads: Vec<Thread>| {
-        let mut scene = Scene::of(threads);
+    played(spec, script)
+}
+
+fn played(spec: &TrialSpec, script: impl FnOnce(&mut Scene)) -> Result<Report, TrialError> {
+    let (spec, control) = (scene_of(spec), Arc::new(Control::new(spec.threads)));
+    let strategy = spec.strategy;
+    let play = |judges| {
+        let parts = setup::parts(&spec, &control, judges, |spec, chance| {
+            AnyLock::new(strategy, spec, chance)
+        })?;
+        let mut scene = Scene::of(parts);
         script(&mut scene);
         Ok(((), scene.close()))
     };
-    let ((), judged) = trial::judged(&scene_of(spec), &control, play)?;
+    let ((), judged) = trial::judged(&spec, &control, play)?;
     Ok(judged.report)
 }
 
@@ -223,7 +228,7 @@ fn scene_of(spec: &TrialSpec) -> TrialSpec {
 }
 
 struct Scene {
-    threads: Vec<Thread>,
+    parts: Vec<Part<AnyLock>>,
     /// The thread and the index there of each client of the plant: neighbours are clients of different threads.
     places: Vec<(usize, u32)>,
     now: Nanos,
@@ -231,14 +236,16 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(threads: Vec<Thread>) -> Self {
+    fn of(parts: Vec<Part<AnyLock>>) -> Self {
         let mut places: Vec<(usize, u32)> = (0..)
-            .zip(&threads)
-            .flat_map(|(thread, of): (usize, &Thread)| (0..of.clients.len() as u32).map(move |client| (thread, client)))
+            .zip(&parts)
+            .flat_map(|(thread, of): (usize, &Part<AnyLock>)| {
+                (0..of.clients.count() as u32).map(move |client| (thread, client))
+            })
             .collect();
         places.sort_by_key(|&(thread, client)| (client, thread));
         Self {
-            threads,
+            parts,
             places,
             now: STEP,
             fence: 0,
@@ -246,7 +253,7 @@ impl Scene {
     }
 
     fn strategy(&self) -> Strategy {
-        self.threads[0].params.strategy
+        self.parts[0].params.strategy
     }
 
     /// Taken from the strategy, because the rules are what is tested.
@@ -255,13 +262,13 @@ impl Scene {
     }
 
     fn all_keys(&self) -> Vec<Key> {
-        (0..self.threads[0].params.keys_per_grant()).map(Key).collect()
+        (0..self.parts[0].params.keys_per_grant()).map(Key).collect()
     }
 
-    fn at(&mut self, client: u32) -> (&mut Thread, u32, Nanos) {
+    fn at(&mut self, client: u32) -> (&mut Part<AnyLock>, u32, Nanos) {
         self.now = self.now.after(STEP);
         let (thread, index) = self.places[client as usize];
-        (&mut self.threads[thread], index, self.now)
+        (&mut self.parts[thread], index, self.now)
     }
 
     fn passes(&mut self, length: Nanos) {
@@ -279,22 +286,18 @@ impl Scene {
     }
 
     fn asks(&mut self, client: u32, keys: &[Key], mode: Mode) {
-        let (thread, index, now) = self.at(client);
-        let record = &mut thread.clients[index as usize];
-        record.doing = Doing::Acquiring;
-        record.key = keys[0];
-        record.mode = mode;
-        record.hold = LONG;
-        record.release_sent = Nanos::NEVER;
-        if let Some(set) = thread.key_sets.get_mut(index as usize) {
-            *set = KeyList::new(keys).expect("as many as an acquire names");
-        }
-        thread.judge_each(index, now, |client, key| Judged::Waiting { client, key, mode });
+        let (Part { clients, recorder, .. }, index, now) = self.at(client);
+        clients.asks(index, now, keys, mode, LONG);
+        clients.tell(recorder, index, now, |client, key| Judged::Waiting {
+            client,
+            key,
+            mode,
+        });
     }
 
     fn queued(&mut self, client: u32) {
-        let (thread, index, now) = self.at(client);
-        thread.judge_each(index, now, |client, _| Judged::Queued { client });
+        let (Part { clients, recorder, .. }, index, now) = self.at(client);
+        clients.tell(recorder, index, now, |client, _| Judged::Queued { client });
     }
 
     /// Grants the lock for `lasts`, if it has a lease; with the next fence, if it has fences and none is given.
@@ -302,28 +305,30 @@ impl Scene {
         let strategy = self.strategy();
         self.fence += 1;
         let fence = fence.or(NonZeroU64::new(self.fence)).map(Fence);
-        let (thread, index, now) = self.at(client);
+        let (Part { clients, recorder, .. }, index, now) = self.at(client);
         let lasts = lasts_of(strategy, now.after(lasts));
-        thread.granted(index, now, lasts, fence.filter(|_| strategy.fences()), 1);
+        let fence = fence.filter(|_| strategy.fences());
+        clients.granted(index, now, (lasts, fence), 1, recorder);
     }
 
     fn renewed(&mut self, client: u32) {
         let strategy = self.strategy();
-        let (thread, index, now) = self.at(client);
+        let (Part { clients, recorder, .. }, index, now) = self.at(client);
         if strategy.has_lease() {
-            thread.renewed(index, now, lasts_of(strategy, now.after(Nanos(LONG.0 * 2))));
+            let lasts = lasts_of(strategy, now.after(Nanos(LONG.0 * 2)));
+            clients.renewed(index, now, lasts, recorder);
         }
     }
 
     fn releases(&mut self, client: u32) {
-        let (thread, index, now) = self.at(client);
-        thread.clients[index as usize].doing = Doing::Releasing;
-        thread.stamp_release(index, now);
+        let (Part { clients, recorder, .. }, index, now) = self.at(client);
+        clients.releases(index);
+        clients.stamp_release(index, now, recorder);
     }
 
     /// Ends the plant: no event follows.
     fn close(self) -> Vec<Judge> {
-        let judges: Vec<Judge> = self.threads.into_iter().map(|thread| thread.judge).collect();
+        let judges: Vec<Judge> = self.parts.into_iter().map(|part| part.recorder.into_judge()).collect();
         for judge in &judges {
             judge.reached(Nanos::NEVER);
         }

@@ -2,35 +2,23 @@
 
 use std::sync::Arc;
 
-use locks::{Actions, AnyLock, Chance, Key, KeyList, Nanos, Strategy};
+use locks::{Chance, KeyList, LockMachine, Nanos, Spec};
 use rustix::thread::CpuSet;
 use wire::KeyNames;
 use wire::postgres::Hashes;
 
-use crate::client::{Client, ClientFigures};
-use crate::connection::Connection;
+use crate::TrialError;
+use crate::clients::trial_params::TrialParams;
+use crate::clients::workload::{Arrivals, streams};
+use crate::clients::{Client, Clients, Starts};
+use crate::clock::Clock;
 use crate::control::Control;
-use crate::dialect;
-use crate::error_replies::ErrorReplies;
-use crate::judge::Judge;
-use crate::poller::Poller;
+use crate::driver::Driver;
+use crate::recorder::Recorder;
+use crate::recorder::judge::{Heard, Judge};
+use crate::sockets::{self, Layout, Sockets};
 use crate::spec::{Connections, KeyChoice, Pace, TrialSpec};
-use crate::stats::{Counters, Histograms};
-use crate::subscriptions::Subscriptions;
-use crate::thread::Thread;
-use crate::timeline::Timeline;
-use crate::timers::Timers;
-use crate::trial_params::TrialParams;
-use crate::window::Window;
-use crate::workload::{Arrivals, streams};
-use crate::writes::Writes;
-use crate::{LoadError, TrialError};
-
-/// Bytes read at once from a connection; a pipelined batch of 1,000 replies takes 5 kB.
-const SCRATCH: usize = 256 * 1024;
-
-/// The server of the clients' own connections, and of those for subscriptions.
-const FIRST_SERVER: u16 = 0;
+use crate::transport::Transport;
 
 /// An error if no trial can be made of the description.
 pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
@@ -44,7 +32,7 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
             "servers",
             !spec.servers.is_empty()
                 && u16::try_from(spec.servers.len()).is_ok()
-                && dialect::fits(spec.strategy, &spec.servers),
+                && sockets::fits(spec.strategy, &spec.servers),
         ),
         (
             "connections",
@@ -94,99 +82,79 @@ fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
     (first(index), first(index + 1) - first(index))
 }
 
-pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judge>) -> Result<Vec<Thread>, TrialError> {
+/// One thread before it has a transport.
+#[derive(Debug)]
+pub(crate) struct Part<L> {
+    pub(crate) params: Arc<TrialParams>,
+    pub(crate) clients: Clients<L>,
+    pub(crate) recorder: Recorder,
+}
+
+/// The threads of a trial, one for each of the `judges`; `lock` makes the machine of each client.
+pub(crate) fn parts<L: LockMachine>(
+    spec: &TrialSpec,
+    control: &Arc<Control>,
+    judges: Vec<Judge>,
+    mut lock: impl FnMut(Arc<Spec>, Chance) -> L,
+) -> Result<Vec<Part<L>>, TrialError> {
     let params = Arc::new(TrialParams::new(spec)?);
-    let names = KeyNames::new(&spec.key_prefix, spec.keys);
-    let hashes = Arc::new(Hashes::new(&names, spec.strategy.statements()));
     let mut chances = Chance::streams(spec.seed);
     let lock_spec = Arc::new(spec.lock);
-    let mut threads = Vec::new();
+    let mut parts = Vec::new();
     for (index, judge) in (0..spec.threads).zip(judges) {
-        let (first_client, count) = share(spec.concurrency, index, spec.threads);
-        let clients: Vec<Client> = streams(spec.seed, first_client, count)
+        let (first, count) = share(spec.concurrency, index, spec.threads);
+        let list = streams(spec.seed, first, count)
             .into_iter()
             .zip(&mut chances)
-            .map(|(stream, chance)| Client::new(AnyLock::new(spec.strategy, Arc::clone(&lock_spec), chance), stream))
+            .map(|(stream, chance)| Client::new(lock(Arc::clone(&lock_spec), chance), stream))
             .collect();
+        let starts = Starts::new(arrivals(spec, index)?, params.max_in_flight);
+        parts.push(Part {
+            recorder: Recorder::new(&params, Arc::clone(control), index as usize, (first, count), judge),
+            clients: Clients::new(Arc::clone(&params), first, list, starts),
+            params: Arc::clone(&params),
+        });
+    }
+    Ok(parts)
+}
+
+/// The threads of a trial over transports and clocks that are handed in, one of each for each thread; and what each
+/// tells its judge. `lock` makes the machine of each client.
+///
+/// # Errors
+/// When no trial can be made of the spec.
+pub fn drivers<L: LockMachine, T: Transport, C: Clock>(
+    spec: &TrialSpec,
+    lock: impl FnMut(Arc<Spec>, Chance) -> L,
+    ends: Vec<(T, C)>,
+) -> Result<Vec<(Driver<L, T, C>, Heard)>, TrialError> {
+    let control = Arc::new(Control::new(spec.threads));
+    let (judges, heard): (Vec<_>, Vec<_>) = ends.iter().map(|_| Heard::new()).unzip();
+    let parts = parts(spec, &control, judges, lock)?;
+    let drivers = parts
+        .into_iter()
+        .zip(ends)
+        .map(|(part, (transport, clock))| Driver::new(part.params, part.clients, transport, part.recorder, clock));
+    Ok(drivers.zip(heard).collect())
+}
+
+/// The sockets of each thread, none connected yet.
+pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
+    let names = KeyNames::new(&spec.key_prefix, spec.keys);
+    let hashes = Arc::new(Hashes::new(&names, spec.strategy.statements()));
+    let of_thread = |index| {
+        let (_, count) = share(spec.concurrency, index, spec.threads);
         let per_server = match spec.connections {
             _ if !spec.strategy.shares_connections() => 0,
             Connections::SharedByClients(whole) => share(whole, index, spec.threads).1.clamp(1, count),
             Connections::PerClient => count,
         };
-        threads.push(Thread {
-            index: index as usize,
-            core: spec.cores.get(index as usize).copied(),
-            params: Arc::clone(&params),
-            control: Arc::clone(control),
-            judge,
-            first_client,
-            timers: Timers::new(clients.len()),
-            figures: vec![ClientFigures::default(); clients.len()],
-            clients,
-            key_sets: key_sets(spec.keys_per_grant, count),
-            connections: connections(spec, count, per_server),
-            per_server,
-            targets: dialect::targets(spec)?,
-            encoders: dialect::encoders(spec, &names, &hashes)?,
-            poller: Poller::new().map_err(|error| TrialError::Load(LoadError::Poll(error)))?,
-            arrivals: arrivals(spec, index)?,
-            idle: std::collections::VecDeque::new(),
-            queue: std::collections::VecDeque::new(),
-            starting: Vec::new(),
-            unsendable: Vec::new(),
-            disconnected: Vec::new(),
-            hung_up: Vec::new(),
-            subscriptions: Subscriptions::default(),
-            confirmed: Vec::new(),
-            messages: Vec::new(),
-            dirty: Vec::new(),
-            kept: Vec::new(),
-            held_back: Nanos::NEVER,
-            outstanding: 0,
-            actions: Actions::default(),
-            scratch: vec![0; SCRATCH],
-            ready: Vec::with_capacity(256),
-            next_upkeep: Nanos::ZERO,
-            running: false,
-            counting: false,
-            connecting: Some(Nanos::ZERO),
-            ending: false,
-            counters: Counters::default(),
-            histograms: Histograms::new(),
-            timeline: Timeline::new(spec.duration),
-            error_replies: ErrorReplies::default(),
-            window: Window::new(count),
-            writes: Writes::to(if spec.strategy.writes() { spec.keys as usize } else { 0 }),
-            first_cut: Nanos::NEVER,
-        });
-    }
-    Ok(threads)
-}
-
-/// The connections of a thread with this many clients: the shared ones, server by server, then the others.
-fn connections(spec: &TrialSpec, clients: u32, per_server: u32) -> Vec<Connection> {
-    let extra = extra_connections(spec.strategy, clients, per_server);
-    (0..spec.servers.len() as u16)
-        .flat_map(|server| (0..per_server).map(move |_| Connection::new(server)))
-        .chain((0..extra).map(|_| Connection::new(FIRST_SERVER)))
-        .collect()
-}
-
-/// How many connections to the first server this many clients have besides the shared ones.
-const fn extra_connections(strategy: Strategy, clients: u32, shared: u32) -> u32 {
-    if strategy.owns_connection() {
-        clients
-    } else if strategy.subscribes() {
-        shared // as many again for subscriptions
-    } else {
-        0
-    }
-}
-
-/// Room for the keys of each client, if an acquire names several.
-fn key_sets(keys_per_grant: u32, clients: u32) -> Vec<KeyList> {
-    let room = if keys_per_grant == 1 { 0 } else { clients };
-    vec![KeyList::one(Key(0)); room as usize]
+        let per_client = spec.connections == Connections::PerClient;
+        let servers = spec.servers.len() as u16;
+        let layout = Layout::new(spec.strategy, servers, count, per_server, per_client);
+        Sockets::new(spec, layout, &names, &hashes)
+    };
+    (0..spec.threads).map(of_thread).collect()
 }
 
 fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialError> {

@@ -5,20 +5,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use check::{Order, Report, Rules};
-use locks::Nanos;
+use locks::{AnyLock, Nanos};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use wire::KeyNames;
 
+use crate::clock::{self, Monotonic};
 use crate::control::{Control, Progress, TrialPhase};
-use crate::error_replies::{ErrorReplies, ErrorReply};
-use crate::judge::{Judge, Judged, WindowedChecker, merge, ring};
+use crate::driver::Driver;
 use crate::plant::{self, Planted};
+use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
+use crate::recorder::stats::{Counters, Histograms};
+use crate::recorder::timeline::{Columns, Timeline};
+use crate::recorder::window::Longest;
+use crate::recorder::{Ended, ErrorReplies, ErrorReply, Phase, Share, Writes};
 use crate::spec::{Pace, TrialSpec};
-use crate::stats::{Counters, Ended, Histograms, Phase};
-use crate::thread::{Share, Thread};
-use crate::timeline::{Columns, Timeline};
-use crate::window::Longest;
-use crate::writes::Writes;
-use crate::{LoadError, TrialError, clock, setup};
+use crate::{LoadError, TrialError, setup};
 
 /// How long a database may take to notice that a client has gone and to grant its locks to the next one.
 const SESSION_GONE_WITHIN: Nanos = Nanos::from_secs(10);
@@ -126,41 +127,39 @@ impl Running {
 
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
-    let (shares, judged) = judged(spec, control, run_threads)?;
+    let (shares, judged) = judged(spec, control, |judges| run_threads(spec, control, judges))?;
     control.enter(TrialPhase::Done, clock::now());
     Ok(gather(spec, control, began, &shares, judged))
 }
 
-/// Runs `work` with the threads of a trial, connected to a checker in the way that their number and the lock need.
+/// Runs `work` with a judge for each thread of a trial, connected to a checker in the way that their number and the lock
+/// need.
 pub(crate) fn judged<T>(
     spec: &TrialSpec,
     control: &Arc<Control>,
-    work: impl FnOnce(Vec<Thread>) -> Result<(T, Vec<Judge>), TrialError>,
+    work: impl FnOnce(Vec<Judge>) -> Result<(T, Vec<Judge>), TrialError>,
 ) -> Result<(T, Judged), TrialError> {
-    // Each key of a set is a client of the checker: see `Thread::judge_each`.
+    // Each key of a set is a client of the checker: see `Clients::tell`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
     let checker = WindowedChecker::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
     if spec.strategy.is_optimistic() {
-        let judges = (0..spec.threads).map(|_| Judge::NotJudged).collect();
-        let (done, _) = work(setup::threads(spec, control, judges)?)?;
+        let (done, _) = work((0..spec.threads).map(|_| Judge::NotJudged).collect())?;
         Ok((done, checker.finish(clock::now())))
     } else if spec.threads == 1 {
-        let judge = Judge::Inline(Box::new(checker));
-        let (done, judges_after) = work(setup::threads(spec, control, vec![judge])?)?;
+        let (done, judges_after) = work(vec![Judge::Inline(Box::new(checker))])?;
         let judged = judges_after.into_iter().find_map(|judge| judge.finish(clock::now()));
         Ok((done, judged.expect("a single thread calls the checker directly")))
     } else {
-        let (ends, sources): (Vec<_>, Vec<_>) = (0..spec.threads).map(|_| ring()).unzip();
-        let threads = setup::threads(spec, control, ends.into_iter().map(Judge::Ring).collect())?;
+        let (ends, sources): (Vec<_>, Vec<_>) = (0..spec.threads).map(|_| ring(RING)).unzip();
         let merging = std::thread::spawn(move || merge(checker, sources));
-        let ended = work(threads);
+        let ended = work(ends.into_iter().map(Judge::Ring).collect());
         let judged = merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok((ended?.0, judged))
     }
 }
 
-/// The rules for the strategy's grants.
-pub(crate) fn rules(spec: &TrialSpec) -> Rules {
+/// The rules for the grants of a trial.
+pub fn rules(spec: &TrialSpec) -> Rules {
     let strategy = spec.strategy;
     Rules {
         permits: strategy.permits(),
@@ -201,17 +200,58 @@ fn granted_within(spec: &TrialSpec) -> Nanos {
         .after(asks_again)
 }
 
-/// Runs each on its own native thread; returns the first error of any.
-fn run_threads(threads: Vec<Thread>) -> Result<(Vec<Share>, Vec<Judge>), TrialError> {
-    let handles: Vec<_> = threads
+/// Runs each thread of the trial on a native thread of its own; returns the first error of any.
+fn run_threads(
+    spec: &TrialSpec,
+    control: &Arc<Control>,
+    judges: Vec<Judge>,
+) -> Result<(Vec<Share>, Vec<Judge>), TrialError> {
+    let strategy = spec.strategy;
+    let parts = setup::parts(spec, control, judges, |spec, chance| {
+        AnyLock::new(strategy, spec, chance)
+    })?;
+    let drivers = parts
         .into_iter()
-        .map(|thread| std::thread::spawn(|| thread.run()))
+        .zip(setup::sockets(spec)?)
+        .map(|(part, sockets)| Driver::new(part.params, part.clients, sockets, part.recorder, Monotonic));
+    let handles: Vec<_> = drivers
+        .enumerate()
+        .map(|(index, driver)| {
+            let control = StopsByPanic(Arc::clone(control));
+            let core = spec.cores.get(index).copied();
+            std::thread::spawn(move || {
+                clock::sharpen_timeouts();
+                if let Some(core) = core {
+                    bind_to(core);
+                }
+                driver.run(&control.0)
+            })
+        })
         .collect();
     let ended: Vec<Result<(Share, Judge), LoadError>> = handles
         .into_iter()
         .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         .collect();
     Ok(ended.into_iter().collect::<Result<_, _>>()?)
+}
+
+/// Stops the trial when its thread panics: the others must not wait for it at the gate.
+struct StopsByPanic(Arc<Control>);
+
+impl Drop for StopsByPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+/// Binds the calling thread to `core`.
+fn bind_to(core: u32) {
+    let mut cores = CpuSet::new();
+    cores.set(core as usize);
+    // Fails only if the core was taken away since it was looked up; then any other core will do.
+    let _ = sched_setaffinity(None, &cores);
 }
 
 fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], mut judged: Judged) -> Measured {

@@ -1,0 +1,117 @@
+//! The parameters of a trial that all threads read and none changes: what clients do with their locks, and for how
+//! long.
+
+use locks::{Key, KeyList, Mode, Nanos, Strategy};
+use rand_distr::{Distribution as Draw, StandardUniform};
+
+use super::workload::{KeyDraw, Length, Stream};
+use crate::TrialError;
+use crate::spec::{AfterLease, KeyOrder, Pace, Poll, TrialSpec};
+
+#[derive(Debug)]
+pub(crate) struct TrialParams {
+    pub(crate) strategy: Strategy,
+    pub(crate) keys: KeyDraw,
+    keys_per_grant: u32,
+    key_order: KeyOrder,
+    read_share: f64,
+    /// How often a holder enters.
+    pub(crate) nesting: u8,
+    pub(crate) hold: Length,
+    pub(crate) think: Length,
+    pub(crate) after_lease: AfterLease,
+    pub(crate) max_in_flight: u32,
+    pub(crate) warmup: Nanos,
+    pub(crate) duration: Nanos,
+    pub(crate) drain: Nanos,
+    pub(crate) dies: bool,
+    /// How long an orphaned key may stay: the whole lease, or zero for a lock without a lease.
+    pub(crate) ttl: Nanos,
+    pub(crate) is_open_loop: bool,
+    /// How many keys have writes to count.
+    pub(crate) written_keys: usize,
+    poll: Poll,
+}
+
+impl TrialParams {
+    pub(crate) fn new(spec: &TrialSpec) -> Result<Self, TrialError> {
+        let max_in_flight = match spec.pace {
+            Pace::Closed => spec.concurrency,
+            Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.threads),
+        };
+        Ok(Self {
+            strategy: spec.strategy,
+            keys: KeyDraw::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
+            keys_per_grant: spec.keys_per_grant,
+            key_order: spec.key_order,
+            read_share: spec.read_share,
+            nesting: spec.nesting,
+            hold: Length::new(&spec.hold).ok_or(TrialError::Field("hold"))?,
+            think: Length::new(&spec.think).ok_or(TrialError::Field("think"))?,
+            after_lease: spec.after_lease,
+            max_in_flight,
+            warmup: spec.warmup,
+            duration: spec.duration,
+            drain: spec.drain,
+            dies: spec.dies,
+            ttl: if spec.strategy.has_lease() {
+                spec.lock.lease.ttl().into()
+            } else {
+                Nanos::ZERO
+            },
+            is_open_loop: spec.pace != Pace::Closed,
+            written_keys: if spec.strategy.writes() { spec.keys as usize } else { 0 },
+            poll: spec.poll,
+        })
+    }
+
+    /// Whether clients hold or think for a while, so that there are other timers than those of retries.
+    pub(crate) fn has_pauses(&self) -> bool {
+        !(self.hold.is_zero() && self.think.is_zero())
+    }
+
+    pub(crate) fn spins(&self) -> bool {
+        self.poll == Poll::Spin
+    }
+
+    pub(crate) const fn keys_per_grant(&self) -> u32 {
+        self.keys_per_grant
+    }
+
+    /// The keys that a client takes next, all different.
+    #[inline]
+    pub(crate) fn draw_keys(&self, stream: &mut Stream) -> KeyList {
+        if self.keys_per_grant == 1 {
+            return KeyList::one(self.keys.draw(stream));
+        }
+        let mut drawn = [Key(0); KeyList::MOST];
+        let drawn = &mut drawn[..self.keys_per_grant as usize];
+        let mut count = 0;
+        while count < drawn.len() {
+            let key = self.keys.draw(stream);
+            if !drawn[..count].contains(&key) {
+                drawn[count] = key;
+                count += 1;
+            }
+        }
+        let names = KeyList::new(drawn).expect("the description of the trial was checked");
+        match self.key_order {
+            KeyOrder::Random => names,
+            KeyOrder::Sorted => names.sorted(),
+        }
+    }
+
+    /// Whether the client shares them.
+    #[inline]
+    pub(crate) fn draw_mode(&self, stream: &mut Stream) -> Mode {
+        if self.read_share == 0.0 {
+            return Mode::Exclusive; // Draws nothing, so that the other random choices do not change when there are no readers.
+        }
+        let drawn: f64 = StandardUniform.sample(stream);
+        if drawn < self.read_share {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        }
+    }
+}

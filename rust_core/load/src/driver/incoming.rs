@@ -1,0 +1,134 @@
+//! What arrives: replies, errors, messages. Each is stamped after the read that brought it.
+
+use locks::{Event, LockMachine, Nanos, Reply};
+
+use super::Driver;
+use super::saturation::AHEAD;
+use crate::LoadError;
+use crate::clients::Doing;
+use crate::clock::Clock;
+use crate::recorder::ErrorPhase;
+use crate::transport::{Arrival, Broken, Caller, Ready, Transport, is_expected};
+
+/// How often a closed connection is read at most before the others of a round. The rest is read in the next round.
+const READS_OF_CLOSED: usize = 64;
+
+impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
+    /// Reads closed connections to their end, and tells their clients of the loss. A server closes a session before it
+    /// grants that session's lock to another client. If both events are ready to be read, the loss is older than the
+    /// grant, so it must be told and stamped first. Otherwise a lock that was granted twice could pass for one whose
+    /// holder had not yet noticed its loss.
+    pub(super) fn serve_closed_first(&mut self, ready: &mut Vec<Ready>) -> Result<(), LoadError> {
+        if !ready.iter().any(|event| event.closed) {
+            return Ok(());
+        }
+        for &event in ready.iter().filter(|event| event.closed) {
+            for _ in 0..READS_OF_CLOSED {
+                let now = self.clock.now();
+                self.serve(event, now)?;
+                if !self.transport.is_open(event.connection) {
+                    break;
+                }
+            }
+        }
+        ready.retain(|event| !event.closed);
+        self.tell_losses();
+        Ok(())
+    }
+
+    pub(super) fn serve(&mut self, event: Ready, now: Nanos) -> Result<(), LoadError> {
+        let mut served = Ok(());
+        if event.readable {
+            served = self.receive(event.connection);
+        }
+        if event.writable && served.is_ok() {
+            served = self.write(event.connection, now);
+        }
+        if let Err(broken) = served {
+            self.cut(event.connection, &broken)?;
+        }
+        self.deliver()
+    }
+
+    /// Reads what has arrived, lets the clients handle it, and writes what they send.
+    fn receive(&mut self, connection: u32) -> Result<(), Broken> {
+        let Some(bytes) = self.transport.read(connection)? else {
+            return Ok(());
+        };
+        // After the read: a grant in these bytes had been made by now, and must not be stamped earlier.
+        let now = self.read_clock();
+        self.recorder.read(bytes);
+        // A hold that ended while other replies were handled must not wait for these as well.
+        self.fire_timers(now);
+        for count in 0.. {
+            if count % AHEAD == 0 {
+                for client in self.transport.awaiting(connection).take(AHEAD) {
+                    self.clients.touch(client, &self.recorder);
+                }
+            }
+            let Some(arrival) = self.transport.next(connection, now)? else {
+                break;
+            };
+            self.arrived(connection, now, arrival);
+        }
+        // Clients that released start again at once, so that their next command is sent with this batch; not where a lock
+        // has closed this connection, which they may need.
+        if self.transport.is_open(connection) {
+            self.start_waiting(now);
+        }
+        if self.transport.is_unwritten(connection) {
+            self.write(connection, now)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn arrived(&mut self, connection: u32, now: Nanos, Arrival { who, doing, reply }: Arrival) {
+        if let (Reply::Error(_), Some(doing)) = (reply, doing) {
+            return self.failed(connection, now, who, doing, reply);
+        }
+        let call = who.call;
+        self.dispatch(who.client, now, Event::Replied { call, reply });
+    }
+
+    /// An error is counted unless it is part of the lock's normal operation.
+    #[cold]
+    fn failed(&mut self, connection: u32, now: Nanos, Caller { client, call }: Caller, doing: Doing, reply: Reply) {
+        let sent_before = self.recorder.commands_sent();
+        // A request that was cancelled meanwhile sends nothing further.
+        let is_over = self.clients.doing(client) != doing;
+        self.dispatch(client, now, Event::Replied { call, reply });
+        let went_on = is_over || self.recorder.commands_sent() > sent_before;
+        if is_expected(reply, went_on) {
+            return;
+        }
+        if let Some(error) = self.transport.error_text(connection) {
+            let server = self.transport.server(connection);
+            self.recorder.error(ErrorPhase::of(doing), server, now, &error);
+        }
+    }
+
+    /// Hands out the messages that were read, each to all subscribers. The first subscriber's commands leave at once,
+    /// so that the server works on them while the other subscribers receive the message.
+    fn deliver(&mut self) -> Result<(), LoadError> {
+        while let Some(message) = self.transport.next_message() {
+            let mut now = message.read;
+            let mut first = true;
+            for place in 0.. {
+                let Some(client) = self.transport.listener(&message, place) else {
+                    break;
+                };
+                let before = self.recorder.commands_sent();
+                self.recorder.woken(self.clients.doing(client) == Doing::Acquiring);
+                self.dispatch(client, now, Event::Published { first });
+                if first && self.recorder.commands_sent() > before {
+                    self.write_all(now)?;
+                    now = self.read_clock();
+                    first = false;
+                }
+            }
+            self.transport.handed_out(&message);
+        }
+        Ok(())
+    }
+}

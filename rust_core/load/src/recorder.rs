@@ -1,0 +1,395 @@
+//! What a thread records of its clients: counters, histograms, a time line, errors; and what it tells the judge.
+//!
+//! Everything here is told, stamped by the loop. `window.rs` says when counting begins and ends, `judge.rs` connects
+//! the threads with the checker.
+
+mod error_replies;
+pub(crate) mod judge;
+pub(crate) mod stats;
+pub(crate) mod timeline;
+pub(crate) mod window;
+mod writes;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use check::{ClientId, Event as Judged};
+use locks::{Key, Nanos};
+
+use crate::clients::trial_params::TrialParams;
+use crate::clients::{Asked, Tried};
+use crate::control::Control;
+use crate::transport::{Cut, ErrorText};
+use error_replies::Came;
+pub(crate) use error_replies::ErrorReplies;
+pub use error_replies::{ErrorPhase, ErrorReply};
+use judge::Judge;
+use stats::{Counters, Histograms};
+pub(crate) use stats::{Ended, Phase};
+use timeline::Timeline;
+use window::{Longest, Window};
+pub use writes::Writes;
+
+/// Longer than any sleep of the loop. A key counts as stalled only after at least a reply timeout, which is 1 s.
+const LONG_STALL: Nanos = Nanos::from_millis(100);
+
+/// The figures of one client in the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClientFigures {
+    pub(crate) grants: u64,
+    pub(crate) attempts: u64,
+    pub(crate) wait_sum_ns: u64,
+    pub(crate) wait_max_ns: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    control: Arc<Control>,
+    thread: usize,
+    /// The number of the thread's first client in the whole trial.
+    first_client: ClientId,
+    open_loop: bool,
+    judge: Judge,
+    /// Whether the window is open.
+    counting: bool,
+    pub(crate) counters: Counters,
+    histograms: Histograms,
+    timeline: Timeline,
+    errors: ErrorReplies,
+    window: Window,
+    writes: Writes,
+    figures: Vec<ClientFigures>,
+    /// When an open connection was first found closed; `NEVER` if none was.
+    first_cut: Nanos,
+}
+
+/// What one thread measured.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pub(crate) counters: Counters,
+    pub(crate) histograms: Histograms,
+    pub(crate) timeline: Timeline,
+    pub(crate) error_replies: ErrorReplies,
+    pub(crate) writes: Writes,
+    pub(crate) figures: Vec<ClientFigures>,
+    pub(crate) longest: Longest,
+    pub(crate) window_length: Nanos,
+    pub(crate) first_cut: Nanos,
+}
+
+impl Recorder {
+    /// For the thread with this index, whose `clients` clients begin at `first_client`.
+    pub(crate) fn new(
+        params: &TrialParams,
+        control: Arc<Control>,
+        thread: usize,
+        (first_client, clients): (ClientId, u32),
+        judge: Judge,
+    ) -> Self {
+        Self {
+            control,
+            thread,
+            first_client,
+            open_loop: params.is_open_loop,
+            judge,
+            counting: false,
+            counters: Counters::default(),
+            histograms: Histograms::new(),
+            timeline: Timeline::new(params.duration),
+            errors: ErrorReplies::default(),
+            window: Window::new(clients),
+            writes: Writes::to(params.written_keys),
+            figures: vec![ClientFigures::default(); clients as usize],
+            first_cut: Nanos::NEVER,
+        }
+    }
+
+    /// What was measured, and the judge, once nothing follows.
+    pub(crate) fn finish(mut self) -> (Share, Judge) {
+        self.histograms.finish();
+        let share = Share {
+            counters: self.counters,
+            histograms: self.histograms,
+            timeline: self.timeline,
+            error_replies: self.errors,
+            writes: self.writes,
+            figures: self.figures,
+            longest: self.window.longest,
+            window_length: self.window.length,
+            first_cut: self.first_cut,
+        };
+        (share, self.judge)
+    }
+
+    // The judge.
+
+    #[inline]
+    pub(crate) fn judge(&mut self, at: Nanos, event: Judged) {
+        self.judge.record(at, event);
+    }
+
+    /// Promises that no event before `at` follows; after `NEVER`, none at all.
+    #[inline]
+    pub(crate) fn reached(&self, at: Nanos) {
+        self.judge.reached(at);
+    }
+
+    pub(crate) fn into_judge(self) -> Judge {
+        self.judge
+    }
+
+    // The clock and the window.
+
+    /// To be called with every reading of the clock before anything is stamped with it. Reports a standstill to the
+    /// judge: it may lie between a read from a socket and the stamp of what was read. Returns whether the window has to
+    /// turn first.
+    #[inline]
+    pub(crate) fn has_read(&mut self, now: Nanos) -> bool {
+        if now.since(self.window.last_reading) > LONG_STALL {
+            let client = self.first_client;
+            self.judge.record(now, Judged::DriverStalled { client });
+        }
+        self.window.last_reading = now;
+        now >= self.window.turns_at
+    }
+
+    #[inline]
+    pub(crate) fn is_counting(&self) -> bool {
+        self.counting
+    }
+
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// The loop looks at its sockets and timers; it had planned to do so at `planned`.
+    #[inline]
+    pub(crate) fn looks(&mut self, planned: Nanos, now: Nanos) {
+        self.window.note_stall(planned, now);
+        self.window.last_look = now;
+    }
+
+    // What clients do.
+
+    /// Counts the attempts of an acquire that has ended, with any outcome, and returns them.
+    #[inline]
+    pub(crate) fn attempts(&mut self, index: u32, tried: Tried) -> u64 {
+        let attempts = u64::from(tried.attempts);
+        if self.counting {
+            self.counters.no_quorum += u64::from(tried.no_quorum);
+            self.counters.conflicts += u64::from(tried.conflicts);
+            self.counters.attempts += attempts;
+            self.figures[index as usize].attempts += attempts;
+        }
+        attempts
+    }
+
+    /// Counts a grant in the window.
+    #[inline]
+    pub(crate) fn grant(&mut self, index: u32, asked: Asked, now: Nanos, hold: Nanos, attempts: u64) {
+        let (response, service) = (now.since(asked.due), now.since(asked.sent));
+        self.counters.grants += 1;
+        self.counters.refused_attempts += attempts.saturating_sub(1);
+        self.counters.nominal_hold_ns += hold.0;
+        if self.window.was_due_within(asked.due) {
+            self.record(Phase::Response, Ended::Granted, response);
+            if self.open_loop {
+                self.record(Phase::Service, Ended::Granted, service);
+            }
+        }
+        self.timeline.grant(response);
+        let figures = &mut self.figures[index as usize];
+        figures.grants += 1;
+        figures.wait_sum_ns += response.0;
+        figures.wait_max_ns = figures.wait_max_ns.max(response.0);
+    }
+
+    /// Counts an acquire that ended without a grant, if the window is open.
+    pub(crate) fn ungranted(&mut self, index: u32, asked: Asked, now: Nanos, ended: Ended, attempts: u64) {
+        if !self.counting {
+            return;
+        }
+        let (response, service) = (now.since(asked.due), now.since(asked.sent));
+        if self.window.was_due_within(asked.due) {
+            self.record(Phase::Response, ended, response);
+            if self.open_loop {
+                self.record(Phase::Service, ended, service);
+            }
+        }
+        match ended {
+            Ended::Refused | Ended::Timeout => {
+                self.counters.refused_attempts += attempts;
+                self.counters.refused += u64::from(ended == Ended::Refused);
+                self.counters.timeouts += u64::from(ended == Ended::Timeout);
+                self.timeline.refusal();
+            }
+            Ended::Error | Ended::Unknown => {
+                self.counters.refused_attempts += attempts.saturating_sub(1);
+                self.counters.errors += u64::from(ended == Ended::Error);
+                self.counters.unknown += u64::from(ended == Ended::Unknown);
+                self.timeline.error();
+            }
+            Ended::Lost => {
+                self.counters.refused_attempts += attempts;
+                self.counters.lost += 1;
+            }
+            Ended::Granted | Ended::Waiting => {
+                unreachable!("{ended:?} is counted elsewhere")
+            }
+        }
+        let figures = &mut self.figures[index as usize];
+        figures.wait_max_ns = figures.wait_max_ns.max(response.0);
+    }
+
+    /// Records how long a step took, in the window or, for a grant of the window, after it.
+    #[inline]
+    pub(crate) fn record(&mut self, phase: Phase, ended: Ended, length: Nanos) {
+        self.histograms.record(phase, ended, length);
+    }
+
+    /// A timer of a hold, a pause or a retry fired so late. In an open loop the lag is that of arrivals only.
+    #[inline]
+    pub(crate) fn timer_fired(&mut self, late: Nanos) {
+        if self.counting && !self.open_loop {
+            self.record(Phase::SendDelay, Ended::Granted, late);
+        }
+    }
+
+    pub(crate) fn renewed(&mut self) {
+        self.counters.renewals += u64::from(self.counting);
+    }
+
+    /// An arrival was noticed.
+    pub(crate) fn arrived(&mut self, due: Nanos, now: Nanos, dropped: bool) {
+        if self.counting && self.window.was_due_within(due) {
+            self.counters.arrivals += 1;
+            self.counters.drops += u64::from(dropped);
+            self.record(Phase::SendDelay, Ended::Granted, now.since(due));
+        }
+    }
+
+    /// A client has taken up work that was due then.
+    pub(crate) fn queued(&mut self, due: Nanos, now: Nanos) {
+        if self.counting && self.window.was_due_within(due) {
+            self.record(Phase::Queue, Ended::Granted, now.since(due));
+        }
+    }
+
+    // Writes are counted in the whole trial, because the rows contain the writes of the whole trial.
+
+    pub(crate) fn write_acknowledged(&mut self, row: usize) {
+        self.counters.acknowledged_writes += 1;
+        self.writes.acknowledged[row] += 1;
+    }
+
+    pub(crate) fn written(&self) -> &Writes {
+        &self.writes
+    }
+
+    pub(crate) fn write_unknown(&mut self, row: usize) {
+        self.counters.unknown_writes += 1;
+        self.writes.unknown[row] += 1;
+    }
+
+    // What the transport does.
+
+    #[inline]
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.counters.all_commands += 1;
+        if self.counting {
+            self.counters.commands += 1;
+            self.counters.bytes_out += bytes as u64;
+        }
+    }
+
+    /// How many commands were sent in the whole trial.
+    #[inline]
+    pub(crate) fn commands_sent(&self) -> u64 {
+        self.counters.all_commands
+    }
+
+    #[inline]
+    pub(crate) fn read(&mut self, bytes: usize) {
+        if self.counting {
+            self.counters.reads += 1;
+            self.counters.bytes_in += bytes as u64;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn wrote(&mut self) {
+        self.counters.writes += u64::from(self.counting);
+    }
+
+    /// A message reached a client, which waited for it or not.
+    pub(crate) fn woken(&mut self, waited: bool) {
+        self.counters.wake_ups += u64::from(waited);
+    }
+
+    /// The drain is over: so many clients were left under way, or calls without a reply.
+    pub(crate) fn drained(&mut self, abandoned: usize, unsettled: bool) {
+        self.counters.abandoned += abandoned as u64;
+        self.counters.unsettled += u64::from(unsettled);
+    }
+
+    /// A connection has ended; each of the `orphans` may stay as long as `ttl`.
+    pub(crate) fn cut(&mut self, server: u16, cut: &Cut, now: Nanos, orphans: u64, ttl: Nanos) {
+        if let Some(error) = &cut.error {
+            let first = cut.calls.front().filter(|_| cut.answers_first);
+            let phase = first.map_or(ErrorPhase::Other, |call| ErrorPhase::of(call.doing));
+            self.error(phase, server, now, error);
+        }
+        self.counters.reconnects += u64::from(cut.was_open);
+        if cut.was_open {
+            self.first_cut = self.first_cut.min(now);
+        }
+        self.counters.lost_calls += cut.calls.len() as u64;
+        let orphan_ns = orphans.saturating_mul(ttl.0);
+        self.counters.orphan_ns = self.counters.orphan_ns.saturating_add(orphan_ns);
+    }
+
+    /// Counts an error of a server, in the whole trial.
+    #[cold]
+    pub(crate) fn error(&mut self, phase: ErrorPhase, server: u16, at: Nanos, error: &ErrorText) {
+        let came = Came {
+            phase,
+            server,
+            at,
+            in_warmup: at < self.control.window().0,
+        };
+        self.errors.count(came, error);
+    }
+
+    /// Whether no connection has broken and no reply was lost.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.counters.reconnects == 0 && self.counters.lost_calls == 0
+    }
+
+    // For the loop.
+
+    /// Prefetches the records for the next event of a client; `judged` names it to the judge.
+    #[inline]
+    pub(crate) fn touch(&self, index: u32, judged: Option<(ClientId, Key)>) {
+        std::hint::black_box(self.figures[index as usize].grants);
+        if let Some((client, key)) = judged {
+            self.judge.touch(client, key);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn touch_judge(&self, client: ClientId, key: Key) {
+        self.judge.touch(client, key);
+    }
+
+    /// Publishes this thread's progress.
+    fn publish(&self) {
+        let progress = &self.control.threads[self.thread];
+        let (step_grants, p99) = self.timeline.running();
+        progress.grants.store(self.counters.grants, Ordering::Relaxed);
+        progress.step_grants.store(step_grants, Ordering::Relaxed);
+        progress.p99_ns.store(p99.0, Ordering::Relaxed);
+        let errors = self.counters.errors + self.counters.unknown;
+        progress.errors.store(errors, Ordering::Relaxed);
+        progress.reconnects.store(self.counters.reconnects, Ordering::Relaxed);
+    }
+}

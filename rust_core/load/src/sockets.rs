@@ -1,0 +1,389 @@
+//! The transport that measures: non-blocking sockets to real servers.
+//!
+//! `connection.rs` has one connection, `layout.rs` says which one a command goes over, `channels.rs` has the
+//! subscriptions, `dialect.rs` what differs between the two kinds of server.
+
+mod channels;
+mod closing;
+mod connection;
+mod dialect;
+mod layout;
+mod opening;
+mod poller;
+mod reading;
+mod sessions;
+mod subscriptions;
+
+use std::io;
+use std::sync::Arc;
+
+use locks::{Command, ConnectionKind, Key, Nanos};
+use wire::KeyNames;
+use wire::postgres::{Hashes, TERMINATE};
+
+use crate::spec::TrialSpec;
+use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Message, Outgoing, Ready, Transport};
+use crate::{LoadError, TrialError};
+use channels::Channels;
+use connection::{Awaited, Connection, State};
+pub(crate) use dialect::fits;
+use dialect::{Encoder, Target};
+pub(crate) use layout::Layout;
+use opening::Stage;
+use poller::Poller;
+use reading::Reading;
+
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    layout: Layout,
+    targets: Vec<Target>,
+    encoders: Vec<Encoder>,
+    connections: Vec<Connection>,
+    poller: Poller,
+    reading: Reading,
+    channels: Channels,
+    /// Calls that will get no reply; their clients are told in this round.
+    lost: Vec<Caller>,
+    /// Clients whose own connection, or subscription, closed; they are told in this round.
+    disconnected: Vec<u32>,
+    /// Connections with unwritten commands.
+    unwritten: Vec<u32>,
+    /// Those whose commands are held back.
+    held_back: Vec<u32>,
+    outstanding: usize,
+    /// When a connection next needs attention without any event on its socket.
+    next_upkeep: Nanos,
+    stage: Stage,
+}
+
+impl Sockets {
+    /// Connections for this many clients of one thread, `per_server` of them to each server shared by clients. None is
+    /// opened yet.
+    pub(crate) fn new(
+        spec: &TrialSpec,
+        layout: Layout,
+        names: &KeyNames,
+        hashes: &Arc<Hashes>,
+    ) -> Result<Self, TrialError> {
+        Ok(Self {
+            connections: layout.servers().map(Connection::new).collect(),
+            layout,
+            targets: dialect::targets(spec)?,
+            encoders: dialect::encoders(spec, names, hashes)?,
+            poller: Poller::new().map_err(|error| TrialError::Load(LoadError::Poll(error)))?,
+            reading: Reading::new(),
+            channels: Channels::default(),
+            lost: Vec::new(),
+            disconnected: Vec::new(),
+            unwritten: Vec::new(),
+            held_back: Vec::new(),
+            outstanding: 0,
+            next_upkeep: Nanos::ZERO,
+            stage: Stage::New,
+        })
+    }
+
+    /// Puts the command among the unwritten bytes of this connection.
+    fn send_over(&mut self, index: u32, out: &Outgoing<'_>) -> Option<usize> {
+        let connection = &mut self.connections[index as usize];
+        if !connection.is_ready() {
+            self.lost.push(out.sender.caller());
+            return None;
+        }
+        let before = connection.out.len();
+        let block = self.encoders[usize::from(connection.server)].encode(out.command, &mut connection.out);
+        let sender = out.sender;
+        if connection.await_reply(Awaited { sender, block }) {
+            self.unwritten.push(index);
+        }
+        self.outstanding += 1;
+        if out.ends_hold {
+            connection.releasing.push(sender.client);
+        }
+        Some(connection.out.len() - before)
+    }
+
+    /// Sends a command about a channel, or answers it here.
+    fn subscribe(&mut self, out: &Outgoing<'_>) -> Option<usize> {
+        let who = out.sender.caller();
+        let (Command::Subscribe { key } | Command::Unsubscribe { key }) = *out.command else {
+            unreachable!("{:?} is not about a channel", out.command)
+        };
+        let index = self.layout.subscribing(who.client, key);
+        let is_sent = if let Command::Subscribe { .. } = out.command {
+            if !self.connections[index as usize].is_ready() {
+                self.lost.push(who);
+                return None;
+            }
+            self.channels.join(index, key, who)
+        } else {
+            self.channels.leave(index, key, who)
+        };
+        if is_sent { self.send_over(index, out) } else { None }
+    }
+
+    fn leads_to_a_database(&self, connection: &Connection) -> bool {
+        self.targets[usize::from(connection.server)].handshake.is_database()
+    }
+}
+
+impl Transport for Sockets {
+    fn wait(&mut self, timeout: Nanos, ready: &mut Vec<Ready>) -> io::Result<()> {
+        self.poller.wait(timeout, ready)?;
+        if self.layout.subscribes() {
+            // The server publishes a release before it replies to it, but the reply may arrive first. The client that
+            // has just released the lock would then always start before all that wait for the message.
+            ready.sort_by_key(|event| !self.layout.subscribes_over(event.connection));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn send(&mut self, out: Outgoing<'_>) -> Option<usize> {
+        let client = out.sender.client;
+        match out.over {
+            ConnectionKind::SharedByClients => self.send_over(self.layout.shared(client, out.to.0), &out),
+            ConnectionKind::Own => self.send_over(self.layout.own(client), &out),
+            ConnectionKind::Subscribing => self.subscribe(&out),
+        }
+    }
+
+    #[inline]
+    fn swap_releasing(&mut self, connection: u32, into: &mut Vec<u32>) {
+        std::mem::swap(&mut self.connections[connection as usize].releasing, into);
+    }
+
+    fn write(&mut self, index: u32, now: Nanos) -> Result<bool, Broken> {
+        match self.connections[index as usize].state {
+            State::Down { .. } => return Ok(false),
+            State::Connecting { .. } => self.connected(index, now)?,
+            State::Greeting { .. } | State::Ready => {}
+        }
+        let connection = &mut self.connections[index as usize];
+        connection.write(&self.poller, index)?;
+        let handshake = &self.targets[usize::from(connection.server)].handshake;
+        if let State::Greeting { .. } = connection.state
+            && !handshake.is_answered()
+        {
+            // There is nothing to log in with: the connection is open as soon as it is connected.
+            connection.greeted();
+        }
+        Ok(true)
+    }
+
+    fn is_unwritten(&self, connection: u32) -> bool {
+        self.connections[connection as usize].is_dirty()
+    }
+
+    fn has_unwritten(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
+    fn next_unwritten(&mut self, may_hold_back: bool) -> Option<u32> {
+        while let Some(index) = self.unwritten.pop() {
+            let connection = &self.connections[index as usize];
+            if !connection.is_dirty() {
+                continue; // Already written after its own replies.
+            }
+            if may_hold_back && connection.awaits_replies() && connection.releasing.is_empty() {
+                self.held_back.push(index);
+                continue;
+            }
+            return Some(index);
+        }
+        None
+    }
+
+    fn release_held_back(&mut self) -> bool {
+        std::mem::swap(&mut self.unwritten, &mut self.held_back);
+        !self.unwritten.is_empty()
+    }
+
+    fn read(&mut self, index: u32) -> Result<Option<usize>, Broken> {
+        let connection = &mut self.connections[index as usize];
+        if matches!(connection.state, State::Down { .. } | State::Connecting { .. }) {
+            return Ok(None); // Closed earlier in this round, or not connected yet.
+        }
+        let kept = connection.partial.len();
+        let room = self.reading.room_after(&connection.partial);
+        let Some(count) = connection.read(room)? else {
+            return Ok(None);
+        };
+        self.reading.begin(kept + count);
+        self.greet(index)?;
+        Ok(Some(count))
+    }
+
+    #[inline]
+    fn is_open(&self, connection: u32) -> bool {
+        self.connections[connection as usize].is_ready()
+    }
+
+    #[inline]
+    fn next(&mut self, index: u32, now: Nanos) -> Result<Option<Arrival>, Broken> {
+        let subscribes = self.layout.subscribes_over(index);
+        if subscribes && let Some((who, reply)) = self.channels.next_joined() {
+            return Ok(Some(Arrival {
+                who,
+                doing: None,
+                reply,
+            }));
+        }
+        let connection = &self.connections[index as usize];
+        let answered = if !connection.is_ready() {
+            None // It is not open yet, or its lock has closed it: then the rest of the bytes concerns nobody.
+        } else if connection.session.is_some() {
+            self.database_reply(index)?
+        } else {
+            self.redis_reply(index, now)?
+        };
+        let Some((Awaited { sender, .. }, reply)) = answered else {
+            self.keep_rest(index);
+            return Ok(None);
+        };
+        self.outstanding -= 1;
+        if subscribes {
+            self.channels.answered(index, reply);
+        }
+        Ok(Some(Arrival {
+            who: sender.caller(),
+            doing: Some(sender.doing),
+            reply,
+        }))
+    }
+
+    #[cold]
+    fn error_text(&mut self, connection: u32) -> Option<ErrorText> {
+        if self.leads_to_a_database(&self.connections[connection as usize]) {
+            return self.reading.error.take();
+        }
+        self.reading.error_text()
+    }
+
+    #[inline]
+    fn awaiting(&self, connection: u32) -> impl Iterator<Item = u32> {
+        let awaited = self.connections[connection as usize].awaited.iter();
+        awaited.map(|awaited| awaited.sender.client)
+    }
+
+    fn server(&self, connection: u32) -> u16 {
+        self.connections[connection as usize].server
+    }
+
+    #[inline]
+    fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    fn has_open_calls(&self) -> bool {
+        // On a client's own connection to Redis blocking commands end with the connection; in its own session a lock
+        // closes the connection itself.
+        let (shared, own) = self.connections.split_at(self.layout.first_own() as usize);
+        let sessions = own.iter().filter(|connection| self.leads_to_a_database(connection));
+        !self.lost.is_empty()
+            || shared
+                .iter()
+                .chain(sessions)
+                .any(|connection| !connection.awaited.is_empty())
+    }
+
+    fn next_message(&mut self) -> Option<Message> {
+        self.channels.next_message()
+    }
+
+    fn listener(&self, message: &Message, place: usize) -> Option<u32> {
+        self.channels.listener(message, place)
+    }
+
+    fn handed_out(&mut self, message: &Message) {
+        self.channels.handed_out(message);
+    }
+
+    fn can_reach_a_server(&self, client: u32) -> bool {
+        self.layout.can_reach_a_server(client, |index| self.is_open(index))
+    }
+
+    fn cut(&mut self, index: u32, broken: &Broken, now: Nanos) -> Result<Cut, LoadError> {
+        self.close(index, broken, now)
+    }
+
+    fn hang_up(&mut self, client: u32, key: Key, now: Nanos) {
+        self.close_for(client, key, now);
+    }
+
+    fn next_upkeep(&self) -> Nanos {
+        self.next_upkeep
+    }
+
+    fn upkeep(&mut self, now: Nanos, broken: &mut Vec<(u32, Broken)>) {
+        self.open_what_is_due(now, broken);
+    }
+
+    fn next_confirmed(&mut self) -> Option<Confirmed> {
+        self.channels.next_confirmed()
+    }
+
+    fn swap_lost(&mut self, into: &mut Vec<Caller>) {
+        std::mem::swap(&mut self.lost, into);
+    }
+
+    fn take_disconnected(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.disconnected)
+    }
+
+    fn is_disconnected(&self, client: u32) -> bool {
+        self.disconnected.contains(&client)
+    }
+
+    fn has_news(&self) -> bool {
+        !self.lost.is_empty() || !self.disconnected.is_empty() || self.channels.has_confirmed()
+    }
+
+    fn unopened(&self) -> Option<String> {
+        let waiting = self.connections.iter().find(|connection| !connection.is_ready())?;
+        Some(self.targets[usize::from(waiting.server)].address.to_string())
+    }
+
+    fn all_opened(&mut self) {
+        self.stage = Stage::Open;
+    }
+
+    fn begin_drain(&mut self) {
+        self.stage = Stage::Draining;
+    }
+
+    /// Ends all sessions as the protocol asks. What the server does not accept at once is dropped, because the sockets
+    /// are closed next.
+    fn leave(&mut self) {
+        for (index, connection) in (0..).zip(&mut self.connections) {
+            if connection.session.is_some() && connection.is_ready() {
+                connection.out.extend_from_slice(TERMINATE);
+                let _ = connection.write(&self.poller, index);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Sockets {
+    pub(crate) fn count(&self) -> u32 {
+        self.connections.len() as u32
+    }
+
+    /// Opens a connection over one end of a pair of sockets, and returns the other.
+    pub(crate) fn attach(&mut self, index: u32) -> std::os::unix::net::UnixStream {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets can be made");
+        for socket in [&ours, &theirs] {
+            socket
+                .set_nonblocking(true)
+                .expect("a socket can be read without waiting");
+        }
+        let is_database = self.leads_to_a_database(&self.connections[index as usize]);
+        let connection = &mut self.connections[index as usize];
+        connection
+            .attach(ours.into(), is_database, &self.poller, index)
+            .expect("a socket can be waited for");
+        self.next_upkeep = Nanos::NEVER;
+        theirs
+    }
+}

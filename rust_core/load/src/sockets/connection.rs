@@ -1,0 +1,282 @@
+//! One connection to one server: its socket, its unsent and unread bytes, and the calls that wait for replies.
+//!
+//! ```text
+//!   Down ──retry_at──> Connecting ──writable──> Greeting ──all answered──> Ready
+//!    ^                     │                       │                         │
+//!    └──────────── refused, closed, silent, malformed ───────────────────────┘
+//! ```
+//! Replies come in the order of the calls, so the waiting calls are a queue. The connection knows clients only by
+//! number; the clients know the rest.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use locks::Nanos;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use wire::postgres::BlockKind;
+
+use super::dialect::{DatabaseSession, Target};
+use super::poller::{Interest, Poller};
+use crate::spec::Address;
+use crate::transport::{Broken, Sender};
+
+/// The first pause before a connection is reopened. Each failure doubles it, up to `RETRY_MAX`.
+const RETRY_MIN: Nanos = Nanos::from_millis(10);
+const RETRY_MAX: Nanos = Nanos::from_millis(500);
+/// The pause before a server with a full backlog is tried again.
+const BACKLOG_PAUSE: Nanos = Nanos::from_millis(2);
+/// How long opening a connection and logging in may take together.
+pub(crate) const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
+
+/// A command that was sent and has no reply yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    pub(crate) sender: Sender,
+    pub(crate) block: BlockKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Down { retry_at: Nanos },
+    Connecting { until: Nanos },
+    Greeting { answered: usize, until: Nanos },
+    Ready,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) server: u16,
+    pub(crate) state: State,
+    /// The session of a connection to a database, once the socket is connected.
+    pub(crate) session: Option<Box<DatabaseSession>>,
+    socket: Option<OwnedFd>,
+    /// The beginning of a reply whose end has not arrived.
+    pub(crate) partial: Vec<u8>,
+    pub(crate) out: Vec<u8>,
+    sent: usize,
+    pub(crate) awaited: VecDeque<Awaited>,
+    /// Clients whose release is in `out` and has no time stamp yet.
+    pub(crate) releasing: Vec<u32>,
+    /// How many of the awaited commands are in `out` since the last write. While there are any, this connection is
+    /// listed among those to write to.
+    unflushed: usize,
+    interest: Interest,
+    failures: u32,
+}
+
+impl Connection {
+    pub(crate) fn new(server: u16) -> Self {
+        Self {
+            server,
+            state: State::Down { retry_at: Nanos::ZERO },
+            session: None,
+            socket: None,
+            partial: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            awaited: VecDeque::new(),
+            releasing: Vec::new(),
+            unflushed: 0,
+            interest: Interest::Read,
+            failures: 0,
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// Registers a call whose command is in `out`; true when it is the first since the last write.
+    pub(crate) fn await_reply(&mut self, awaited: Awaited) -> bool {
+        self.awaited.push_back(awaited);
+        self.unflushed += 1;
+        self.unflushed == 1
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.unflushed > 0
+    }
+
+    /// Whether the server owes replies to commands that were written.
+    pub(crate) fn awaits_replies(&self) -> bool {
+        self.awaited.len() > self.unflushed
+    }
+
+    /// When this connection next needs attention without any event on its socket.
+    pub(crate) fn deadline(&self) -> Nanos {
+        match self.state {
+            State::Down { retry_at: at } | State::Connecting { until: at } | State::Greeting { until: at, .. } => at,
+            State::Ready => Nanos::NEVER,
+        }
+    }
+
+    /// Starts to connect. `connected` must be called when the socket is writable.
+    pub(crate) fn open(&mut self, target: &Target, poller: &Poller, index: u32, now: Nanos) -> Result<(), Broken> {
+        let (family, socket_flags) = match target.address {
+            Address::Tcp(address) if address.is_ipv4() => (AddressFamily::INET, SocketFlags::NONBLOCK),
+            Address::Tcp(_) => (AddressFamily::INET6, SocketFlags::NONBLOCK),
+            Address::Unix(_) => (AddressFamily::UNIX, SocketFlags::NONBLOCK),
+        };
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, socket_flags | SocketFlags::CLOEXEC, None)
+            .map_err(io::Error::from)?;
+        let connecting = match &target.address {
+            Address::Tcp(address) => {
+                sockopt::set_tcp_nodelay(&socket, true).map_err(io::Error::from)?;
+                rustix::net::connect(&socket, address)
+            }
+            Address::Unix(path) => {
+                rustix::net::connect(&socket, &SocketAddrUnix::new(path.as_path()).map_err(io::Error::from)?)
+            }
+        };
+        match connecting {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+            // A Unix socket with a full backlog reports that at once: the server has not accepted its earlier
+            // connections yet.
+            Err(rustix::io::Errno::AGAIN) => {
+                self.put_off(now);
+                return Ok(());
+            }
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        poller.add(&socket, index, Interest::ReadAndWrite)?;
+        self.interest = Interest::ReadAndWrite;
+        self.socket = Some(socket);
+        self.state = State::Connecting {
+            until: now.after(OPEN_WITHIN),
+        };
+        Ok(())
+    }
+
+    /// For tests: opens the connection over this socket.
+    #[cfg(test)]
+    pub(crate) fn attach(
+        &mut self,
+        socket: OwnedFd,
+        is_database: bool,
+        poller: &Poller,
+        index: u32,
+    ) -> Result<(), Broken> {
+        poller.add(&socket, index, Interest::Read)?;
+        self.socket = Some(socket);
+        self.interest = Interest::Read;
+        self.session = is_database.then(Box::default);
+        self.greeted();
+        Ok(())
+    }
+
+    /// Postpones the opening, so that other connections come first.
+    pub(crate) fn put_off(&mut self, now: Nanos) {
+        self.state = State::Down {
+            retry_at: now.after(BACKLOG_PAUSE),
+        };
+    }
+
+    /// The socket became writable for the first time: checks whether it is connected, and queues the greeting.
+    pub(crate) fn connected(&mut self, target: &Target, now: Nanos) -> Result<(), Broken> {
+        let socket = self.socket.as_ref().expect("a connecting connection has a socket");
+        sockopt::socket_error(socket)
+            .map_err(io::Error::from)?
+            .map_err(io::Error::from)?;
+        self.out.extend_from_slice(target.handshake.bytes());
+        self.session = target.handshake.is_database().then(Box::default);
+        self.state = State::Greeting {
+            answered: 0,
+            until: now.after(OPEN_WITHIN),
+        };
+        Ok(())
+    }
+
+    /// The log-in has succeeded: calls may be sent.
+    pub(crate) fn greeted(&mut self) {
+        self.state = State::Ready;
+        self.failures = 0;
+    }
+
+    /// Reads once into `buffer`; `None` when there was nothing to read.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> Result<Option<usize>, Broken> {
+        let Some(socket) = &self.socket else { return Ok(None) };
+        match rustix::net::recv(socket, buffer, RecvFlags::empty()) {
+            Ok((0, _)) => Err(Broken::Closed),
+            Ok((count, _)) => Ok(Some(count)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    /// Keeps the beginning of a reply until the rest arrives. A connection that its lock closed meanwhile keeps
+    /// nothing: the next connection must not start with the rest of an old reply.
+    pub(crate) fn keep(&mut self, rest: &[u8]) {
+        self.partial.clear();
+        if !matches!(self.state, State::Down { .. }) {
+            self.partial.extend_from_slice(rest);
+        }
+    }
+
+    /// Writes the content of `out` in one call. What the socket does not accept is kept until it is writable.
+    pub(crate) fn write(&mut self, poller: &Poller, index: u32) -> Result<(), Broken> {
+        self.unflushed = 0;
+        let Some(socket) = &self.socket else { return Ok(()) };
+        if self.sent < self.out.len() {
+            match rustix::net::send(socket, &self.out[self.sent..], SendFlags::NOSIGNAL) {
+                Ok(count) => self.sent += count,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        let interest = if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+            Interest::Read
+        } else {
+            Interest::ReadAndWrite
+        };
+        if interest != self.interest {
+            poller.change(socket, index, interest)?;
+            self.interest = interest;
+        }
+        Ok(())
+    }
+
+    /// As `close`, but without an error: the connection may be reopened at once.
+    pub(crate) fn hang_up(&mut self, now: Nanos) -> VecDeque<Awaited> {
+        let failures = self.failures;
+        let awaited = self.close(now);
+        self.failures = failures;
+        self.state = State::Down { retry_at: now };
+        awaited
+    }
+
+    /// Closes the socket and returns the calls that will get no reply.
+    pub(crate) fn close(&mut self, now: Nanos) -> VecDeque<Awaited> {
+        self.socket = None;
+        self.session = None;
+        self.partial.clear();
+        self.out.clear();
+        self.sent = 0;
+        self.unflushed = 0;
+        self.releasing.clear();
+        let pause = RETRY_MIN.0.saturating_mul(1 << self.failures.min(10)).min(RETRY_MAX.0);
+        self.failures = self.failures.saturating_add(1);
+        self.state = State::Down {
+            retry_at: now.after(Nanos(pause)),
+        };
+        std::mem::take(&mut self.awaited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_after_the_reply_that_made_a_lock_close_its_connection_do_not_start_the_next_one() {
+        let mut connection = Connection::new(0);
+        connection.state = State::Ready;
+        connection.keep(b"$5\r\nhel");
+        assert_eq!(connection.partial, b"$5\r\nhel");
+        connection.hang_up(Nanos::ZERO);
+        connection.keep(b"$5\r\nhel");
+        assert!(connection.partial.is_empty());
+    }
+}
