@@ -35,7 +35,7 @@ pub use recorder::judge::Heard;
 pub use recorder::stats::{Counters, Ended, Histograms, Phase};
 pub use recorder::timeline::Columns;
 pub use recorder::{ErrorPhase, ErrorReply, Writes};
-pub use setup::drivers;
+pub use setup::{Member, drivers};
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
     RedisServer, ServerSpec, Speaks, TrialSpec,

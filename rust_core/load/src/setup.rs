@@ -118,6 +118,13 @@ pub(crate) fn parts<L: LockMachine>(
     Ok(parts)
 }
 
+/// One thread of a trial that somebody else runs and judges.
+#[derive(Debug)]
+pub struct Member<L, T, C> {
+    pub driver: Driver<L, T, C>,
+    pub heard: Heard,
+}
+
 /// The threads of a trial over transports and clocks that are handed in, one of each for each thread; and what each
 /// tells its judge. `lock` makes the machine of each client.
 ///
@@ -127,15 +134,20 @@ pub fn drivers<L: LockMachine, T: Transport, C: Clock>(
     spec: &TrialSpec,
     lock: impl FnMut(Arc<Spec>, Chance) -> L,
     ends: Vec<(T, C)>,
-) -> Result<Vec<(Driver<L, T, C>, Heard)>, TrialError> {
+) -> Result<Vec<Member<L, T, C>>, TrialError> {
     let control = Arc::new(Control::new(spec.threads));
-    let (judges, heard): (Vec<_>, Vec<_>) = ends.iter().map(|_| Heard::new()).unzip();
+    let (mut judges, heard): (Vec<_>, Vec<_>) = ends.iter().map(|_| Heard::new()).unzip();
+    if spec.strategy.is_optimistic() {
+        judges.fill_with(|| Judge::NotJudged);
+    }
     let parts = parts(spec, &control, judges, lock)?;
-    let drivers = parts
-        .into_iter()
-        .zip(ends)
-        .map(|(part, (transport, clock))| Driver::new(part.params, part.clients, transport, part.recorder, clock));
-    Ok(drivers.zip(heard).collect())
+    let members = parts.into_iter().zip(ends).zip(heard);
+    Ok(members
+        .map(|((part, (transport, clock)), heard)| Member {
+            driver: Driver::new(part.params, part.clients, transport, part.recorder, clock),
+            heard,
+        })
+        .collect())
 }
 
 /// The sockets of each thread, none connected yet.

@@ -7,19 +7,17 @@ use locks::{Command, ErrorKind, Key, Nanos, Opens, Reply, Statement, Token};
 
 use crate::conditions::Mistake;
 use crate::heavyweight::Locks;
-use crate::network::Sender;
+use crate::network::{Asker, Link};
 
 /// The owner of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Backend {
-    Own {
-        client: usize,
-        connection: u64,
-    },
+    Own(Link),
     /// The backend that all clients share.
     Shared,
 }
 
+#[derive(Debug)]
 pub(crate) struct Database {
     rows: BTreeMap<Key, Row>,
     sessions: BTreeMap<Backend, BackendSession>,
@@ -30,28 +28,29 @@ pub(crate) struct Database {
 }
 
 /// What the world has to do after a statement.
+#[derive(Debug)]
 pub(crate) enum DatabaseEffect {
-    Replies(Sender, Reply),
+    Replies(Asker, Reply),
     /// The session waits in a queue, until this ticket is served or times out.
     Waits(Backend, u64),
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct BackendSession {
     /// The statements that have arrived and not begun; the first of them waits when the session does.
-    queue: VecDeque<(Sender, Statement, Key, Token, [u64; 2])>,
+    queue: VecDeque<(Asker, Statement, Key, Token, [u64; 2])>,
     waits: bool,
     transaction: Option<Transaction>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Transaction {
     failed: bool,
     /// The writes of a row as the transaction sees them.
     snapshot: Option<(Key, u64)>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Row {
     fence: i64,
     version: u64,
@@ -81,7 +80,7 @@ impl Database {
         self.rows.get(&key).map_or(0, |row| row.value)
     }
 
-    pub(crate) fn arrives(&mut self, now: Nanos, backend: Backend, from: Sender, command: Command) {
+    pub(crate) fn arrives(&mut self, now: Nanos, backend: Backend, from: Asker, command: Command) {
         let Command::Sql {
             statement,
             key,

@@ -8,8 +8,8 @@ use locks::{Scope, SessionOwner, Strategy, Wait};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::conditions::Mistake;
-use crate::world::World;
+use sim::{Mistake, World};
+
 use crate::{config, is_caught_among, reached_among};
 
 const fn advisory(scope: Scope, wait: Wait, session: SessionOwner) -> Strategy {
@@ -109,7 +109,7 @@ fn the_worlds_reach_what_is_special_about_a_database() {
         ),
         (Strategy::Layered, &["too late", "unknown", "busy"]),
     ] {
-        let reached = reached_among(30, strategy);
+        let reached = reached_among(60, strategy);
         for outcome in special.iter().chain(&["held", "released"]) {
             let times = reached.get(*outcome).copied().unwrap_or(0);
             assert!(times > 5, "{outcome} of {}: {reached:?}", strategy.name());

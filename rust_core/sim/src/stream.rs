@@ -2,17 +2,17 @@
 
 use locks::{EntryId, ErrorKind, Key, Reply};
 
-use crate::network::Sender;
+use crate::network::Asker;
 use crate::redis::{Redis, RedisEffect};
 
 /// The stream of one key. Neither it nor its group is ever deleted.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Stream {
     added: u64,
     /// The tickets that are not handed out, in order of arrival.
     fresh: Vec<EntryId>,
     /// The clients that are blocked in a read, also over connections that the server does not know to be closed.
-    readers: Vec<Sender>,
+    readers: Vec<Asker>,
 }
 
 impl Redis {
@@ -41,7 +41,7 @@ impl Redis {
     }
 
     /// The reply, or `None` when the read blocks.
-    pub(crate) fn read_ticket(&mut self, key: Key, from: Sender) -> Option<Reply> {
+    pub(crate) fn read_ticket(&mut self, key: Key, from: Asker) -> Option<Reply> {
         let stream = self.streams.get_mut(&key).expect("made before the first read");
         if stream.fresh.is_empty() {
             stream.readers.push(from);
@@ -58,7 +58,7 @@ impl Redis {
     }
 
     /// Whether `from` was still blocked in a read.
-    pub(crate) fn stop_reading(&mut self, from: Sender) -> bool {
+    pub(crate) fn stop_reading(&mut self, from: Asker) -> bool {
         let mut readers = self.streams.values_mut().map(|stream| &mut stream.readers);
         readers.any(|readers| {
             let before = readers.len();

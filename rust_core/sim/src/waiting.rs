@@ -3,10 +3,11 @@
 use locks::{ErrorKind, Key, Nanos, Reply, Script, Token};
 
 use crate::conditions::Mistake;
-use crate::network::Sender;
+use crate::network::Asker;
 use crate::redis::{Entry, Redis, RedisEffect};
 
 /// A place in a queue.
+#[derive(Debug)]
 pub(crate) struct Place {
     token: Token,
     deadline_ms: u64,
@@ -38,7 +39,7 @@ impl Redis {
                 self.delete(key);
                 let listeners = self.listeners.iter().filter(|(known, _)| *known == key);
                 self.effects
-                    .extend(listeners.map(|&(_, at)| RedisEffect::Publishes(at)));
+                    .extend(listeners.map(|&(_, at)| RedisEffect::Publishes(key, at)));
                 1
             }
             Script::CompareAndExpire => {
@@ -223,7 +224,7 @@ impl Redis {
         }
     }
 
-    pub(crate) fn await_wakeup(&mut self, token: Token, from: Sender) -> Option<Reply> {
+    pub(crate) fn await_wakeup(&mut self, token: Token, from: Asker) -> Option<Reply> {
         if let Some((says, _)) = self.wakeups.remove(&token) {
             return Some(Reply::Int(says.cast_signed()));
         }
@@ -232,7 +233,7 @@ impl Redis {
     }
 
     /// Whether the client was still blocked.
-    pub(crate) fn unblock(&mut self, from: Sender, token: Token) -> bool {
+    pub(crate) fn unblock(&mut self, from: Asker, token: Token) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|&blocked| blocked != (token, from));
         self.blocked.len() < before || self.stop_reading(from)

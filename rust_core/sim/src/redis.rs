@@ -7,10 +7,11 @@ use locks::{Command, ErrorKind, Key, KeyList, Nanos, Reply, Script, ScriptForm, 
 
 use crate::conditions::Mistake;
 use crate::leases::Crowd;
-use crate::network::Sender;
+use crate::network::Asker;
 use crate::stream::Stream;
 use crate::waiting::Place;
 
+#[derive(Debug)]
 pub(crate) struct Redis {
     pub(crate) keys: BTreeMap<Key, Entry>,
     /// The waiters of each key, in order of arrival.
@@ -20,8 +21,8 @@ pub(crate) struct Redis {
     /// The prepared lists of successors, by the holder's token, each with its expiry.
     pub(crate) prepared: BTreeMap<Token, Nanos>,
     /// The clients that are blocked in a pop, also over connections that the server does not know to be closed.
-    pub(crate) blocked: Vec<(Token, Sender)>,
-    pub(crate) listeners: Vec<(Key, Sender)>,
+    pub(crate) blocked: Vec<(Token, Asker)>,
+    pub(crate) listeners: Vec<(Key, Asker)>,
     pub(crate) streams: BTreeMap<Key, Stream>,
     pub(crate) effects: Vec<RedisEffect>,
     pub(crate) crowd: Crowd,
@@ -33,12 +34,14 @@ pub(crate) struct Redis {
 }
 
 /// The effect of a command on other clients.
+#[derive(Debug)]
 pub(crate) enum RedisEffect {
     /// A blocked client gets its reply.
-    Replies(Sender, Reply),
-    Publishes(Sender),
+    Replies(Asker, Reply),
+    Publishes(Key, Asker),
 }
 
+#[derive(Debug)]
 pub(crate) struct Entry {
     /// `None`: the `1` of `SETNX`.
     pub(crate) token: Option<Token>,
@@ -76,7 +79,7 @@ impl Redis {
     }
 
     /// The reply, or `None` when the command blocks.
-    pub(crate) fn run(&mut self, now: Nanos, from: Sender, command: Command) -> Option<Reply> {
+    pub(crate) fn run(&mut self, now: Nanos, from: Asker, command: Command) -> Option<Reply> {
         self.keys.retain(|_, entry| entry.expires > now);
         self.wakeups.retain(|_, (_, expires)| *expires > now);
         self.prepared.retain(|_, expires| *expires > now);
@@ -88,9 +91,7 @@ impl Redis {
                 Some(Reply::Ok)
             }
             Command::Unsubscribe { key } => {
-                let is_gone = |&(known, at): &(Key, Sender)| {
-                    known == key && (at.client, at.connection) == (from.client, from.connection)
-                };
+                let is_gone = |&(known, at): &(Key, Asker)| known == key && at.link == from.link;
                 self.listeners.retain(|listener| !is_gone(listener));
                 Some(Reply::Ok)
             }

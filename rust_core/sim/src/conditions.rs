@@ -4,7 +4,7 @@ use locks::{Chance, Lease, Nanos, Retry, RetryKind, ServerId, Spec, Strategy};
 
 /// A mistake that is put in on purpose, to see the property fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
+pub enum Mistake {
     None,
     DeleteWithoutCompare,
     LeaseFromReply,
@@ -35,6 +35,7 @@ pub(crate) enum Trouble {
     Restarts,
 }
 
+#[derive(Debug)]
 pub(crate) struct Conditions {
     pub(crate) spec: Spec,
     pub(crate) faults: Faults,
@@ -43,8 +44,8 @@ pub(crate) struct Conditions {
 }
 
 /// How strong each fault is. Some are off: a little of each fault would hide what each does alone.
+#[derive(Debug)]
 pub(crate) struct Faults {
-    pub(crate) none: bool,
     pub(crate) delay: Nanos,
     pub(crate) close_percent: u64,
     pub(crate) stop_percent: u64,
@@ -77,7 +78,6 @@ impl Conditions {
         };
         let hold = Nanos::from_millis(one_of(&[1, 10, 10, 200, 200, 1_500]));
         let faults = Faults {
-            none: false,
             delay: Nanos::from_millis(one_of(&[1, 5, 50])),
             close_percent: one_of(&[0, 0, 2, 20]),
             stop_percent: one_of(&[0, 0, 2, 20]),
@@ -86,7 +86,7 @@ impl Conditions {
             terminate_percent: 0,
             hold,
             troubles: Vec::new(),
-            end: Nanos(hold.0 * 4).max(Nanos::from_millis(300)),
+            end: Nanos(hold.0 * 6).max(Nanos::from_millis(600)),
         };
         Self {
             spec,
@@ -102,7 +102,6 @@ impl Conditions {
         self.spec.retry.max_wait = Nanos::from_secs(60);
         let Faults { delay, hold, end, .. } = self.faults;
         self.faults = Faults {
-            none: true,
             delay: delay.min(Nanos::from_millis(5)),
             close_percent: 0,
             stop_percent: 0,

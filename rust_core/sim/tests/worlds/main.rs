@@ -5,29 +5,16 @@
 //! Property: no more clients believe at once that they hold a key than the lock allows. All locks except `naive` and
 //! `none` promise it under all these faults. A lock with a mistake put in breaks it, which tests the model itself.
 
-mod beliefs;
-mod client;
-mod conditions;
-mod database;
 mod databases;
-mod heavyweight;
-mod leases;
-mod network;
-mod redis;
-mod sessions;
-mod stream;
-#[path = "../support/mod.rs"]
+#[path = "../../../locks/tests/support/mod.rs"]
 mod support;
-mod waiting;
-mod world;
 
 use std::collections::BTreeMap;
 
-use conditions::Mistake;
 use locks::{ArgValue, Count, Millis, Prefer, Strategy};
 use proptest::prelude::*;
 use proptest::sample::select;
-use world::World;
+use sim::{Mistake, World};
 
 /// A seed alone determines a world: there is nothing to shrink.
 pub(crate) fn config() -> ProptestConfig {
@@ -136,9 +123,9 @@ fn what_was_wrong_once_stays_right() {
     }
 }
 
-/// Whether more than three of the first 100 seeds show two believers.
+/// Whether more than three of the first 200 seeds show two believers.
 fn is_caught(strategy: Strategy, mistake: Mistake) -> bool {
-    is_caught_among(100, 4, strategy, mistake)
+    is_caught_among(200, 4, strategy, mistake)
 }
 
 /// Whether `enough` of the first `seeds` seeds show two believers. Stops as soon as the answer is known.
@@ -211,7 +198,7 @@ fn mistakes_in_the_locks_over_several_servers_are_caught() {
     use Mistake::{DeleteWithoutCompare, LeaseFromReply, RestartWithoutData, ReusedCallIds};
     for name in ["redlock", "multilock"] {
         for mistake in [DeleteWithoutCompare, LeaseFromReply, RestartWithoutData, ReusedCallIds] {
-            let found = is_caught_among(100, 1, over_servers(name), mistake);
+            let found = is_caught_among(200, 1, over_servers(name), mistake);
             assert!(found, "{mistake:?} of {name}: in none of the worlds");
         }
     }

@@ -4,7 +4,7 @@ use locks::{ErrorKind, Key, Mode, Reply, Scope, Statement, Wait};
 
 use crate::database::Backend;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Locks {
     /// A lock that a session takes twice is listed twice.
     held: Vec<Held>,
@@ -27,7 +27,7 @@ enum What {
     Row(Key),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Waiting {
     wanted: Held,
     ticket: u64,
