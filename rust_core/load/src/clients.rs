@@ -9,7 +9,7 @@ mod client;
 mod hold;
 mod starts;
 mod steps;
-mod timers;
+
 pub(crate) mod trial_params;
 pub(crate) mod workload;
 mod writes;
@@ -22,12 +22,12 @@ use locks::{
 };
 
 use crate::recorder::Recorder;
+use crate::timers::Timers;
 use crate::transport::{Outgoing, Sender, Transport};
 pub use client::Doing;
 pub(crate) use client::{Asked, Client, Tried};
 use starts::Arrived;
 pub(crate) use starts::Starts;
-use timers::Timers;
 use trial_params::TrialParams;
 
 /// The pause of a client that met an error or found no server: a dead server must not be asked in a tight loop.

@@ -22,6 +22,7 @@ mod replay;
 mod setup;
 mod sockets;
 mod spec;
+mod timers;
 mod transport;
 mod trial;
 
