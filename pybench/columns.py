@@ -111,6 +111,12 @@ _POOLED = "whether the quantile comes from the samples of all trials together, b
 _IDENTITY = (
     _text("exclusion", "the promise of exclusion: `nothing`, `while-nobody-outlives` (its lease) or `always`"),
     _text("promises", "further promises: `fence`, `fifo`, `wake-up`, or none"),
+    _figure(
+        "rtt_ms",
+        "mean of the round-trip times that the axis `rtt` adds, over draws and servers; a quorum waits for a majority "
+        "only, so its calls may take less",
+        "ms",
+    ),
     _text(
         "judged_by", "evidence of the verdict: `belief`, `effects` (values of the rows) or `guard` (accepted writes)"
     ),

@@ -102,6 +102,7 @@ pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
         servers: vec![ServerSpec {
             address: Address::Unix("/nowhere".into()),
             speaks,
+            rtt: Distribution::Fixed(Nanos::ZERO),
         }],
         nesting,
         ..spec(strategy, clients)
@@ -120,6 +121,7 @@ pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig, Vec<Uni
             settings: Vec::new(),
             prepare: Prepare::Named,
         }),
+        rtt: Distribution::Fixed(Nanos::ZERO),
     };
     let mut rig = rig_of(&TrialSpec {
         servers: vec![database],

@@ -22,7 +22,7 @@ use crate::timeline::Timeline;
 use crate::timers::Timers;
 use crate::trial_params::TrialParams;
 use crate::window::Window;
-use crate::workload::{Arrivals, streams};
+use crate::workload::{Arrivals, Length, streams};
 use crate::writes::Writes;
 use crate::{LoadError, TrialError};
 
@@ -65,6 +65,10 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
                 && (spec.cores.is_empty() || spec.cores.len() == spec.threads as usize),
         ),
         ("key_prefix", spec.key_prefix.len() <= 512),
+        (
+            "rtt",
+            spec.servers.iter().all(|server| Length::new(&server.rtt).is_some()),
+        ),
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),

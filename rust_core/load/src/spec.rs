@@ -49,6 +49,8 @@ pub struct TrialSpec {
 pub struct ServerSpec {
     pub address: Address,
     pub speaks: Speaks,
+    /// A round-trip time that the driver adds: half of it delays the bytes to the server, half those from it.
+    pub rtt: Distribution,
 }
 
 #[derive(Clone, Debug)]
