@@ -86,6 +86,7 @@ impl Thread {
         for index in 0..self.connections.len() as u32 {
             let connection = &mut self.connections[index as usize];
             if connection.session.is_some() && connection.is_ready() {
+                connection.delay = None; // Nothing is under way any more.
                 connection.out.extend_from_slice(TERMINATE);
                 let _ = connection.write(&self.poller, index);
             }

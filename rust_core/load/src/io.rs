@@ -142,6 +142,7 @@ impl Thread {
         let mut buffer = std::mem::take(&mut self.scratch);
         let result = self.receive_into(index, &mut buffer);
         self.scratch = buffer;
+        self.arm_delay(index);
         result?;
         if self.connections[index as usize].is_dirty() {
             self.flush(index)
@@ -274,6 +275,8 @@ impl Thread {
         connection.releasing = releasing;
         self.counters.writes += u64::from(self.counting);
         connection.write(&self.poller, index)?;
+        self.arm_delay(index);
+        let connection = &mut self.connections[index as usize];
         let handshake = &self.targets[usize::from(connection.server)].handshake;
         if connection.state == State::Ready || handshake.is_answered() {
             return Ok(());

@@ -22,7 +22,7 @@ use crate::timeline::Timeline;
 use crate::timers::Timers;
 use crate::trial_params::TrialParams;
 use crate::window::Window;
-use crate::workload::{Arrivals, Length, streams};
+use crate::workload::{Arrivals, streams};
 use crate::writes::Writes;
 use crate::{LoadError, TrialError};
 
@@ -65,10 +65,6 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
                 && (spec.cores.is_empty() || spec.cores.len() == spec.threads as usize),
         ),
         ("key_prefix", spec.key_prefix.len() <= 512),
-        (
-            "rtt",
-            spec.servers.iter().all(|server| Length::new(&server.rtt).is_some()),
-        ),
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
@@ -125,6 +121,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             judge,
             first_client,
             timers: Timers::new(clients.len()),
+            delays: Timers::default(),
             figures: vec![ClientFigures::default(); clients.len()],
             clients,
             key_sets: key_sets(spec.keys_per_grant, count),

@@ -35,9 +35,9 @@ const LONGEST_WAIT: Nanos = Nanos::from_millis(20);
 /// How long opening all connections may take; 10,000 take one second.
 const CONNECT_WITHIN: Nanos = Nanos::from_secs(15);
 /// How long the drain waits for replies that no client needs: a lock may settle before its final release is sent and
-/// answered. Counted from the start of the drain.
+/// answered. Counted from the start of the drain, or from when the last delayed bytes came out.
 const FINAL_REPLIES_WITHIN: Nanos = Nanos::from_millis(100);
-/// How long a stopped trial may take to release its locks.
+/// How long a stopped trial may take to release its locks, counted in the same way.
 const STOP_WITHIN: Nanos = Nanos::from_millis(100);
 
 #[derive(Debug)]
@@ -62,6 +62,8 @@ pub(crate) struct Thread {
     pub(crate) encoders: Vec<Encoder>,
     pub(crate) poller: Poller,
     pub(crate) timers: Timers,
+    /// When delayed bytes of each connection come out.
+    pub(crate) delays: Timers,
     pub(crate) arrivals: Option<Arrivals>,
     /// Open loop: clients without work, and due times without a client.
     pub(crate) idle: VecDeque<u32>,
@@ -212,6 +214,7 @@ impl Thread {
             self.round(now, self.next_upkeep)?;
         }
         self.connecting = None;
+        self.begin_delays();
         Ok(())
     }
 
@@ -239,17 +242,14 @@ impl Thread {
         let began = clock::now();
         loop {
             let now = clock::now();
-            let within = if self.control.stopped() {
-                STOP_WITHIN.min(self.params.drain)
-            } else {
-                self.params.drain
-            };
+            let quiet = self.quiet_for(began, now);
+            let is_late = now.since(began) >= self.params.drain || (self.control.stopped() && quiet >= STOP_WITHIN);
             let under_way = self.clients.iter().filter(|client| !client.is_at_rest()).count();
-            if under_way == 0 && (self.has_no_open_calls() || now.since(began) >= FINAL_REPLIES_WITHIN) {
+            if under_way == 0 && (self.has_no_open_calls() || quiet >= FINAL_REPLIES_WITHIN) {
                 self.counters.unsettled += u64::from(!self.has_no_open_calls());
                 return Ok(());
             }
-            if now.since(began) >= within {
+            if is_late {
                 self.counters.unsettled += 1;
                 self.counters.abandoned += under_way as u64;
                 return Ok(());
@@ -268,7 +268,7 @@ impl Thread {
         let timeout = if self.params.spins() || is_waited_for.contains(&true) {
             Nanos::ZERO
         } else {
-            limit.since(now).min(LONGEST_WAIT)
+            limit.min(self.delays.next()).since(now).min(LONGEST_WAIT)
         };
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
@@ -278,6 +278,7 @@ impl Thread {
         self.note_stall(planned, now);
         self.window.last_look = now;
         self.judge.reached(now);
+        self.add_due(now, &mut ready);
         // Timers before reads: a hold that has ended must not wait for a batch of replies.
         if !ready.is_empty() || now >= self.next_timed() {
             self.fire_timers(now);

@@ -30,6 +30,9 @@ pub(crate) struct TrialParams {
     /// No client shares its connections.
     pub(crate) per_client: bool,
     poll: Poll,
+    pub(crate) seed: u64,
+    /// The round-trip time that is added to each server.
+    pub(crate) rtts: Vec<Length>,
 }
 
 impl TrialParams {
@@ -60,12 +63,23 @@ impl TrialParams {
             },
             per_client: spec.connections == Connections::PerClient,
             poll: spec.poll,
+            seed: spec.seed,
+            rtts: spec
+                .servers
+                .iter()
+                .map(|server| Length::new(&server.rtt).ok_or(TrialError::Field("rtt")))
+                .collect::<Result<_, _>>()?,
         })
     }
 
-    /// Whether clients hold or think for a while, so that there are other timers than those of retries.
+    /// Whether clients hold or think for a while, or bytes are delayed: there are other timers than those of retries.
     pub(crate) fn has_pauses(&self) -> bool {
-        !(self.hold.is_zero() && self.think.is_zero())
+        !(self.hold.is_zero() && self.think.is_zero()) || self.is_delayed()
+    }
+
+    /// Whether a round-trip time is added to any server.
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.rtts.iter().any(|rtt| !rtt.is_zero())
     }
 
     pub(crate) fn spins(&self) -> bool {
