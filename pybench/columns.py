@@ -174,8 +174,8 @@ _COST = (
     ),
     _figure(
         "efficiency",
-        "grants/s / highest rate of one key, which is permits / (hold + one idle call); at most 1; n/a for several "
-        "keys and where `utilisation` is n/a",
+        "grants/s / highest rate of one key, which is permits / (hold + one idle call with its `rtt`); at most 1; n/a "
+        "for several keys and where `utilisation` is n/a",
         summary=False,
         format=Format.SHARE,
     ),

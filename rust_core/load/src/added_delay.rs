@@ -21,6 +21,9 @@ use crate::workload::{Length, Stream, streams};
 /// Keeps the streams of connections apart from those of clients, of locks and of arrivals.
 const APART: u64 = 0x3c6e_f372_fe94_f82b;
 
+/// More than the log-in of any server needs, with the handshake of the socket.
+const ROUND_TRIPS_TO_LOG_IN: u64 = 8;
+
 #[derive(Debug)]
 pub(crate) struct AddedDelay {
     rtt: Length,
@@ -51,9 +54,12 @@ impl AddedDelay {
         }
     }
 
-    /// The socket is connected: over this network that has taken a round trip.
-    pub(crate) fn connected(&mut self, now: Nanos) {
-        self.opens_at = now.after(self.rtt.draw(&mut self.stream));
+    /// The socket is connected: over this network that has taken a round trip. Returns how much longer the log-in may
+    /// take than without a delay.
+    pub(crate) fn connected(&mut self, now: Nanos) -> Nanos {
+        let rtt = self.rtt.draw(&mut self.stream);
+        self.opens_at = now.after(rtt);
+        Nanos(rtt.0.saturating_mul(ROUND_TRIPS_TO_LOG_IN))
     }
 
     /// Moves `out` into the line to the server. Returns what has come out of it, with what the socket left before.

@@ -89,8 +89,8 @@ pub(crate) fn rig(strategy: Strategy, clients: u32) -> Rig {
     rig_of(&spec(strategy, clients))
 }
 
-/// Clients of a Redis lock, each of which enters `nesting` times.
-pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
+/// A Redis at this distance, which nobody asks.
+pub(crate) fn redis_server(rtt: Distribution) -> ServerSpec {
     let speaks = Speaks::Redis(RedisServer {
         username: None,
         password: None,
@@ -98,12 +98,17 @@ pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
         protocol: Protocol::Resp3,
         compare_and_delete: CompareAndDelete::Script,
     });
+    ServerSpec {
+        address: Address::Unix("/nowhere".into()),
+        speaks,
+        rtt,
+    }
+}
+
+/// Clients of a Redis lock, each of which enters `nesting` times.
+pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
     rig_of(&TrialSpec {
-        servers: vec![ServerSpec {
-            address: Address::Unix("/nowhere".into()),
-            speaks,
-            rtt: Distribution::Fixed(Nanos::ZERO),
-        }],
+        servers: vec![redis_server(Distribution::Fixed(Nanos::ZERO))],
         nesting,
         ..spec(strategy, clients)
     })

@@ -234,13 +234,11 @@ impl Connection {
             .map_err(io::Error::from)?
             .map_err(io::Error::from)?;
         self.out.extend_from_slice(target.handshake.bytes());
-        if let Some(delay) = &mut self.delay {
-            delay.connected(now);
-        }
+        let longer = self.delay.as_mut().map_or(Nanos::ZERO, |delay| delay.connected(now));
         self.session = target.handshake.is_database().then(Box::default);
         self.state = State::Greeting {
             answered: 0,
-            until: now.after(OPEN_WITHIN),
+            until: now.after(OPEN_WITHIN).after(longer),
         };
         Ok(())
     }

@@ -128,6 +128,17 @@ pub enum Distribution {
     },
 }
 
+impl Distribution {
+    /// The longest time that it draws; `NEVER` if there is no limit.
+    pub(crate) fn longest(&self) -> Nanos {
+        match *self {
+            Self::Fixed(length) => length,
+            Self::Uniform { high, .. } => high,
+            Self::Exp { .. } | Self::LogNormal { .. } | Self::Quantiles { .. } => Nanos::NEVER,
+        }
+    }
+}
+
 /// What a holder does when its lease ends during its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterLease {

@@ -7,10 +7,11 @@ use std::os::unix::net::UnixStream;
 use locks::{Scope, SessionOwner, Strategy, Wait};
 
 use super::*;
-use crate::by_hand::{A, B, Rig, rig_in_sessions};
+use crate::by_hand::{A, B, Rig, redis_server, rig_in_sessions, spec_for_plants};
 use crate::client::Doing;
 use crate::clock;
-use crate::spec::Distribution;
+use crate::spec::{Distribution, TrialSpec};
+use crate::trial;
 
 /// A row with the value true, the end of its statement, and `ReadyForQuery`.
 const GRANTED: &[u8] = b"D\0\0\0\x0b\0\x01\0\0\0\x01\x01C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
@@ -85,7 +86,10 @@ fn what_comes_unasked_has_a_round_trip_of_its_own() {
 #[test]
 fn nothing_is_sent_before_the_handshake_has_taken_a_round_trip() {
     let mut delay = fixed(10);
-    delay.connected(Nanos(100));
+    assert!(
+        delay.connected(Nanos(100)) > Nanos(50),
+        "a log-in needs several round trips"
+    );
     delay.send(Nanos(100), &mut b"HELLO".to_vec());
     assert_eq!(delay.next_due(), Nanos(115));
     delay.send(Nanos(120), &mut b"SET".to_vec());
@@ -224,4 +228,27 @@ fn the_drain_is_not_quiet_while_bytes_are_under_way() {
     // The command is under way until then, or longer.
     assert_eq!(rig.thread.quiet_for(began, began.after(HALF)), Nanos::ZERO);
     drop(servers);
+}
+
+#[test]
+fn a_key_may_go_without_a_grant_for_longer_over_a_longer_distance() {
+    let rules = |rtts: &[Distribution]| {
+        trial::rules(&TrialSpec {
+            servers: rtts.iter().cloned().map(redis_server).collect(),
+            ..spec_for_plants(Strategy::Mutex, 1, 1)
+        })
+    };
+    let near = rules(&[Distribution::Fixed(Nanos::ZERO)]);
+    let far = rules(&[Distribution::Fixed(Nanos::ZERO), Distribution::Fixed(RTT)]);
+    assert_eq!(far.granted_within.since(near.granted_within), Nanos(RTT.0 * 6));
+    assert_eq!(
+        far.release_seen_within.since(near.release_seen_within),
+        Nanos(RTT.0 * 2)
+    );
+    let unlimited = rules(&[Distribution::Exp { mean: RTT }]);
+    let timeout = Nanos::from_secs(1);
+    assert_eq!(
+        unlimited.granted_within.since(near.granted_within),
+        Nanos(timeout.0 * 5)
+    );
 }
