@@ -33,6 +33,10 @@ class RoundTrip:
             raise BadValue("a list in a list is not a round-trip time", hint=hint)
         if not isinstance(value, str) or not value.strip().startswith(PER_SERVER):
             return cls((Distribution.parse(value),))
+        if value.count("(") != value.count(")"):
+            # YAML splits a list in brackets at every comma, also inside of parentheses.
+            hint = f'quote the value in a list in brackets: ["{EXAMPLE}"]'
+            raise BadValue(f"the parentheses of {shown(value)} do not match", hint=hint)
         call = parse_call(value)
         if call.name != PER_SERVER or call.named:
             raise BadValue(f"{shown(value)} is not a round-trip time", hint=f"use for example {EXAMPLE}")

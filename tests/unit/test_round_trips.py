@@ -84,6 +84,11 @@ def test_a_value_is_one_element_of_a_list_and_one_value_of_an_option(value):
             "a list in a list is not a round-trip time; one value for several servers is per-server(0.5ms, 1ms, 20ms)",
         ),
         ("per-server(5ms)", '"per-server(5ms)" names fewer than two servers; one time for all servers is written 5ms'),
+        (
+            "per-server(1ms",
+            'the parentheses of "per-server(1ms" do not match; quote the value in a list in brackets: '
+            '["per-server(0.5ms, 1ms, 20ms)"]',
+        ),
         ("per-server()", '"per-server()" names fewer than two servers; one time for all servers is written 1ms'),
         ("per-server(1ms, 2)", '"2" has no unit; use 2s or 2ms'),
         (

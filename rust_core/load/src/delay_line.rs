@@ -54,10 +54,9 @@ impl DelayLine {
     /// Takes out the bytes whose time has come, at most as many as `into` has room for. Returns how many.
     pub(crate) fn pop_into(&mut self, now: Nanos, into: &mut [u8]) -> usize {
         let count = self.take_due(now, into.len());
-        let (front, back) = self.bytes.as_slices();
-        let of_front = count.min(front.len());
-        into[..of_front].copy_from_slice(&front[..of_front]);
-        into[of_front..count].copy_from_slice(&back[..count - of_front]);
+        let (front, back) = self.oldest(count);
+        into[..front.len()].copy_from_slice(front);
+        into[front.len()..count].copy_from_slice(back);
         self.bytes.drain(..count);
         count
     }
@@ -65,7 +64,10 @@ impl DelayLine {
     /// Appends all bytes whose time has come to `onto`.
     pub(crate) fn pop_onto(&mut self, now: Nanos, onto: &mut Vec<u8>) {
         let count = self.take_due(now, usize::MAX);
-        onto.extend(self.bytes.drain(..count));
+        let (front, back) = self.oldest(count);
+        onto.extend_from_slice(front);
+        onto.extend_from_slice(back);
+        self.bytes.drain(..count);
     }
 
     /// Loses everything that is under way.
@@ -73,6 +75,13 @@ impl DelayLine {
         self.bytes.clear();
         self.chunks.clear();
         self.last_due = Nanos::ZERO;
+    }
+
+    /// The oldest `count` bytes, in two parts.
+    fn oldest(&self, count: usize) -> (&[u8], &[u8]) {
+        let (front, back) = self.bytes.as_slices();
+        let of_front = count.min(front.len());
+        (&front[..of_front], &back[..count - of_front])
     }
 
     /// Strikes up to `most` due bytes off the list of chunks, and returns how many.

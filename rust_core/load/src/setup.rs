@@ -121,7 +121,7 @@ pub(crate) fn threads(spec: &TrialSpec, control: &Arc<Control>, judges: Vec<Judg
             judge,
             first_client,
             timers: Timers::new(clients.len()),
-            delays: Timers::default(),
+            delays: Timers::new(0),
             figures: vec![ClientFigures::default(); clients.len()],
             clients,
             key_sets: key_sets(spec.keys_per_grant, count),
