@@ -37,6 +37,8 @@ class RedisServerSpec(TypedDict):
     db: int
     protocol: Literal[2, 3]
     compare_and_delete: Literal["script", "delifeq", "delex"]
+    rtt: NotRequired[DistributionSpec]
+    """A round-trip time that the driver adds, half of it in each direction; without it nothing is added."""
 
 @type_check_only
 class PostgresServerSpec(TypedDict):
@@ -55,6 +57,8 @@ class PostgresServerSpec(TypedDict):
     """Settings of each session, such as `lock_timeout`. Without an `application_name`, `client_name` is used."""
     prepare: Literal["named", "unnamed"]
     """`named`: each statement is prepared once per session. `unnamed`: with every call, for poolers."""
+    rtt: NotRequired[DistributionSpec]
+    """As with Redis."""
 
 @type_check_only
 class DistributionSpec(TypedDict):

@@ -111,6 +111,12 @@ _POOLED = "whether the quantile comes from the samples of all trials together, b
 _IDENTITY = (
     _text("exclusion", "the promise of exclusion: `nothing`, `while-nobody-outlives` (its lease) or `always`"),
     _text("promises", "further promises: `fence`, `fifo`, `wake-up`, or none"),
+    _figure(
+        "rtt_ms",
+        "mean of the round-trip times that the axis `rtt` adds, over draws and servers; a quorum waits for a majority "
+        "only, so its calls may take less",
+        "ms",
+    ),
     _text(
         "judged_by", "evidence of the verdict: `belief`, `effects` (values of the rows) or `guard` (accepted writes)"
     ),
@@ -168,8 +174,8 @@ _COST = (
     ),
     _figure(
         "efficiency",
-        "grants/s / highest rate of one key, which is permits / (hold + one idle call); at most 1; n/a for several "
-        "keys and where `utilisation` is n/a",
+        "grants/s / highest rate of one key, which is permits / (hold + one idle call with its `rtt`); at most 1; n/a "
+        "for several keys and where `utilisation` is n/a",
         summary=False,
         format=Format.SHARE,
     ),

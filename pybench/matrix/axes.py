@@ -62,6 +62,9 @@ class Axis:
     """Whether the axis has a meaning in an open loop only."""
     of_servers: bool
     """Whether the axis describes the servers of a cell, and not its load."""
+    on_chart: Callable[[str], float | None] | None
+    """The place of a canonical text on the axis of a chart, None for a text without one. Columns of numbers and texts
+    that are drawn as panels have no such function."""
 
     @property
     def sentence(self) -> str:
@@ -113,6 +116,7 @@ def axis(
     also: str | None = None,
     only_open: bool = False,
     of_servers: bool = False,
+    on_chart: Callable[[str], float | None] | None = None,
 ) -> Any:  # noqa: ANN401 - a field of a dataclass, which stands for its value
     """A field of `Cell` that is an axis; `name` is given where the axis and its column have different names."""
     described = Axis(
@@ -130,6 +134,7 @@ def axis(
         also=also,
         only_open=only_open,
         of_servers=of_servers,
+        on_chart=on_chart,
     )
     metadata = {"axis": described}
     return field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)

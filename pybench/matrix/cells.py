@@ -21,9 +21,11 @@ from pybench.matrix.notations import (
     PLACE,
     RATE,
     RETRY,
+    ROUND_TRIP,
     parse_place,
     strategy_schema,
 )
+from pybench.matrix.round_trips import NO_ROUND_TRIP, RoundTrip, milliseconds
 from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
 from pybench.notation import format_number
 from pybench.strategies import Arguments, arguments_text, parse_strategy, strategy_text
@@ -125,6 +127,14 @@ class Cell:
         "Connections to each server: `shared(N)`, N for all clients (at most one per client), or `per-client`",
         metavar="KIND,...",
     )
+    rtt: RoundTrip = axis(
+        Parsed(RoundTrip.parse, ROUND_TRIP),
+        NO_ROUND_TRIP,
+        "A round-trip time that pybench adds between the clients and each server, half of it in each direction; same "
+        "forms as `hold`, or `per-server(0.5ms, 1ms, 20ms)` with one for each server",
+        metavar="TIME,...",
+        on_chart=milliseconds,
+    )
     threads: int = axis(count(64), 1, "Threads that generate the load", noun="thread")
     poll: Poll = axis(
         Poll,
@@ -177,11 +187,11 @@ class Cell:
         return values
 
     def to_core(self) -> dict[str, Any]:
-        """The axes in the form of the core, without those that describe the servers."""
+        """The axes in the form of the core, without those that describe the servers or the way to each of them."""
         values: dict[str, Any] = {
             one.column: _to_core(getattr(self, one.column))
             for one in AXES.values()
-            if not (one.of_servers or one.only_open or one.name in ("rate", "connections"))
+            if not (one.of_servers or one.only_open or one.name in ("rate", "rtt", "connections"))
         }
         return {
             **values,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from pybench.matrix.cells import BY_COLUMN
+from pybench.notation import BadValue
 from pybench.numbers import format_percent, missing, plural
 
 AxisValue = int | float | str | bool | None
@@ -61,3 +63,20 @@ def axis_title(column: str) -> str:
     if axis is None:
         return column
     return f"{axis.noun}s" if axis.noun is not None else axis.name
+
+
+def place_on_chart(column: str, value: AxisValue) -> float | None:
+    """The place of a value of an axis on the axis of a chart; None for a value that is not a number."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and not missing(value):
+        return float(value)
+    axis = BY_COLUMN.get(column)
+    # A record of another version may hold an unknown form.
+    with suppress(BadValue):
+        return axis.on_chart(value) if axis is not None and axis.on_chart and isinstance(value, str) else None
+    return None
+
+
+def chart_title(column: str) -> str:
+    """The title of the axis of a chart: that of the column, with the unit where texts are drawn as numbers."""
+    axis = BY_COLUMN.get(column)
+    return axis_title(column) if axis is None or axis.on_chart is None else f"{axis_title(column)} (ms)"

@@ -14,6 +14,12 @@ LENGTH: dict[str, Any] = {
     "anyOf": [{"const": 0}, {"type": "string"}],
     "examples": ["0", "2ms", "exp(2ms)", "lognormal(2ms, 0.8)", "quantiles(p50=50ms, p99=2s)"],
 }
+ROUND_TRIP: dict[str, Any] = {
+    "anyOf": [{"const": 0}, {"type": "string"}],
+    "examples": ["0", "1ms", "lognormal(20ms, 0.3)", "per-server(0.5ms, 1ms, 20ms, 20ms, 80ms)"],
+    "description": "One time for all servers, or per-server(...) with a time for each server. A list has several "
+    "values of the axis, and not those of several servers.",
+}
 KEY_CHOICE: dict[str, Any] = {
     "type": "string",
     "pattern": "^(uniform|single|zipf\\(.*\\))$",

@@ -29,6 +29,7 @@ class Options(TypedDict, total=False):
     ttl: Values
     retry: Values
     connections: Values
+    rtt: Values
     threads: Values
     poll: Values
     rate: Values

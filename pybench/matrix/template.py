@@ -34,6 +34,7 @@ fixed:
   # retry: full-jitter # also: none, fixed(base=1ms, max_wait=5s), {{kind: exponential, base: 1ms, cap: 50ms}}
   # key_choice: uniform # also: zipf(1.1), single
   # connections: shared(4) # also: per-client
+  # rtt: 0 # a round-trip time that pybench adds: 1ms, lognormal(20ms, 0.3), per-server(0.5ms, 1ms, 20ms)
   # threads: 1
   # poll: block # also: spin
   # rate: 5000/s # makes the loop open: arrivals at this rate, and latency counts from their due time

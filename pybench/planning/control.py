@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS
+from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning.needs import on_backend
 from pybench.strategies import Arguments, ServerKind
@@ -54,8 +55,9 @@ def control_cell(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
 def round_trip_cell(cells: Sequence[Cell], backend: str, kind: ServerKind) -> Cell:
     """One client that takes a free lock: its service time is one idle call, received as in the first of `cells`.
 
-    The hold is the shortest hold of the cells, at most `HOLD_NS`. A call after a pause and a call in a tight loop
-    differ in time, and which is faster depends on the sleep states of the machine.
+    The call is that of the machine itself, without the axis `rtt`. The hold is the shortest hold of the cells, at most
+    `HOLD_NS`. A call after a pause and a call in a tight loop differ in time, and which is faster depends on the sleep
+    states of the machine.
     """
     shortest = min((cell.hold for cell in cells), key=lambda hold: hold.median())
     strategy, arguments = _ONE_CALL[kind]
@@ -92,6 +94,7 @@ def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
         nesting=1,
         hold=_NOTHING,
         think=_NOTHING,
+        rtt=NO_ROUND_TRIP,
         rate_per_s=None,
         after_lease="continue",
     )

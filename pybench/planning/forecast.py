@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pybench.matrix.conditions import say_conditions
+from pybench.matrix.conditions import AxisValue, say_conditions
 from pybench.matrix.durations import MS, US, S, format_duration, format_lease
 from pybench.numbers import format_percent, format_seconds, format_us, plural
 from pybench.planning.impossible import skew_margin_ns
+from pybench.planning.network import added_ns
 from pybench.strategies import CATALOGUE, Judge
 
 if TYPE_CHECKING:
@@ -36,15 +37,20 @@ SHARES_SHOWN = (0.01, 0.001)
 
 def expected_per_s(cell: Cell) -> float:
     """The most grants/s that the clients, the keys and the arrivals of `cell` allow."""
+    most = most_per_s(cell)
+    return most if cell.rate_per_s is None else min(most, cell.rate_per_s)
+
+
+def most_per_s(cell: Cell) -> float:
+    """The most grants/s that the clients and the keys of `cell` allow."""
     strategy = CATALOGUE[cell.strategy]
-    hold_ns = cell.hold.mean()
-    by_clients = cell.concurrency * S / (hold_ns + cell.think.mean() + 2 * CALL_NS)
+    # A lock that sends nothing crosses no network.
+    hold_ns, call_ns = cell.hold.mean(), CALL_NS + (added_ns(cell) if strategy.commands else 0)
+    by_clients = cell.concurrency * S / (hold_ns + cell.think.mean() + 2 * call_ns)
     most = [by_clients]
     if strategy.judged_by is not Judge.EFFECTS and strategy.commands and cell.read_share == 0:
         keys = 1 if cell.key_choice.kind == "single" else cell.keys // cell.keys_per_grant
-        most.append(keys * strategy.permits(cell.args) * S / (hold_ns + CALL_NS))
-    if cell.rate_per_s is not None:
-        most.append(cell.rate_per_s)
+        most.append(keys * strategy.permits(cell.args) * S / (hold_ns + call_ns))
     return min(most)
 
 
@@ -69,7 +75,10 @@ def _forecast(cells: Sequence[tuple[float, Cell]], consequence: str) -> list[str
         return []
     needed_s, longest = max(cells, key=lambda entry: entry[0])
     others = f" (also for {plural(len(cells) - 1, 'further cell')})" if len(cells) > 1 else ""
-    where = say_conditions([("hold", longest.hold.text), ("keys", longest.keys), ("concurrency", longest.concurrency)])
+    conditions: list[tuple[str, AxisValue]]
+    conditions = [("hold", longest.hold.text), ("keys", longest.keys), ("concurrency", longest.concurrency)]
+    conditions += [] if longest.rtt.is_zero else [("rtt", longest.rtt.text)]
+    where = say_conditions(conditions)
     which = f"{longest.strategy} ({where})"
     least = f"{P99_GRANTS:,} grants, at least {format_seconds(needed_s)}"
     return [f"the p99 of {which} needs {least}: {consequence}{others}"]
@@ -94,7 +103,7 @@ def hold_tails(cells: Sequence[Cell]) -> list[str]:
         if lease_ms is None:
             continue
         margin_ns = skew_margin_ns(lease_ms, strategy.drift_factor(cell.args)) if strategy.allows_for_drift else 0
-        beyond = cell.hold.share_above(lease_ms * MS - margin_ns)
+        beyond = cell.hold.share_above(lease_ms * MS - margin_ns - added_ns(cell))
         # A cell whose median hold outlasts the lease is refused, or `allow` names it.
         if LEAST_SHARE < beyond < 1 / 2:
             warnings[_tail(cell, lease_ms, beyond)] = None
@@ -104,7 +113,8 @@ def hold_tails(cells: Sequence[Cell]) -> list[str]:
 
 
 def _tail(cell: Cell, lease_ms: int, beyond: float) -> str:
-    ttls = {share: needed_ttl_ns(cell.hold.quantile(1 - share), CALL_NS) for share in SHARES_SHOWN if share < beyond}
+    call_ns = CALL_NS + added_ns(cell)
+    ttls = {share: needed_ttl_ns(cell.hold.quantile(1 - share), call_ns) for share in SHARES_SHOWN if share < beyond}
     lengths = " and ".join(
         f"{format_percent(share)} would outlast a ttl of {format_us(ns / 1e3)}" for share, ns in ttls.items()
     )

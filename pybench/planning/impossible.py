@@ -12,7 +12,9 @@ from pybench.matrix import Matrix
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS, US, format_duration, format_lease
 from pybench.matrix.places import parts_of_place
+from pybench.matrix.values import Distribution
 from pybench.numbers import plural
+from pybench.planning import network
 from pybench.planning.limits import Limits
 from pybench.planning.needs import (
     MONITORING_SESSIONS,
@@ -65,20 +67,37 @@ def _margin_ns(cell: Cell, lease_ms: int) -> int:
     return skew_margin_ns(lease_ms, strategy.drift_factor(cell.args)) if strategy.allows_for_drift else 0
 
 
+def _round_trips(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    return network.why_not(cell)
+
+
+def _grant_beyond_ttl(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    lease_ms = CATALOGUE[cell.strategy].lease_ms(cell.ttl_ms)
+    added_ns = network.added_ns(cell, Distribution.median)
+    if lease_ms is None or not added_ns or added_ns < lease_ms * MS - _margin_ns(cell, lease_ms):
+        return None
+    return (
+        f"with an rtt of {cell.rtt.text} a grant comes after its lease of {format_lease(lease_ms)}, which counts from "
+        "the send of the request, less the clock-skew margin; lengthen ttl, or shorten rtt"
+    )
+
+
 def _hold_beyond_ttl(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     strategy = CATALOGUE[cell.strategy]
     lease_ms = strategy.longest_hold_ms(cell.ttl_ms, cell.args)
     if lease_ms is None or "hold-beyond-ttl" in matrix.allow:
         return None
-    believed_ns = lease_ms * MS - _margin_ns(cell, lease_ms)
+    added_ns = round(network.added_ns(cell, Distribution.median))
+    believed_ns = lease_ms * MS - _margin_ns(cell, lease_ms) - added_ns
     if cell.hold.median() < believed_ns:
         return None
     median_us = cell.hold.median() // US
     median = "" if cell.hold.kind == "fixed" else f", {format_duration(median_us * US)} at its median,"
+    before = f" and a round trip of {format_duration(added_ns)}" if added_ns else ""
     return (
         f"the hold of {cell.hold.text}{median} does not fit into the lease of {format_lease(lease_ms)}, which "
-        f"leaves {format_duration(believed_ns)} after the clock-skew margin; lengthen ttl, shorten hold, or set "
-        "allow: [hold-beyond-ttl]"
+        f"leaves {format_duration(max(0, believed_ns))} after the clock-skew margin{before}; lengthen ttl, shorten "
+        "hold, or set allow: [hold-beyond-ttl]"
     )
 
 
@@ -280,6 +299,8 @@ _RULES: tuple[Rule, ...] = (
     _lock_timeout,
     _settings_behind_a_pooler,
     _lease_within_margin,
+    _round_trips,
+    _grant_beyond_ttl,
     _hold_beyond_ttl,
     _idle_threads,
     _connections,

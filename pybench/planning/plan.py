@@ -19,10 +19,12 @@ from pybench.matrix.durations import MS, S
 from pybench.matrix.places import parts_of_place
 from pybench.planning import control
 from pybench.planning import probes as probing
-from pybench.planning.forecast import hold_tails, p99_forecast
+from pybench.planning.forecast import hold_tails, most_per_s, p99_forecast
 from pybench.planning.impossible import why_impossible
 from pybench.planning.limits import NO_LIMITS, Limits
 from pybench.planning.needs import Demand, Group, call_conditions_of, largest
+from pybench.planning.network import network_warnings, rate_warnings
+from pybench.planning.trial_spec import slowest_ns
 from pybench.planning.unlike_servers import ServerAccess, mixed, transport_of
 from pybench.quota import cpu_quota, quota_sentence
 from pybench.strategies import CATALOGUE, ServerKind
@@ -36,6 +38,9 @@ SCHEMA_NS = 50 * MS
 """Creating and dropping the schema and table of one trial on a database, without the rows."""
 ROW_NS = 7_000
 """Creating and dropping one row of that table."""
+
+ROUND_TRIPS = 4
+"""How many round trips of the axis `rtt` the clients of a trial need to finish. Connecting is not delayed."""
 
 SERVER_START_NS = 300 * MS
 DATABASE_START_NS = 2 * S
@@ -107,7 +112,8 @@ class Plan:
         unlike = mixed(
             [ServerAccess(need.backend, need.given is not None, transport_of(need.given)) for need in self.servers]
         )
-        return [*([unlike] if unlike else []), *hold_tails(self.cells)]
+        by_network = [*network_warnings(self.cells), *rate_warnings(self.cells, most_per_s)]
+        return [*([unlike] if unlike else []), *hold_tails(self.cells), *by_network]
 
     @property
     def tails(self) -> list[str]:
@@ -209,7 +215,7 @@ def _table_ns(cell: Cell) -> int:
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     servers = _servers(matrix, cells)
     per_trial = matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS
-    block = per_trial * len(cells) + sum(_table_ns(cell) for cell in cells)
+    block = per_trial * len(cells) + sum(_table_ns(cell) + ROUND_TRIPS * slowest_ns(cell) for cell in cells)
     total = block * matrix.trials + _surroundings_ns(cells, servers)
     return Plan(
         matrix=matrix,

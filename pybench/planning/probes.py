@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.matrix.durations import MS
+from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning import control
 from pybench.strategies import CATALOGUE, Judge, arguments_text
@@ -79,6 +80,7 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         nesting=max(cell.nesting for cell in cells),
         hold=Distribution("fixed", (control.HOLD_NS,)),
         think=Distribution("fixed", (0,)),
+        rtt=NO_ROUND_TRIP,
         ttl_ms=max(LEAST_TTL_MS, *(cell.ttl_ms for cell in cells)),
         rate_per_s=None,
         after_lease="continue",

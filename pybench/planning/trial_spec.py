@@ -19,7 +19,8 @@ REPLY_TIMEOUT_NS = 1_000_000_000
 
 DRAIN_NS = 2_000_000_000
 """How long clients may take to finish after the trial: a lost reply, and the release after it. Holds are cut off."""
-
+DRAIN_ROUND_TRIPS = 4
+"""How many round trips of the axis `rtt` clients get in addition."""
 
 CONNECTION_CHECK_MS = 100
 """How often a database checks the connection of a waiting client, and ends the wait of a client that has gone."""
@@ -47,13 +48,15 @@ def trial_spec(
     values = {
         **cell.to_core(),
         "args": dict(CATALOGUE[cell.strategy].arguments_of_lock(cell.args)),
-        "servers": list(servers),
+        "servers": [
+            {**server, "rtt": rtt.to_core()} for server, rtt in zip(servers, cell.rtt.of(len(servers)), strict=True)
+        ],
         "client_name": client_name,
         "key_prefix": key_prefix,
         "reply_timeout_ns": REPLY_TIMEOUT_NS,
         "warmup_ns": warmup_ns,
         "duration_ns": duration_ns,
-        "drain_ns": DRAIN_NS,
+        "drain_ns": DRAIN_NS + DRAIN_ROUND_TRIPS * slowest_ns(cell),
         "dies": False,
         "seed": seed,
         "cores": list(cores[: cell.threads]),
@@ -61,6 +64,11 @@ def trial_spec(
     }
     # The core rejects unknown values and missing ones.
     return cast("TrialSpec", values)
+
+
+def slowest_ns(cell: Cell) -> int:
+    """The mean round-trip time that the axis `rtt` adds to the most distant server, at most the reply timeout."""
+    return min(round(max(time.mean() for time in cell.rtt.times)), REPLY_TIMEOUT_NS)
 
 
 def session_arguments(strategy: Strategy, arguments: Arguments) -> dict[str, str]:

@@ -12,8 +12,9 @@ from pybench.columns import COLUMNS
 from pybench.errors import RecordError
 from pybench.matrix.cells import CELL_COLUMNS
 
-SCHEMA = 2
-"""In schema 2 every axis is a column, with durations and rates as numbers. Schema 1 had the named axes as text."""
+SCHEMA = 3
+"""Schema 1 had the named axes as text. Since schema 2 every axis is a column, with durations and rates as numbers.
+Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}

@@ -104,7 +104,7 @@ def trial_record(
     row = {
         "cell": cell.id,
         "server": ", ".join(dict.fromkeys(server.label for server in servers)),
-        **cell.columns(),
+        **(cell.columns() | {"rtt_ms": cell.rtt.mean_ms(strategy.servers(cell.args))}),
         **terms.columns(),
         "trial": trial,
         "block": block,

@@ -1,6 +1,7 @@
-"""Conversion of records of schema 1: every axis becomes a column, with durations and rates as numbers.
+"""Conversion of records of older schemas.
 
-Schema 1 had columns only for the axes that the matrix named, as text; the manifest had all axes of each cell.
+Schema 1 had columns only for the axes that the matrix named, as text; the manifest had all axes of each cell. Now every
+axis is a column, with durations and rates as numbers. Schema 2 had no axis `rtt`: nothing was added to a round trip.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ RENAMED = {
     "split_votes_per_1000": "no_quorum_per_1000",
 }
 """Columns of `trials.parquet` under schema 1, and their names now."""
+ADDED: Mapping[str, Any] = {"rtt": "0", "rtt_ms": 0.0}
+"""Columns since schema 3, with their values in older records."""
 _RENAMED_PHASES = {"lag": "send_delay"}
 
 
@@ -34,7 +37,10 @@ def manifest_of_now(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """`trials` with a column for each axis, from the manifest's `cells` where a record lacks it or has a text."""
+    """`trials` with a column for each axis, from the manifest's `cells` where a record lacks it or has a text.
+
+    Other columns that the records lack get their value of then.
+    """
     known = {cell["id"]: cell for cell in cells}
     trials = trials.rename_columns([RENAMED.get(name, name) for name in trials.column_names])
     for name in CELL_COLUMNS:
@@ -44,6 +50,9 @@ def trials_of_now(trials: pa.Table, cells: Sequence[Mapping[str, Any]]) -> pa.Ta
             continue
         values = pa.array([known.get(cell, {}).get(name) for cell in trials["cell"].to_pylist()], field.type)
         trials = trials.append_column(field, values) if place < 0 else trials.set_column(place, field, values)
+    for name in ADDED.keys() - set(trials.column_names):
+        field = schema.TRIALS.field(name)
+        trials = trials.append_column(field, pa.array([ADDED[name]] * len(trials), field.type))
     return trials
 
 
@@ -57,11 +66,11 @@ def latency_of_now(latency: pa.Table) -> pa.Table:
 
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of the manifest's `cells` with its loop replaced by the axes of the loop."""
+    """An entry of the manifest's `cells` with every axis, and with its loop replaced by the axes of the loop."""
     loop = cell.get("loop")
+    entry: dict[str, Any] = {"rtt": ADDED["rtt"]} | {name: value for name, value in cell.items() if name != "loop"}
     if loop is None:
-        return dict(cell)
-    entry: dict[str, Any] = {name: value for name, value in cell.items() if name != "loop"}
+        return entry
     entry |= {"rate_per_s": None, "arrival_process": None, "max_in_flight": None}
     with suppress(BadValue, KeyError, ValueError):
         call = parse_call(str(loop))

@@ -30,7 +30,7 @@ def use_columns(
     utilisation = _share(held_ns, window_ns * cell.keys * permits)
     efficiency = None
     if cell.keys == 1 and round_trip_us is not None:
-        # Grants/s times the shortest time of a grant of one key: its hold and one idle round trip.
+        # Grants/s times the shortest time of a grant of one key: its hold and one idle round trip, `rtt` included.
         efficiency = _share(held_ns + totals["grants"] * round_trip_us * 1e3, window_ns * permits)
     return {"utilisation": utilisation, "efficiency": efficiency}
 

@@ -195,6 +195,9 @@ def baseline_sentences(manifest: Mapping[str, Any]) -> list[str]:
         of_client = f", and the client's own work takes {format_us(work)} per grant" if work is not None else ""
         sentence = f"{f'with {which}, ' if which else ''}{of_call}{of_client}."
         sentences.append(f"{sentence[0].upper()}{sentence[1:]}")
+    added = dict.fromkeys(str(cell["rtt"]) for cell in manifest.get("cells") or [] if cell.get("rtt", "0") != "0")
+    if added:
+        sentences.append(f"To every call pybench itself adds a round-trip time: rtt {' or '.join(added)}.")
     return sentences
 
 

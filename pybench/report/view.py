@@ -21,7 +21,15 @@ from pybench.analysis.comparison.entrants import BASE_LINE, load_axes, lock_labe
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed
-from pybench.matrix.conditions import AxisValue, Conditions, axis_title, condition_value, say_condition, say_conditions
+from pybench.matrix.conditions import (
+    AxisValue,
+    Conditions,
+    axis_title,
+    condition_value,
+    place_on_chart,
+    say_condition,
+    say_conditions,
+)
 from pybench.numbers import missing
 from pybench.records import Run
 from pybench.report import rules
@@ -116,10 +124,10 @@ class CellView:
         return dict(self.conditions)[axis]
 
     def at(self, axis: str) -> float:
-        """The value of a varied axis that is a number."""
-        value = self.condition(axis)
-        assert isinstance(value, int | float), "an axis of load is one whose values are all numbers"
-        return float(value)
+        """The value of a varied axis that is a number, or is drawn as one."""
+        place = place_on_chart(axis, self.condition(axis))
+        assert place is not None, "an axis of load is one whose values are all numbers"
+        return place
 
     def without(self, *axes: str) -> Conditions:
         """The conditions without `axes`."""
@@ -205,8 +213,8 @@ class View:
         places = {}
         for axis in self.axes:
             values = list(dict.fromkeys(cell.condition(axis) for cell in self.cells))
-            if all(_is_number(value) for value in values):
-                values.sort()
+            if all(_is_drawn(axis, value) for value in values):
+                values.sort(key=lambda value: place_on_chart(axis, value) or 0.0)
             places[axis] = {value: place for place, value in enumerate(values)}
         return places
 
@@ -247,10 +255,10 @@ def make_view(run: Run) -> View:
 
 
 def load_axis_of(axes: Sequence[str], conditions: Sequence[Conditions]) -> str | None:
-    """The horizontal axis of charts against load: concurrency, otherwise the first of `axes` that has numbers."""
+    """The horizontal axis of charts against load: concurrency, otherwise the first of `axes` drawn as numbers."""
     if "concurrency" in axes:
         return "concurrency"
-    return next((axis for axis in axes if all(_is_number(dict(one)[axis]) for one in conditions)), None)
+    return next((axis for axis in axes if all(_is_drawn(axis, dict(one)[axis]) for one in conditions)), None)
 
 
 def _line_axis(axes: Sequence[str], conditions: Sequence[Conditions], strategies: Sequence[str]) -> str | None:
@@ -346,5 +354,5 @@ def _anchors(ids: Sequence[str]) -> dict[str, str]:
     return anchors
 
 
-def _is_number(value: AxisValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not missing(value)
+def _is_drawn(axis: str, value: AxisValue) -> bool:
+    return place_on_chart(axis, value) is not None

@@ -19,6 +19,7 @@ from pybench.analysis import error_replies
 from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
 from pybench.errors import ServerError
 from pybench.planning.needs import CallConditions, Part, call_conditions_of, largest, parts_of, servers_in
+from pybench.planning.network import added_ns
 from pybench.planning.trial_spec import trial_seed, trial_spec
 from pybench.running.aftermath import (
     all_is_released,
@@ -50,7 +51,7 @@ class Baseline:
     client_cpu_us: float | None
 
     def round_trip_us(self, servers: int) -> float | None:
-        """The least time until a majority of the first `servers` has replied, in microseconds."""
+        """The least time until a majority of the first `servers` has replied, in microseconds, without any `rtt`."""
         known = self.round_trips_us[:servers]
         if len(known) == 1:
             return known[0]
@@ -222,13 +223,16 @@ class Observer:
         return servers_in(self.pool, self.matrix, part.group, self.demands[part.group])[: part.servers]
 
     def idle_calls_us(self, cell: Cell) -> float | None:
-        """The least time of the calls of a grant in microseconds: one to each of its backends, in sequence."""
+        """The least time of the calls of a grant in microseconds: one to each of its backends, in sequence.
+
+        What the axis `rtt` adds to these calls is a part of them.
+        """
         trips = [
             self.baselines[call].round_trip_us(part.servers)
             for call, part in zip(call_conditions_of(cell), parts_of(cell), strict=True)
         ]
         known = [trip for trip in trips if trip is not None]
-        return sum(known) if len(known) == len(trips) else None
+        return sum(known) + added_ns(cell) / 1e3 if len(known) == len(trips) else None
 
     def _least_belief_ns(self, cell: Cell) -> int:
         """The shortest belief of a grant of `cell` that counts as contended: the time of an idle call, if known."""

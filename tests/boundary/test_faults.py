@@ -238,11 +238,16 @@ def test_a_trial_carried_over_a_fork_refuses_to_run(make_spec):
         ({"loop": {"kind": "open", "arrivals": "poisson", "rate_per_s": 0.0, "max_in_flight": 1}}, "`rate_per_s`"),
         ({"key_prefix": "x" * 513}, "`key_prefix`"),
         ({"servers": []}, "`servers`"),
+        ({"rtt": {"kind": "uniform", "low_ns": 5, "high_ns": 1}}, "`rtt`"),
+        ({"rtt": {"kind": "far"}}, "fixed, exp, lognormal, uniform or quantiles"),
     ],
 )
 def test_a_trial_that_cannot_be_is_refused_with_the_field(make_spec, fields, message):
+    of_servers = {"rtt": fields["rtt"]} if "rtt" in fields else {}
+    spec = make_spec(**{name: value for name, value in fields.items() if name not in of_servers})
+    spec["servers"] = [{**one, **of_servers} for one in spec["servers"]]
     with pytest.raises(ValueError, match=message):
-        _core.Trial(make_spec(**fields))
+        _core.Trial(spec)
 
 
 def test_a_debug_core_refuses_to_measure(make_spec, tmp_path):

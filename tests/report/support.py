@@ -44,12 +44,14 @@ class Point:
     retry: str = "full-jitter(base=1ms, cap=50ms, max_wait=10s)"
     database: str | None = None
     """Its `database_figures`."""
+    rtt: str = "0"
 
     @property
     def id(self) -> str:
         name = f"{self.strategy}({self.args})" if self.args else self.strategy
         where = f"concurrency={self.concurrency} keys={self.keys}"
         where += "" if self.retry.startswith("full-jitter") else f" retry={self.retry}"
+        where += "" if self.rtt == "0" else f" rtt={self.rtt}"
         return f"{name} {where}" if self.backend == "default" else f"{name} {where} backend={self.backend}"
 
 
@@ -123,13 +125,14 @@ def listed(point: Point) -> dict[str, Any]:
         "key_order": "random", "read_share": 0.0, "nesting": 1, "hold": "0", "think": "0", "ttl_ms": 10_000,
         "retry": point.retry, "connections": "shared(4)", "threads": 1, "poll": "block", "rate_per_s": None,
         "arrival_process": None, "max_in_flight": None, "after_lease": "continue", "appendfsync": "off",
+        "rtt": point.rtt,
     }  # fmt: skip
 
 
 def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, trials: int) -> dict[str, Any]:
     """A manifest with everything in it."""
     return {
-        "schema": 2,
+        "schema": 3,
         "status": status,
         "name": name,
         "started_at": "2026-03-14T09:26:53+00:00",
@@ -274,4 +277,4 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
     sentence = violation_sentences.sentence(cast("Violation", fields))
-    return {"schema": 2, "cell": cell, "trial": trial, "sentence": sentence, **fields}
+    return {"schema": 3, "cell": cell, "trial": trial, "sentence": sentence, **fields}

@@ -52,3 +52,11 @@ def test_a_limit_that_a_database_has_off_is_shown_as_off():
     server = {"label": "postgres 18.1", "product": "postgres", "settings": {"log_min_duration_statement_ms": -1}}
     (row,) = run_facts.server_rows({"servers": [server]})
     assert row.further == "log_min_duration_statement off"
+
+
+def test_what_pybench_adds_to_a_round_trip_is_named_beside_the_fixed_overhead():
+    cells = [{"rtt": "0"}, {"rtt": "1ms"}, {"rtt": "exp(20ms)"}, {"rtt": "1ms"}, {}]
+    assert run_facts.baseline_sentences({"cells": cells}) == [
+        "To every call pybench itself adds a round-trip time: rtt 1ms or exp(20ms)."
+    ]
+    assert run_facts.baseline_sentences({"cells": cells[:1]}) == []

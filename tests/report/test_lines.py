@@ -45,3 +45,23 @@ def test_the_distribution_says_how_many_waits_no_curve_shows():
     with_waits = replace(run, latency=pd.concat([run.latency, waits], ignore_index=True))
     told = str(distribution.render(make_view(with_waits)).html)
     assert "Only grants are shown: 62 waits were not over when a window closed" in told
+
+
+def test_added_round_trips_of_one_length_each_are_the_horizontal_axis_in_milliseconds():
+    lengths = ("20ms", "0", "500us")
+    points = [Point(lock, 16, 1, rtt=rtt) for lock in ("mutex", "redlock") for rtt in lengths]
+    view = make_view(make_run(points))
+    assert view.load_axis == "rtt"
+    (figure,) = throughput.render(view).figures
+    assert figure.layout["xaxis"]["title"] == {"text": "rtt (ms)"}
+    assert [trace["x"] for trace in figure.data if trace.get("mode") == "markers"] == [[0.0, 0.5, 20.0]] * 2
+    assert "rtt 500us" in figure.alt
+
+
+def test_added_round_trips_that_are_drawn_or_differ_by_server_are_panels():
+    points = [Point(lock, n, 1, rtt=rtt) for lock in ("mutex", "fair") for n in (1, 8) for rtt in ("0", "exp(1ms)")]
+    view = make_view(make_run(points))
+    assert view.load_axis == "concurrency"
+    assert len(throughput.render(view).figures) == 2
+    by_server = [Point(lock, 8, 1, rtt=rtt) for lock in ("mutex", "fair") for rtt in ("0", "per-server(1ms, 2ms)")]
+    assert make_view(make_run(by_server)).load_axis is None

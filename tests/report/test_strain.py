@@ -150,6 +150,14 @@ def test_an_idle_call_that_is_no_longer_what_it_was_before_the_trials_gives_a_ca
         )
 
 
+def test_a_call_with_an_added_round_trip_is_no_idle_call():
+    run = run_of(Point("mutex", 1, 1, rtt="20ms"))
+    summary = run.summary.assign(acquire_p50_us=[20_040.0], rtt_ms=[20.0])
+    run = Run(run.path, run.manifest, run.trials, run.latency, run.timeline, run.violations, summary)
+    run.manifest["baseline"] = [{"backend": "default", "appendfsync": "off", "poll": "block", "round_trip_us": 30.0}]
+    assert not said(run, "Unsteady server")
+
+
 @pytest.mark.parametrize("beside", [False, True])
 def test_given_and_started_servers_in_one_run_give_a_caution(beside):
     run = run_of(HOT)

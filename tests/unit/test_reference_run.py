@@ -28,8 +28,8 @@ def run() -> Run:
     return pybench.load(REFERENCE)
 
 
-def test_it_is_a_complete_run_of_the_present_schema(run):
-    assert run.manifest["schema"] == 2
+def test_it_is_a_complete_run_that_is_read_under_the_present_schema(run):
+    assert run.manifest["schema"] == 3
     assert run.manifest["status"] == "complete"
     assert set(run.trials["status"]) == {"complete"}
     assert all(entry["caught"] for entry in run.manifest["control"])

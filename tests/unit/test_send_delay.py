@@ -59,6 +59,12 @@ def test_the_limit_is_a_busy_server_or_a_busy_lock(share, utilisation, contentio
     assert found is limit
 
 
+def test_arrivals_that_wait_for_an_added_round_trip_do_not_wait_for_the_generator():
+    idle = {"server_cpu_share": 0.1, "utilisation": 0.1, "contention_rate": 0.0}
+    assert under_test_is_limit(**idle, rtt_ms=20.0)
+    assert not under_test_is_limit(**idle, rtt_ms=0.0)
+
+
 def trial(**fields: object):
     usual = {
         "cell": "a",

@@ -1,4 +1,4 @@
-"""A run that was recorded under schema 1, whose axes were texts and only those that its matrix named."""
+"""Runs of older schemas: in schema 1 axes were texts, and only those that the matrix named; schema 2 had no `rtt`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pybench.records.schema import TRIAL_COLUMNS
 from pybench.report import write_html, write_markdown
 
 RECORDED = Path(__file__).parent / "support" / "schema_1"
+SCHEMA_2 = Path(__file__).parent / "support" / "schema_2"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def run() -> pybench.Run:
 def test_it_has_a_column_for_every_axis(run):
     assert tuple(run.trials.columns) == TRIAL_COLUMNS
     assert set(CELL_COLUMNS) < set(run.summary.columns)
-    assert run.manifest["schema"] == 2
+    assert run.manifest["schema"] == 3
     assert set(run.summary["ttl_ms"]) == {500, 10_000}
     assert set(run.trials["nesting"]) == {1}
 
@@ -60,5 +61,24 @@ def test_it_can_be_reported_and_finished_again_under_the_present_schema(tmp_path
     write_markdown(folder)
     assert write_html(folder).stat().st_size > 0
     RunFolder.open(folder).finish("complete")
-    assert json.loads((folder / "manifest.json").read_text())["schema"] == 2
+    assert json.loads((folder / "manifest.json").read_text())["schema"] == 3
     assert set(pybench.load(folder).summary["ttl_ms"]) == {500, 10_000}
+
+
+@pytest.mark.parametrize("recorded", [RECORDED, SCHEMA_2], ids=["schema 1", "schema 2"])
+def test_before_there_was_an_axis_rtt_nothing_was_added(recorded):
+    run = pybench.load(recorded)
+    assert tuple(run.trials.columns) == TRIAL_COLUMNS
+    assert set(run.trials["rtt"]) == set(run.summary["rtt"]) == {"0"}
+    assert set(run.trials["rtt_ms"]) == set(run.summary["rtt_ms"]) == {0.0}
+    assert {entry["rtt"] for entry in run.manifest["cells"]} == {"0"}
+
+
+def test_a_run_of_schema_2_can_be_finished_again_under_the_present_schema(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(SCHEMA_2, folder)
+    figures = pybench.load(folder).summary["grants"].tolist()
+    RunFolder.open(folder).finish("complete")
+    assert json.loads((folder / "manifest.json").read_text())["schema"] == 3
+    assert pybench.load(folder).summary["grants"].tolist() == figures
+    assert "rtt_ms" in (folder / "summary.csv").read_text()

@@ -96,7 +96,8 @@ def _idle_calls(view: View) -> Iterator[Caution]:
 
 def _is_idle_call(cell: CellView) -> bool:
     """Whether an acquire of `cell` is one call of a single client, as the idle call of a run is."""
-    return cell.row["concurrency"] == 1 and cell.row["strategy"] in IDLE_CALLS and offered_rate(cell.row) is None
+    alone = cell.row["concurrency"] == 1 and offered_rate(cell.row) is None
+    return alone and cell.row["strategy"] in IDLE_CALLS and not cell.number("rtt_ms")
 
 
 def limited(view: View) -> Iterator[Caution]:

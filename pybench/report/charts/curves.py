@@ -16,7 +16,7 @@ from typing import Any
 from pybench.analysis.quantile_text import quantile_text
 from pybench.columns import COLUMNS
 from pybench.formats import Format
-from pybench.matrix.conditions import axis_title, say_condition
+from pybench.matrix.conditions import chart_title, say_condition
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, Text, linear_axis, load_axis, log_axis
 from pybench.report.section import Figure
@@ -101,7 +101,7 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
     """`measure` of `cells`, which differ in their line and load only, against the run's load axis."""
     load = view.load_axis
     assert load is not None, "a run without a load axis is drawn as bars"
-    x = load_axis([cell.at(load) for cell in cells], axis_title(load))
+    x = load_axis([cell.at(load) for cell in cells], chart_title(load))
     gaps = _gaps(view, cells, measure, y, load)
     y = _with_room(y, gaps) if gaps else y
     data: list[dict[str, Any]] = []

@@ -93,5 +93,6 @@ fn server(address: &str, release: &str) -> Result<ServerSpec, Box<dyn Error>> {
                 other => return Err(format!("no release {other}").into()),
             },
         }),
+        rtt: Distribution::Fixed(Nanos::ZERO),
     })
 }

@@ -13,7 +13,7 @@ use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
 use crate::clients::Doing;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::control::Control;
 use crate::driver::Driver;
 use crate::recorder::judge::{Judge, WindowedChecker};
@@ -74,19 +74,24 @@ pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
     }
 }
 
-/// A clock that shows what it was last set to.
+/// A clock that shows what it was last set to, or the real time.
 #[derive(Clone, Debug)]
-pub(crate) struct SetClock(Rc<Cell<Nanos>>);
+pub(crate) struct SetClock(Rc<Cell<Option<Nanos>>>);
 
 impl SetClock {
     pub(crate) fn set(&self, now: Nanos) {
-        self.0.set(now);
+        self.0.set(Some(now));
+    }
+
+    /// From now on it shows the real time.
+    pub(crate) fn unset(&self) {
+        self.0.set(None);
     }
 }
 
 impl Clock for SetClock {
     fn now(&self) -> Nanos {
-        self.0.get()
+        self.0.get().unwrap_or_else(clock::now)
     }
 
     fn thread_cpu(&self) -> Nanos {
@@ -123,6 +128,7 @@ pub(crate) fn nested_rig(strategy: Strategy, clients: u32, nesting: u8) -> Rig {
     rig_of(&spec, ByHand::default())
 }
 
+/// A server that nobody asks, without a delay.
 pub(crate) fn server(strategy: Strategy) -> ServerSpec {
     let speaks = if strategy.database().is_some() {
         Speaks::Postgres(PostgresServer {
@@ -145,19 +151,28 @@ pub(crate) fn server(strategy: Strategy) -> ServerSpec {
     ServerSpec {
         address: Address::Unix("/nowhere".into()),
         speaks,
+        rtt: Distribution::Fixed(Nanos::ZERO),
     }
 }
 
 /// Clients of a database lock. The session of each is one end of a pair of sockets; the other ends are returned.
 pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig<Sockets>, Vec<UnixStream>) {
+    rig_at_distance(strategy, clients, Distribution::Fixed(Nanos::ZERO))
+}
+
+/// The same, with this round-trip time added.
+pub(crate) fn rig_at_distance(strategy: Strategy, clients: u32, rtt: Distribution) -> (Rig<Sockets>, Vec<UnixStream>) {
     let spec = TrialSpec {
-        servers: vec![server(strategy)],
+        servers: vec![ServerSpec {
+            rtt,
+            ..server(strategy)
+        }],
         hold: Distribution::Fixed(Nanos::from_secs(60)),
         ..spec(strategy, clients)
     };
     let mut sockets = setup::sockets(&spec).expect("the trial is sound").remove(0);
-    sockets.all_opened();
     let others = (0..clients).map(|index| sockets.attach(index)).collect();
+    sockets.all_opened();
     (rig_of(&spec, sockets), others)
 }
 
@@ -184,7 +199,7 @@ pub(crate) fn driver<T: Transport>(spec: &TrialSpec, transport: T) -> Driver<Any
     let lock = |spec, chance| AnyLock::new(strategy, spec, chance);
     let mut parts = setup::parts(spec, &control, vec![judge], lock).expect("the trial is sound");
     let part = parts.remove(0);
-    let clock = SetClock(Rc::default());
+    let clock = SetClock(Rc::new(Cell::new(Some(Nanos::ZERO))));
     Driver::new(part.params, part.clients, transport, part.recorder, clock)
 }
 

@@ -350,6 +350,10 @@ impl<L: LockMachine> Clients<L> {
         self.running = true;
     }
 
+    pub(crate) fn granted_at(&self, index: u32) -> Nanos {
+        self.list[index as usize].granted
+    }
+
     /// An arrival that no client has taken.
     pub(crate) fn enqueue(&mut self, due: Nanos) {
         self.starts.enqueue(due);

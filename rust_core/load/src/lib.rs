@@ -5,7 +5,7 @@
 //!
 //! Promises: no allocation and no mutex in the loop once its buffers have grown; a grant is stamped after the read that
 //! brought it, and a release before the write that sends it; a lost connection makes its calls `Lost` and never gives
-//! them a reply; a stop takes effect within 100 ms and keeps what was measured.
+//! them a reply; a stop takes effect within 100 ms, and the round trips that a trial adds, and keeps what was measured.
 //! Does not promise that the load generator is not the bottleneck. The record contains its CPU time.
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
         let per_client = spec.connections == Connections::PerClient;
         let servers = spec.servers.len() as u16;
         let layout = Layout::new(spec.strategy, servers, count, per_server, per_client);
-        Sockets::new(spec, layout, &names, &hashes)
+        Sockets::new(spec, index, layout, &names, &hashes)
     };
     (0..spec.threads).map(of_thread).collect()
 }

@@ -3,9 +3,11 @@
 //! `connection.rs` has one connection, `layout.rs` says which one a command goes over, `channels.rs` has the
 //! subscriptions, `dialect.rs` what differs between the two kinds of server.
 
+mod added_delay;
 mod channels;
 mod closing;
 mod connection;
+mod delay_line;
 mod dialect;
 mod layout;
 mod opening;
@@ -24,6 +26,7 @@ use wire::postgres::{Hashes, TERMINATE};
 use crate::spec::TrialSpec;
 use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Message, Outgoing, Ready, Transport};
 use crate::{LoadError, TrialError};
+use added_delay::Delays;
 use channels::Channels;
 use connection::{Awaited, Connection, State};
 pub(crate) use dialect::fits;
@@ -51,16 +54,17 @@ pub(crate) struct Sockets {
     /// Those whose commands are held back.
     held_back: Vec<u32>,
     outstanding: usize,
+    delays: Delays,
     /// When a connection next needs attention without any event on its socket.
     next_upkeep: Nanos,
     stage: Stage,
 }
 
 impl Sockets {
-    /// Connections for this many clients of one thread, `per_server` of them to each server shared by clients. None is
-    /// opened yet.
+    /// The connections of a thread, none of them opened yet.
     pub(crate) fn new(
         spec: &TrialSpec,
+        thread: u32,
         layout: Layout,
         names: &KeyNames,
         hashes: &Arc<Hashes>,
@@ -78,6 +82,7 @@ impl Sockets {
             unwritten: Vec::new(),
             held_back: Vec::new(),
             outstanding: 0,
+            delays: Delays::new(spec, thread)?,
             next_upkeep: Nanos::ZERO,
             stage: Stage::New,
         })
@@ -129,7 +134,8 @@ impl Sockets {
 
 impl Transport for Sockets {
     fn wait(&mut self, timeout: Nanos, ready: &mut Vec<Ready>) -> io::Result<()> {
-        self.poller.wait(timeout, ready)?;
+        self.poller.wait(self.delays.shorten(timeout), ready)?;
+        self.add_due(ready);
         if self.layout.subscribes() {
             // The server publishes a release before it replies to it, but the reply may arrive first. The client that
             // has just released the lock would then always start before all that wait for the message.
@@ -161,6 +167,8 @@ impl Transport for Sockets {
         }
         let connection = &mut self.connections[index as usize];
         connection.write(&self.poller, index)?;
+        self.arm_delay(index);
+        let connection = &mut self.connections[index as usize];
         let handshake = &self.targets[usize::from(connection.server)].handshake;
         if let State::Greeting { .. } = connection.state
             && !handshake.is_answered()
@@ -206,7 +214,9 @@ impl Transport for Sockets {
         }
         let kept = connection.partial.len();
         let room = self.reading.room_after(&connection.partial);
-        let Some(count) = connection.read(room)? else {
+        let read = connection.read(room);
+        self.arm_delay(index);
+        let Some(count) = read? else {
             return Ok(None);
         };
         self.reading.begin(kept + count);
@@ -287,6 +297,10 @@ impl Transport for Sockets {
                 .any(|connection| !connection.awaited.is_empty())
     }
 
+    fn quiet_since(&self) -> Nanos {
+        self.last_delayed()
+    }
+
     fn next_message(&mut self) -> Option<Message> {
         self.channels.next_message()
     }
@@ -346,6 +360,7 @@ impl Transport for Sockets {
 
     fn all_opened(&mut self) {
         self.stage = Stage::Open;
+        self.begin_delays();
     }
 
     fn begin_drain(&mut self) {
@@ -357,6 +372,7 @@ impl Transport for Sockets {
     fn leave(&mut self) {
         for (index, connection) in (0..).zip(&mut self.connections) {
             if connection.session.is_some() && connection.is_ready() {
+                connection.delay = None; // Nothing is under way any more.
                 connection.out.extend_from_slice(TERMINATE);
                 let _ = connection.write(&self.poller, index);
             }

@@ -49,6 +49,8 @@ pub struct TrialSpec {
 pub struct ServerSpec {
     pub address: Address,
     pub speaks: Speaks,
+    /// A round-trip time that the driver adds: half of it delays the bytes to the server, half those from it.
+    pub rtt: Distribution,
 }
 
 #[derive(Clone, Debug)]
@@ -124,6 +126,17 @@ pub enum Distribution {
     Quantiles {
         points: Vec<(f64, Nanos)>,
     },
+}
+
+impl Distribution {
+    /// The longest time that it draws; `NEVER` if there is no limit.
+    pub(crate) fn longest(&self) -> Nanos {
+        match *self {
+            Self::Fixed(length) => length,
+            Self::Uniform { high, .. } => high,
+            Self::Exp { .. } | Self::LogNormal { .. } | Self::Quantiles { .. } => Nanos::NEVER,
+        }
+    }
 }
 
 /// What a holder does when its lease ends during its work.

@@ -6,7 +6,7 @@
 //!                                          │
 //!                                  closed: lost calls, disconnected clients
 //! ```
-//! A transport never reads the clock: the loop reads it, and stamps what it has read and what it is about to write. So
+//! A transport stamps nothing: the loop reads the clock, and stamps what it has read and what it is about to write. So
 //! the order of stamp and system call is in the loop, where a test on virtual time sees it.
 //!
 //! Promises that the loop relies on: replies over one connection come in the order of the sends; each call that was
@@ -207,6 +207,11 @@ pub trait Transport {
     /// Whether any call still has to be answered before all locks are settled. Blocking commands end with their
     /// connection and do not count.
     fn has_open_calls(&self) -> bool;
+
+    /// When the last bytes that were under way came out, or come out; zero if nothing delays them.
+    fn quiet_since(&self) -> Nanos {
+        Nanos::ZERO
+    }
 
     // Messages of channels.
 

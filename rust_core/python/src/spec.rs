@@ -137,7 +137,11 @@ fn server_spec(server: &Bound<'_, PyDict>) -> PyResult<load::ServerSpec> {
         "postgres" => Speaks::Postgres(postgres_server(server)?),
         _ => return Err(PyValueError::new_err("a server must be of kind redis or postgres")),
     };
-    Ok(load::ServerSpec { address, speaks })
+    let rtt = match server.get_item("rtt")? {
+        Some(_) => distribution(&dict(server, "rtt")?)?,
+        None => Distribution::Fixed(Nanos::ZERO),
+    };
+    Ok(load::ServerSpec { address, speaks, rtt })
 }
 
 fn postgres_server(server: &Bound<'_, PyDict>) -> PyResult<PostgresServer> {

@@ -31,6 +31,8 @@ pub(crate) struct TrialParams {
     /// How many keys have writes to count.
     pub(crate) written_keys: usize,
     poll: Poll,
+    /// Whether a round-trip time is added to any server.
+    is_delayed: bool,
 }
 
 impl TrialParams {
@@ -62,12 +64,13 @@ impl TrialParams {
             is_open_loop: spec.pace != Pace::Closed,
             written_keys: if spec.strategy.writes() { spec.keys as usize } else { 0 },
             poll: spec.poll,
+            is_delayed: spec.servers.iter().any(|server| server.rtt.longest() > Nanos::ZERO),
         })
     }
 
-    /// Whether clients hold or think for a while, so that there are other timers than those of retries.
+    /// Whether clients hold or think for a while, or bytes are delayed: there are other timers than those of retries.
     pub(crate) fn has_pauses(&self) -> bool {
-        !(self.hold.is_zero() && self.think.is_zero())
+        !(self.hold.is_zero() && self.think.is_zero()) || self.is_delayed
     }
 
     pub(crate) fn spins(&self) -> bool {

@@ -14,9 +14,9 @@ use crate::transport::Transport;
 /// How long opening all connections may take; 10,000 take one second.
 const CONNECT_WITHIN: Nanos = Nanos::from_secs(15);
 /// How long the drain waits for replies that no client needs: a lock may settle before its final release is sent and
-/// answered. Counted from the start of the drain.
+/// answered. Counted from the start of the drain, or from when the last delayed bytes came out.
 const FINAL_REPLIES_WITHIN: Nanos = Nanos::from_millis(100);
-/// How long a stopped trial may take to release its locks.
+/// How long a stopped trial may take to release its locks, counted in the same way.
 const STOP_WITHIN: Nanos = Nanos::from_millis(100);
 
 impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
@@ -102,18 +102,15 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         let began = self.clock.now();
         loop {
             let now = self.clock.now();
-            let within = if control.stopped() {
-                STOP_WITHIN.min(self.params.drain)
-            } else {
-                self.params.drain
-            };
+            let quiet = now.since(began.max(self.transport.quiet_since()));
+            let is_late = now.since(began) >= self.params.drain || (control.stopped() && quiet >= STOP_WITHIN);
             let under_way = self.clients.under_way();
             let has_open_calls = self.transport.has_open_calls();
-            if under_way == 0 && (!has_open_calls || now.since(began) >= FINAL_REPLIES_WITHIN) {
+            if under_way == 0 && (!has_open_calls || quiet >= FINAL_REPLIES_WITHIN) {
                 self.recorder.drained(0, has_open_calls);
                 return Ok(());
             }
-            if now.since(began) >= within {
+            if is_late {
                 self.recorder.drained(under_way, true);
                 return Ok(());
             }

@@ -16,8 +16,10 @@ use locks::Nanos;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use wire::postgres::BlockKind;
 
+use super::added_delay::AddedDelay;
 use super::dialect::{DatabaseSession, Target};
 use super::poller::{Interest, Poller};
+use crate::clock;
 use crate::spec::Address;
 use crate::transport::{Broken, Sender};
 
@@ -63,6 +65,8 @@ pub(crate) struct Connection {
     unflushed: usize,
     interest: Interest,
     failures: u32,
+    /// The delay of its bytes, once the trial has begun.
+    pub(crate) delay: Option<Box<AddedDelay>>,
 }
 
 impl Connection {
@@ -80,6 +84,7 @@ impl Connection {
             unflushed: 0,
             interest: Interest::Read,
             failures: 0,
+            delay: None,
         }
     }
 
@@ -179,10 +184,11 @@ impl Connection {
             .map_err(io::Error::from)?
             .map_err(io::Error::from)?;
         self.out.extend_from_slice(target.handshake.bytes());
+        let longer = self.delay.as_mut().map_or(Nanos::ZERO, |delay| delay.connected(now));
         self.session = target.handshake.is_database().then(Box::default);
         self.state = State::Greeting {
             answered: 0,
-            until: now.after(OPEN_WITHIN),
+            until: now.after(OPEN_WITHIN).after(longer),
         };
         Ok(())
     }
@@ -193,8 +199,24 @@ impl Connection {
         self.failures = 0;
     }
 
-    /// Reads once into `buffer`; `None` when there was nothing to read.
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> Result<Option<usize>, Broken> {
+    /// Reads once into `buffer`; `None` when there was nothing to read, or nothing has come out of its delay.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Broken> {
+        let received = self.read_socket(buffer);
+        let Some(delay) = &mut self.delay else { return received };
+        let now = clock::now();
+        match received {
+            Ok(Some(count)) => delay.arrived(now, &buffer[..count]),
+            Ok(None) => {}
+            Err(why) => {
+                delay.ended(now, why);
+                // Its end would be reported again and again.
+                self.socket = None;
+            }
+        }
+        delay.receive(now, buffer)
+    }
+
+    fn read_socket(&self, buffer: &mut [u8]) -> Result<Option<usize>, Broken> {
         let Some(socket) = &self.socket else { return Ok(None) };
         match rustix::net::recv(socket, buffer, RecvFlags::empty()) {
             Ok((0, _)) => Err(Broken::Closed),
@@ -213,19 +235,27 @@ impl Connection {
         }
     }
 
-    /// Writes the content of `out` in one call. What the socket does not accept is kept until it is writable.
+    /// Writes the content of `out` in one call, or what comes out of its delay. What the socket does not accept is kept
+    /// until it is writable.
     pub(crate) fn write(&mut self, poller: &Poller, index: u32) -> Result<(), Broken> {
         self.unflushed = 0;
+        let is_delayed = self.delay.is_some();
+        let out = match &mut self.delay {
+            Some(delay) => delay.send(clock::now(), &mut self.out),
+            None => &mut self.out,
+        };
         let Some(socket) = &self.socket else { return Ok(()) };
-        if self.sent < self.out.len() {
-            match rustix::net::send(socket, &self.out[self.sent..], SendFlags::NOSIGNAL) {
+        if self.sent < out.len() {
+            match rustix::net::send(socket, &out[self.sent..], SendFlags::NOSIGNAL) {
                 Ok(count) => self.sent += count,
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                // The read that follows finds the end of the connection, behind what arrived before.
+                Err(_) if is_delayed => {}
                 Err(error) => return Err(io::Error::from(error).into()),
             }
         }
-        let interest = if self.sent == self.out.len() {
-            self.out.clear();
+        let interest = if self.sent == out.len() {
+            out.clear();
             self.sent = 0;
             Interest::Read
         } else {
@@ -253,6 +283,9 @@ impl Connection {
         self.session = None;
         self.partial.clear();
         self.out.clear();
+        if let Some(delay) = &mut self.delay {
+            delay.clear();
+        }
         self.sent = 0;
         self.unflushed = 0;
         self.releasing.clear();

@@ -1,0 +1,232 @@
+//! A network of pybench's own: the round-trip time that a trial adds between its clients and a server.
+//!
+//! What a connection writes enters a line, and leaves to the socket half a round trip later. What the socket has is
+//! read at once, enters the other line, and is parsed and stamped half a round trip later. A release is stamped before
+//! its bytes enter the line, a grant after its bytes have come out: both as without the delay.
+//!
+//! Promises: the order of a connection's bytes is kept; no byte comes out before its time. The thread wakes for each of
+//! them, as exactly as for its other timers. A connection that is closed here loses what is under way. If the server
+//! closes it, the bytes before the end still come out, then the end. A connection without delay has no `AddedDelay`.
+//! Does not delay: the connections before the trial begins, and the closing of a connection by its lock.
+
+use locks::Nanos;
+
+use super::Sockets;
+use super::delay_line::DelayLine;
+use crate::clients::workload::{Length, Stream, streams};
+use crate::spec::TrialSpec;
+use crate::timers::Timers;
+use crate::transport::{Broken, Ready};
+use crate::{TrialError, clock};
+
+/// Keeps the streams of connections apart from those of clients, of locks and of arrivals.
+const APART: u64 = 0x3c6e_f372_fe94_f82b;
+
+/// More than the log-in of any server needs, with the handshake of the socket.
+const ROUND_TRIPS_TO_LOG_IN: u64 = 8;
+
+#[derive(Debug)]
+pub(crate) struct AddedDelay {
+    rtt: Length,
+    stream: Stream,
+    outgoing: DelayLine,
+    incoming: DelayLine,
+    /// Bytes that have come out of the line and that the socket has not accepted yet.
+    pub(crate) at_socket: Vec<u8>,
+    /// The second half of the latest write's round trip, if nothing has come back since.
+    way_back: Option<Nanos>,
+    /// A new connection is open when its handshake has been answered; nothing is sent before.
+    opens_at: Nanos,
+    /// Why the connection ends, and when the clients learn of it.
+    end: Option<(Nanos, Broken)>,
+}
+
+impl AddedDelay {
+    fn new(rtt: Length, stream: Stream) -> Self {
+        Self {
+            rtt,
+            stream,
+            outgoing: DelayLine::default(),
+            incoming: DelayLine::default(),
+            at_socket: Vec::new(),
+            way_back: None,
+            opens_at: Nanos::ZERO,
+            end: None,
+        }
+    }
+
+    /// The socket is connected: over this network that has taken a round trip. Returns how much longer the log-in may
+    /// take than without a delay.
+    pub(crate) fn connected(&mut self, now: Nanos) -> Nanos {
+        let rtt = self.rtt.draw(&mut self.stream);
+        self.opens_at = now.after(rtt);
+        Nanos(rtt.0.saturating_mul(ROUND_TRIPS_TO_LOG_IN))
+    }
+
+    /// Moves `out` into the line to the server. Returns what has come out of it, with what the socket left before.
+    pub(crate) fn send(&mut self, now: Nanos, out: &mut Vec<u8>) -> &mut Vec<u8> {
+        if !out.is_empty() {
+            let rtt = self.rtt.draw(&mut self.stream);
+            let way_there = Nanos(rtt.0 / 2);
+            self.way_back = Some(rtt.since(way_there));
+            self.outgoing.push(now.max(self.opens_at).after(way_there), out);
+            out.clear();
+        }
+        self.outgoing.pop_onto(now, &mut self.at_socket);
+        &mut self.at_socket
+    }
+
+    /// Bytes were read from the socket.
+    pub(crate) fn arrived(&mut self, now: Nanos, bytes: &[u8]) {
+        let way_back = self.draw_way_back();
+        self.incoming.push(now.after(way_back), bytes);
+    }
+
+    /// The socket has reached its end.
+    pub(crate) fn ended(&mut self, now: Nanos, why: Broken) {
+        let due = now.after(self.draw_way_back()).max(self.incoming.last_due());
+        self.end.get_or_insert((due, why));
+    }
+
+    /// Takes out the bytes that have come back, or the end behind them; `None` while nothing comes out.
+    pub(crate) fn receive(&mut self, now: Nanos, buffer: &mut [u8]) -> Result<Option<usize>, Broken> {
+        let count = self.incoming.pop_into(now, buffer);
+        if count > 0 {
+            return Ok(Some(count));
+        }
+        match self.end.take_if(|(due, _)| *due <= now) {
+            Some((_, why)) => Err(why),
+            None => Ok(None),
+        }
+    }
+
+    /// When something next comes out.
+    pub(crate) fn next_due(&self) -> Nanos {
+        let end = self.end.as_ref().map_or(Nanos::NEVER, |(due, _)| *due);
+        self.outgoing.next_due().min(self.incoming.next_due()).min(end)
+    }
+
+    /// Loses everything that is under way.
+    pub(crate) fn clear(&mut self) {
+        self.outgoing.clear();
+        self.incoming.clear();
+        self.at_socket.clear();
+        self.way_back = None;
+        self.end = None;
+    }
+
+    fn last_due(&self) -> Nanos {
+        self.outgoing.last_due().max(self.incoming.last_due())
+    }
+
+    /// What is due at `now`, as the poller would report it.
+    fn ready(&self, connection: u32, now: Nanos) -> Ready {
+        let ends = self.end.as_ref().is_some_and(|(due, _)| *due <= now);
+        Ready {
+            connection,
+            writable: self.outgoing.next_due() <= now,
+            readable: ends || self.incoming.next_due() <= now,
+            closed: ends,
+        }
+    }
+
+    /// Bytes that answer no new write, such as a message to a subscriber, have a round trip of their own.
+    fn draw_way_back(&mut self) -> Nanos {
+        self.way_back.take().unwrap_or_else(|| {
+            let rtt = self.rtt.draw(&mut self.stream);
+            rtt.since(Nanos(rtt.0 / 2))
+        })
+    }
+}
+
+/// The delays of a thread's connections.
+#[derive(Debug)]
+pub(super) struct Delays {
+    /// The round-trip time that is added to each server; empty when none is.
+    rtts: Vec<Length>,
+    seed: u64,
+    /// When delayed bytes of each connection come out.
+    due: Timers,
+}
+
+impl Delays {
+    pub(super) fn new(spec: &TrialSpec, thread: u32) -> Result<Self, TrialError> {
+        let rtts: Option<Vec<Length>> = spec.servers.iter().map(|server| Length::new(&server.rtt)).collect();
+        let rtts = rtts.ok_or(TrialError::Field("rtt"))?;
+        Ok(Self {
+            rtts: if rtts.iter().all(Length::is_zero) {
+                Vec::new()
+            } else {
+                rtts
+            },
+            seed: spec.seed ^ APART ^ (u64::from(thread) << 32),
+            due: Timers::new(0),
+        })
+    }
+
+    /// How long a wait until the timeout may really be.
+    #[inline]
+    pub(super) fn shorten(&self, timeout: Nanos) -> Nanos {
+        match self.due.next() {
+            Nanos::NEVER => timeout,
+            due => timeout.min(due.since(clock::now())),
+        }
+    }
+}
+
+impl Sockets {
+    /// Begins to delay the bytes of all connections that have a round-trip time; nothing is under way yet.
+    pub(super) fn begin_delays(&mut self) {
+        if self.delays.rtts.is_empty() {
+            return;
+        }
+        self.delays.due = Timers::new(self.connections.len());
+        let streams = streams(self.delays.seed, 0, self.connections.len() as u32);
+        for (connection, stream) in self.connections.iter_mut().zip(streams) {
+            let rtt = &self.delays.rtts[usize::from(connection.server)];
+            if !rtt.is_zero() {
+                connection.delay = Some(Box::new(AddedDelay::new(rtt.clone(), stream)));
+            }
+        }
+    }
+
+    /// Wakes the thread when something next comes out of a connection's lines.
+    #[inline]
+    pub(super) fn arm_delay(&mut self, index: u32) {
+        if let Some(delay) = &self.connections[index as usize].delay {
+            self.delays.due.arm(index, delay.next_due());
+        }
+    }
+
+    /// Adds the connections whose bytes, or whose end, come out by now.
+    #[inline]
+    pub(super) fn add_due(&mut self, ready: &mut Vec<Ready>) {
+        if self.delays.due.next() == Nanos::NEVER {
+            return;
+        }
+        let now = clock::now();
+        while let Some(index) = self.delays.due.pop(now) {
+            let Some(delay) = &self.connections[index as usize].delay else {
+                continue;
+            };
+            if delay.next_due() <= now {
+                ready.push(delay.ready(index, now));
+            } else {
+                // Set for bytes that were lost with their connection.
+                self.arm_delay(index);
+            }
+        }
+    }
+
+    /// When the last of the delayed bytes came out, or comes out.
+    pub(super) fn last_delayed(&self) -> Nanos {
+        let delays = self
+            .connections
+            .iter()
+            .filter_map(|connection| connection.delay.as_ref());
+        delays.map(|delay| delay.last_due()).max().unwrap_or(Nanos::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests;
