@@ -54,6 +54,8 @@ pub(crate) struct Clients<L> {
     actions: Actions,
     /// Whether clients may start.
     running: bool,
+    /// After a `stop`: this many of the first are known to be at rest.
+    rested: usize,
 }
 
 impl<L: LockMachine> Clients<L> {
@@ -70,6 +72,7 @@ impl<L: LockMachine> Clients<L> {
             hung_up: Vec::new(),
             actions: Actions::default(),
             running: false,
+            rested: 0,
         }
     }
 
@@ -227,6 +230,14 @@ impl<L: LockMachine> Clients<L> {
         self.list[index as usize].doing = Doing::Releasing;
     }
 
+    /// Whether no client has anything under way, after a `stop`. Who has come to rest stays at rest, so no client is
+    /// looked at twice.
+    pub(crate) fn are_at_rest(&mut self) -> bool {
+        let resting = self.list[self.rested..].iter().take_while(|client| client.is_at_rest());
+        self.rested += resting.count();
+        self.rested == self.list.len()
+    }
+
     pub(crate) fn under_way(&self) -> usize {
         self.list.iter().filter(|client| !client.is_at_rest()).count()
     }
@@ -288,6 +299,7 @@ impl<L: LockMachine> Clients<L> {
     /// and no reply was lost, so that a place that a client knows of is still there on the server.
     pub(crate) fn stop<T: Transport>(&mut self, now: Nanos, undisturbed: bool, to: &mut Ports<'_, T>) {
         self.running = false;
+        self.rested = 0;
         self.starts.end();
         for index in 0..self.list.len() as u32 {
             match self.list[index as usize].doing {

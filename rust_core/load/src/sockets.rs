@@ -36,6 +36,13 @@ use opening::Stage;
 use poller::Poller;
 use reading::Reading;
 
+/// How many calls of so many clients may wait for replies over one connection. A lock has one or two under way, and
+/// asks again when a reply timeout has passed: this many mean that the server answers nobody any more. Without a bound
+/// the calls, and the bytes that the server does not take, would grow for as long as it is silent.
+const fn most_calls(clients: u32) -> usize {
+    clients as usize * 4 + 64
+}
+
 #[derive(Debug)]
 pub(crate) struct Sockets {
     layout: Layout,
@@ -55,6 +62,8 @@ pub(crate) struct Sockets {
     held_back: Vec<u32>,
     outstanding: usize,
     delays: Delays,
+    /// Connections over which too many calls have no reply; they are closed in this round.
+    overfull: Vec<u32>,
     /// When a connection next needs attention without any event on its socket.
     next_upkeep: Nanos,
     stage: Stage,
@@ -83,6 +92,7 @@ impl Sockets {
             held_back: Vec::new(),
             outstanding: 0,
             delays: Delays::new(spec, thread)?,
+            overfull: Vec::new(),
             next_upkeep: Nanos::ZERO,
             stage: Stage::New,
         })
@@ -93,6 +103,12 @@ impl Sockets {
         let connection = &mut self.connections[index as usize];
         if !connection.is_ready() {
             self.lost.push(out.sender.caller());
+            return None;
+        }
+        if connection.awaited.len() >= most_calls(self.layout.clients_of(index)) {
+            self.lost.push(out.sender.caller());
+            self.overfull.push(index);
+            self.next_upkeep = Nanos::ZERO;
             return None;
         }
         let before = connection.out.len();

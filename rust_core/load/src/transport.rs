@@ -139,6 +139,8 @@ pub enum Broken {
     Session(#[from] postgres::Broken),
     #[error("a reply came that belongs to no command")]
     Unasked,
+    #[error("{calls} calls have no reply")]
+    Unanswered { calls: usize },
 }
 
 impl Broken {

@@ -8,6 +8,7 @@ use locks::{Nanos, Scope, SessionOwner, Strategy, Wait};
 use crate::by_hand::{A, B, Rig, rig_in_sessions};
 use crate::clients::Doing;
 use crate::sockets::Sockets;
+use crate::transport::Transport;
 
 /// A row with the value true, the end of its statement, and `ReadyForQuery`.
 const GRANTED: &[u8] = b"D\0\0\0\x0b\0\x01\0\0\0\x01\x01C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
@@ -57,4 +58,23 @@ fn a_session_whose_end_was_there_to_be_read_is_lost_before_what_was_granted_afte
         };
         assert_eq!(rig.judged().counts, expected);
     }
+}
+
+#[test]
+fn a_server_that_answers_nobody_is_left_when_too_many_calls_wait_for_it() {
+    let lock = Strategy::PgLease;
+    let (mut rig, servers) = rig_in_sessions(lock, 1);
+    rig.starts(A);
+    let mut most = 0;
+    // Each reply timeout is a call more, and no byte ever comes back.
+    while rig.driver.recorder.counters.reconnects == 0 {
+        assert!(rig.now < Nanos::from_secs(1_000), "{most} calls wait");
+        rig.now = rig.now.after(Nanos::from_secs(1));
+        rig.round();
+        most = most.max(rig.driver.transport.outstanding());
+    }
+    assert!((60..=68).contains(&most), "{most} calls waited");
+    assert!(rig.driver.recorder.counters.lost_calls >= 60);
+    assert_eq!(rig.driver.transport.outstanding(), 0);
+    drop(servers);
 }

@@ -104,14 +104,15 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             let now = self.clock.now();
             let quiet = now.since(began.max(self.transport.quiet_since()));
             let is_late = now.since(began) >= self.params.drain || (control.stopped() && quiet >= STOP_WITHIN);
-            let under_way = self.clients.under_way();
-            let has_open_calls = self.transport.has_open_calls();
-            if under_way == 0 && (!has_open_calls || quiet >= FINAL_REPLIES_WITHIN) {
-                self.recorder.drained(0, has_open_calls);
-                return Ok(());
+            if self.clients.are_at_rest() {
+                let has_open_calls = self.transport.has_open_calls();
+                if !has_open_calls || quiet >= FINAL_REPLIES_WITHIN {
+                    self.recorder.drained(0, has_open_calls);
+                    return Ok(());
+                }
             }
             if is_late {
-                self.recorder.drained(under_way, true);
+                self.recorder.drained(self.clients.under_way(), true);
                 return Ok(());
             }
             self.round(now, self.next_wake())?;
@@ -148,9 +149,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             .min(self.transport.next_upkeep())
     }
 
-    /// Whether no client has anything under way.
-    pub fn is_at_rest(&self) -> bool {
-        self.clients.under_way() == 0
+    /// Whether, after a `stop`, no client has anything under way.
+    pub fn is_at_rest(&mut self) -> bool {
+        self.clients.are_at_rest()
     }
 
     /// At the end: a write that was sent and has no reply may have been carried out.

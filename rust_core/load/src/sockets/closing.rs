@@ -95,6 +95,7 @@ fn error_of(broken: &Broken) -> (Option<ErrorText>, bool) {
         | Broken::Malformed(_)
         | Broken::LogIn(_)
         | Broken::Session(_)
-        | Broken::Unasked => (None, false),
+        | Broken::Unasked
+        | Broken::Unanswered { .. } => (None, false),
     }
 }

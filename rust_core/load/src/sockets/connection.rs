@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use locks::Nanos;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -30,6 +31,9 @@ const RETRY_MAX: Nanos = Nanos::from_millis(500);
 const BACKLOG_PAUSE: Nanos = Nanos::from_millis(2);
 /// How long opening a connection and logging in may take together.
 pub(crate) const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
+/// How long a peer may acknowledge nothing before its connection is taken for lost. A server that is stopped still
+/// acknowledges, through its kernel.
+const VANISHED_AFTER: Duration = Duration::from_secs(10);
 
 /// A command that was sent and has no reply yet.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,15 @@ pub(crate) enum State {
     Connecting { until: Nanos },
     Greeting { answered: usize, until: Nanos },
     Ready,
+}
+
+/// A peer that has vanished without a word acknowledges nothing. By default the kernel tries for a quarter of an hour,
+/// and never asks a peer from whom nothing is awaited.
+fn notice_a_vanished_peer(socket: &OwnedFd) -> rustix::io::Result<()> {
+    sockopt::set_tcp_user_timeout(socket, VANISHED_AFTER.as_millis() as u32)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, VANISHED_AFTER / 2)?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))
 }
 
 #[derive(Debug)]
@@ -128,6 +141,7 @@ impl Connection {
         let connecting = match &target.address {
             Address::Tcp(address) => {
                 sockopt::set_tcp_nodelay(&socket, true).map_err(io::Error::from)?;
+                notice_a_vanished_peer(&socket).map_err(io::Error::from)?;
                 rustix::net::connect(&socket, address)
             }
             Address::Unix(path) => {

@@ -57,6 +57,17 @@ impl Layout {
             .chain((0..further).map(|_| 0))
     }
 
+    /// How many clients send over a connection at most.
+    pub(crate) const fn clients_of(self, connection: u32) -> u32 {
+        if connection < self.first_own() {
+            self.clients.div_ceil(self.per_server)
+        } else if self.owns() {
+            1
+        } else {
+            self.clients
+        }
+    }
+
     /// The connection to a server that a client shares with others.
     #[inline]
     pub(crate) const fn shared(self, client: u32, server: u16) -> u32 {
@@ -127,6 +138,7 @@ mod tests {
         assert_eq!(redlock.servers().collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2]);
         assert_eq!([0, 1, 2].map(|client| redlock.shared(client, 1)), [2, 3, 2]);
         assert_eq!(redlock.owner_of(5), None);
+        assert_eq!(redlock.clients_of(5), 3, "one of them has two");
         assert!(redlock.can_reach_a_server(1, |connection| connection == 5));
         assert!(!redlock.can_reach_a_server(1, |connection| connection == 4));
     }

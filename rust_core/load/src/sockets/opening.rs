@@ -64,6 +64,13 @@ impl Sockets {
             };
             broken.extend(attempt.err().map(|why| (index, why)));
         }
+        for index in std::mem::take(&mut self.overfull) {
+            let calls = self.connections[index as usize].awaited.len();
+            // It may have been closed since.
+            if calls > 0 {
+                broken.push((index, Broken::Unanswered { calls }));
+            }
+        }
         // Those that broke are not counted: `cut` plans for each of them.
         let deadlines = (0..).zip(&self.connections).map(|(index, connection)| {
             if broken.iter().any(|&(at, _)| at == index) {
