@@ -9,7 +9,7 @@
 //! ```
 //! A try is not a grant, so the checker is not told of it, and its hold counts only if its write was accepted.
 
-use locks::{Event, KeyList, LockMachine, Nanos, Outcome};
+use locks::{Event, LockMachine, Nanos, Outcome};
 
 use crate::client::{Counted, Doing};
 use crate::starts::ERROR_PAUSE;
@@ -130,7 +130,7 @@ impl Thread {
     /// counts from the original due time.
     fn again(&mut self, index: u32, now: Nanos) {
         if !self.running {
-            // The lock would take the next acquire of this key for a repetition of this work.
+            // The work is dropped.
             self.clients[index as usize].doing = Doing::Cancelling;
             return self.dispatch(index, now, Event::Cancel);
         }
@@ -138,9 +138,7 @@ impl Thread {
         client.doing = Doing::Acquiring;
         client.entries = 0;
         client.release_sent = Nanos::NEVER;
-        // None of these locks takes several keys.
-        let (mode, keys) = (client.mode, KeyList::one(client.key));
-        self.dispatch(index, now, Event::Acquire { keys, mode });
+        self.dispatch(index, now, Event::Retry);
     }
 }
 

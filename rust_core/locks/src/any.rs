@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use crate::fair::Fair;
 use crate::fair_queue::FairQueue;
-use crate::fenced::fenced;
+use crate::fenced::Fenced;
 use crate::layered::Layered;
-use crate::leased::Leased;
 use crate::multilock::Multilock;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
-use crate::notify::notify;
+use crate::notify::Notify;
 use crate::optimistic::Optimistic;
 use crate::pg_advisory::PgAdvisory;
 use crate::pg_lease::PgLease;
@@ -22,10 +21,12 @@ use crate::read_write::ReadWrite;
 use crate::redisson::Redisson;
 use crate::redlock::Redlock;
 use crate::reentrant::Reentrant;
+use crate::renewal::Renewal;
 use crate::replicated::Replicated;
 use crate::semaphore::Semaphore;
 use crate::session_lock::SessionLock;
-use crate::watchdog::watchdog;
+use crate::shell::Shell;
+use crate::watchdog::Watchdog;
 use crate::{Actions, Chance, Event, LockMachine, Nanos, Spec, Strategy};
 
 /// Any lock of the catalogue.
@@ -35,8 +36,8 @@ pub struct AnyLock(Machine);
 #[derive(Debug)]
 enum Machine {
     None(NoLock),
-    Naive(Naive),
-    Mutex(Leased<Mutex>),
+    Naive(Shell<Naive>),
+    Mutex(Shell<Mutex>),
     /// A machine that needs more memory than a mutex. Boxed, so that the clients of every other cell stay small.
     Boxed(Box<dyn Large>),
 }
@@ -51,8 +52,8 @@ impl AnyLock {
     pub fn new(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Self {
         Self(match strategy {
             Strategy::None => Machine::None(NoLock::default()),
-            Strategy::Naive => Machine::Naive(Naive::new(spec, chance)),
-            Strategy::Mutex => Machine::Mutex(Leased::new(spec, chance, Mutex)),
+            Strategy::Naive => Machine::Naive(Shell::new(spec, chance, Naive)),
+            Strategy::Mutex => Machine::Mutex(Shell::new(spec, chance, Mutex)),
             larger => Machine::Boxed(large(larger, spec, chance)),
         })
     }
@@ -67,7 +68,8 @@ impl AnyLock {
     }
 }
 
-fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> {
+fn large(strategy: Strategy, spec: Arc<Spec>, mut chance: Chance) -> Box<dyn Large> {
+    let (lease, servers) = (spec.lease, spec.servers);
     match strategy {
         Strategy::None | Strategy::Naive | Strategy::Mutex => unreachable!("{strategy:?} is small"),
         Strategy::Watchdog {
@@ -75,35 +77,42 @@ fn large(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Box<dyn Large> 
             max_hold,
         } => {
             let longest_hold = max_hold.map_or(Nanos::NEVER, Nanos::from);
-            Box::new(watchdog(spec, chance, renewals_per_ttl, longest_hold))
+            let renewal = Renewal::new(lease, renewals_per_ttl, longest_hold);
+            Box::new(Shell::new(spec, chance, Watchdog { renewal }))
         }
-        Strategy::Reentrant { count } => Box::new(Reentrant::new(spec, chance, count)),
+        Strategy::Reentrant { count } => Box::new(Shell::new(spec, chance, Reentrant::new(count))),
         Strategy::ReadWrite { prefer } => {
-            let protocol = ReadWrite::new(prefer, &spec);
-            Box::new(Leased::new(spec, chance, protocol))
+            let lock = ReadWrite::new(prefer, &spec);
+            Box::new(Shell::new(spec, chance, lock))
         }
-        Strategy::Fair => Box::new(Fair::new(spec, chance)),
-        Strategy::FairQueue { beat } => Box::new(FairQueue::new(spec, beat, chance)),
-        Strategy::Notify { renews } => Box::new(notify(spec, chance, renews)),
-        Strategy::Semaphore { permits } => Box::new(Leased::new(spec, chance, Semaphore { permits })),
-        Strategy::Fenced { renews } => Box::new(fenced(spec, chance, renews)),
+        Strategy::Fair => {
+            let lock = Fair::new(&mut chance);
+            Box::new(Shell::new(spec, chance, lock))
+        }
+        Strategy::FairQueue { beat } => Box::new(Shell::new(spec, chance, FairQueue::new(beat))),
+        Strategy::Notify { renews } => Box::new(Shell::new(spec, chance, Notify::new(Renewal::thrice(lease, renews)))),
+        Strategy::Semaphore { permits } => Box::new(Shell::new(spec, chance, Semaphore { permits })),
+        Strategy::Fenced { renews } => {
+            let renewal = Renewal::thrice(lease, renews);
+            Box::new(Shell::new(spec, chance, Fenced { renewal }))
+        }
         Strategy::Replicated { replicas, timeout_ms } => {
-            Box::new(Leased::new(spec, chance, Replicated { replicas, timeout_ms }))
+            Box::new(Shell::new(spec, chance, Replicated { replicas, timeout_ms }))
         }
-        Strategy::Redlock(rules) => Box::new(Redlock::new(rules, spec, chance)),
-        Strategy::Multilock(rules) => Box::new(Multilock::new(rules, spec, chance)),
+        Strategy::Redlock(rules) => Box::new(Shell::new(spec, chance, Redlock::new(rules, servers))),
+        Strategy::Multilock(rules) => Box::new(Shell::new(spec, chance, Multilock::new(rules, servers))),
         Strategy::RedissonRedlock(rules) | Strategy::RedissonMultilock(rules) => {
-            Box::new(Redisson::new(rules, spec, chance))
+            Box::new(Shell::new(spec, chance, Redisson::new(rules, servers)))
         }
         Strategy::PgAdvisory { scope, wait, session } => {
             let lock = PgAdvisory { scope, wait, session };
-            Box::new(SessionLock::new(spec, chance, lock))
+            Box::new(Shell::new(spec, chance, SessionLock::new(lock)))
         }
-        Strategy::PgRow { wait } => Box::new(SessionLock::new(spec, chance, PgRow { wait })),
-        Strategy::PgLease => Box::new(Leased::new(spec, chance, PgLease)),
-        Strategy::PgOptimistic => Box::new(Optimistic::<PgOptimistic>::new(spec, chance)),
-        Strategy::PgSerializable => Box::new(Optimistic::<PgSerializable>::new(spec, chance)),
-        Strategy::Layered => Box::new(Layered::new(spec, chance)),
+        Strategy::PgRow { wait } => Box::new(Shell::new(spec, chance, SessionLock::new(PgRow { wait }))),
+        Strategy::PgLease => Box::new(Shell::new(spec, chance, PgLease)),
+        Strategy::PgOptimistic => Box::new(Shell::new(spec, chance, Optimistic::<PgOptimistic>::new())),
+        Strategy::PgSerializable => Box::new(Shell::new(spec, chance, Optimistic::<PgSerializable>::new())),
+        Strategy::Layered => Box::new(Shell::new(spec, chance, Layered::default())),
     }
 }
 

@@ -52,6 +52,7 @@ impl LockMachine for NoLock {
                 | Event::Disconnected
                 | Event::Woke,
             ) => {}
+            (State::Idle | State::Held, Event::Retry) => panic!("Retry, but nothing is written"),
             (State::Idle | State::Held, Event::Enter) => panic!("Enter, but it does not nest"),
         }
     }

@@ -12,9 +12,10 @@
 //! Promises what `SessionLock` does; and that a row that does not exist is an error, because it locks nothing. With
 //! `SKIP LOCKED` a missing row looks the same as a locked one.
 
-use crate::lease_protocol::{ReleaseReply, TakeReply};
+use crate::calls::Taken;
 use crate::postgres::Wait;
-use crate::session_lock::SessionStatements;
+use crate::session_lock::{SessionStatements, Step};
+use crate::shell::Undone;
 use crate::{Mode, Reply, Statement};
 
 #[derive(Debug)]
@@ -51,26 +52,17 @@ impl SessionStatements for PgRow {
         }
     }
 
-    fn take_reply(&self, reply: Reply) -> TakeReply {
+    fn take_reply(&self, reply: Reply) -> Option<Taken> {
         match (self.wait, reply) {
             // The id of the row; its value does not matter.
-            (_, Reply::Int(_)) => TakeReply::Granted(None),
-            (Wait::SkipLocked, Reply::Nil) => TakeReply::Busy,
-            (
-                Wait::Block | Wait::Try | Wait::SkipLocked,
-                Reply::Ok
-                | Reply::Nil
-                | Reply::Entry(_)
-                | Reply::Token(_)
-                | Reply::Items
-                | Reply::Error(_)
-                | Reply::Other,
-            ) => TakeReply::Unexpected,
+            (_, Reply::Int(_)) => Some(Taken::Mine),
+            (Wait::SkipLocked, Reply::Nil) => Some(Taken::Theirs),
+            (Wait::Block | Wait::Try | Wait::SkipLocked, _) => None,
         }
     }
 
-    fn undo_refusal(&self) -> Option<Statement> {
-        Some(Statement::Rollback)
+    fn refusal_leaves_something(&self) -> bool {
+        true
     }
 
     fn undo(&self, _mode: Mode) -> Statement {
@@ -85,7 +77,7 @@ impl SessionStatements for PgRow {
         Statement::Commit
     }
 
-    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
-        ReleaseReply::of_commit(reply)
+    fn released(&self, reply: Reply) -> Undone<Step> {
+        Undone::of_commit(reply)
     }
 }

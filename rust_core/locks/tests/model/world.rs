@@ -263,8 +263,7 @@ impl Run {
             Phase::Idle => {
                 let again = std::mem::take(&mut self.clients[client].again);
                 let keys = if again { self.wanted[client] } else { self.some_keys() };
-                self.wanted[client] = keys;
-                self.clients[client].phase = Phase::Waiting;
+                (self.wanted[client], self.clients[client].phase) = (keys, Phase::Waiting);
                 self.clients[client].present.clear();
                 self.clients[client].asked = self.now;
                 if self.strikes(self.faults.cancel_percent) {
@@ -283,7 +282,8 @@ impl Run {
                     Mode::Exclusive
                 };
                 self.clients[client].mode = mode;
-                self.send_event(client, Event::Acquire { keys, mode });
+                let event = Event::Acquire { keys, mode };
+                self.send_event(client, if again { Event::Retry } else { event });
             }
             Phase::Held => {
                 self.clients[client].phase = Phase::Waiting;
