@@ -30,7 +30,17 @@
 
 use crate::calls::{SERVER, TakeEffect};
 use crate::shell::{After, Ending, Left, Lock, Next, NoReply, Turn};
-use crate::{Chance, Command, ConnectionKind, EntryId, ErrorKind, Key, Nanos, Refusal, Reply, ServerId, Token};
+use crate::{
+    Chance, Command, ConnectionKind, EntryId, ErrorKind, Key, Nanos, Refusal, Reply, Script, ServerId, Token, Traits,
+};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "fair",
+    owns_connection: true,
+    acknowledges_places: true,
+    scripts: &[Script::CompareAndDelete],
+    ..Traits::LEASE
+};
 
 /// The longest blocking read.
 const BLOCK: Nanos = Nanos::from_secs(1);

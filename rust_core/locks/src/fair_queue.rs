@@ -40,12 +40,28 @@
 //! earlier attempt; hands on no lock but its own. Of the policy, `max_wait` bounds the wait, kind `none` does not
 //! queue, and `max_attempts` counts places in the queue. Does not promise safety when the server loses its data.
 
+use crate::args::Args;
 use crate::backoff::Next as Attempt;
 use crate::calls::{PendingScript, TakeEffect};
 use crate::shell::{After, Ending, Lock, Next, State, Turn, Undone};
-use crate::{CallId, Command, Lease, Millis, Nanos, Refusal, Reply, Script, Spec, Token};
+use crate::{CallId, Command, Lease, Millis, Nanos, Refusal, Reply, Script, Spec, SpecError, Strategy, Token, Traits};
 
 mod hand_over;
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "fair-queue",
+    owns_connection: true,
+    acknowledges_places: true,
+    is_fifo: true,
+    scripts: &[Script::QueueTake, Script::QueueConfirm, Script::QueueLeave],
+    ..Traits::LEASE
+};
+
+/// `beat_ms`: the time between two signs of life of a waiter.
+pub(crate) fn with(beat: Millis, args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let beat = Millis(args.count("beat_ms", beat.0, 10, 60_000)?);
+    Ok(Strategy::FairQueue { beat })
+}
 
 /// How many beats long a waiter counts as alive after a beat: two of them may be missed.
 const ALIVE: u64 = 3;

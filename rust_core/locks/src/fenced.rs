@@ -4,9 +4,28 @@
 //! `Shell` has its states, and `Renewal` those of a renewed hold. Promises what they do, and fences that grow with
 //! every grant of a key while the counter survives. If the counter cannot be incremented, nothing is taken.
 
+use crate::args::Args;
 use crate::renewal::Renewal;
 use crate::shell::{LeaseStep, Lock, Next, Turn};
-use crate::{Command, Reply, Script, Token};
+use crate::{Command, Reply, Script, SpecError, Strategy, Token, Traits};
+
+pub(crate) const fn traits(renews: bool) -> Traits {
+    Traits {
+        name: "fenced",
+        fences: true,
+        scripts: if renews {
+            &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire]
+        } else {
+            &[Script::FencedTake, Script::CompareAndDelete]
+        },
+        ..Traits::LEASE
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let renews = args.choice("renew", &[("ttl/3", true), ("off", false)])?;
+    Ok(Strategy::Fenced { renews })
+}
 
 #[derive(Debug)]
 pub(crate) struct Fenced {

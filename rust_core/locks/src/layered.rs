@@ -19,7 +19,18 @@
 
 use crate::calls::SERVER;
 use crate::shell::{After, Ending, Lock, Next, NoReply, Turn};
-use crate::{CallId, Command, ConnectionKind, Fence, Lasts, Nanos, Reply, ServerId, Statement, Token};
+use crate::{CallId, Command, ConnectionKind, Fence, Lasts, Nanos, Reply, Script, ServerId, Statement, Token, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "layered",
+    database: Some(DATABASE),
+    writes: true,
+    fences: true,
+    nodes: Some(2),
+    scripts: &[Script::CompareAndDelete],
+    statements: &[Statement::FenceTake, Statement::ValueRead, Statement::FencedWrite],
+    ..Traits::LEASE
+};
 
 /// Server 0 has the mutex.
 const DATABASE: ServerId = ServerId(1);

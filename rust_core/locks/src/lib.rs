@@ -77,5 +77,5 @@ pub use reentrant::Count;
 pub use script::{Companion, Script};
 pub use spec::Spec;
 pub use statement::{OnConflict, Opens, Parameter, Statement};
-pub use strategy::Strategy;
+pub use strategy::{Strategy, Traits};
 pub use time::{Millis, Nanos};

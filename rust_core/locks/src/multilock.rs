@@ -9,8 +9,18 @@
 //! Does not promise anything that `redlock` does not; with `nodes: 1` it depends on that one server.
 
 use crate::calls::Taken;
-use crate::quorum::{Quorum, Resource};
-use crate::{Command, KeyList, Reply, Script, Token};
+use crate::quorum::{Quorum, QuorumRules, Resource};
+use crate::{Command, KeyList, Reply, Script, Token, Traits};
+
+pub(crate) const fn traits(rules: QuorumRules) -> Traits {
+    Traits {
+        name: "multilock",
+        takes_many_keys: true,
+        nodes: Some(rules.nodes),
+        scripts: &[Script::TakeAll, Script::ReleaseAll],
+        ..Traits::LEASE
+    }
+}
 
 pub(crate) type Multilock = Quorum<KeyList>;
 

@@ -4,7 +4,13 @@
 //! a dead holder's lock is free again after one lease.
 
 use crate::shell::{LeaseStep, Lock, Next, Turn};
-use crate::{Command, Reply, Token};
+use crate::{Command, Reply, Script, Token, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "mutex",
+    scripts: &[Script::CompareAndDelete],
+    ..Traits::LEASE
+};
 
 /// Zero-sized, so that a client of a mutex stays as small as possible.
 #[derive(Debug)]

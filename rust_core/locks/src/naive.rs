@@ -17,7 +17,14 @@
 //! the effect.
 
 use crate::shell::{After, Ending, Lock, Next, Turn};
-use crate::{Command, Lease, Reply, Spec};
+use crate::{Command, Lease, Reply, Spec, Traits};
+
+/// Its lease is rounded up to a second, far more than the clock-skew margin.
+pub(crate) const TRAITS: Traits = Traits {
+    name: "naive",
+    takes_skew_margin_off: false,
+    ..Traits::LEASE
+};
 
 #[derive(Debug)]
 pub(crate) struct Naive;
@@ -52,6 +59,7 @@ impl Lock for Naive {
         spec.lease.in_whole_seconds()
     }
 
+    #[inline]
     fn answer(&mut self, step: Step, reply: Reply, _turn: &mut Turn<'_, Self>) -> Next<Step> {
         match (step, reply) {
             (Step::SetNx, Reply::Int(1)) => Next::Ask(Step::Expire),

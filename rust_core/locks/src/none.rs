@@ -10,7 +10,13 @@
 //!
 //! Promises nothing, and sends nothing.
 
-use crate::{Actions, Event, Lasts, LockMachine, Nanos, Outcome};
+use crate::{Actions, Event, Lasts, LockMachine, Nanos, Outcome, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "none",
+    takes_skew_margin_off: false,
+    ..Traits::LEASE
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct NoLock {

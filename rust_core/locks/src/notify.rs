@@ -39,11 +39,30 @@
 //! policy, `max_wait` bounds the wait, and kind `none` fails fast. Does not promise order: a release wakes all waiters,
 //! and the first to arrive gets the lock. The attempts show the cost of waking all of them.
 
+use crate::args::Args;
 use crate::backoff::Next as Attempt;
 use crate::calls::SERVER;
 use crate::renewal::Renewal;
 use crate::shell::{After, Ending, Lock, Next, NoReply, State, Turn};
-use crate::{CallId, Command, ConnectionKind, Key, Nanos, Refusal, Reply, Script, Token};
+use crate::{CallId, Command, ConnectionKind, Key, Nanos, Refusal, Reply, Script, SpecError, Strategy, Token, Traits};
+
+pub(crate) const fn traits(renews: bool) -> Traits {
+    Traits {
+        name: "notify",
+        subscribes: true,
+        scripts: if renews {
+            &[Script::NotifyAcquire, Script::NotifyRelease, Script::CompareAndExpire]
+        } else {
+            &[Script::NotifyAcquire, Script::NotifyRelease]
+        },
+        ..Traits::LEASE
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let renews = args.choice("renew", &[("off", false), ("ttl/3", true)])?;
+    Ok(Strategy::Notify { renews })
+}
 
 #[derive(Debug)]
 pub(crate) struct Notify {

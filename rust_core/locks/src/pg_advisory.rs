@@ -12,11 +12,77 @@
 //! use too, it promises nothing: the database counts two locks of one session as one holder, so such a lock excludes
 //! nobody.
 
+use crate::args::Args;
 use crate::calls::Taken;
 use crate::postgres::{Scope, SessionOwner, Wait};
 use crate::session_lock::{SessionStatements, Step};
 use crate::shell::Undone;
-use crate::{ConnectionKind, Mode, Reply, Statement};
+use crate::{ConnectionKind, Mode, Reply, SpecError, Statement, Strategy, Traits};
+
+pub(crate) const fn traits(scope: Scope, wait: Wait, session: SessionOwner) -> Traits {
+    Traits {
+        name: "pg-advisory",
+        owns_connection: matches!(session, SessionOwner::ThisClient),
+        statements: statements(scope, wait),
+        ..Traits::SESSION
+    }
+}
+
+const fn statements(scope: Scope, wait: Wait) -> &'static [Statement] {
+    match (scope, wait) {
+        (Scope::Session, Wait::Block) => &[
+            Statement::AdvisoryLock,
+            Statement::AdvisoryLockShared,
+            Statement::AdvisoryUnlock,
+            Statement::AdvisoryUnlockShared,
+        ],
+        (Scope::Session, Wait::Try | Wait::SkipLocked) => &[
+            Statement::AdvisoryTry,
+            Statement::AdvisoryTryShared,
+            Statement::AdvisoryUnlock,
+            Statement::AdvisoryUnlockShared,
+        ],
+        (Scope::Transaction, Wait::Block) => &[
+            Statement::TransactionLock,
+            Statement::TransactionLockShared,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+        (Scope::Transaction, Wait::Try | Wait::SkipLocked) => &[
+            Statement::TransactionTry,
+            Statement::TransactionTryShared,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    Ok(Strategy::PgAdvisory {
+        scope: args.choice(
+            "scope",
+            &[("session", Scope::Session), ("transaction", Scope::Transaction)],
+        )?,
+        wait: args.choice("wait", &[("block", Wait::Block), ("try", Wait::Try)])?,
+        session: args.choice(
+            "session",
+            &[("own", SessionOwner::ThisClient), ("shared", SessionOwner::AllClients)],
+        )?,
+    })
+}
+
+pub(crate) fn check(scope: Scope, wait: Wait, session: SessionOwner) -> Result<(), SpecError> {
+    if session == SessionOwner::AllClients && (scope, wait) != (Scope::Session, Wait::Try) {
+        return Err(SpecError::BadArgument {
+            strategy: "pg-advisory",
+            argument: "session",
+            wanted: "`own` unless it is given `scope=session` and `wait=try`: what waits in a session, or opens a \
+                     transaction there, stops or mixes up all others that use it"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
 
 #[derive(Debug)]
 pub(crate) struct PgAdvisory {

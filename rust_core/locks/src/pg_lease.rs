@@ -13,9 +13,17 @@
 //! exclusion while no work outlives the lease, and fences that grow with every grant. A release that meets another
 //! transaction is sent again until the reply timeout has passed. A row is never deleted, so its fence never decreases.
 
-use crate::calls::is_conflict;
+use crate::calls::{SERVER, is_conflict};
 use crate::shell::{LeaseStep, Lock, Next, Turn, Undone};
-use crate::{Command, Reply, Statement, Token};
+use crate::{Command, Reply, Statement, Token, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "pg-lease",
+    database: Some(SERVER),
+    fences: true,
+    statements: &[Statement::LeaseTake, Statement::LeaseRelease],
+    ..Traits::LEASE
+};
 
 #[derive(Debug)]
 pub(crate) struct PgLease;

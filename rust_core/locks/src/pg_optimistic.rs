@@ -9,7 +9,13 @@
 //! needs no session of its own and leaves no transaction open.
 
 use crate::optimistic::OptimisticStatements;
-use crate::{ConnectionKind, Statement};
+use crate::{ConnectionKind, Statement, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "pg-optimistic",
+    statements: &[Statement::VersionRead, Statement::VersionWrite],
+    ..Traits::OPTIMISTIC
+};
 
 #[derive(Debug)]
 pub(crate) enum PgOptimistic {}

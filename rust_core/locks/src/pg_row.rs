@@ -12,11 +12,62 @@
 //! Promises what `SessionLock` does; and that a row that does not exist is an error, because it locks nothing. With
 //! `SKIP LOCKED` a missing row looks the same as a locked one.
 
+use crate::args::Args;
 use crate::calls::Taken;
 use crate::postgres::Wait;
 use crate::session_lock::{SessionStatements, Step};
 use crate::shell::Undone;
-use crate::{Mode, Reply, Statement};
+use crate::{Mode, Reply, SpecError, Statement, Strategy, Traits};
+
+pub(crate) const fn traits(wait: Wait) -> Traits {
+    Traits {
+        name: "pg-row",
+        takes_many_keys: true,
+        statements: statements(wait),
+        ..Traits::SESSION
+    }
+}
+
+const fn statements(wait: Wait) -> &'static [Statement] {
+    match wait {
+        Wait::Block => &[
+            Statement::RowLock,
+            Statement::RowLockAlso,
+            Statement::RowLockShared,
+            Statement::RowLockSharedAlso,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+        Wait::Try => &[
+            Statement::RowNowait,
+            Statement::RowNowaitAlso,
+            Statement::RowNowaitShared,
+            Statement::RowNowaitSharedAlso,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+        Wait::SkipLocked => &[
+            Statement::RowSkip,
+            Statement::RowSkipAlso,
+            Statement::RowSkipShared,
+            Statement::RowSkipSharedAlso,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let wait = args.choice(
+        "wait",
+        &[
+            ("block", Wait::Block),
+            ("nowait", Wait::Try),
+            ("skip-locked", Wait::SkipLocked),
+        ],
+    )?;
+    Ok(Strategy::PgRow { wait })
+}
 
 #[derive(Debug)]
 pub(crate) struct PgRow {

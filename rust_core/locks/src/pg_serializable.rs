@@ -10,7 +10,18 @@
 //! the session ends during the work, nothing is written.
 
 use crate::optimistic::OptimisticStatements;
-use crate::{ConnectionKind, Statement};
+use crate::{ConnectionKind, Statement, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "pg-serializable",
+    owns_connection: true,
+    statements: &[
+        Statement::SerializableRead,
+        Statement::SerializableWrite,
+        Statement::Rollback,
+    ],
+    ..Traits::OPTIMISTIC
+};
 
 #[derive(Debug)]
 pub(crate) enum PgSerializable {}

@@ -9,14 +9,32 @@
 //! server keeps its data and its clock does not jump; a dead holder frees only its own share, after one lease. Does not
 //! promise order among writers, nor, with `prefer: readers`, that a writer is ever served.
 
+use crate::args::Args;
 use crate::shell::{LeaseStep, Left, Lock, Next, Turn};
-use crate::{Command, KeyList, Lease, Mode, Nanos, Reply, Script, Spec, Token};
+use crate::{Command, KeyList, Lease, Mode, Nanos, Reply, Script, Spec, SpecError, Strategy, Token, Traits};
 
 /// Which clients go first when readers and writers wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
     Readers,
     Writers,
+}
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "read-write",
+    shares: true,
+    scripts: &[
+        Script::ReadTake,
+        Script::ReadRelease,
+        Script::WriteTake,
+        Script::WriteRelease,
+    ],
+    ..Traits::LEASE
+};
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let prefer = args.choice("prefer", &[("readers", Prefer::Readers), ("writers", Prefer::Writers)])?;
+    Ok(Strategy::ReadWrite { prefer })
 }
 
 #[derive(Debug)]

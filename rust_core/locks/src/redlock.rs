@@ -14,8 +14,17 @@
 //! granted comes back without its data inside the lease, against clocks that jump, or for work past the lease.
 
 use crate::calls::Taken;
-use crate::quorum::{Quorum, Resource};
-use crate::{Command, Key, KeyList, Reply, Token};
+use crate::quorum::{Quorum, QuorumRules, Resource};
+use crate::{Command, Key, KeyList, Reply, Script, Token, Traits};
+
+pub(crate) const fn traits(rules: QuorumRules) -> Traits {
+    Traits {
+        name: "redlock",
+        nodes: Some(rules.nodes),
+        scripts: &[Script::CompareAndDelete],
+        ..Traits::LEASE
+    }
+}
 
 pub(crate) type Redlock = Quorum<Key>;
 

@@ -18,15 +18,33 @@
 //! holder's lock is free again one lease after its last entry. Leaving an entry and releasing the lock work even on a
 //! server that has no memory for anything new.
 
+use crate::args::Args;
 use crate::calls::TakeEffect;
 use crate::shell::{After, Ending, Lock, Next, NoReply, Turn, Undone};
-use crate::{Command, ErrorKind, Lasts, Nanos, Outcome, Refusal, Reply, Script, Token};
+use crate::{Command, ErrorKind, Lasts, Nanos, Outcome, Refusal, Reply, Script, SpecError, Strategy, Token, Traits};
 
 /// Where the entries are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     Server,
     Local,
+}
+
+pub(crate) const fn traits(count: Count) -> Traits {
+    Traits {
+        name: "reentrant",
+        nests: true,
+        scripts: match count {
+            Count::Server => &[Script::ReentrantTake, Script::ReentrantEnter, Script::ReentrantLeave],
+            Count::Local => &[Script::CompareAndDelete],
+        },
+        ..Traits::LEASE
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let count = args.choice("count", &[("server", Count::Server), ("local", Count::Local)])?;
+    Ok(Strategy::Reentrant { count })
 }
 
 #[derive(Debug)]

@@ -8,9 +8,36 @@
 //! Promises what `mutex` does. A server that fails over loses fewer locks, but may lose some: a replica without the key
 //! may be promoted, and a replica with the key may not have it on disk.
 
+use crate::args::Args;
 use crate::calls::{SERVER, TakeEffect};
 use crate::shell::{After, Lock, Next, Turn};
-use crate::{Command, ConnectionKind, Reply, ServerId, Token};
+use crate::{Command, ConnectionKind, Nanos, Reply, Script, ServerId, Spec, SpecError, Strategy, Token, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "replicated",
+    owns_connection: true,
+    scripts: &[Script::CompareAndDelete],
+    ..Traits::LEASE
+};
+
+pub(crate) fn with(replicas: u32, timeout_ms: u32, args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    Ok(Strategy::Replicated {
+        replicas: args.count("replicas", replicas.into(), 1, 100)? as u32,
+        timeout_ms: args.count("timeout_ms", timeout_ms.into(), 1, 60_000)? as u32,
+    })
+}
+
+pub(crate) fn check(timeout_ms: u32, spec: &Spec) -> Result<(), SpecError> {
+    let timeout = Nanos::from_millis(timeout_ms.into());
+    if timeout >= spec.reply_timeout || timeout >= Nanos::from(spec.lease.ttl()) {
+        return Err(SpecError::BadArgument {
+            strategy: TRAITS.name,
+            argument: "timeout_ms",
+            wanted: "shorter than the lease and than the reply timeout".to_owned(),
+        });
+    }
+    Ok(())
+}
 
 #[derive(Debug)]
 pub(crate) struct Replicated {

@@ -4,8 +4,23 @@
 //! `Shell` has its states. Promises at most that many holders while no work outlives the lease, the server keeps its
 //! data and its clock does not jump; a dead holder's permit is free again after one lease, and only its own.
 
+use crate::args::Args;
 use crate::shell::{LeaseStep, Lock, Next, Turn};
-use crate::{Command, Reply, Script, Token};
+use crate::{Command, Reply, Script, SpecError, Strategy, Token, Traits};
+
+pub(crate) const fn traits(permits: u32) -> Traits {
+    Traits {
+        name: "semaphore",
+        permits,
+        scripts: &[Script::SemaphoreTake, Script::SemaphoreRelease],
+        ..Traits::LEASE
+    }
+}
+
+pub(crate) fn with(permits: u32, args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let permits = args.count("permits", permits.into(), 1, 1_000)? as u32;
+    Ok(Strategy::Semaphore { permits })
+}
 
 #[derive(Debug)]
 pub(crate) struct Semaphore {

@@ -140,7 +140,7 @@ impl<L: Lock> Run<'_, L> {
                 self.turn.core.key = if L::MANY_KEYS { keys.as_slice()[0] } else { keys.only() };
                 self.lock.request(keys, mode);
                 let next = self.lock.begin(&mut self.turn);
-                self.carry_out(next);
+                self.carry_out_inline(next);
             }
             State::Held => panic!("Acquire, but the last grant was not released"),
             State::Asking(_) | State::Withdrawing(_) | State::Waiting(_) | State::Pausing | State::Undoing(..) => {
@@ -173,7 +173,7 @@ impl<L: Lock> Run<'_, L> {
         self.expect_held("Release");
         self.end_hold();
         let next = self.lock.release(&mut self.turn);
-        self.carry_out(next);
+        self.carry_out_inline(next);
     }
 
     fn expect_held(&self, request: &str) {

@@ -6,9 +6,24 @@
 //! again after one lease. `max_hold` limits the renewals: then the lock is free at the latest one lease after the
 //! longest hold, even if its holder lives.
 
+use crate::args::Args;
 use crate::renewal::Renewal;
 use crate::shell::{LeaseStep, Lock, Next, Turn};
-use crate::{Command, Reply, Token};
+use crate::{Command, Lease, Millis, Reply, Script, SpecError, Strategy, Token, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "watchdog",
+    scripts: &[Script::CompareAndDelete, Script::CompareAndExpire],
+    ..Traits::LEASE
+};
+
+/// `renewals_per_ttl`: how many renewals fall into one lease. `max_hold_ms`: see `Strategy::Watchdog`.
+pub(crate) fn with(renewals_per_ttl: u32, args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    Ok(Strategy::Watchdog {
+        renewals_per_ttl: args.count("renewals_per_ttl", renewals_per_ttl.into(), 2, 20)? as u32,
+        max_hold: Some(Millis(args.count("max_hold_ms", 0, 0, Lease::LONGEST.0)?)).filter(|most| most.0 > 0),
+    })
+}
 
 #[derive(Debug)]
 pub(crate) struct Watchdog {

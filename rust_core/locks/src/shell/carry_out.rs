@@ -1,23 +1,30 @@
 //! What follows from an answer: the shell sends, holds, pauses, undoes and settles as the lock says.
+#![expect(
+    clippy::inline_always,
+    reason = "on the way from a reply to a grant the compiler has to see what a lock can return: a mutex costs a sixth more without"
+)]
 
 use crate::backoff::Next as Attempt;
 use crate::calls::{CallIds, TakeEffect, source_after};
-use crate::{Fence, Lasts, Nanos, Outcome, Reply, ScriptForm};
+use crate::{ErrorKind, Fence, Lasts, Nanos, Outcome, Reply, ScriptForm};
 
 use super::{After, Ending, Left, Lock, Next, NoReply, Run, State, Undone};
 
 impl<L: Lock> Run<'_, L> {
+    #[inline(always)]
     pub(super) fn answered(&mut self, step: L::Step, reply: Reply) {
-        if self.lock.may_resend(step, &self.turn) && self.resent(step, reply) {
+        let is_unknown = reply == Reply::Error(ErrorKind::NoScript);
+        if is_unknown && self.lock.may_resend(step, &self.turn) && self.resent(step, reply) {
             // The lease counts from the second send: the first one took nothing.
             self.turn.core.sent = self.turn.now;
             return;
         }
         let next = self.lock.answer(step, reply, &mut self.turn);
-        self.carry_out(next);
+        self.carry_out_inline(next);
     }
 
     /// Sends the script of this step as source, if the server did not know its SHA-1.
+    #[inline(never)]
     fn resent(&mut self, step: L::Step, reply: Reply) -> bool {
         let form = self.turn.core.form;
         let source = source_after(reply, form, || self.lock.command(step, &self.turn));
@@ -66,13 +73,25 @@ impl<L: Lock> Run<'_, L> {
         self.carry_out(next);
     }
 
+    /// As `carry_out`. Here the compiler sees what a lock can return, and drops the rest: the steps that lead to a
+    /// grant and a release are the most frequent ones.
+    #[inline(always)]
+    pub(super) fn carry_out_inline(&mut self, next: Next<L::Step>) {
+        match next {
+            Next::Ask(step) => self.ask_now(step),
+            Next::Granted(fence) => self.granted(fence),
+            Next::Hold(lasts, fence) => self.hold(lasts, fence),
+            Next::Undo(after) => self.undo(L::UNDO, after),
+            Next::Settle(ending) => self.give_up(ending),
+            other => self.carry_out(other),
+        }
+    }
+
+    #[inline(never)]
     pub(super) fn carry_out(&mut self, next: Next<L::Step>) {
         match next {
             Next::Stay => {}
-            Next::Ask(step) => {
-                self.turn.core.sent = self.turn.now;
-                self.ask(step, self.lock.deadline(step, &self.turn));
-            }
+            Next::Ask(step) => self.ask_now(step),
             Next::Confirm(step) => {
                 let timeout = self.turn.core.spec.reply_timeout;
                 self.ask(step, self.turn.core.sent.after(timeout).after(timeout));
@@ -118,12 +137,20 @@ impl<L: Lock> Run<'_, L> {
         }
     }
 
+    #[inline(always)]
+    fn ask_now(&mut self, step: L::Step) {
+        self.turn.core.sent = self.turn.now;
+        self.ask(step, self.lock.deadline(step, &self.turn));
+    }
+
+    #[inline(always)]
     fn ask(&mut self, step: L::Step, deadline: Nanos) {
         self.send(step);
         self.turn.core.state = State::Asking(step);
         self.await_until(deadline);
     }
 
+    #[inline(always)]
     fn send(&mut self, step: L::Step) {
         self.lock.before_send(step, &self.turn);
         let (command, (to, over)) = (self.lock.command(step, &self.turn), self.lock.route(step));
@@ -137,6 +164,7 @@ impl<L: Lock> Run<'_, L> {
     }
 
     /// The lease counts from before the send: a delayed reply, or a holder that was paused, must not lengthen it.
+    #[inline(always)]
     fn granted(&mut self, fence: Option<Fence>) {
         let until = self.lock.lease(&self.turn.core.spec).until(self.turn.core.sent);
         if until > self.turn.now {
@@ -209,8 +237,9 @@ impl<L: Lock> Run<'_, L> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn undo_answered(&mut self, step: L::Step, after: After, reply: Reply) {
-        if self.resent(step, reply) {
+        if reply == Reply::Error(ErrorKind::NoScript) && self.resent(step, reply) {
             return;
         }
         match (self.lock.undone(step, reply, &mut self.turn), after) {

@@ -120,6 +120,7 @@ impl<L: Lock> Turn<'_, L> {
         self.send_to(SERVER, ConnectionKind::SharedByClients, command)
     }
 
+    #[inline]
     pub(crate) fn send_to(&mut self, to: ServerId, over: ConnectionKind, command: Command) -> CallId {
         let call = self.core.calls.fresh();
         self.out.send_over(over, call, to, command);
