@@ -54,6 +54,7 @@ mod spec;
 mod statement;
 mod strategy;
 mod time;
+mod visit;
 mod watchdog;
 
 pub use actions::Actions;
@@ -79,3 +80,4 @@ pub use spec::Spec;
 pub use statement::{OnConflict, Opens, Parameter, Statement};
 pub use strategy::{Strategy, Traits};
 pub use time::{Millis, Nanos};
+pub use visit::MachineVisitor;
