@@ -314,3 +314,6 @@ impl<L: Lock> Run<'_, L> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
