@@ -1,7 +1,7 @@
 //! What all machines share about a command that has been sent: its id, the deadline of its reply, and what an error
 //! reply says about its effect.
 
-use crate::{Actions, CallId, Command, ErrorKind, Nanos, Reply, ScriptForm, ServerId};
+use crate::{Actions, CallId, ErrorKind, Nanos, ServerId};
 
 /// The server of all strategies that use one server.
 pub(crate) const SERVER: ServerId = ServerId(0);
@@ -18,46 +18,6 @@ impl CallIds {
     pub(crate) const fn fresh(&mut self) -> CallId {
         self.0 += 1;
         CallId(self.0)
-    }
-}
-
-/// A script that has no reply yet, for a lock that awaits it beside the steps of the shell or on several servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PendingScript {
-    call: CallId,
-    form: ScriptForm,
-}
-
-impl PendingScript {
-    /// A script that was just sent by this call, or any other command.
-    pub(crate) fn new(call: CallId, command: Command) -> Self {
-        let form = command.form();
-        Self { call, form }
-    }
-
-    /// Whether the server may not know the script: it was sent by SHA-1.
-    pub(crate) fn may_be_unknown(self) -> bool {
-        self.form == ScriptForm::Sha
-    }
-
-    /// Whether the reply to this call is awaited. All others were given up.
-    pub(crate) fn is(self, call: CallId) -> bool {
-        self.call == call
-    }
-
-    /// The same script as source, if `reply` says that the server does not know its SHA-1.
-    pub(crate) fn source_after(self, reply: Reply, command: impl FnOnce() -> Command) -> Option<Command> {
-        source_after(reply, self.form, command)
-    }
-}
-
-/// What to send after this reply to a command of this form: the same script as source, if the server does not know its
-/// SHA-1.
-pub(crate) fn source_after(reply: Reply, form: ScriptForm, command: impl FnOnce() -> Command) -> Option<Command> {
-    if reply == Reply::Error(ErrorKind::NoScript) && form == ScriptForm::Sha {
-        command().as_source()
-    } else {
-        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! The contract between a lock and its driver: the events, the actions, and the outcomes of a request.
 //!
 //! A machine serves one client and one lock name at a time, over and over: `Acquire` .. `Settle(Held)` .. `Release` ..
-//! `Settle(Released)`. Every `Acquire`, `Enter`, `Release` and `Cancel` is answered by exactly one `Settle`.
+//! `Settle(Released)`. Every `Acquire`, `Retry`, `Enter`, `Release` and `Cancel` is answered by exactly one `Settle`.
 
 use std::num::NonZeroU64;
 

@@ -4,11 +4,11 @@
 //! ```text
 //!                             entry:
 //!         Acquire             Queued          entry
-//!    Idle ──────▶ Opening ──▶ Adding ──▶ Reading ──▶ Asking ── OK in time ──▶ Held
+//!    Idle ──────▶ Open ─────▶ Add ─────▶ Read ─────▶ Set ───── OK in time ──▶ Held
 //!                   ▲ └ group known: straight on ▲ ▲     ▲ │ └ OK too late ─▶ │ │ Release, Cancel
 //!                   │                  no ticket │ │ Woke│ │ Nil              ▼ ▼
-//!                   └────────────────────────────┘ │    Pausing ◀──────── Releasing ───▶ Idle
-//!                      (the group is gone: once)   └ Adding again
+//!                   └────────────────────────────┘ │    Pausing ◀──────── Delete ──────▶ Idle
+//!                      (the group is gone: once)   └ Add again
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`, a `Cancel` that drops the ticket).
 //!

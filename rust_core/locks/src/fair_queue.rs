@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!          Acquire           taken in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Leaving ──▶ Idle
+//!    Idle ─────────▶ Take ─────────────────▶ Held ─────────────────▶ Leave ────▶ Idle
 //!                   ▲ ▲ │ └── taken too late, Cancel ───────────────▶ ▲ ▲ │
 //!         woken, or │ │ │ queued                                      │ │ │ was too late, and the
 //!         time to   │ │ ▼                    Cancel, the longest wait │ │ │ policy allows another
-//!         beat      └─│─ Waiting ─────────────────────────────────────┘ │ ▼       (Waiting ── woken ──▶ Held)
+//!         beat      └─│─ Queue ───────────────────────────────────────┘ │ ▼       (Queue ──── woken ──▶ Held)
 //!                     └──────────────────────── Woke ───────────────── Pausing
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
@@ -42,7 +42,8 @@
 
 use crate::args::Args;
 use crate::backoff::Next as Attempt;
-use crate::calls::{PendingScript, TakeEffect};
+use crate::calls::TakeEffect;
+use crate::script_form::PendingScript;
 use crate::shell::{After, Ending, Lock, Next, State, Turn, Undone};
 use crate::{CallId, Command, Lease, Millis, Nanos, Refusal, Reply, Script, Spec, SpecError, Strategy, Token, Traits};
 

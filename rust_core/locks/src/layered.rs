@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!          Acquire              held           fence and value             Release, Cancel
-//!    Idle ─────────▶ Outside ────────▶ Entering ──────────────▶ Held ───────────────────────▶ Writing
+//!    Idle ─────────▶ Take ───────────▶ Fence, Value ──────────▶ Held ───────────────────────▶ Write
 //!     ▲              (the mutex)  ▲    │ too late, Cancel                                        │ written, or not
 //!     │                           │    ▼                                                         ▼
-//!     │                           └─ Outside ◀── the policy allows another                    Leaving
+//!     │                           └─ Release ◀── the policy allows another                    Leave
 //!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is released
 //! ```
-//! `Outside` is all that a mutex does, as in `Shell`: asking, pausing, releasing. Not drawn: an error, a lost call or a
+//! `Take` and `Release` are the steps of a mutex, and `Shell` has the states. Not drawn: an error, a lost call or a
 //! reply timeout of the database releases the mutex with a command whose reply nobody awaits, and ends in `Idle` at
 //! once. A statement that met another transaction is sent again until the reply timeout has passed.
 //!

@@ -47,6 +47,7 @@ mod reentrant;
 mod renewal;
 mod replicated;
 mod script;
+mod script_form;
 mod semaphore;
 mod session_lock;
 mod shell;
@@ -62,7 +63,7 @@ pub use any::AnyLock;
 pub use args::ArgValue;
 pub use backoff::{Backoff, Next, Retry, RetryKind};
 pub use chance::Chance;
-pub use command::{Command, ScriptForm};
+pub use command::Command;
 pub use contract::{
     Action, CallId, ConnectionKind, EntryId, ErrorKind, Event, Fence, Key, Lasts, LockMachine, Mode, Outcome, Refusal,
     Reply, ServerId, Token,
@@ -76,6 +77,7 @@ pub use read_write::Prefer;
 pub use redisson::{Children, RedissonRules};
 pub use reentrant::Count;
 pub use script::{Companion, Script};
+pub use script_form::ScriptForm;
 pub use spec::Spec;
 pub use statement::{OnConflict, Opens, Parameter, Statement};
 pub use strategy::{Strategy, Traits};

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!          Acquire           1           1, 0 in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───▶ Leasing ─────────────▶ Held ─────────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ SetNx ────▶ Expire ──────────────▶ Held ─────────────────▶ Del ─────────▶ Idle
 //!                    │ ▲ │        │ └── Cancel ──────────────────────────────────▶ ▲
 //!                  0 │ │ └────────│── Cancel ──▶ Withdrawing ── 1 ─────────────────┘
 //!                    ▼ │ Woke     │ 1, 0 too late, and the policy allows another

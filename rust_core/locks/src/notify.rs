@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!          Acquire           taken in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Undoing ─────▶ Idle
 //!                   ▲ ▲ ▲ │ └── taken too late, Cancel ─────────────▶ ▲ │
 //!           message │ │ │ │ busy                                        │ was too late, and the
-//!        or timeout │ │ │ ├─────────▶ Subscribing ── fails ──▶ Pausing ◀┘ policy allows another
+//!        or timeout │ │ │ ├─────────▶ Subscribe ──── fails ──▶ Pausing ◀┘ policy allows another
 //!                   │ │ │ │              │    ▲                 │
 //!                   │ │ └─│── confirmed ─┘    │ disconnected    │ Woke
 //!                   │ └───│───────────────────│─────────────────┘
-//!                Listening ◀── subscribed before the attempt
-//!                     └── message, not as first ──▶ Yielding ── Woke, or message as first ──▶ Asking
+//!                Listen ◀───── subscribed before the attempt
+//!                     └── message, not as first ──▶ Yield ───── Woke, or message as first ──▶ Asking
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening,
 //! yielding or pausing).

@@ -4,14 +4,14 @@
 //!
 //! ```text
 //!          Acquire             read            Release, Cancel           written
-//!    Idle ─────────▶ Reading ───────▶ Held ───────────────────▶ Writing ─────────▶ Idle
+//!    Idle ─────────▶ Read ──────────▶ Held ───────────────────▶ Write ───────────▶ Idle
 //!                    ▲ │ conflict      │ Disconnected            │ conflict: settles Conflict
 //!               Woke │ ▼               ▼                         ▼
 //!                   Pausing          Gone ──▶ Idle            Conflicted
 //!                      ▲                                         │ Retry: the next attempt
 //!                      └─────────────────────────────────────────┘
 //! ```
-//! Not drawn: an open transaction is ended before a conflict or an error goes on (`Undoing`); what ends in `Idle` at
+//! Not drawn: an open transaction is ended before a conflict or an error goes on (`Undo`); what ends in `Idle` at
 //! once (an error, `Unknown`, a Cancel before it is held, a Retry when the policy allows no further attempt).
 //!
 //! Promises: an acknowledged write was based on a value that nobody had changed since; `Conflict` means that nothing

@@ -2,11 +2,11 @@
 //! queue, or retries.
 //!
 //! ```text
-//!    scope      Idle ──▶ Asking ──────────────────────▶ Held ──▶ Releasing ───▶ Idle
+//!    scope      Idle ──▶ Take ────────────────────────▶ Held ──▶ Release ─────▶ Idle
 //!    session            pg_[try_]advisory_lock                  pg_advisory_unlock
-//!                        └── an error ──▶ Undoing: pg_advisory_unlock, in case that it came with the grant
+//!                        └── an error ──▶ Undo: pg_advisory_unlock, in case that it came with the grant
 //!    transaction        BEGIN; pg_[try_]advisory_xact_lock      COMMIT
-//!                        └── false, an error ──▶ Undoing: ROLLBACK, before any pause
+//!                        └── false, an error ──▶ Undo: ROLLBACK, before any pause
 //! ```
 //! `SessionLock` has the states and the rest of the algorithm. Promises what it does. In a session that other clients
 //! use too, it promises nothing: the database counts two locks of one session as one holder, so such a lock excludes

@@ -1,14 +1,6 @@
 //! `pg-lease`: a row with an owner and an expiry, taken and released by one statement each. No transaction stays open,
 //! so it works behind a pooler and needs no session of its own.
 //!
-//! ```text
-//!          Acquire           a fence, in time      Release, Cancel
-//!    Idle ─────────▶ Asking ────────────────▶ Held ───────────────▶ Releasing ───▶ Idle
-//!                    │ ▲ │                                           ▲
-//!             no row │ │ └── a fence, too late ──────────────────────┘
-//!                    ▼ │ Woke
-//!                   Pausing
-//! ```
 //! `Shell` has the states and the rest of the algorithm. Promises what it does, on the clock of the database:
 //! exclusion while no work outlives the lease, and fences that grow with every grant. A release that meets another
 //! transaction is sent again until the reply timeout has passed. A row is never deleted, so its fence never decreases.

@@ -1,7 +1,7 @@
 //! `pg-optimistic`: reads the version of the row, and after the work writes only if the version is unchanged.
 //!
 //! ```text
-//!    Idle ──▶ Reading ───────────▶ Held ──▶ Writing ─────────────────────────▶ Idle
+//!    Idle ──▶ Read ──────────────▶ Held ──▶ Write ───────────────────────────▶ Idle
 //!             SELECT version                UPDATE .. WHERE version = mine
 //!                                           └── no row: Conflicted ──▶ the whole work again
 //! ```

@@ -1,9 +1,9 @@
 //! `pg-row`: rows locked by a transaction that stays open as long as they are held.
 //!
 //! ```text
-//!    Idle ──▶ Asking ───────────────────────────────▶ Held ──▶ Releasing ───▶ Idle
+//!    Idle ──▶ Take ─────────────────────────────────▶ Held ──▶ Release ─────▶ Idle
 //!             BEGIN; SELECT .. FOR UPDATE | SHARE ..           COMMIT
-//!             └── one of the rows not had ──▶ Undoing: ROLLBACK, before any pause
+//!             └── one of the rows not had ──▶ Undo: ROLLBACK, before any pause
 //! ```
 //! `SessionLock` has the states and the rest of the algorithm. All rows are requested in one write to the socket, in
 //! the order in which the client named them: two clients that name them in opposite order can wait for each other, and

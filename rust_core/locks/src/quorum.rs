@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!          Acquire            a quorum in time     Release, Cancel
-//!    Idle ─────────▶ Asking ──────────────────▶ Held ──────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ Ask ─────────────────────▶ Held ──────────────▶ Release ─────▶ Idle
 //!                    │   ▲                                              ▲ │
 //!                    │   │ Woke                                         │ │ released, and the
 //!                    │   └── Pausing ◀──────────────────────────────────│─┘ policy allows another
@@ -15,7 +15,8 @@
 //! release that meets `NOSCRIPT` is sent again as source, whatever the client is doing by then.
 
 use crate::backoff::Next as Attempt;
-use crate::calls::{PendingScript, TakeEffect, Taken};
+use crate::calls::{TakeEffect, Taken};
+use crate::script_form::PendingScript;
 use crate::shell::{Ending, Lock, Next, NoReply, State, Turn};
 use crate::{CallId, Command, ConnectionKind, ErrorKind, Key, KeyList, Lasts, Mode, Nanos, Reply, ServerId, Token};
 

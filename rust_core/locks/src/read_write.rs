@@ -69,7 +69,7 @@ impl Lock for ReadWrite {
     type Owner = Token;
     const FIRST: LeaseStep = LeaseStep::Take;
     const UNDO: LeaseStep = LeaseStep::Release;
-    const SHARES: bool = true;
+    const SHARES: bool = TRAITS.shares;
 
     fn request(&mut self, _keys: KeyList, mode: Mode) {
         self.mode = mode;
@@ -100,7 +100,7 @@ impl Lock for ReadWrite {
     /// Removes the reservation. A release that was sent removes it, too.
     fn clean_up(&mut self, left: Left, turn: &mut Turn<'_, Self>) {
         if left == Left::Nothing && self.mode == Mode::Exclusive && self.reservation_ms > 0 {
-            turn.send_unawaited(self.command(LeaseStep::Release, turn));
+            turn.send(self.command(LeaseStep::Release, turn).unawaited());
         }
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!          Acquire         the last child taken            renewed        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────────▶ Renewing ─────────▶ Held ─────────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ Ask ──────────────────────▶ Renew ────────────▶ Held ─────────────────▶ Release ─────▶ Idle
 //!                     ▲ │ └── too many failed, out of time; Cancel ──│──────────────────────▶ ▲ │
 //!                Woke │ │ busy                    └─ too late; Cancel ───────────────────────▶─┘ │ released, and the
 //!                     │ ▼                                                                         │ policy allows another
-//!                   Pausing         Asking, from the first child ◀────────────────────────────────┘
+//!                   Poll            Ask, from the first child ◀────────────────────────────────┘
 //! ```
-//! Not drawn: each child that is taken or has failed leads to the next one, still `Asking`.
+//! Not drawn: each child that is taken or has failed leads to the next one, still `Ask`.
 //!
 //! The order of commands, and which replies are checked, are Redisson's, with three exceptions: a busy child is asked
 //! again by the retry policy, where Redisson waits for a message; a child is not a hash with a count, because nothing
@@ -17,7 +17,7 @@
 //! Redisson asks again without a pause.
 
 use crate::backoff::Backoff;
-use crate::calls::PendingScript;
+use crate::script_form::PendingScript;
 use crate::shell::{Ending, Lock, Next, NoReply, State, Turn};
 use crate::{
     CallId, Command, ConnectionKind, Key, KeyList, Lasts, Mode, Nanos, Refusal, Reply, RetryKind, Script, ServerId,

@@ -3,12 +3,12 @@
 //! on top of a `mutex`. The two differ in commands per grant.
 //!
 //! ```text
-//!               Enter            Entering            counted by the client: all at once
+//!               Enter            Enter               counted by the client: all at once
 //!            ┌─────────▶ the reply decides ───┐
 //!          Held ◀─────────────────────────────┤
 //!            ├─────────▶ the reply decides ───┘
-//!            │  Release          Leaving       not the last entry
-//!            └── Release of the last entry, Cancel ──▶ Undoing, as in `Shell`
+//!            │  Release          Leave         not the last entry
+//!            └── Release of the last entry, Cancel ──▶ Release, as in `Shell`
 //! ```
 //! `Shell` leads to `Held` and away from it. An entry that fails leaves the earlier ones as they were; a release that
 //! does not settle as `Held` ends all of them.

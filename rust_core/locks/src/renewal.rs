@@ -14,7 +14,7 @@
 //! again; the lease never grows after a release was sent; clients that were granted together are not renewed in step.
 //! Does not promise to notice a loss before the reply to the next renewal or the end of the lease.
 
-use crate::calls::PendingScript;
+use crate::script_form::PendingScript;
 use crate::shell::{Lock, Turn};
 use crate::{CallId, Command, Lease, Nanos, Reply, Script};
 

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!          Acquire           all granted           Release, Cancel
-//!    Idle ─────────▶ Asking ────────────▶ Held ─────────────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ Take ──────────────▶ Held ─────────────────────▶ Release ─────▶ Idle
 //!                    │ ▲ │                  │ Disconnected
 //!            refused │ │ │ failed, refused  └──▶ Lapsed ── Release, Cancel: nothing is sent ──▶ Idle
 //!      (nothing is   ▼ │ ▼ (something is left), Cancel
-//!              left) │ │ Undoing ──▶ Idle
+//!              left) │ │ Undo ─────▶ Idle
 //!                    │ │Woke │ undone, and the policy allows another
 //!                   Pausing ◀┘
 //! ```

@@ -69,7 +69,7 @@ impl<L: Lock> Shell<L> {
             until: Nanos::NEVER,
             call: CallIds::NONE,
             key: Key(0),
-            form: ScriptForm::Sha,
+            form: ScriptForm::default(),
             state: State::Idle,
         };
         Self { core, lock }

@@ -1,7 +1,8 @@
 //! How a waiter of `fair-queue` is woken, and how it confirms the lock that was handed over to it.
 
 use super::{Confirming, FairQueue, Hold, Step, WakeupPop, leave_as};
-use crate::calls::{PendingScript, SERVER};
+use crate::calls::SERVER;
+use crate::script_form::PendingScript;
 use crate::shell::{Ending, Next, State, Turn};
 use crate::{Command, ConnectionKind, Lasts, Reply, Script, Token};
 

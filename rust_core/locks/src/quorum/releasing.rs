@@ -1,9 +1,9 @@
 //! The release half of the lock: removes from all servers what an attempt or a hold left there.
 
 use super::{Attempt, Quorum, QuorumAttempt, Step, Why};
-use crate::calls::PendingScript;
 use crate::quorum::Resource;
 use crate::quorum::server_states::{ReleaseState, TakeState};
+use crate::script_form::PendingScript;
 use crate::shell::{Ending, Next, Turn};
 use crate::{CallId, ConnectionKind, Reply, ServerId};
 
@@ -30,9 +30,7 @@ impl<S: Resource> Quorum<S> {
                 // Nothing was sent, so nothing can have been taken.
                 TakeState::Unasked => continue,
                 // Sent as source: a NOSCRIPT may come after a later release has replaced the record of this one.
-                TakeState::Waiting(_) | TakeState::Silent(_) | TakeState::Lost => {
-                    command.as_source().unwrap_or(command)
-                }
+                TakeState::Waiting(_) | TakeState::Silent(_) | TakeState::Lost => command.unawaited(),
                 TakeState::Granted | TakeState::Refused | TakeState::Failed(_) | TakeState::Unclear(_) => command,
             };
             let call = turn.send_to(ServerId(server), ConnectionKind::SharedByClients, command);

@@ -1,7 +1,7 @@
 //! The state of each server: its reply to the current attempt, and its reply to the release. This file counts; `quorum`
 //! decides what the counts mean for the client.
 
-use crate::calls::PendingScript;
+use crate::script_form::PendingScript;
 use crate::shell::Ending;
 use crate::{CallId, ErrorKind};
 

@@ -71,12 +71,14 @@ impl Redisson {
         self.child_failed(Why::End(Ending::Unknown), turn)
     }
 
-    /// Sends a release to a child whose `SET` was, or may yet be, carried out. Nobody awaits the reply, so nobody could
-    /// send it again after a `NOSCRIPT`.
+    /// Sends a release to a child whose `SET` was, or may yet be, carried out.
     fn send_unawaited_release(&self, turn: &mut Turn<'_, Self>) {
         let command = self.command_to(self.pass.at, Step::Release(Why::Cancel), turn);
-        let source = command.as_source().unwrap_or(command);
-        turn.send_to(self.server_of(self.pass.at), ConnectionKind::SharedByClients, source);
+        turn.send_to(
+            self.server_of(self.pass.at),
+            ConnectionKind::SharedByClients,
+            command.unawaited(),
+        );
     }
 
     fn busy(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {

@@ -1,6 +1,6 @@
 //! One script, sent to several children at once, and the reply of each.
 
-use crate::calls::PendingScript;
+use crate::script_form::PendingScript;
 use crate::shell::Ending;
 use crate::{CallId, ErrorKind, Reply};
 

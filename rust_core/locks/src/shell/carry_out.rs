@@ -5,8 +5,9 @@
 )]
 
 use crate::backoff::Next as Attempt;
-use crate::calls::{CallIds, TakeEffect, source_after};
-use crate::{ErrorKind, Fence, Lasts, Nanos, Outcome, Reply, ScriptForm};
+use crate::calls::{CallIds, TakeEffect};
+use crate::script_form::source_after;
+use crate::{ErrorKind, Fence, Lasts, Nanos, Outcome, Reply};
 
 use super::{After, Ending, Left, Lock, Next, NoReply, Run, State, Undone};
 
@@ -32,7 +33,7 @@ impl<L: Lock> Run<'_, L> {
         self.lock.before_send(step, &self.turn);
         let (to, over) = self.lock.route(step);
         self.turn.core.call = self.turn.send_to(to, over, source);
-        self.turn.core.form = ScriptForm::Source;
+        self.turn.core.form = source.form();
         self.await_until(self.lock.deadline(step, &self.turn));
         true
     }
@@ -103,7 +104,6 @@ impl<L: Lock> Run<'_, L> {
             }
             Next::Expect(step, call) => {
                 (self.turn.core.state, self.turn.core.call) = (State::Asking(step), call);
-                self.turn.core.form = ScriptForm::Source;
                 self.await_until(self.turn.reply_deadline());
             }
             Next::Become(step) => self.turn.core.state = State::Asking(step),
@@ -155,7 +155,7 @@ impl<L: Lock> Run<'_, L> {
         self.lock.before_send(step, &self.turn);
         let (command, (to, over)) = (self.lock.command(step, &self.turn), self.lock.route(step));
         self.turn.core.call = self.turn.send_to(to, over, command);
-        self.turn.core.form = ScriptForm::Sha;
+        self.turn.core.form = command.form();
     }
 
     fn await_until(&mut self, until: Nanos) {
@@ -277,7 +277,7 @@ impl<L: Lock> Run<'_, L> {
         };
         if can_undo {
             let (command, (to, over)) = (self.lock.command(L::UNDO, &self.turn), self.lock.route(L::UNDO));
-            self.turn.send_to(to, over, command.as_source().unwrap_or(command));
+            self.turn.send_to(to, over, command.unawaited());
         }
         self.lock.clean_up(Left::Unclear, &mut self.turn);
         self.settle(ending.into());

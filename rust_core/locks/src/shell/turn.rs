@@ -127,11 +127,6 @@ impl<L: Lock> Turn<'_, L> {
         call
     }
 
-    /// Sends a command whose reply nobody awaits. As source, because nobody could send it again after a `NOSCRIPT`.
-    pub(crate) fn send_unawaited(&mut self, command: Command) {
-        self.send(command.as_source().unwrap_or(command));
-    }
-
     /// A script about the key and its owner.
     pub(crate) fn script(&self, script: Script, numbers: [u64; 2]) -> Command {
         Command::by_sha(script, self.core.key, self.core.owner.token(), numbers)
