@@ -59,7 +59,6 @@ impl Lock for Naive {
         spec.lease.in_whole_seconds()
     }
 
-    #[inline]
     fn answer(&mut self, step: Step, reply: Reply, _turn: &mut Turn<'_, Self>) -> Next<Step> {
         match (step, reply) {
             (Step::SetNx, Reply::Int(1)) => Next::Ask(Step::Expire),
