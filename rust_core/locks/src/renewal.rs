@@ -3,12 +3,12 @@
 //! ```text
 //!           held                time has come               1, before the end
 //!    Off ─────────▶ Due ─────────────────────────▶ Asked ──────────────────────▶ Due
-//!     ▲             │                                │ ├── error, lost, timeout ─▶ Due
-//!     │             └── the end, or 0, or 1 too late ┴─┴─▶ Off
-//!     └── Release, Cancel: from anywhere
+//!                   │                                │ ├── error, lost, timeout ─▶ Due
+//!                   └── the end, or 0, or 1 too late ┴─┴─▶ Off
 //! ```
 //! Not drawn: a renewal whose script the server does not know is sent again as source. After the longest hold, `Due`
-//! sends nothing more and leads to `Off`.
+//! sends nothing more and leads to `Off`. From a release or a cancel on, the shell asks it nothing: so no renewal can
+//! follow the release.
 //!
 //! Promises: belief is prolonged only by a reply that came before the earlier belief ended; a lost lock is never taken
 //! again; the lease never grows after a release was sent; clients that were granted together are not renewed in step.
@@ -30,7 +30,7 @@ pub(crate) struct Renewal {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Nothing is held, or it was lost.
+    /// Nothing has been held yet, or it was lost.
     Off,
     Due(Nanos),
     Asked(Asked),
@@ -66,10 +66,6 @@ impl Renewal {
         let half = Nanos(self.every.0 / 2);
         let drawn = Nanos(turn.chance().below(self.every.since(half).0 + 1));
         self.plan(turn.now.after(half).after(drawn), turn);
-    }
-
-    pub(crate) const fn stop(&mut self) {
-        self.state = State::Off;
     }
 
     /// Also asks to be woken at the end of belief: nothing else reports that.

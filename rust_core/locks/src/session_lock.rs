@@ -102,14 +102,11 @@ impl<S: SessionStatements> Lock for SessionLock<S> {
         self.open = 0;
         let keys = self.keys;
         for (at, &key) in keys.as_slice().iter().enumerate() {
-            let also = |first| {
-                if first {
-                    self.statements.take(self.mode)
-                } else {
-                    self.statements.take_also(self.mode)
-                }
+            let statement = match at {
+                0 => self.statements.take(self.mode),
+                _ => self.statements.take_also(self.mode),
             };
-            let call = self.send(also(at == 0), key, turn);
+            let call = self.send(statement, key, turn);
             if at == 0 {
                 self.first = call;
             }

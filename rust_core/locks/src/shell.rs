@@ -171,7 +171,7 @@ impl<L: Lock> Run<'_, L> {
 
     fn release(&mut self) {
         self.expect_held("Release");
-        self.end_hold();
+        self.forget_conflicts();
         let next = self.lock.release(&mut self.turn);
         self.carry_out_inline(next);
     }
@@ -186,13 +186,9 @@ impl<L: Lock> Run<'_, L> {
         }
     }
 
-    /// A release is a request of its own, and from here on nothing is renewed: no renewal can follow the release.
-    fn end_hold(&mut self) {
+    fn forget_conflicts(&mut self) {
         if !L::RELEASE_ENDS_THE_REQUEST {
             self.turn.core.backoff.forget_conflicts();
-        }
-        if let Some(renewal) = self.lock.renewal() {
-            renewal.stop();
         }
     }
 
@@ -202,7 +198,7 @@ impl<L: Lock> Run<'_, L> {
             State::Pausing => Next::Settle(Ending::Released),
             State::Asking(step) | State::Waiting(step) => self.lock.cancel(step, &mut self.turn),
             State::Held => {
-                self.end_hold();
+                self.forget_conflicts();
                 self.lock.release_all(&mut self.turn)
             }
             State::Undoing(step, after) => match after {

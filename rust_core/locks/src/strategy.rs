@@ -1,4 +1,4 @@
-//! The catalogue: each strategy with its name, its arguments, and what a driver has to know about it.
+//! The catalogue: each strategy with its arguments. What a driver has to know about it is a row in its own file.
 
 use crate::args::{ArgValue, Args};
 use crate::postgres::{Scope, SessionOwner, Wait};
