@@ -53,15 +53,15 @@ BROKEN = {
         "double grant",
     ),
     "mutex that deletes without asking whose the key is": (
-        Mutation("locks/src/mutex.rs", "attempt.compare_and_delete()", "Command::Del { key: attempt.key }"),
+        Mutation("locks/src/mutex.rs", "turn.compare_and_delete()", "Command::Del { key: turn.key() }"),
         ("mutex",),
         "double grant",
     ),
     "mutex that believes past its lease": (
         Mutation(
-            "locks/src/leased.rs",
-            "let until = self.spec.lease.until(sent);",
-            "let until = sent.after(Nanos::from_secs(3_600));",
+            "locks/src/shell/carry_out.rs",
+            "let until = self.lock.lease(&self.turn.core.spec).until(self.turn.core.sent);",
+            "let until = self.turn.core.sent.after(Nanos::from_secs(3_600));",
         ),
         ("mutex",),
         "double grant",

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use check::{Order, Report, Rules};
-use locks::{AnyLock, Nanos};
+use locks::{Chance, LockMachine, MachineVisitor, Nanos, Spec};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use wire::KeyNames;
 
@@ -130,7 +130,9 @@ impl Running {
 
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
-    let (shares, judged) = judged(spec, control, |judges| run_threads(spec, control, judges))?;
+    let (shares, judged) = judged(spec, control, |judges| {
+        spec.strategy.visit(RunThreads { spec, control, judges })
+    })?;
     control.enter(TrialPhase::Done, clock::now());
     Ok(gather(spec, control, began, &shares, judged))
 }
@@ -213,38 +215,44 @@ fn granted_within(spec: &TrialSpec) -> Nanos {
 }
 
 /// Runs each thread of the trial on a native thread of its own; returns the first error of any.
-fn run_threads(
-    spec: &TrialSpec,
-    control: &Arc<Control>,
+struct RunThreads<'a> {
+    spec: &'a TrialSpec,
+    control: &'a Arc<Control>,
     judges: Vec<Judge>,
-) -> Result<(Vec<Share>, Vec<Judge>), TrialError> {
-    let strategy = spec.strategy;
-    let parts = setup::parts(spec, control, judges, |spec, chance| {
-        AnyLock::new(strategy, spec, chance)
-    })?;
-    let drivers = parts
-        .into_iter()
-        .zip(setup::sockets(spec)?)
-        .map(|(part, sockets)| Driver::new(part.params, part.clients, sockets, part.recorder, Monotonic));
-    let handles: Vec<_> = drivers
-        .enumerate()
-        .map(|(index, driver)| {
-            let control = StopsByPanic(Arc::clone(control));
-            let core = spec.cores.get(index).copied();
-            std::thread::spawn(move || {
-                clock::sharpen_timeouts();
-                if let Some(core) = core {
-                    bind_to(core);
-                }
-                driver.run(&control.0)
+}
+
+impl MachineVisitor for RunThreads<'_> {
+    type Out = Result<(Vec<Share>, Vec<Judge>), TrialError>;
+
+    /// The type of the machine is chosen here, once for the whole trial.
+    fn visit<L: LockMachine + std::fmt::Debug + Send + 'static>(
+        self,
+        make: impl Fn(Arc<Spec>, Chance) -> L + Clone + Send + 'static,
+    ) -> Self::Out {
+        let Self { spec, control, judges } = self;
+        let parts = setup::parts(spec, control, judges, make)?;
+        let drivers = parts.into_iter().zip(setup::sockets(spec)?);
+        let handles: Vec<_> = drivers
+            .enumerate()
+            .map(|(index, (part, sockets))| {
+                let driver = Driver::new(part.params, part.clients, sockets, part.recorder, Monotonic);
+                let control = StopsByPanic(Arc::clone(control));
+                let core = spec.cores.get(index).copied();
+                std::thread::spawn(move || {
+                    clock::sharpen_timeouts();
+                    if let Some(core) = core {
+                        bind_to(core);
+                    }
+                    driver.run(&control.0)
+                })
             })
-        })
-        .collect();
-    let ended: Vec<Result<(Share, Judge), LoadError>> = handles
-        .into_iter()
-        .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        .collect();
-    Ok(ended.into_iter().collect::<Result<_, _>>()?)
+            .collect();
+        let ended: Vec<Result<(Share, Judge), LoadError>> = handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        Ok(ended.into_iter().collect::<Result<_, _>>()?)
+    }
 }
 
 /// Stops the trial when its thread panics: the others must not wait for it at the gate.

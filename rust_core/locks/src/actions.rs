@@ -15,6 +15,7 @@ impl Actions {
         self.send_over(ConnectionKind::SharedByClients, call, to, command);
     }
 
+    #[inline]
     pub fn send_over(&mut self, over: ConnectionKind, call: CallId, to: ServerId, command: Command) {
         self.list.push(Action::Send {
             call,
@@ -24,6 +25,7 @@ impl Actions {
         });
     }
 
+    #[inline]
     pub fn wake_at(&mut self, at: Nanos) {
         self.list.push(Action::WakeAt(at));
     }
@@ -44,6 +46,7 @@ impl Actions {
         self.list.push(Action::Lapsed);
     }
 
+    #[inline]
     pub fn settle(&mut self, outcome: Outcome) {
         self.list.push(Action::Settle(outcome));
     }

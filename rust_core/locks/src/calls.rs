@@ -1,7 +1,7 @@
 //! What all machines share about a command that has been sent: its id, the deadline of its reply, and what an error
 //! reply says about its effect.
 
-use crate::{Actions, CallId, ErrorKind, Key, Nanos, ServerId};
+use crate::{Actions, CallId, ErrorKind, Nanos, ServerId};
 
 /// The server of all strategies that use one server.
 pub(crate) const SERVER: ServerId = ServerId(0);
@@ -9,28 +9,16 @@ pub(crate) const SERVER: ServerId = ServerId(0);
 /// The call ids of one client. The numbering lasts as long as the client and never restarts: a reused id would let a
 /// late reply to an earlier attempt count for the current one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Calls(u64);
+pub(crate) struct CallIds(u64);
 
-impl Calls {
+impl CallIds {
+    /// The id that no call gets.
+    pub(crate) const NONE: CallId = CallId(0);
+
     pub(crate) const fn fresh(&mut self) -> CallId {
         self.0 += 1;
         CallId(self.0)
     }
-}
-
-/// A command that has no reply yet, and when it is given up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PendingCall {
-    pub(crate) call: CallId,
-    pub(crate) deadline: Nanos,
-}
-
-/// A command about a key that has no reply yet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PendingKeyCall {
-    pub(crate) key: Key,
-    pub(crate) call: CallId,
-    pub(crate) sent: Nanos,
 }
 
 pub(crate) enum Deadline {
@@ -47,7 +35,16 @@ pub(crate) fn check_deadline(now: Nanos, deadline: Nanos, out: &mut Actions) -> 
     Deadline::Ahead
 }
 
+/// What a reply says about what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Mine,
+    /// Another client holds it.
+    Theirs,
+}
+
 /// The effect of a command that takes a lock, as far as an error reply tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakeEffect {
     Nothing,
     Unknown,

@@ -1,6 +1,6 @@
 //! The commands that a lock can send to a server.
 
-use crate::{EntryId, Key, KeyList, Script, Statement, Token};
+use crate::{EntryId, Key, KeyList, Script, ScriptForm, Statement, Token};
 
 /// A command about the keys of a lock. Besides the key of its name, a lock may have companion keys, whose names begin
 /// with that name: see `Companion`.
@@ -66,13 +66,6 @@ pub enum Command {
     },
 }
 
-/// How a script is sent: by its SHA-1, or, after `NOSCRIPT`, as its whole text, which the server then caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScriptForm {
-    Sha,
-    Source,
-}
-
 impl Command {
     /// The command's token, if the command belongs to one attempt.
     pub const fn token(&self) -> Option<Token> {
@@ -97,19 +90,6 @@ impl Command {
             | Self::AckTicket { .. }
             | Self::DropTicket { .. }
             | Self::TrimQueue { .. } => None,
-        }
-    }
-
-    /// The same command with the script's whole text, if it was sent by SHA-1: what to send after `NOSCRIPT`.
-    pub fn as_source(mut self) -> Option<Self> {
-        match &mut self {
-            Self::CompareAndDelete { form, .. } | Self::Run { form, .. } | Self::RunAll { form, .. }
-                if *form == ScriptForm::Sha =>
-            {
-                *form = ScriptForm::Source;
-                Some(self)
-            }
-            _ => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The contract between a lock and its driver: the events, the actions, and the outcomes of a request.
 //!
 //! A machine serves one client and one lock name at a time, over and over: `Acquire` .. `Settle(Held)` .. `Release` ..
-//! `Settle(Released)`. Every `Acquire`, `Enter`, `Release` and `Cancel` is answered by exactly one `Settle`.
+//! `Settle(Released)`. Every `Acquire`, `Retry`, `Enter`, `Release` and `Cancel` is answered by exactly one `Settle`.
 
 use std::num::NonZeroU64;
 
@@ -89,6 +89,9 @@ pub trait LockMachine {
 pub enum Event {
     /// Take the lock named `keys`. More than one key only where `Strategy::takes_many_keys`. Only when idle.
     Acquire { keys: KeyList, mode: Mode },
+    /// Repeat the work whose release settled as `Conflict`: its next attempt. Settles like an acquire. Only right after
+    /// that settlement; an `Acquire` begins another work instead.
+    Retry,
     /// The holder enters once more; only where `Strategy::nests`, and only while the lock is held. Settles like an
     /// acquire. If the outcome is not `Held`, the earlier entries stand and must still be released.
     Enter,
@@ -154,7 +157,7 @@ pub enum Outcome {
     /// The release found that this client no longer held the lock.
     Expired,
     /// A release that writes the work's effect (`Strategy::writes`) wrote nothing, because another client changed what
-    /// the work had read. The whole work has to be repeated; the next `Acquire` is its next attempt.
+    /// the work had read. The whole work has to be repeated: `Event::Retry` begins its next attempt.
     Conflict,
     /// The server replied with an error that another attempt would meet again.
     Failed(ErrorKind),
@@ -203,6 +206,60 @@ pub enum Reply {
     Error(ErrorKind),
     /// Any other well-formed reply. No command of a lock expects it.
     Other,
+}
+
+impl Reply {
+    pub const fn is_ok(self) -> bool {
+        matches!(self, Self::Ok)
+    }
+
+    pub const fn is_nil(self) -> bool {
+        matches!(self, Self::Nil)
+    }
+
+    pub const fn int(self) -> Option<i64> {
+        if let Self::Int(number) = self {
+            Some(number)
+        } else {
+            None
+        }
+    }
+
+    pub const fn entry(self) -> Option<EntryId> {
+        if let Self::Entry(entry) = self {
+            Some(entry)
+        } else {
+            None
+        }
+    }
+
+    pub const fn token(self) -> Option<Token> {
+        if let Self::Token(token) = self {
+            Some(token)
+        } else {
+            None
+        }
+    }
+
+    pub const fn error(self) -> Option<ErrorKind> {
+        if let Self::Error(kind) = self { Some(kind) } else { None }
+    }
+
+    /// The kind of failure that this reply is for a command that it does not answer.
+    pub const fn failure(self) -> ErrorKind {
+        if let Self::Error(kind) = self {
+            kind
+        } else {
+            ErrorKind::Unexpected
+        }
+    }
+
+    /// The fence in a counter that starts at 0: after the first grant it is 1. `None` also for a number that only
+    /// another program can have written.
+    pub fn fence(self) -> Option<Fence> {
+        let count = u64::try_from(self.int()?).ok()?;
+        NonZeroU64::new(count).map(Fence)
+    }
 }
 
 /// The id of an entry of a stream, `<ms>-<seq>`.

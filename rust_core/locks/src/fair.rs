@@ -4,11 +4,11 @@
 //! ```text
 //!                             entry:
 //!         Acquire             Queued          entry
-//!    Idle ──────▶ Opening ──▶ Adding ──▶ Reading ──▶ Asking ── OK in time ──▶ Held
+//!    Idle ──────▶ Open ─────▶ Add ─────▶ Read ─────▶ Set ───── OK in time ──▶ Held
 //!                   ▲ └ group known: straight on ▲ ▲     ▲ │ └ OK too late ─▶ │ │ Release, Cancel
 //!                   │                  no ticket │ │ Woke│ │ Nil              ▼ ▼
-//!                   └────────────────────────────┘ │    Pausing ◀──────── Releasing ───▶ Idle
-//!                      (the group is gone: once)   └ Adding again
+//!                   └────────────────────────────┘ │    Pausing ◀──────── Delete ──────▶ Idle
+//!                      (the group is gone: once)   └ Add again
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`, a `Cancel` that drops the ticket).
 //!
@@ -28,13 +28,18 @@
 //! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own; each wait
 //! on the server is bounded. Does not promise order, although it acknowledges places.
 
-use std::sync::Arc;
-
-use crate::backoff::Backoff;
-use crate::calls::{Calls, Deadline, PendingKeyCall, check_deadline};
+use crate::calls::{SERVER, TakeEffect};
+use crate::shell::{After, Ending, Left, Lock, Next, NoReply, Turn};
 use crate::{
-    Actions, CallId, Chance, Command, EntryId, Event, Key, LockMachine, Mode, Nanos, Outcome, Reply, ScriptForm, Spec,
-    Token,
+    Chance, Command, ConnectionKind, EntryId, ErrorKind, Key, Nanos, Refusal, Reply, Script, ServerId, Token, Traits,
+};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "fair",
+    owns_connection: true,
+    acknowledges_places: true,
+    scripts: &[Script::CompareAndDelete],
+    ..Traits::LEASE
 };
 
 /// The longest blocking read.
@@ -45,10 +50,6 @@ const LENGTH: u64 = 100_000;
 
 #[derive(Debug)]
 pub(crate) struct Fair {
-    spec: Arc<Spec>,
-    chance: Chance,
-    calls: Calls,
-    backoff: Backoff,
     /// The reader's name in the group. One name for all requests of a client, because the server keeps each name for
     /// ever.
     reader: Token,
@@ -56,254 +57,207 @@ pub(crate) struct Fair {
     open: Option<Key>,
     /// The group was created again during this request.
     reopened: bool,
-    state: State,
+    ticket: Ticket,
 }
 
+/// What this client has in the queue.
 #[derive(Clone, Copy, Debug)]
-enum State {
-    Idle,
-    /// The command that creates the group has no reply yet.
-    Opening(PendingKeyCall),
-    Adding(PendingKeyCall),
-    /// As `Adding`, but the request was cancelled.
-    Withdrawing(PendingKeyCall),
-    Reading(Reading),
-    /// The `SET` has no reply yet.
-    Asking(Asking),
-    Pausing(Pausing),
-    Held(TicketAttempt),
-    /// The compare-and-delete has no reply yet.
-    Releasing(Releasing),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    key: Key,
+enum Ticket {
+    None,
     /// The ticket that this client added.
-    own: EntryId,
-    call: CallId,
-    /// When the read is given up: the longest time it may block, plus the reply timeout.
-    until: Nanos,
+    Own(EntryId),
+    /// The ticket that this client read, which entitles it to try.
+    Read(EntryId),
 }
 
-/// The key that an attempt tries to own, its fresh token, and the ticket that entitles it to try.
 #[derive(Clone, Copy, Debug)]
-struct TicketAttempt {
-    key: Key,
-    token: Token,
-    ticket: EntryId,
+pub(crate) enum Step {
+    Open,
+    Add,
+    /// The blocking read.
+    Read,
+    Set,
+    Delete,
 }
 
-impl TicketAttempt {
-    fn delete(self, form: ScriptForm) -> Command {
-        Command::CompareAndDelete {
-            key: self.key,
-            token: self.token,
-            form,
+impl Lock for Fair {
+    type Step = Step;
+    type Owner = Token;
+    const FIRST: Step = Step::Open;
+    const UNDO: Step = Step::Delete;
+
+    fn begin(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.reopened = false;
+        if self.open == Some(turn.key()) {
+            add(turn)
+        } else {
+            Next::Ask(Step::Open)
         }
     }
-}
 
-#[derive(Clone, Copy, Debug)]
-struct Asking {
-    attempt: TicketAttempt,
-    call: CallId,
-    sent: Nanos,
-}
+    /// Tries again with the same ticket.
+    fn attempt(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        turn.count_attempt();
+        turn.draw_owner();
+        Next::Ask(Step::Set)
+    }
 
-#[derive(Clone, Copy, Debug)]
-struct Pausing {
-    key: Key,
-    ticket: EntryId,
-    until: Nanos,
-}
+    fn route(&self, step: Step) -> (ServerId, ConnectionKind) {
+        let over = match step {
+            Step::Read => ConnectionKind::Own,
+            Step::Open | Step::Add | Step::Set | Step::Delete => ConnectionKind::SharedByClients,
+        };
+        (SERVER, over)
+    }
 
-#[derive(Clone, Copy, Debug)]
-struct Releasing {
-    attempt: TicketAttempt,
-    call: CallId,
-    sent: Nanos,
-    form: ScriptForm,
-    why: Why,
-}
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        let (key, token) = (turn.key(), turn.owner());
+        match step {
+            Step::Open => Command::CreateQueue { key },
+            Step::Add => Command::AddTicket { key, token },
+            Step::Read => Command::ReadTicket {
+                key,
+                token: self.reader,
+                timeout_ms: block_ms(turn),
+            },
+            Step::Set => turn.set_if_absent(),
+            Step::Delete => turn.compare_and_delete(),
+        }
+    }
 
-#[derive(Clone, Copy, Debug)]
-enum Why {
-    /// The holder has finished its work.
-    Release,
-    /// The request was cancelled before it was settled.
-    Cancel,
-    /// The grant came when its lease had practically ended. The ticket is kept for the next attempt.
-    TooLate,
+    fn deadline(&self, step: Step, turn: &Turn<'_, Self>) -> Nanos {
+        match step {
+            Step::Read => {
+                let blocked = turn.now.after(Nanos::from_millis(block_ms(turn)));
+                blocked.after(turn.spec().reply_timeout)
+            }
+            Step::Open | Step::Add | Step::Set | Step::Delete => turn.reply_deadline(),
+        }
+    }
+
+    fn answer(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match (step, reply) {
+            // An error without a known code will also be the reply to the next command.
+            (Step::Open, Reply::Ok | Reply::Error(ErrorKind::BusyGroup | ErrorKind::Other)) => {
+                self.open = Some(turn.key());
+                add(turn)
+            }
+            (Step::Add, Reply::Entry(own)) => {
+                self.ticket = Ticket::Own(own);
+                if !turn.is_withdrawn() {
+                    // Also for a replacement ticket: the earlier ticket, and its place, are gone.
+                    turn.out.queued();
+                }
+                Next::Ask(Step::Read)
+            }
+            // No lock was asked for yet.
+            (Step::Open | Step::Add, other) => Next::Failed(other.failure(), TakeEffect::Nothing),
+            (Step::Read, Reply::Entry(ticket)) => {
+                self.ticket = Ticket::Read(ticket);
+                self.attempt(turn)
+            }
+            (Step::Read, other) => self.not_read(other, turn),
+            (Step::Set | Step::Delete, other) => Next::of_set(other),
+        }
+    }
+
+    fn no_reply(&mut self, step: Step, why: NoReply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match (step, why) {
+            // Later commands on that connection would get no reply either.
+            (Step::Read, NoReply::TimedOut) => turn.out.hang_up(),
+            // At worst a ticket remains whose id nobody knows; some reader takes it, or it is trimmed.
+            (Step::Open | Step::Add | Step::Read | Step::Set | Step::Delete, _) => {}
+        }
+        Next::Abandon(Ending::Unknown)
+    }
+
+    fn cancel(&mut self, step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            // Nobody owns the group that is being created.
+            Step::Open => Next::Settle(Ending::Released),
+            // The reply names the ticket to drop.
+            Step::Add => Next::Withdraw,
+            Step::Read => {
+                turn.out.hang_up();
+                Next::Settle(Ending::Released)
+            }
+            // Sent at once: the delete follows the `SET` on the same connection and undoes it.
+            Step::Set | Step::Delete => Next::Undo(After::CANCEL),
+        }
+    }
+
+    fn can_undo(&self, step: Step, _turn: &Turn<'_, Self>) -> bool {
+        match step {
+            Step::Open | Step::Add | Step::Read => false,
+            Step::Set | Step::Delete => true,
+        }
+    }
+
+    /// A ticket that was read is acknowledged and deleted; one that was only added is deleted. Nobody waits for the
+    /// replies: a failure leaves a pending ticket, which harms nobody.
+    fn clean_up(&mut self, left: Left, turn: &mut Turn<'_, Self>) {
+        let key = turn.key();
+        match std::mem::replace(&mut self.ticket, Ticket::None) {
+            Ticket::None => {}
+            Ticket::Own(entry) => drop_ticket(entry, turn),
+            Ticket::Read(entry) => {
+                turn.send(Command::AckTicket { key, entry });
+                drop_ticket(entry, turn);
+            }
+        }
+        if left == Left::Undoing {
+            turn.send(Command::TrimQueue { key, length: LENGTH });
+        }
+    }
 }
 
 impl Fair {
-    pub(crate) fn new(spec: Arc<Spec>, mut chance: Chance) -> Self {
-        let reader = chance.token();
+    pub(crate) fn new(chance: &mut Chance) -> Self {
         Self {
-            spec,
-            chance,
-            calls: Calls::default(),
-            backoff: Backoff::default(),
-            reader,
+            reader: chance.token(),
             open: None,
             reopened: false,
-            state: State::Idle,
+            ticket: Ticket::None,
         }
     }
 
-    fn acquire(&mut self, now: Nanos, key: Key, out: &mut Actions) {
-        match self.state {
-            State::Idle => {
-                self.backoff = Backoff::begin(now);
-                self.reopened = false;
-                if self.open == Some(key) {
-                    self.add(now, key, out);
-                } else {
-                    self.open(now, key, out);
+    /// The blocking read found no ticket.
+    fn not_read(&mut self, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match reply {
+            // This client's ticket must have been handed to another reader.
+            Reply::Nil if turn.backoff().left(turn.now, &turn.spec().retry) > Nanos::ZERO => {
+                self.ticket = Ticket::None;
+                add(turn)
+            }
+            Reply::Nil => Next::Settle(Ending::Refused(Refusal::TimedOut)),
+            // `NOGROUP`, or the stream was deleted while the read blocked.
+            Reply::Error(ErrorKind::Other) if !self.reopened => {
+                (self.reopened, self.open) = (true, None);
+                self.clean_up(Left::Nothing, turn);
+                Next::Ask(Step::Open)
+            }
+            other => {
+                if other.error().is_some() {
+                    self.open = None;
                 }
+                Next::Settle(Ending::Failed(other.failure()))
             }
-            State::Held(_) => panic!("Acquire, but the last grant was not released"),
-            State::Opening(_)
-            | State::Adding(_)
-            | State::Withdrawing(_)
-            | State::Reading(_)
-            | State::Asking(_)
-            | State::Pausing(_)
-            | State::Releasing(_) => panic!("Acquire, but the last request is not settled"),
-        }
-    }
-
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Held(attempt) => self.send_release(now, attempt, Why::Release, out),
-            State::Idle
-            | State::Opening(_)
-            | State::Adding(_)
-            | State::Withdrawing(_)
-            | State::Reading(_)
-            | State::Asking(_)
-            | State::Pausing(_)
-            | State::Releasing(_) => panic!("Release, but nothing is held"),
-        }
-    }
-
-    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            // Nobody owns the group that is being created.
-            State::Idle | State::Opening(_) => self.settle(Outcome::Released, out),
-            // The reply names the ticket to drop. The wake-up that was asked for at the send still bounds the wait.
-            State::Adding(adding) => self.state = State::Withdrawing(adding),
-            State::Reading(reading) => {
-                out.hang_up();
-                self.drop_ticket(reading.key, reading.own, out);
-                self.settle(Outcome::Released, out);
-            }
-            // Sent at once: the delete follows the `SET` on the same connection and undoes it.
-            State::Asking(asking) => self.send_release(now, asking.attempt, Why::Cancel, out),
-            State::Pausing(pausing) => {
-                self.hand_in(pausing.key, pausing.ticket, out);
-                self.settle(Outcome::Released, out);
-            }
-            State::Held(attempt) => self.send_release(now, attempt, Why::Release, out),
-            State::Releasing(releasing) => match releasing.why {
-                Why::TooLate => {
-                    self.hand_in(releasing.attempt.key, releasing.attempt.ticket, out);
-                    let why = Why::Cancel;
-                    self.state = State::Releasing(Releasing { why, ..releasing });
-                }
-                // The release was already sent; its one settlement answers both requests.
-                Why::Release | Why::Cancel => {}
-            },
-            // Already cancelled; its one settlement answers both requests.
-            State::Withdrawing(_) => {}
-        }
-    }
-
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        match self.state {
-            State::Opening(opening) if opening.call == call => self.opened(now, opening.key, reply, out),
-            State::Adding(adding) if adding.call == call => self.added(now, adding.key, reply, out),
-            State::Withdrawing(adding) if adding.call == call => self.withdrawn(adding.key, reply, out),
-            State::Reading(reading) if reading.call == call => self.read(now, reading, reply, out),
-            State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
-            State::Releasing(releasing) if releasing.call == call => self.release_answered(now, releasing, reply, out),
-            // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
-            // have taken has been released.
-            State::Idle
-            | State::Opening(_)
-            | State::Adding(_)
-            | State::Withdrawing(_)
-            | State::Reading(_)
-            | State::Asking(_)
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Releasing(_) => {}
-        }
-    }
-
-    fn lost(&mut self, call: CallId, out: &mut Actions) {
-        let lost = match self.state {
-            State::Opening(waiting) | State::Adding(waiting) | State::Withdrawing(waiting) => Some(waiting.call),
-            State::Reading(reading) => Some(reading.call),
-            State::Asking(asking) => Some(asking.call),
-            State::Releasing(releasing) => Some(releasing.call),
-            State::Idle | State::Pausing(_) | State::Held(_) => None,
-        };
-        // Otherwise the lost call was given up earlier. A held lock does not depend on a connection.
-        if lost == Some(call) {
-            self.no_reply(out);
-        }
-    }
-
-    fn woke(&mut self, now: Nanos, out: &mut Actions) {
-        let deadline = match self.state {
-            State::Opening(waiting) | State::Adding(waiting) | State::Withdrawing(waiting) => {
-                waiting.sent.after(self.spec.reply_timeout)
-            }
-            State::Reading(reading) => reading.until,
-            State::Asking(asking) => asking.sent.after(self.spec.reply_timeout),
-            State::Pausing(pausing) => pausing.until,
-            State::Releasing(releasing) => releasing.sent.after(self.spec.reply_timeout),
-            // The wake-up was for a call that has been answered since.
-            State::Idle | State::Held(_) => return,
-        };
-        match (check_deadline(now, deadline, out), self.state) {
-            (Deadline::Ahead, _) => {}
-            (Deadline::Passed, State::Pausing(pausing)) => self.attempt(now, pausing.key, pausing.ticket, out),
-            (Deadline::Passed, State::Reading(_)) => {
-                // Later commands on that connection would get no reply either.
-                out.hang_up();
-                self.no_reply(out);
-            }
-            (Deadline::Passed, _) => self.no_reply(out),
         }
     }
 }
 
-mod steps;
+fn add(turn: &mut Turn<'_, Fair>) -> Next<Step> {
+    turn.draw_owner();
+    Next::Ask(Step::Add)
+}
 
-impl LockMachine for Fair {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire {
-                keys,
-                mode: Mode::Exclusive,
-            } => self.acquire(now, keys.only(), out),
-            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
-            Event::Enter => panic!("Enter, but it does not nest"),
-            Event::Release => self.release(now, out),
-            Event::Cancel => self.cancel(now, out),
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(call, out),
-            // This lock subscribes to nothing. Of its own connection only the blocking read matters, and `Lost` reports
-            // that.
-            Event::Published { .. } | Event::Disconnected => {}
-            Event::Woke => self.woke(now, out),
-        }
-    }
+fn drop_ticket(entry: EntryId, turn: &mut Turn<'_, Fair>) {
+    let key = turn.key();
+    turn.send(Command::DropTicket { key, entry });
+}
 
-    fn attempts(&self) -> u32 {
-        self.backoff.attempts()
-    }
+/// How long the read may block; not 0, because `BLOCK 0` would block for ever.
+fn block_ms(turn: &Turn<'_, Fair>) -> u64 {
+    let left = turn.backoff().left(turn.now, &turn.spec().retry).min(BLOCK);
+    (left.0 / 1_000_000).max(1)
 }

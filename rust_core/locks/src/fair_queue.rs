@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!          Acquire           taken in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Leaving ──▶ Idle
+//!    Idle ─────────▶ Take ─────────────────▶ Held ─────────────────▶ Leave ────▶ Idle
 //!                   ▲ ▲ │ └── taken too late, Cancel ───────────────▶ ▲ ▲ │
 //!         woken, or │ │ │ queued                                      │ │ │ was too late, and the
 //!         time to   │ │ ▼                    Cancel, the longest wait │ │ │ policy allows another
-//!         beat      └─│─ Waiting ─────────────────────────────────────┘ │ ▼       (Waiting ── woken ──▶ Held)
+//!         beat      └─│─ Queue ───────────────────────────────────────┘ │ ▼       (Queue ──── woken ──▶ Held)
 //!                     └──────────────────────── Woke ───────────────── Pausing
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`).
@@ -40,37 +40,61 @@
 //! earlier attempt; hands on no lock but its own. Of the policy, `max_wait` bounds the wait, kind `none` does not
 //! queue, and `max_attempts` counts places in the queue. Does not promise safety when the server loses its data.
 
-use std::sync::Arc;
+use crate::args::Args;
+use crate::backoff::Next as Attempt;
+use crate::calls::TakeEffect;
+use crate::script_form::PendingScript;
+use crate::shell::{After, Ending, Lock, Next, State, Turn, Undone};
+use crate::{CallId, Command, Lease, Millis, Nanos, Refusal, Reply, Script, Spec, SpecError, Strategy, Token, Traits};
 
-use crate::backoff::Backoff;
-use crate::calls::{Calls, Deadline, check_deadline};
-use crate::grant::Attempt;
-use crate::{
-    Actions, CallId, Chance, ErrorKind, Event, Key, LockMachine, Millis, Mode, Nanos, Outcome, Refusal, Reply,
-    ScriptForm, Spec, Token,
+mod hand_over;
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "fair-queue",
+    owns_connection: true,
+    acknowledges_places: true,
+    is_fifo: true,
+    scripts: &[Script::QueueTake, Script::QueueConfirm, Script::QueueLeave],
+    ..Traits::LEASE
 };
+
+/// `beat_ms`: the time between two signs of life of a waiter.
+pub(crate) fn with(beat: Millis, args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let beat = Millis(args.count("beat_ms", beat.0, 10, 60_000)?);
+    Ok(Strategy::FairQueue { beat })
+}
 
 /// How many beats long a waiter counts as alive after a beat: two of them may be missed.
 const ALIVE: u64 = 3;
 
 #[derive(Debug)]
 pub(crate) struct FairQueue {
-    spec: Arc<Spec>,
     beat: Millis,
-    chance: Chance,
-    calls: Calls,
-    backoff: Backoff,
     /// The blocking pop, possibly one of an earlier request.
     pop: Option<WakeupPop>,
     /// The pop's connection was lost since the last beat, and one more pop was tried. Then no other is tried before the
     /// next beat: if no connection can be had, each would be lost at once.
     was_cut: bool,
+    /// The last hold was long enough for asking for a successor to pay off.
+    wants_successor: bool,
+    /// This client may be blocked in its pop, or was when it began to leave.
+    may_block: bool,
+    /// The end of the longest wait.
+    end: Nanos,
+    place: Place,
+    hold: Hold,
+}
+
+/// What this client knows about its place in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The server has acknowledged it.
+    acknowledged: bool,
+    /// The wake-up came since `queue_take` was sent: a reply that says "wait" is older than the wake-up.
+    woken: bool,
     /// An earlier place lapsed, possibly together with a lock that had been handed over. The wake-up for that lock may
     /// still arrive, and must not be taken for one for the current place.
     stale_wakeup: bool,
-    /// The last hold was long enough for asking for a successor to pay off.
-    wants_successor: bool,
-    state: State,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,311 +103,222 @@ struct WakeupPop {
     token: Token,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Idle,
-    /// The script that joins, beats and takes has no reply yet.
-    Asking(Asking),
-    /// This client has a place in the queue.
-    Waiting(Waiting),
-    Pausing(Pausing),
-    Held(Held),
-    /// The script that leaves and hands on has no reply yet.
-    Leaving(Leaving),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Asking {
-    attempt: Attempt,
-    call: CallId,
-    sent: Nanos,
-    form: ScriptForm,
-    /// The server has acknowledged a place.
-    placed: bool,
-    /// The wake-up came since this was sent: a reply that says "wait" is older than the wake-up.
-    woken: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    attempt: Attempt,
-    /// When the last answered beat was sent.
-    beat_sent: Nanos,
-    beat_at: Nanos,
-    /// The end of the longest wait.
-    end: Nanos,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    attempt: Attempt,
-    until: Nanos,
+/// What this client knows about its current hold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hold {
+    since: Nanos,
     /// The confirmation of a handed-over lock, until it is answered.
     confirming: Option<Confirming>,
-    since: Nanos,
     /// When the lock was confirmed, and the successor at that time.
     confirmed: Option<(Nanos, Option<Token>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Confirming {
-    call: CallId,
+    script: PendingScript,
     sent: Nanos,
-    form: ScriptForm,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Pausing {
-    key: Key,
-    until: Nanos,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Leaving {
-    attempt: Attempt,
-    call: CallId,
-    sent: Nanos,
-    by: LeaveBy,
-    /// Whether this client may still be blocked in its pop.
-    may_block: bool,
-    why: Why,
-}
-
-/// How the client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LeaveBy {
-    /// By the script, which finds the next waiter.
-    Script(ScriptForm),
-    /// By waking the successor.
+pub(crate) enum Step {
+    /// The script that joins, beats and takes.
+    Take,
+    /// This client has a place in the queue, and waits for its wake-up or the next beat.
+    Queue,
+    /// The script that leaves and hands on.
+    Leave,
+    /// Wakes the successor. It owns the lock from then on, and keeps the first place until it has received the wake-up.
     HandOver,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Why {
-    /// The holder has finished its work.
-    Release,
-    /// The request was cancelled before it was settled.
-    Cancel,
-    /// The grant came when its lease had practically ended.
-    TooLate,
-    /// The policy allows no more waiting.
-    Refused(Refusal),
-    /// The wake-up list cannot be read.
-    Failed(ErrorKind),
+impl Lock for FairQueue {
+    type Step = Step;
+    type Owner = Token;
+    const FIRST: Step = Step::Take;
+    const UNDO: Step = Step::Leave;
+
+    fn begin(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        turn.count_attempt();
+        turn.draw_owner();
+        (self.was_cut, self.may_block, self.place) = (false, false, Place::default());
+        self.take(false)
+    }
+
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        match step {
+            Step::Take | Step::Queue => {
+                let retry = &turn.spec().retry;
+                let waits = self.place.acknowledged
+                    || matches!(turn.backoff().wait_for_message(turn.now, retry), Attempt::TryAt(_));
+                let alive = if waits { self.alive_ms() } else { 0 };
+                turn.script(Script::QueueTake, [turn.lease_ms(), alive])
+            }
+            Step::Leave => {
+                let lease_ms = self.handed_over_for(turn.spec()).ttl().0;
+                turn.script(Script::QueueLeave, [lease_ms, self.may_block.into()])
+            }
+            Step::HandOver => Command::HandOver {
+                key: turn.key(),
+                token: turn.owner(),
+                successor: self.successor().expect("only a known successor is woken"),
+            },
+        }
+    }
+
+    fn answer(&mut self, _step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match reply {
+            Reply::Int(0) => {
+                self.hold = Hold {
+                    since: turn.now,
+                    ..Hold::default()
+                };
+                Next::Granted(None)
+            }
+            Reply::Int(1) if self.place.acknowledged => self.queued(turn),
+            Reply::Int(2) => {
+                turn.out.queued();
+                if self.place.acknowledged {
+                    // The earlier place lapsed on the server, or the lock that was handed over did.
+                    turn.count_attempt();
+                    self.place.stale_wakeup = true;
+                }
+                self.queued(turn)
+            }
+            Reply::Int(-1) if !self.place.acknowledged => {
+                let refusal = match turn.backoff().wait_for_message(turn.now, &turn.spec().retry) {
+                    Attempt::GiveUp(refusal) => refusal,
+                    Attempt::TryAt(_) => Refusal::Busy,
+                };
+                Next::Settle(Ending::Refused(refusal))
+            }
+            // Whatever the error says of this script, an earlier one may have left a place.
+            other if self.place.acknowledged => Next::Failed(other.failure(), TakeEffect::Unknown),
+            other => Next::failed(other),
+        }
+    }
+
+    fn cancel(&mut self, _step: Step, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        // Sent at once: the script follows `queue_take` on the same connection and undoes it.
+        Next::Undo(After::CANCEL)
+    }
+
+    fn due(&mut self, _step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if turn.now >= self.end {
+            return leave_as(Ending::Refused(Refusal::TimedOut));
+        }
+        self.was_cut = false;
+        self.take(true)
+    }
+
+    fn release(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        let held_for = turn.now.since(self.hold.since);
+        match (self.hold.confirmed, self.hold.confirming) {
+            (Some((confirmed, _)), _) => {
+                let takes = confirmed.since(self.hold.since);
+                // With a quarter to spare, because reply times vary.
+                self.wants_successor = held_for >= Nanos(takes.0 + takes.0 / 4);
+            }
+            (None, Some(_)) => self.wants_successor = false,
+            // The lock was taken by `queue_take` and not handed over.
+            (None, None) => {}
+        }
+        if self.successor().is_some() && turn.now < turn.until() {
+            Next::UndoBy(Step::HandOver, After::Release)
+        } else {
+            Next::Undo(After::Release)
+        }
+    }
+
+    fn undone(&mut self, step: Step, reply: Reply, _turn: &mut Turn<'_, Self>) -> Undone<Step> {
+        match (step, reply) {
+            (Step::HandOver, Reply::Ok) => Undone::WasHeld,
+            // The successor has gone, or the lease has ended: the script tells which.
+            (Step::HandOver, Reply::Error(_)) => Undone::By(Step::Leave),
+            // 1: also when the lock was handed to this client meanwhile, and the script handed it on. After an error
+            // the place ends `ALIVE` beats after the last beat.
+            (_, other) => Undone::of_script(other),
+        }
+    }
+
+    fn on_side_call(&mut self, call: CallId, reply: Option<Reply>, turn: &mut Turn<'_, Self>) -> Option<Next<Step>> {
+        if let Some(pop) = self.pop.take_if(|pop| pop.call == call) {
+            if !matches!(turn.state(), State::Undoing(Step::Leave, _)) {
+                self.may_block = false;
+            }
+            return Some(match reply {
+                Some(reply) => self.pop_answered(pop.token, reply, turn),
+                None => self.pop_lost(pop.token, turn),
+            });
+        }
+        let confirming = self.hold.confirming.filter(|confirming| confirming.script.is(call))?;
+        // The lease of the hand-over lasts, whatever happens to its confirmation.
+        if let (State::Held, Some(reply)) = (turn.state(), reply) {
+            self.confirmed(confirming, reply, turn);
+        }
+        Some(Next::Stay)
+    }
+
+    fn is_placed(&self, state: State<Step>, beat_sent: Nanos, now: Nanos) -> bool {
+        // Counted from before the send, and by the driver's clock: one beat of margin lies between that and the lapse.
+        state == State::Waiting(Step::Queue) && now < beat_sent.after(Nanos::from_millis(self.beat.0 * (ALIVE - 1)))
+    }
 }
 
 impl FairQueue {
-    pub(crate) fn new(spec: Arc<Spec>, beat: Millis, chance: Chance) -> Self {
+    pub(crate) fn new(beat: Millis) -> Self {
         Self {
-            spec,
             beat,
-            chance,
-            calls: Calls::default(),
-            backoff: Backoff::default(),
             pop: None,
             was_cut: false,
-            stale_wakeup: false,
             wants_successor: true,
-            state: State::Idle,
+            may_block: false,
+            end: Nanos::ZERO,
+            place: Place::default(),
+            hold: Hold::default(),
         }
     }
 
-    fn acquire(&mut self, now: Nanos, key: Key, out: &mut Actions) {
-        match self.state {
-            State::Idle => {
-                self.backoff = Backoff::begin(now);
-                self.attempt(now, key, out);
-            }
-            State::Held(_) => panic!("Acquire, but the last grant was not released"),
-            State::Asking(_) | State::Waiting(_) | State::Pausing(_) | State::Leaving(_) => {
-                panic!("Acquire, but the last request is not settled")
-            }
-        }
+    const fn alive_ms(&self) -> u64 {
+        self.beat.0 * ALIVE
     }
 
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Held(held) => self.send_release(now, held, out),
-            State::Idle | State::Asking(_) | State::Waiting(_) | State::Pausing(_) | State::Leaving(_) => {
-                panic!("Release, but nothing is held")
-            }
-        }
+    fn successor(&self) -> Option<Token> {
+        self.hold.confirmed.and_then(|(_, successor)| successor)
     }
 
-    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
-            // Sent at once: the script follows `queue_take` on the same connection and undoes it.
-            State::Asking(Asking { attempt, .. }) | State::Waiting(Waiting { attempt, .. }) => {
-                self.leave(now, attempt, Why::Cancel, out);
-            }
-            State::Held(held) => self.send_release(now, held, out),
-            State::Leaving(leaving) => match leaving.why {
-                Why::TooLate | Why::Refused(_) | Why::Failed(_) => {
-                    let why = Why::Cancel;
-                    self.state = State::Leaving(Leaving { why, ..leaving });
-                }
-                // The release was already sent; its one settlement answers both requests.
-                Why::Release | Why::Cancel => {}
-            },
-        }
+    /// The lease of a handed-over lock. If its waiter has died, the lock is free again no later than any holder's, and
+    /// no later than its place would have ended. All clients of a lock have the same lease and beat, so the waiter
+    /// knows this length.
+    fn handed_over_for(&self, spec: &Spec) -> Lease {
+        let alive = Lease::new(self.alive_ms().cast_signed()).expect("a few beats are shorter than the longest lease");
+        spec.lease.min(alive)
     }
 
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        if let Some(pop) = self.pop.take_if(|pop| pop.call == call) {
-            return self.pop_answered(now, pop.token, reply, out);
-        }
-        match self.state {
-            State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
-            State::Leaving(leaving) if leaving.call == call => self.left(now, leaving, reply, out),
-            State::Held(held) if held.is_confirmed_by(call) => self.confirmed(now, held, reply, out),
-            // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
-            // have taken has been handed on.
-            State::Idle
-            | State::Asking(_)
-            | State::Waiting(_)
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Leaving(_) => {}
-        }
+    fn take(&mut self, acknowledged: bool) -> Next<Step> {
+        (self.place.acknowledged, self.place.woken) = (acknowledged, false);
+        Next::Ask(Step::Take)
     }
 
-    fn pop_answered(&mut self, now: Nanos, token: Token, reply: Reply, out: &mut Actions) {
-        // Only one stale wake-up can arrive. A pop that ended empty may have ended before it came: then the next pop
-        // finds it.
-        let may_be_stale = self.stale_wakeup;
-        self.stale_wakeup &= reply == Reply::Nil;
-        match &mut self.state {
-            &mut State::Waiting(waiting) if waiting.attempt.token == token => {
-                let attempt = waiting.attempt;
-                match reply {
-                    Reply::Int(1..) if !may_be_stale => self.handed_over(now, waiting, out),
-                    Reply::Int(0..) | Reply::Items => self.ask(now, attempt, ScriptForm::Sha, true, out),
-                    Reply::Nil => self.start_pop(attempt, out),
-                    Reply::Error(kind) => self.leave(now, attempt, Why::Failed(kind), out),
-                    Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Other => {
-                        self.leave(now, attempt, Why::Failed(ErrorKind::Unexpected), out);
-                    }
-                }
-            }
-            // An error is met again when the reply has come and the pop is repeated.
-            State::Asking(asking) if asking.attempt.token == token => {
-                asking.woken |= matches!(reply, Reply::Int(0..) | Reply::Items);
-            }
-            // The wake-up list of an earlier request, or of this one after its end.
-            State::Asking(_)
-            | State::Waiting(_)
-            | State::Idle
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Leaving(_) => {}
+    /// The server has put this client into its queue.
+    fn queued(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.end = match turn.backoff().wait_for_message(turn.now, &turn.spec().retry) {
+            Attempt::TryAt(end) => end,
+            Attempt::GiveUp(refusal) => return leave_as(Ending::Refused(refusal)),
+        };
+        if self.place.woken {
+            return self.take(true);
         }
-    }
-
-    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
-        if let Some(pop) = self.pop.take_if(|pop| pop.call == call) {
-            return self.pop_lost(now, pop.token, out);
+        if self.pop.is_none_or(|pop| pop.token != turn.owner()) {
+            self.start_pop(turn);
         }
-        match self.state {
-            State::Asking(asking) if asking.call == call => self.abandon(asking.attempt, Outcome::Unknown, out),
-            State::Leaving(leaving) if leaving.call == call => self.settle(Outcome::Unknown, out),
-            // The lost call was given up, or it was the confirmation of a hand-over, whose lease lasts all the same. A
-            // lock or a place does not depend on a connection.
-            State::Idle
-            | State::Asking(_)
-            | State::Waiting(_)
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Leaving(_) => {}
-        }
-    }
-
-    /// The wake-up may have been lost with the connection: ask the server.
-    fn pop_lost(&mut self, now: Nanos, token: Token, out: &mut Actions) {
-        if self.was_cut {
-            return; // The next beat asks the server.
-        }
-        match &mut self.state {
-            State::Waiting(waiting) if waiting.attempt.token == token => {
-                let attempt = waiting.attempt;
-                self.was_cut = true;
-                self.ask(now, attempt, ScriptForm::Sha, true, out);
-            }
-            State::Asking(asking) if asking.attempt.token == token => {
-                self.was_cut = true;
-                asking.woken = true;
-            }
-            // The wake-up list of an earlier request, or of this one after its end.
-            State::Asking(_)
-            | State::Waiting(_)
-            | State::Idle
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Leaving(_) => {}
-        }
-    }
-
-    fn woke(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Asking(asking) => match check_deadline(now, asking.sent.after(self.spec.reply_timeout), out) {
-                Deadline::Ahead => {}
-                Deadline::Passed => self.abandon(asking.attempt, Outcome::Unknown, out),
-            },
-            State::Waiting(waiting) => match check_deadline(now, waiting.beat_at.min(waiting.end), out) {
-                Deadline::Ahead => {}
-                Deadline::Passed if now >= waiting.end => {
-                    self.leave(now, waiting.attempt, Why::Refused(Refusal::TimedOut), out);
-                }
-                Deadline::Passed => {
-                    self.was_cut = false;
-                    self.ask(now, waiting.attempt, ScriptForm::Sha, true, out);
-                }
-            },
-            State::Pausing(pausing) => match check_deadline(now, pausing.until, out) {
-                Deadline::Ahead => {}
-                Deadline::Passed => self.attempt(now, pausing.key, out),
-            },
-            State::Leaving(leaving) => match check_deadline(now, leaving.sent.after(self.spec.reply_timeout), out) {
-                Deadline::Ahead => {}
-                Deadline::Passed => self.settle(Outcome::Unknown, out),
-            },
-            // The wake-up was for a call that has been answered since.
-            State::Idle | State::Held(_) => {}
-        }
+        // A beat, or up to a quarter more, so that waiters that came together do not stay in step.
+        let beat = Nanos::from(self.beat);
+        let beat_at = turn.now.after(beat).after(Nanos(turn.chance().below(beat.0 / 4 + 1)));
+        Next::Wait(Step::Queue, beat_at.min(self.end))
     }
 }
 
-mod steps;
-
-impl LockMachine for FairQueue {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire {
-                keys,
-                mode: Mode::Exclusive,
-            } => self.acquire(now, keys.only(), out),
-            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
-            Event::Enter => panic!("Enter, but it does not nest"),
-            Event::Release => self.release(now, out),
-            Event::Cancel => self.cancel(now, out),
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(now, call, out),
-            // This lock subscribes to nothing. Of its own connection only the pop matters, and `Lost` reports that.
-            Event::Published { .. } | Event::Disconnected => {}
-            Event::Woke => self.woke(now, out),
-        }
-    }
-
-    fn attempts(&self) -> u32 {
-        self.backoff.attempts()
-    }
-
-    fn is_placed(&self, now: Nanos) -> bool {
-        match self.state {
-            // Counted from before the send, and by the driver's clock: one beat of margin lies between that and the
-            // lapse.
-            State::Waiting(waiting) => now < waiting.beat_sent.after(Nanos::from_millis(self.beat.0 * (ALIVE - 1))),
-            State::Idle | State::Asking(_) | State::Pausing(_) | State::Held(_) | State::Leaving(_) => false,
-        }
-    }
+/// Leaves the queue, and then settles.
+const fn leave_as(ending: Ending) -> Next<Step> {
+    Next::Undo(After::Settle(ending))
 }

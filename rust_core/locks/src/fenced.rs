@@ -1,50 +1,55 @@
 //! `fenced`: a lock that numbers its grants. One script takes the key and increments a counter that never expires. The
 //! number comes with the grant, for a resource that refuses a client with an older number.
 //!
-//! `Leased` has its states, and `AutoRenewal` those of a renewed hold. Promises what they do, and fences that grow with
+//! `Shell` has its states, and `Renewal` those of a renewed hold. Promises what they do, and fences that grow with
 //! every grant of a key while the counter survives. If the counter cannot be incremented, nothing is taken.
 
-use std::sync::Arc;
+use crate::args::Args;
+use crate::renewal::Renewal;
+use crate::shell::{LeaseStep, Lock, Next, Turn};
+use crate::{Command, Reply, Script, SpecError, Strategy, Token, Traits};
 
-use crate::auto_renewal::AutoRenewal;
-use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
-use crate::leased::Leased;
-use crate::{Chance, Command, Fence, Nanos, Reply, Script, ScriptForm, Spec};
-
-#[derive(Debug)]
-pub(crate) struct Fenced;
-
-/// Renewed three times per lease, or not at all.
-pub(crate) fn fenced(spec: Arc<Spec>, chance: Chance, renews: bool) -> AutoRenewal<Leased<Fenced>> {
-    AutoRenewal::new(Leased::new(spec, chance, Fenced), renews.then_some(3), Nanos::NEVER)
+pub(crate) const fn traits(renews: bool) -> Traits {
+    Traits {
+        name: "fenced",
+        fences: true,
+        scripts: if renews {
+            &[Script::FencedTake, Script::CompareAndDelete, Script::CompareAndExpire]
+        } else {
+            &[Script::FencedTake, Script::CompareAndDelete]
+        },
+        ..Traits::LEASE
+    }
 }
 
-impl LeaseProtocol for Fenced {
-    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
-        Command::Run {
-            script: Script::FencedTake,
-            form: ScriptForm::Sha,
-            key: attempt.key,
-            token: attempt.token,
-            numbers: [lease_ms, 0],
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let renews = args.choice("renew", &[("ttl/3", true), ("off", false)])?;
+    Ok(Strategy::Fenced { renews })
+}
+
+#[derive(Debug)]
+pub(crate) struct Fenced {
+    pub(crate) renewal: Option<Renewal>,
+}
+
+impl Lock for Fenced {
+    type Step = LeaseStep;
+    type Owner = Token;
+    const FIRST: LeaseStep = LeaseStep::Take;
+    const UNDO: LeaseStep = LeaseStep::Release;
+
+    fn command(&self, step: LeaseStep, turn: &Turn<'_, Self>) -> Command {
+        match step {
+            LeaseStep::Take => turn.script(Script::FencedTake, [turn.lease_ms(), 0]),
+            LeaseStep::Release => turn.compare_and_delete(),
         }
     }
 
-    fn take_reply(&self, reply: Reply) -> TakeReply {
-        match reply {
-            Reply::Int(count) => match u64::try_from(count).ok().and_then(std::num::NonZeroU64::new) {
-                Some(fence) => TakeReply::Granted(Some(Fence(fence))),
-                // Another program has written the counter.
-                None => TakeReply::Unexpected,
-            },
-            Reply::Nil => TakeReply::Busy,
-            Reply::Ok | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => {
-                TakeReply::Unexpected
-            }
-        }
+    fn answer(&mut self, _step: LeaseStep, reply: Reply, _turn: &mut Turn<'_, Self>) -> Next<LeaseStep> {
+        Next::of_fence(reply)
     }
 
-    fn release(&self, attempt: LeaseAttempt) -> Command {
-        attempt.compare_and_delete()
+    fn renewal(&mut self) -> Option<&mut Renewal> {
+        self.renewal.as_mut()
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!          Acquire              held           fence and value             Release, Cancel
-//!    Idle ─────────▶ Outside ────────▶ Entering ──────────────▶ Held ───────────────────────▶ Writing
+//!    Idle ─────────▶ Take ───────────▶ Fence, Value ──────────▶ Held ───────────────────────▶ Write
 //!     ▲              (the mutex)  ▲    │ too late, Cancel                                        │ written, or not
 //!     │                           │    ▼                                                         ▼
-//!     │                           └─ Outside ◀── the policy allows another                    Leaving
+//!     │                           └─ Release ◀── the policy allows another                    Leave
 //!     └───────────────────────────────┴──────────────────────────────────────────── the mutex is released
 //! ```
-//! `Outside` is all that the mutex does by itself: asking, pausing, releasing. Not drawn: an error, a lost call or a
+//! `Take` and `Release` are the steps of a mutex, and `Shell` has the states. Not drawn: an error, a lost call or a
 //! reply timeout of the database releases the mutex with a command whose reply nobody awaits, and ends in `Idle` at
 //! once. A statement that met another transaction is sent again until the reply timeout has passed.
 //!
@@ -17,229 +17,182 @@
 //! a later holder has its fence. `Expired` says that a write was refused for that reason. The write alone decides the
 //! outcome of a release: if it was acknowledged and the reply about the mutex is lost, the lease frees the mutex.
 
-use std::sync::Arc;
+use crate::calls::SERVER;
+use crate::shell::{After, Ending, Lock, Next, NoReply, Turn};
+use crate::{CallId, Command, ConnectionKind, Fence, Lasts, Nanos, Reply, Script, ServerId, Statement, Token, Traits};
 
-use crate::calls::{Deadline, check_deadline};
-use crate::leased::Leased;
-use crate::mutex::Mutex;
-use crate::{
-    Action, Actions, CallId, Chance, Event, Fence, Key, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement,
+pub(crate) const TRAITS: Traits = Traits {
+    name: "layered",
+    database: Some(DATABASE),
+    writes: true,
+    fences: true,
+    nodes: Some(2),
+    scripts: &[Script::CompareAndDelete],
+    statements: &[Statement::FenceTake, Statement::ValueRead, Statement::FencedWrite],
+    ..Traits::LEASE
 };
 
-#[derive(Debug)]
+/// Server 0 has the mutex.
+const DATABASE: ServerId = ServerId(1);
+
+#[derive(Debug, Default)]
 pub(crate) struct Layered {
-    spec: Arc<Spec>,
-    mutex: Leased<Mutex>,
-    /// The actions of the mutex, before they are passed on. Empty between events; kept for its memory.
-    mutex_actions: Actions,
-    key: Key,
-    /// Conflicts of the current request.
-    conflicts: u32,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum State {
-    /// The mutex is at work, or idle. Its outcome is passed on as this lock's outcome.
-    Outside,
-    /// The mutex is held; the fence or the value has no reply yet.
-    Entering(Entering),
-    Held(Fence, u64),
-    /// The write has no reply yet.
-    Writing(PendingWrite),
-    /// The mutex is being released. Whatever its outcome, this lock settles with this one.
-    Leaving(Outcome),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entering {
-    fence_call: CallId,
-    value_call: CallId,
-    deadline: Nanos,
+    /// The calls that ask for fence and value, until they are answered.
+    fence_call: Option<CallId>,
+    value_call: Option<CallId>,
     fence: Option<Fence>,
-    value: Option<u64>,
+    value: u64,
+    /// The end of belief in the mutex.
+    until: Nanos,
 }
 
-impl Entering {
-    fn awaits(&self, call: CallId) -> bool {
-        (call == self.fence_call && self.fence.is_none()) || (call == self.value_call && self.value.is_none())
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Takes the mutex.
+    Take,
+    /// Takes a fence, which makes all earlier ones stale.
+    Fence,
+    Value,
+    Write,
+    /// Releases the mutex after the write. Whatever the reply, the write alone decides the outcome.
+    Leave(Ending),
+    /// Releases the mutex.
+    Release,
+}
+
+impl Lock for Layered {
+    type Step = Step;
+    type Owner = Token;
+    const FIRST: Step = Step::Take;
+    const UNDO: Step = Step::Release;
+
+    fn route(&self, step: Step) -> (ServerId, ConnectionKind) {
+        let server = match step {
+            Step::Take | Step::Leave(_) | Step::Release => SERVER,
+            Step::Fence | Step::Value | Step::Write => DATABASE,
+        };
+        (server, ConnectionKind::SharedByClients)
     }
-}
 
-#[derive(Clone, Copy, Debug)]
-struct PendingWrite {
-    call: CallId,
-    deadline: Nanos,
-    /// Fence and value, in case the write has to be sent again.
-    numbers: [u64; 2],
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        let about = |statement: Statement, numbers| statement.about(turn.key(), numbers);
+        match step {
+            Step::Take => turn.set_if_absent(),
+            Step::Fence => about(Statement::FenceTake, [0, 0]),
+            Step::Value => about(Statement::ValueRead, [0, 0]),
+            Step::Write => {
+                let fence = self.fence.expect("the lock was held, so it has a fence");
+                about(Statement::FencedWrite, [fence.0.get(), self.value])
+            }
+            Step::Leave(_) | Step::Release => turn.compare_and_delete(),
+        }
+    }
+
+    fn answer(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            Step::Take | Step::Release => match Next::of_set(reply) {
+                Next::Granted(_) if !turn.is_withdrawn() => self.taken(turn),
+                next => next,
+            },
+            Step::Fence | Step::Value => self.entering(step, reply, turn),
+            Step::Write => written(reply, turn),
+            Step::Leave(ending) => Next::Settle(ending),
+        }
+    }
+
+    fn step_of(&self, call: CallId) -> Option<Step> {
+        if self.fence_call == Some(call) {
+            Some(Step::Fence)
+        } else if self.value_call == Some(call) {
+            Some(Step::Value)
+        } else {
+            None
+        }
+    }
+
+    fn no_reply(&mut self, step: Step, _why: NoReply, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            Step::Leave(ending) => Next::Settle(ending),
+            Step::Take | Step::Fence | Step::Value | Step::Write | Step::Release => Next::Abandon(Ending::Unknown),
+        }
+    }
+
+    fn cancel(&mut self, step: Step, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            Step::Take | Step::Release => Next::Withdraw,
+            // An unused fence harms nobody.
+            Step::Fence | Step::Value => Next::Ask(Step::Leave(Ending::Released)),
+            // Its one settlement answers both requests.
+            Step::Write | Step::Leave(_) => Next::Stay,
+        }
+    }
+
+    fn release(&mut self, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        Next::Ask(Step::Write)
+    }
 }
 
 impl Layered {
-    pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
-        Self {
-            mutex: Leased::new(Arc::clone(&spec), chance, Mutex),
-            spec,
-            mutex_actions: Actions::default(),
-            key: Key(0),
-            conflicts: 0,
-            state: State::Outside,
+    /// The mutex is taken. Fence and value are asked for in one write to the socket.
+    fn taken(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.until = turn.spec().lease.until(turn.sent());
+        if self.until <= turn.now {
+            return Next::Undo(After::TooLate);
         }
+        self.fence = None;
+        self.fence_call = Some(self.ask(Step::Fence, turn));
+        self.value_call = Some(self.ask(Step::Value, turn));
+        Next::Await(Step::Fence, turn.reply_deadline())
     }
 
-    fn acquire(&mut self, now: Nanos, event: Event, key: Key, out: &mut Actions) {
-        match self.state {
-            // If the mutex is not idle, it panics itself.
-            State::Outside => {
-                self.key = key;
-                self.conflicts = 0;
-                self.pass_to_mutex(now, event, out);
-            }
-            State::Held(..) => panic!("Acquire, but the last grant was not released"),
-            State::Entering(_) | State::Writing(_) | State::Leaving(_) => {
-                panic!("Acquire, but the last request is not settled")
-            }
-        }
+    fn ask(&self, step: Step, turn: &mut Turn<'_, Self>) -> CallId {
+        let (to, over) = self.route(step);
+        turn.send_to(to, over, self.command(step, turn))
     }
 
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Held(fence, value) => {
-                self.conflicts = 0;
-                let numbers = [fence.0.get(), value];
-                let call = self.send(Statement::FencedWrite, numbers, out);
-                let deadline = self.guard(now, out);
-                self.state = State::Writing(PendingWrite {
-                    call,
-                    deadline,
-                    numbers,
-                });
-            }
-            State::Outside | State::Entering(_) | State::Writing(_) | State::Leaving(_) => {
-                panic!("Release, but nothing is held")
-            }
-        }
-    }
-
-    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Outside => self.pass_to_mutex(now, Event::Cancel, out),
-            // An unused fence harms nobody.
-            State::Entering(_) => self.leave(now, Outcome::Released, out),
-            State::Held(..) => self.release(now, out),
-            // Its one settlement answers both requests.
-            State::Writing(_) | State::Leaving(_) => {}
-        }
-    }
-
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        match self.state {
-            State::Entering(entering) if entering.awaits(call) => self.entering(now, entering, call, reply, out),
-            State::Writing(writing) if writing.call == call => self.written(now, writing, reply, out),
-            // A call of the mutex, or of an earlier attempt: the mutex recognises its own calls.
-            State::Outside | State::Entering(_) | State::Held(..) | State::Writing(_) | State::Leaving(_) => {
-                self.pass_to_mutex(now, Event::Replied { call, reply }, out);
-            }
-        }
-    }
-
-    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
-        let lost = match self.state {
-            State::Entering(entering) => call == entering.fence_call || call == entering.value_call,
-            State::Writing(writing) => call == writing.call,
-            State::Outside | State::Held(..) | State::Leaving(_) => false,
-        };
-        if lost {
-            self.abandon(now, Outcome::Unknown, out);
-        } else {
-            self.pass_to_mutex(now, Event::Lost { call }, out);
-        }
-    }
-
-    fn woke(&mut self, now: Nanos, out: &mut Actions) {
-        let deadline = match self.state {
-            State::Entering(entering) => entering.deadline,
-            State::Writing(writing) => writing.deadline,
-            // The wake-up was for a call that has been answered since.
-            State::Held(..) => return,
-            State::Outside | State::Leaving(_) => return self.pass_to_mutex(now, Event::Woke, out),
-        };
-        match check_deadline(now, deadline, out) {
-            Deadline::Ahead => {}
-            Deadline::Passed => self.abandon(now, Outcome::Unknown, out),
-        }
-    }
-
-    fn pass_to_mutex(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        self.run_mutex(now, out, |mutex, actions| mutex.on(now, event, actions));
-    }
-
-    /// Runs the mutex and passes on its actions, except an outcome that is not the end of the request.
-    fn run_mutex(&mut self, now: Nanos, out: &mut Actions, ask: impl FnOnce(&mut Leased<Mutex>, &mut Actions)) {
-        let mut actions = std::mem::take(&mut self.mutex_actions);
-        ask(&mut self.mutex, &mut actions);
-        self.pass_on(now, &mut actions, out);
-        self.mutex_actions = actions;
-    }
-
-    fn pass_on(&mut self, now: Nanos, actions: &mut Actions, out: &mut Actions) {
-        for action in actions.drain() {
-            match action {
-                Action::Send {
-                    call,
-                    to,
-                    over,
-                    command,
-                } => out.send_over(over, call, to, command),
-                Action::WakeAt(at) => out.wake_at(at),
-                Action::Settle(outcome) => self.mutex_settled(now, outcome, out),
-                Action::HangUp | Action::Queued | Action::Renewed { .. } | Action::Lapsed => {
-                    unreachable!("a mutex never emits {action:?}")
+    fn entering(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match (step, reply) {
+            (_, Reply::Error(kind)) if kind.is_contention() => {
+                turn.count_conflict();
+                // The server has undone the statement that met another transaction. The deadline of the first reply
+                // bounds all repetitions.
+                if step == Step::Fence {
+                    self.fence_call = Some(self.ask(Step::Fence, turn));
                 }
+                // A value that was read before the fence was taken may be old: it is read again after the fence in any
+                // case.
+                self.value_call = Some(self.ask(Step::Value, turn));
+                return Next::Stay;
             }
+            (Step::Fence, reply) if reply.fence().is_some() => {
+                (self.fence, self.fence_call) = (reply.fence(), None);
+            }
+            (Step::Value, Reply::Int(value @ 0..)) => {
+                (self.value, self.value_call) = (value.cast_unsigned(), None);
+            }
+            // Also the reply without a row: the key has no row. Or another program has written the column.
+            (_, other) => return Next::Abandon(Ending::Failed(other.failure())),
         }
-    }
-
-    fn mutex_settled(&mut self, now: Nanos, outcome: Outcome, out: &mut Actions) {
-        match (self.state, outcome) {
-            (State::Outside, Outcome::Held { .. }) => self.enter(now, out),
-            (State::Outside, outcome) => out.settle(outcome),
-            (State::Leaving(decided), _) => {
-                self.state = State::Outside;
-                out.settle(decided);
-            }
-            (State::Entering(_) | State::Held(..) | State::Writing(_), outcome) => {
-                unreachable!("the mutex is held, but settles {outcome:?}")
-            }
+        if self.fence_call.is_some() || self.value_call.is_some() {
+            Next::Stay
+        } else if self.until > turn.now {
+            Next::Hold(Lasts::Until(self.until), self.fence)
+        } else {
+            Next::Undo(After::TooLate)
         }
     }
 }
 
-mod steps;
-
-impl LockMachine for Layered {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire {
-                keys,
-                mode: Mode::Exclusive,
-            } => self.acquire(now, event, keys.only(), out),
-            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
-            Event::Enter => panic!("Enter, but it does not nest"),
-            // This lock has no connection of its own.
-            Event::Published { .. } | Event::Disconnected => {}
-            Event::Release => self.release(now, out),
-            Event::Cancel => self.cancel(now, out),
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(now, call, out),
-            Event::Woke => self.woke(now, out),
+fn written(reply: Reply, turn: &mut Turn<'_, Layered>) -> Next<Step> {
+    let ending = match reply {
+        Reply::Error(kind) if kind.is_contention() => {
+            turn.count_conflict();
+            return Next::AskAgain(Step::Write);
         }
-    }
-
-    fn attempts(&self) -> u32 {
-        self.mutex.attempts()
-    }
-
-    fn conflicts(&self) -> u32 {
-        self.conflicts
-    }
+        // The id of the row; its value does not matter.
+        Reply::Int(_) => Ending::Released,
+        Reply::Nil => Ending::Expired,
+        other => Ending::Failed(other.failure()),
+    };
+    Next::Ask(Step::Leave(ending))
 }

@@ -8,8 +8,19 @@
 //! Promises exclusion over each key of the set, as `redlock` does, and no deadlock: nobody waits while holding a part.
 //! Does not promise anything that `redlock` does not; with `nodes: 1` it depends on that one server.
 
-use crate::quorum::{Quorum, Resource, Taken};
-use crate::{Command, KeyList, Reply, Script, ScriptForm, Token};
+use crate::calls::Taken;
+use crate::quorum::{Quorum, QuorumRules, Resource};
+use crate::{Command, KeyList, Reply, Script, Token, Traits};
+
+pub(crate) const fn traits(rules: QuorumRules) -> Traits {
+    Traits {
+        name: "multilock",
+        takes_many_keys: true,
+        nodes: Some(rules.nodes),
+        scripts: &[Script::TakeAll, Script::ReleaseAll],
+        ..Traits::LEASE
+    }
+}
 
 pub(crate) type Multilock = Quorum<KeyList>;
 
@@ -18,37 +29,20 @@ impl Resource for KeyList {
         keys.sorted()
     }
 
-    fn take(self, token: Token, lease_ms: u64, form: ScriptForm) -> Command {
-        run_all(Script::TakeAll, self, token, lease_ms, form)
+    fn take(self, token: Token, lease_ms: u64) -> Command {
+        Command::all_by_sha(Script::TakeAll, self, token, lease_ms)
     }
 
-    fn release(self, token: Token, form: ScriptForm) -> Command {
+    fn release(self, token: Token) -> Command {
         // The script takes no lease.
-        run_all(Script::ReleaseAll, self, token, 0, form)
+        Command::all_by_sha(Script::ReleaseAll, self, token, 0)
     }
 
     fn take_reply(reply: Reply) -> Option<Taken> {
         match reply {
             Reply::Int(1) => Some(Taken::Mine),
             Reply::Int(0) => Some(Taken::Theirs),
-            Reply::Ok
-            | Reply::Nil
-            | Reply::Int(_)
-            | Reply::Entry(_)
-            | Reply::Token(_)
-            | Reply::Items
-            | Reply::Error(_)
-            | Reply::Other => None,
+            _ => None,
         }
-    }
-}
-
-const fn run_all(script: Script, keys: KeyList, token: Token, lease_ms: u64, form: ScriptForm) -> Command {
-    Command::RunAll {
-        script,
-        form,
-        keys,
-        token,
-        lease_ms,
     }
 }

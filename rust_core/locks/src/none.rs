@@ -10,7 +10,13 @@
 //!
 //! Promises nothing, and sends nothing.
 
-use crate::{Actions, Event, Lasts, LockMachine, Nanos, Outcome};
+use crate::{Actions, Event, Lasts, LockMachine, Nanos, Outcome, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "none",
+    takes_skew_margin_off: false,
+    ..Traits::LEASE
+};
 
 #[derive(Debug, Default)]
 pub(crate) struct NoLock {
@@ -52,6 +58,7 @@ impl LockMachine for NoLock {
                 | Event::Disconnected
                 | Event::Woke,
             ) => {}
+            (State::Idle | State::Held, Event::Retry) => panic!("Retry, but nothing is written"),
             (State::Idle | State::Held, Event::Enter) => panic!("Enter, but it does not nest"),
         }
     }

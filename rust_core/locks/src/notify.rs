@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!          Acquire           taken in time        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ Asking ───────────────▶ Held ─────────────────▶ Undoing ─────▶ Idle
 //!                   ▲ ▲ ▲ │ └── taken too late, Cancel ─────────────▶ ▲ │
 //!           message │ │ │ │ busy                                        │ was too late, and the
-//!        or timeout │ │ │ ├─────────▶ Subscribing ── fails ──▶ Pausing ◀┘ policy allows another
+//!        or timeout │ │ │ ├─────────▶ Subscribe ──── fails ──▶ Pausing ◀┘ policy allows another
 //!                   │ │ │ │              │    ▲                 │
 //!                   │ │ └─│── confirmed ─┘    │ disconnected    │ Woke
 //!                   │ └───│───────────────────│─────────────────┘
-//!                Listening ◀── subscribed before the attempt
-//!                     └── message, not as first ──▶ Yielding ── Woke, or message as first ──▶ Asking
+//!                Listen ◀───── subscribed before the attempt
+//!                     └── message, not as first ──▶ Yield ───── Woke, or message as first ──▶ Asking
 //! ```
 //! Not drawn: what ends in `Idle` at once (a refusal, an error, `Unknown`; a Cancel while subscribing, listening,
 //! yielding or pausing).
@@ -33,28 +33,47 @@
 //! the policy's `base` later. By then the first one has its reply, which would otherwise come after the replies to the
 //! vain attempts of all others.
 //!
-//! `AutoRenewal` renews a held lock, if the strategy asks for it.
+//! `Renewal` renews a held lock, if the strategy asks for it.
 //!
 //! Promises: never held by a reply to an earlier attempt, never past the lease; deletes no lock but its own. Of the
 //! policy, `max_wait` bounds the wait, and kind `none` fails fast. Does not promise order: a release wakes all waiters,
 //! and the first to arrive gets the lock. The attempts show the cost of waking all of them.
 
-use std::sync::Arc;
+use crate::args::Args;
+use crate::backoff::Next as Attempt;
+use crate::calls::SERVER;
+use crate::renewal::Renewal;
+use crate::shell::{After, Ending, Lock, Next, NoReply, State, Turn};
+use crate::{CallId, Command, ConnectionKind, Key, Nanos, Refusal, Reply, Script, SpecError, Strategy, Token, Traits};
 
-use crate::auto_renewal::AutoRenewal;
-use crate::backoff::Backoff;
-use crate::calls::{Calls, Deadline, check_deadline};
-use crate::grant::{Attempt, Grant};
-use crate::{Actions, CallId, Chance, Event, Key, LockMachine, Mode, Nanos, Outcome, Refusal, Reply, ScriptForm, Spec};
+pub(crate) const fn traits(renews: bool) -> Traits {
+    Traits {
+        name: "notify",
+        subscribes: true,
+        scripts: if renews {
+            &[Script::NotifyAcquire, Script::NotifyRelease, Script::CompareAndExpire]
+        } else {
+            &[Script::NotifyAcquire, Script::NotifyRelease]
+        },
+        ..Traits::LEASE
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let renews = args.choice("renew", &[("off", false), ("ttl/3", true)])?;
+    Ok(Strategy::Notify { renews })
+}
 
 #[derive(Debug)]
 pub(crate) struct Notify {
-    spec: Arc<Spec>,
-    chance: Chance,
-    calls: Calls,
-    backoff: Backoff,
+    renewal: Option<Renewal>,
     subscription: Subscription,
-    state: State,
+    /// The subscription stood when the attempt was sent: a later release is not missed.
+    subscribed_before: bool,
+    /// A message came since the attempt was sent.
+    message_came: bool,
+    /// The end of the longest wait.
+    end: Nanos,
 }
 
 /// The subscription outlives requests: see the file's comment.
@@ -71,318 +90,222 @@ enum Subscription {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Idle,
-    /// The attempt has no reply yet.
-    Asking(Asking),
-    /// The subscription is not confirmed yet.
-    Subscribing(Subscribing),
-    /// Waits for a message, or for the end of the holder's lease.
-    Listening(Listening),
-    /// A message of a release came, but another client received it first.
-    Yielding(Pausing),
-    /// Waits for the next attempt without a subscription.
-    Pausing(Pausing),
-    Held(Grant),
-    /// The script that releases has no reply yet.
-    Releasing(Releasing),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Asking {
-    attempt: Attempt,
-    call: CallId,
-    sent: Nanos,
-    kind: AttemptKind,
-    /// The subscription stood when this was sent: a later release is not missed.
-    subscribed_before: bool,
-    /// A message came since this was sent.
-    message_came: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum AttemptKind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
     /// The first attempt of a request, by plain `SET NX PX`, which costs the server less than the script.
     First,
     /// After a message, by plain `SET NX PX`. A refusal means that another client has taken the lock since that
     /// message, so nearly all of its lease is left.
     AfterMessage,
     /// Before a wait, by the script, which returns the rest of the holder's lease.
-    ByScript(ScriptForm),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Subscribing {
-    key: Key,
-    call: CallId,
-    sent: Nanos,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Listening {
-    key: Key,
-    /// When to try without a message; not later than `end`.
-    until: Nanos,
-    /// The end of the longest wait.
-    end: Nanos,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Pausing {
-    key: Key,
-    until: Nanos,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Releasing {
-    attempt: Attempt,
-    call: CallId,
-    sent: Nanos,
-    form: ScriptForm,
-    why: Why,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Why {
-    /// The holder has finished its work.
+    ByScript,
+    /// The subscription is not confirmed yet.
+    Subscribe,
+    /// Waits for a message, or for the end of the holder's lease.
+    Listen,
+    /// A message of a release came, but another client received it first.
+    Yield,
     Release,
-    /// The request was cancelled before it was settled.
-    Cancel,
-    /// The grant came when its lease had practically ended.
-    TooLate,
 }
 
-const BY_SCRIPT: AttemptKind = AttemptKind::ByScript(ScriptForm::Sha);
+impl Lock for Notify {
+    type Step = Step;
+    type Owner = Token;
+    const FIRST: Step = Step::First;
+    const UNDO: Step = Step::Release;
 
-/// Renewed three times per lease, or not at all.
-pub(crate) fn notify(spec: Arc<Spec>, chance: Chance, renews: bool) -> AutoRenewal<Notify> {
-    AutoRenewal::new(Notify::new(spec, chance), renews.then_some(3), Nanos::NEVER)
-}
+    fn begin(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        attempt_by(Step::First, turn)
+    }
 
-impl Notify {
-    fn new(spec: Arc<Spec>, chance: Chance) -> Self {
-        Self {
-            spec,
-            chance,
-            calls: Calls::default(),
-            backoff: Backoff::default(),
-            subscription: Subscription::None,
-            state: State::Idle,
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        match step {
+            Step::First | Step::AfterMessage | Step::Listen | Step::Yield => turn.set_if_absent(),
+            Step::ByScript => turn.script(Script::NotifyAcquire, [turn.lease_ms(), 0]),
+            Step::Subscribe => Command::Subscribe { key: turn.key() },
+            Step::Release => turn.script(Script::NotifyRelease, [0, 0]),
         }
     }
 
-    fn acquire(&mut self, now: Nanos, key: Key, out: &mut Actions) {
-        match self.state {
-            State::Idle => {
-                self.backoff = Backoff::begin(now);
-                self.attempt(now, key, AttemptKind::First, out);
-            }
-            State::Held(_) => panic!("Acquire, but the last grant was not released"),
-            State::Asking(_)
-            | State::Subscribing(_)
-            | State::Listening(_)
-            | State::Yielding(_)
-            | State::Pausing(_)
-            | State::Releasing(_) => panic!("Acquire, but the last request is not settled"),
-        }
+    fn before_send(&mut self, _step: Step, turn: &Turn<'_, Self>) {
+        self.subscribed_before = self.subscription == Subscription::Stands { key: turn.key() };
+        self.message_came = false;
     }
 
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Held(grant) => self.send_release(now, grant.attempt, ScriptForm::Sha, Why::Release, out),
-            State::Idle
-            | State::Asking(_)
-            | State::Subscribing(_)
-            | State::Listening(_)
-            | State::Yielding(_)
-            | State::Pausing(_)
-            | State::Releasing(_) => panic!("Release, but nothing is held"),
-        }
-    }
-
-    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            // Nothing is taken. A subscription that is under way can be used later.
-            State::Idle | State::Subscribing(_) | State::Listening(_) | State::Yielding(_) | State::Pausing(_) => {
-                self.settle(Outcome::Released, out);
-            }
-            // Sent at once: the release follows the attempt on the same connection and undoes it.
-            State::Asking(asking) => self.send_release(now, asking.attempt, ScriptForm::Sha, Why::Cancel, out),
-            State::Held(grant) => self.send_release(now, grant.attempt, ScriptForm::Sha, Why::Release, out),
-            State::Releasing(releasing) => match releasing.why {
-                Why::TooLate => {
-                    let why = Why::Cancel;
-                    self.state = State::Releasing(Releasing { why, ..releasing });
-                }
-                // The release was already sent; its one settlement answers both requests.
-                Why::Release | Why::Cancel => {}
+    fn answer(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match (step, reply) {
+            (Step::Subscribe, Reply::Ok) => match turn.backoff().wait_for_message(turn.now, &turn.spec().retry) {
+                Attempt::TryAt(_) => attempt_by(Step::ByScript, turn),
+                Attempt::GiveUp(refusal) => Next::Settle(Ending::Refused(refusal)),
             },
+            (Step::Subscribe, other) => Next::Settle(Ending::Failed(other.failure())),
+            (Step::ByScript, Reply::Int(0)) => Next::Granted(None),
+            (Step::ByScript, Reply::Int(left @ 1..)) => self.refused(step, Some(left.cast_unsigned()), turn),
+            (Step::ByScript, Reply::Int(-1)) | (Step::First | Step::AfterMessage, Reply::Nil) => {
+                self.refused(step, None, turn)
+            }
+            (Step::ByScript, other) => Next::failed(other),
+            (Step::First | Step::AfterMessage | Step::Listen | Step::Yield | Step::Release, other) => {
+                Next::of_set(other)
+            }
         }
     }
 
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
+    fn no_reply(&mut self, step: Step, why: NoReply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if step != Step::Subscribe {
+            return Next::Abandon(Ending::Unknown);
+        }
+        if why == NoReply::TimedOut {
+            // Later commands on that connection would get no reply either.
+            self.subscription = Subscription::None;
+            turn.out.hang_up();
+        }
+        // Waits without a subscription, as long as the policy says.
+        Next::Busy
+    }
+
+    fn cancel(&mut self, step: Step, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            // Sent at once: the release follows the attempt on the same connection and undoes it.
+            Step::First | Step::AfterMessage | Step::ByScript | Step::Release => Next::Undo(After::CANCEL),
+            // Nothing is taken. A subscription that is under way can be used later.
+            Step::Subscribe | Step::Listen | Step::Yield => Next::Settle(Ending::Released),
+        }
+    }
+
+    fn due(&mut self, step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            Step::Listen if turn.now >= self.end => Next::Settle(Ending::Refused(Refusal::TimedOut)),
+            Step::Listen => attempt_by(Step::ByScript, turn),
+            Step::Yield | Step::First | Step::AfterMessage | Step::ByScript | Step::Subscribe | Step::Release => {
+                attempt_by(Step::AfterMessage, turn)
+            }
+        }
+    }
+
+    fn published(&mut self, first: bool, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match turn.state() {
+            State::Asking(Step::First | Step::AfterMessage | Step::ByScript) => {
+                self.message_came = true;
+                Next::Stay
+            }
+            State::Waiting(_) if first => attempt_by(Step::AfterMessage, turn),
+            State::Waiting(Step::Listen) => {
+                // How much later than the first receiver of a message the others try.
+                let delay = Nanos(turn.spec().retry.base.0 / 10);
+                Next::Wait(Step::Yield, turn.now.after(delay).min(self.end))
+            }
+            // This client does not wait for a message, or its next attempt comes soon anyway: at the confirmation or
+            // after the pause.
+            State::Asking(_)
+            | State::Withdrawing(_)
+            | State::Waiting(_)
+            | State::Pausing
+            | State::Idle
+            | State::Conflicted(_)
+            | State::Held
+            | State::Undoing(..) => Next::Stay,
+        }
+    }
+
+    fn disconnected(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.subscription = Subscription::None;
+        match turn.state() {
+            State::Waiting(Step::Listen) => self.subscribe(turn),
+            // This client does not listen. The reply to its current or next attempt finds no subscription, and
+            // subscribes again. A subscription that was under way is reported by `Lost`.
+            State::Asking(_)
+            | State::Withdrawing(_)
+            | State::Waiting(_)
+            | State::Pausing
+            | State::Idle
+            | State::Conflicted(_)
+            | State::Held
+            | State::Undoing(..) => Next::Stay,
+        }
+    }
+
+    /// Takes note of what becomes of the subscription, also when nobody waits for it.
+    fn on_side_call(&mut self, call: CallId, reply: Option<Reply>, _turn: &mut Turn<'_, Self>) -> Option<Next<Step>> {
         if let Subscription::Asked { key, call: asked } = self.subscription
             && asked == call
         {
             self.subscription = match reply {
-                Reply::Ok => Subscription::Stands { key },
-                Reply::Nil
-                | Reply::Int(_)
-                | Reply::Entry(_)
-                | Reply::Token(_)
-                | Reply::Items
-                | Reply::Error(_)
-                | Reply::Other => Subscription::None,
+                Some(Reply::Ok) => Subscription::Stands { key },
+                Some(_) | None => Subscription::None,
             };
         }
-        match self.state {
-            State::Asking(asking) if asking.call == call => self.asked(now, asking, reply, out),
-            State::Subscribing(subscribing) if subscribing.call == call => {
-                self.subscribed(now, subscribing.key, reply, out);
-            }
-            State::Releasing(releasing) if releasing.call == call => self.release_answered(now, releasing, reply, out),
-            // A reply to a call that was given up. It describes an earlier state of the server, and what the call may
-            // have taken has been released.
-            State::Idle
-            | State::Asking(_)
-            | State::Subscribing(_)
-            | State::Listening(_)
-            | State::Yielding(_)
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Releasing(_) => {}
-        }
+        None
     }
 
-    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
-        if matches!(self.subscription, Subscription::Asked { call: asked, .. } if asked == call) {
-            self.subscription = Subscription::None;
-        }
-        match self.state {
-            State::Asking(asking) if asking.call == call => self.abandon(asking.attempt, Outcome::Unknown, out),
-            State::Subscribing(subscribing) if subscribing.call == call => self.pause(now, subscribing.key, out),
-            State::Releasing(releasing) if releasing.call == call => self.settle(Outcome::Unknown, out),
-            // The lost call was given up, and its lease frees what it may have taken. A held lock does not depend on a
-            // connection.
-            State::Idle
-            | State::Asking(_)
-            | State::Subscribing(_)
-            | State::Listening(_)
-            | State::Yielding(_)
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Releasing(_) => {}
-        }
-    }
-
-    fn published(&mut self, now: Nanos, first: bool, out: &mut Actions) {
-        match &mut self.state {
-            State::Asking(asking) => asking.message_came = true,
-            &mut State::Listening(Listening { key, end, .. }) => {
-                if first {
-                    self.attempt(now, key, AttemptKind::AfterMessage, out);
-                } else {
-                    let until = now.after(self.yield_delay()).min(end);
-                    self.state = State::Yielding(Pausing { key, until });
-                    out.wake_at(until);
-                }
-            }
-            &mut State::Yielding(Pausing { key, .. }) if first => {
-                self.attempt(now, key, AttemptKind::AfterMessage, out);
-            }
-            // This client does not wait for a message, or its next attempt comes soon anyway: at the confirmation or
-            // after the pause.
-            State::Subscribing(_)
-            | State::Yielding(_)
-            | State::Pausing(_)
-            | State::Idle
-            | State::Held(_)
-            | State::Releasing(_) => {}
-        }
-    }
-
-    fn disconnected(&mut self, now: Nanos, out: &mut Actions) {
-        self.subscription = Subscription::None;
-        match self.state {
-            State::Listening(listening) => self.subscribe(now, listening.key, out),
-            // This client does not listen. The reply to its current or next attempt finds no subscription, and
-            // subscribes again. A subscription that was under way is reported by `Lost`.
-            State::Asking(_)
-            | State::Yielding(_)
-            | State::Subscribing(_)
-            | State::Idle
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Releasing(_) => {}
-        }
-    }
-
-    fn woke(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Asking(asking) => match check_deadline(now, asking.sent.after(self.spec.reply_timeout), out) {
-                Deadline::Ahead => {}
-                Deadline::Passed => self.abandon(asking.attempt, Outcome::Unknown, out),
-            },
-            State::Subscribing(subscribing) => {
-                match check_deadline(now, subscribing.sent.after(self.spec.reply_timeout), out) {
-                    Deadline::Ahead => {}
-                    Deadline::Passed => {
-                        // Later commands on that connection would get no reply either.
-                        self.subscription = Subscription::None;
-                        out.hang_up();
-                        self.pause(now, subscribing.key, out);
-                    }
-                }
-            }
-            State::Listening(listening) => match check_deadline(now, listening.until, out) {
-                Deadline::Ahead => {}
-                Deadline::Passed if now >= listening.end => self.settle(Outcome::Refused(Refusal::TimedOut), out),
-                Deadline::Passed => self.attempt(now, listening.key, BY_SCRIPT, out),
-            },
-            State::Yielding(yielding) => match check_deadline(now, yielding.until, out) {
-                Deadline::Ahead => {}
-                Deadline::Passed => self.attempt(now, yielding.key, AttemptKind::AfterMessage, out),
-            },
-            State::Pausing(pausing) => match check_deadline(now, pausing.until, out) {
-                Deadline::Ahead => {}
-                Deadline::Passed => self.attempt(now, pausing.key, AttemptKind::First, out),
-            },
-            State::Releasing(releasing) => {
-                match check_deadline(now, releasing.sent.after(self.spec.reply_timeout), out) {
-                    Deadline::Ahead => {}
-                    Deadline::Passed => self.settle(Outcome::Unknown, out),
-                }
-            }
-            // The wake-up was for a call that has been answered since.
-            State::Idle | State::Held(_) => {}
-        }
+    fn renewal(&mut self) -> Option<&mut Renewal> {
+        self.renewal.as_mut()
     }
 }
 
-mod renewable;
-mod steps;
-
-impl LockMachine for Notify {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire {
-                keys,
-                mode: Mode::Exclusive,
-            } => self.acquire(now, keys.only(), out),
-            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
-            Event::Enter => panic!("Enter, but it does not nest"),
-            Event::Release => self.release(now, out),
-            Event::Cancel => self.cancel(now, out),
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(now, call, out),
-            Event::Published { first } => self.published(now, first, out),
-            Event::Disconnected => self.disconnected(now, out),
-            Event::Woke => self.woke(now, out),
+impl Notify {
+    pub(crate) const fn new(renewal: Option<Renewal>) -> Self {
+        Self {
+            renewal,
+            subscription: Subscription::None,
+            subscribed_before: false,
+            message_came: false,
+            end: Nanos::ZERO,
         }
     }
 
-    fn attempts(&self) -> u32 {
-        self.backoff.attempts()
+    /// Another client holds the lock, for `left` ms, or for at most one whole lease.
+    fn refused(&mut self, step: Step, left: Option<u64>, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.end = match turn.backoff().wait_for_message(turn.now, &turn.spec().retry) {
+            Attempt::TryAt(end) => end,
+            Attempt::GiveUp(refusal) => return Next::Settle(Ending::Refused(refusal)),
+        };
+        match self.subscription {
+            // The lock may have been released since.
+            Subscription::Stands { key } if key == turn.key() && self.message_came => {
+                attempt_by(Step::AfterMessage, turn)
+            }
+            Subscription::Stands { key } if key == turn.key() => {
+                if self.subscribed_before && step != Step::First {
+                    Next::Wait(Step::Listen, turn.now.after(listen_time(left, turn)).min(self.end))
+                } else {
+                    attempt_by(Step::ByScript, turn)
+                }
+            }
+            // An earlier request started this subscription.
+            Subscription::Asked { key, call } if key == turn.key() => Next::Expect(Step::Subscribe, call),
+            Subscription::None | Subscription::Asked { .. } | Subscription::Stands { .. } => self.subscribe(turn),
+        }
     }
+
+    fn subscribe(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        let over = ConnectionKind::Subscribing;
+        match self.subscription {
+            Subscription::Asked { key: old, .. } | Subscription::Stands { key: old } => {
+                // A message does not name its lock. The reply to this does not matter.
+                turn.send_to(SERVER, over, Command::Unsubscribe { key: old });
+            }
+            Subscription::None => {}
+        }
+        let key = turn.key();
+        let call = turn.send_to(SERVER, over, Command::Subscribe { key });
+        self.subscription = Subscription::Asked { key, call };
+        Next::Expect(Step::Subscribe, call)
+    }
+}
+
+fn attempt_by(step: Step, turn: &mut Turn<'_, Notify>) -> Next<Step> {
+    turn.count_attempt();
+    turn.draw_owner();
+    Next::Ask(step)
+}
+
+/// How long to wait for a message: the rest of the holder's lease and a random part of the policy's base. A holder that
+/// took the lock after a message has a whole lease. A key without an expiry is not a lock of ours, and nobody will
+/// publish its release: the client checks it after one lease, too.
+fn listen_time(left: Option<u64>, turn: &mut Turn<'_, Notify>) -> Nanos {
+    let left = left.unwrap_or(turn.lease_ms());
+    let base = turn.spec().retry.base.0;
+    let spread = turn.chance().below(base.saturating_add(1));
+    Nanos::from_millis(left).after(Nanos(spread))
 }

@@ -4,30 +4,26 @@
 //!
 //! ```text
 //!          Acquire             read            Release, Cancel           written
-//!    Idle ─────────▶ Reading ───────▶ Held ───────────────────▶ Writing ─────────▶ Idle
+//!    Idle ─────────▶ Read ──────────▶ Held ───────────────────▶ Write ───────────▶ Idle
 //!                    ▲ │ conflict      │ Disconnected            │ conflict: settles Conflict
 //!               Woke │ ▼               ▼                         ▼
 //!                   Pausing          Gone ──▶ Idle            Conflicted
-//!                      ▲                                         │ Acquire of the same key: the next attempt
+//!                      ▲                                         │ Retry: the next attempt
 //!                      └─────────────────────────────────────────┘
 //! ```
-//! Not drawn: an open transaction is ended before a conflict or an error goes on (`Undoing`); what ends in `Idle` at
-//! once (an error, `Unknown`, a Cancel before it is held, an Acquire when the policy allows no further attempt).
+//! Not drawn: an open transaction is ended before a conflict or an error goes on (`Undo`); what ends in `Idle` at
+//! once (an error, `Unknown`, a Cancel before it is held, a Retry when the policy allows no further attempt).
 //!
 //! Promises: an acknowledged write was based on a value that nobody had changed since; `Conflict` means that nothing
 //! was written; no attempt follows one whose write may have been carried out; no transaction stays open during a pause.
 //! Does not promise exclusion of the work: two clients may work at once, one of them in vain.
 
-use std::sync::Arc;
-
-use crate::backoff::{Backoff, Next};
-use crate::calls::{Calls, Deadline, PendingCall, check_deadline};
-use crate::{
-    Actions, CallId, Chance, ConnectionKind, Event, Key, LockMachine, Mode, Nanos, Outcome, Reply, Spec, Statement,
-};
+use crate::calls::{SERVER, is_conflict};
+use crate::shell::{Ending, Lock, Next, NoReply, State, Turn};
+use crate::{Command, ConnectionKind, ErrorKind, Lasts, Reply, ServerId, Statement};
 
 /// The statements that read before the work and write after it.
-pub(crate) trait OptimisticStatements {
+pub(crate) trait OptimisticStatements: std::fmt::Debug {
     const CONNECTION: ConnectionKind;
     /// Returns the value that was read, which is at least 0.
     const READ: Statement;
@@ -41,203 +37,162 @@ pub(crate) trait OptimisticStatements {
 
 #[derive(Debug)]
 pub(crate) struct Optimistic<E> {
-    spec: Arc<Spec>,
-    chance: Chance,
-    calls: Calls,
-    backoff: Backoff,
-    conflicts: u32,
-    /// The key of the current or last `Acquire`.
-    key: Key,
-    state: State,
+    /// The value that the work is based on.
+    read: u64,
+    /// The session that was to write the effect of the work has ended.
+    gone: bool,
     statements: std::marker::PhantomData<E>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Idle,
-    Reading(PendingCall),
-    /// Waits until the next attempt.
-    Pausing(Nanos),
-    /// The work goes on, based on this value.
-    Held(u64),
-    /// The work goes on, but the session that was to write its effect has ended.
-    Gone,
-    Writing(PendingCall),
-    /// The statement that ends a failed transaction has no reply yet.
-    Undoing(PendingCall, Then),
-    /// Idle, but an `Acquire` of the same key is the next attempt of the same work.
-    Conflicted(Next),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Read,
+    Write,
+    /// Ends a failed transaction.
+    Undo(Then),
 }
 
 /// What follows when no transaction is open any more.
-#[derive(Clone, Copy, Debug)]
-enum Then {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
     /// Another attempt, if the policy allows one.
     Again,
     /// The work has to be repeated.
     Conflict,
-    Settle(Outcome),
+    Settle(Ending),
 }
 
-impl<E: OptimisticStatements> Optimistic<E> {
-    pub(crate) fn new(spec: Arc<Spec>, chance: Chance) -> Self {
+impl<E: OptimisticStatements> Lock for Optimistic<E> {
+    type Step = Step;
+    type Owner = ();
+    const FIRST: Step = Step::Read;
+    const UNDO: Step = Step::Undo(Then::Again);
+    const RELEASE_ENDS_THE_REQUEST: bool = true;
+
+    fn begin(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.gone = false;
+        turn.count_attempt();
+        Next::Ask(Step::Read)
+    }
+
+    fn route(&self, _step: Step) -> (ServerId, ConnectionKind) {
+        (SERVER, E::CONNECTION)
+    }
+
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        match step {
+            Step::Read => E::READ.about(turn.key(), [0, 0]),
+            Step::Write => E::WRITE.about(turn.key(), [self.read, 0]),
+            Step::Undo(_) => E::UNDO
+                .expect("an open transaction can be ended")
+                .about(turn.key(), [0, 0]),
+        }
+    }
+
+    fn answer(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match (step, reply) {
+            (Step::Undo(then), reply) => {
+                if !reply.is_ok() {
+                    // The transaction then ends with the session.
+                    hang_up::<E>(turn);
+                }
+                follow(then)
+            }
+            (Step::Read, Reply::Int(read @ 0..)) => {
+                self.read = read.cast_unsigned();
+                Next::Hold(Lasts::Unbounded, None)
+            }
+            // The id of the row; its value does not matter.
+            (Step::Write, Reply::Int(_)) => Next::Settle(Ending::Released),
+            (Step::Write, Reply::Nil) if E::GUARDED => {
+                turn.count_conflict();
+                undo::<E>(Then::Conflict)
+            }
+            (Step::Read | Step::Write, Reply::Error(ErrorKind::SessionEnded)) => {
+                hang_up::<E>(turn);
+                Next::Settle(Ending::Failed(ErrorKind::SessionEnded))
+            }
+            (Step::Read | Step::Write, Reply::Error(kind)) if is_conflict(kind) => {
+                turn.count_conflict();
+                undo::<E>(if step == Step::Read {
+                    Then::Again
+                } else {
+                    Then::Conflict
+                })
+            }
+            // Also the reply without a row: the key has no row. Or another program has written the column.
+            (Step::Read | Step::Write, other) => undo::<E>(Then::Settle(Ending::Failed(other.failure()))),
+        }
+    }
+
+    fn no_reply(&mut self, step: Step, why: NoReply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if why == NoReply::TimedOut {
+            hang_up::<E>(turn);
+        }
+        match step {
+            Step::Read | Step::Write => Next::Settle(Ending::Unknown),
+            // The end of a session also ends its transaction.
+            Step::Undo(then) => follow(then),
+        }
+    }
+
+    fn cancel(&mut self, step: Step, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        let released = Then::Settle(Ending::Released);
+        match step {
+            // Sent behind the read on the same connection. A statement that only reads leaves nothing.
+            Step::Read => undo::<E>(released),
+            Step::Undo(Then::Again) => Next::Become(Step::Undo(released)),
+            // Its one settlement answers both requests.
+            Step::Write | Step::Undo(Then::Conflict | Then::Settle(_)) => Next::Stay,
+        }
+    }
+
+    fn release(&mut self, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if self.gone {
+            // The session has ended, and its transaction with it: nothing is written and nothing must be undone.
+            Next::Settle(Ending::Expired)
+        } else {
+            Next::Ask(Step::Write)
+        }
+    }
+
+    fn disconnected(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        // There was no belief to end, but there is nothing left to commit. While a call is awaited, `Lost` reports it.
+        self.gone |= turn.state() == State::Held && E::CONNECTION == ConnectionKind::Own;
+        Next::Stay
+    }
+}
+
+impl<E> Optimistic<E> {
+    pub(crate) const fn new() -> Self {
         Self {
-            spec,
-            chance,
-            calls: Calls::default(),
-            backoff: Backoff::default(),
-            conflicts: 0,
-            key: Key(0),
-            state: State::Idle,
+            read: 0,
+            gone: false,
             statements: std::marker::PhantomData,
         }
     }
+}
 
-    fn acquire(&mut self, now: Nanos, key: Key, out: &mut Actions) {
-        match self.state {
-            State::Conflicted(next) if key == self.key => self.go_on(next, out),
-            State::Idle | State::Conflicted(_) => {
-                self.key = key;
-                self.backoff = Backoff::begin(now);
-                self.conflicts = 0;
-                self.attempt(now, out);
-            }
-            State::Held(_) | State::Gone => panic!("Acquire, but the last grant was not released"),
-            State::Reading(_) | State::Pausing(_) | State::Writing(_) | State::Undoing(..) => {
-                panic!("Acquire, but the last request is not settled")
-            }
-        }
-    }
-
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Held(read) => self.state = State::Writing(self.send_statement(now, E::WRITE, [read, 0], out)),
-            // The session has ended, and its transaction with it: nothing is written and nothing must be undone.
-            State::Gone => self.settle(Outcome::Expired, out),
-            State::Idle
-            | State::Reading(_)
-            | State::Pausing(_)
-            | State::Writing(_)
-            | State::Undoing(..)
-            | State::Conflicted(_) => panic!("Release, but nothing is held"),
-        }
-    }
-
-    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Idle | State::Pausing(_) | State::Conflicted(_) => self.settle(Outcome::Released, out),
-            // Sent behind the read on the same connection. A statement that only reads leaves nothing.
-            State::Reading(_) => self.undo(now, Then::Settle(Outcome::Released), out),
-            State::Held(_) | State::Gone => self.release(now, out),
-            // Its one settlement answers both requests.
-            State::Writing(_) | State::Undoing(_, Then::Conflict | Then::Settle(_)) => {}
-            State::Undoing(undoing, Then::Again) => {
-                self.state = State::Undoing(undoing, Then::Settle(Outcome::Released));
-            }
-        }
-    }
-
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        match self.state {
-            State::Reading(reading) if reading.call == call => self.has_read(now, reply, out),
-            State::Writing(writing) if writing.call == call => self.has_written(now, reply, out),
-            State::Undoing(undoing, then) if undoing.call == call => self.undone(now, then, reply, out),
-            // A reply to a call that was given up, or undone.
-            State::Reading(_)
-            | State::Writing(_)
-            | State::Undoing(..)
-            | State::Idle
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Gone
-            | State::Conflicted(_) => {}
-        }
-    }
-
-    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
-        match self.state {
-            State::Reading(waiting) | State::Writing(waiting) if waiting.call == call => {
-                self.settle(Outcome::Unknown, out);
-            }
-            // The end of a session also ends its transaction.
-            State::Undoing(undoing, then) if undoing.call == call => self.then(now, then, out),
-            // The lost call belongs to a connection that was given up.
-            State::Reading(_)
-            | State::Writing(_)
-            | State::Undoing(..)
-            | State::Idle
-            | State::Pausing(_)
-            | State::Held(_)
-            | State::Gone
-            | State::Conflicted(_) => {}
-        }
-    }
-
-    fn disconnected(&mut self) {
-        match self.state {
-            // There was no belief to end, but there is nothing left to commit.
-            State::Held(_) if E::CONNECTION == ConnectionKind::Own => self.state = State::Gone,
-            // `Lost` reports each lost call, and this may be the end of a connection that this client closed itself.
-            State::Held(_)
-            | State::Idle
-            | State::Reading(_)
-            | State::Pausing(_)
-            | State::Gone
-            | State::Writing(_)
-            | State::Undoing(..)
-            | State::Conflicted(_) => {}
-        }
-    }
-
-    fn woke(&mut self, now: Nanos, out: &mut Actions) {
-        let deadline = match self.state {
-            State::Reading(waiting) | State::Writing(waiting) | State::Undoing(waiting, _) => waiting.deadline,
-            State::Pausing(until) => until,
-            // The wake-up was for a call that has been answered since.
-            State::Idle | State::Held(_) | State::Gone | State::Conflicted(_) => return,
-        };
-        match (check_deadline(now, deadline, out), self.state) {
-            (Deadline::Ahead, _) => {}
-            (Deadline::Passed, State::Pausing(_)) => self.attempt(now, out),
-            (Deadline::Passed, State::Undoing(_, then)) => {
-                Self::hang_up(out);
-                self.then(now, then, out);
-            }
-            (Deadline::Passed, _) => {
-                Self::hang_up(out);
-                self.settle(Outcome::Unknown, out);
-            }
-        }
+/// Goes on after the end of the transaction, if one is open.
+const fn undo<E: OptimisticStatements>(then: Then) -> Next<Step> {
+    match E::UNDO {
+        Some(_) => Next::Ask(Step::Undo(then)),
+        None => follow(then),
     }
 }
 
-mod steps;
-
-impl<E: OptimisticStatements> LockMachine for Optimistic<E> {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire {
-                keys,
-                mode: Mode::Exclusive,
-            } => self.acquire(now, keys.only(), out),
-            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it is for those who write"),
-            Event::Enter => panic!("Enter, but it does not nest"),
-            // This lock subscribes to nothing.
-            Event::Published { .. } => {}
-            Event::Disconnected => self.disconnected(),
-            Event::Release => self.release(now, out),
-            Event::Cancel => self.cancel(now, out),
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(now, call, out),
-            Event::Woke => self.woke(now, out),
-        }
+const fn follow(then: Then) -> Next<Step> {
+    match then {
+        Then::Again => Next::Busy,
+        Then::Conflict => Next::Conflict,
+        Then::Settle(ending) => Next::Settle(ending),
     }
+}
 
-    fn attempts(&self) -> u32 {
-        self.backoff.attempts()
-    }
-
-    fn conflicts(&self) -> u32 {
-        self.conflicts
+/// A session whose replies fail to come is closed; a session that other clients use stays open.
+fn hang_up<E: OptimisticStatements>(turn: &mut Turn<'_, Optimistic<E>>) {
+    match E::CONNECTION {
+        ConnectionKind::Own => turn.out.hang_up(),
+        ConnectionKind::SharedByClients | ConnectionKind::Subscribing => {}
     }
 }

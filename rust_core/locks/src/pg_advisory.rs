@@ -2,20 +2,87 @@
 //! queue, or retries.
 //!
 //! ```text
-//!    scope      Idle ──▶ Asking ──────────────────────▶ Held ──▶ Releasing ───▶ Idle
+//!    scope      Idle ──▶ Take ────────────────────────▶ Held ──▶ Release ─────▶ Idle
 //!    session            pg_[try_]advisory_lock                  pg_advisory_unlock
-//!                        └── an error ──▶ Undoing: pg_advisory_unlock, in case that it came with the grant
+//!                        └── an error ──▶ Undo: pg_advisory_unlock, in case that it came with the grant
 //!    transaction        BEGIN; pg_[try_]advisory_xact_lock      COMMIT
-//!                        └── false, an error ──▶ Undoing: ROLLBACK, before any pause
+//!                        └── false, an error ──▶ Undo: ROLLBACK, before any pause
 //! ```
 //! `SessionLock` has the states and the rest of the algorithm. Promises what it does. In a session that other clients
 //! use too, it promises nothing: the database counts two locks of one session as one holder, so such a lock excludes
 //! nobody.
 
-use crate::lease_protocol::{ReleaseReply, TakeReply};
+use crate::args::Args;
+use crate::calls::Taken;
 use crate::postgres::{Scope, SessionOwner, Wait};
-use crate::session_lock::SessionStatements;
-use crate::{ConnectionKind, ErrorKind, Mode, Reply, Statement};
+use crate::session_lock::{SessionStatements, Step};
+use crate::shell::Undone;
+use crate::{ConnectionKind, Mode, Reply, SpecError, Statement, Strategy, Traits};
+
+pub(crate) const fn traits(scope: Scope, wait: Wait, session: SessionOwner) -> Traits {
+    Traits {
+        name: "pg-advisory",
+        owns_connection: matches!(session, SessionOwner::ThisClient),
+        statements: statements(scope, wait),
+        ..Traits::SESSION
+    }
+}
+
+const fn statements(scope: Scope, wait: Wait) -> &'static [Statement] {
+    match (scope, wait) {
+        (Scope::Session, Wait::Block) => &[
+            Statement::AdvisoryLock,
+            Statement::AdvisoryLockShared,
+            Statement::AdvisoryUnlock,
+            Statement::AdvisoryUnlockShared,
+        ],
+        (Scope::Session, Wait::Try | Wait::SkipLocked) => &[
+            Statement::AdvisoryTry,
+            Statement::AdvisoryTryShared,
+            Statement::AdvisoryUnlock,
+            Statement::AdvisoryUnlockShared,
+        ],
+        (Scope::Transaction, Wait::Block) => &[
+            Statement::TransactionLock,
+            Statement::TransactionLockShared,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+        (Scope::Transaction, Wait::Try | Wait::SkipLocked) => &[
+            Statement::TransactionTry,
+            Statement::TransactionTryShared,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    Ok(Strategy::PgAdvisory {
+        scope: args.choice(
+            "scope",
+            &[("session", Scope::Session), ("transaction", Scope::Transaction)],
+        )?,
+        wait: args.choice("wait", &[("block", Wait::Block), ("try", Wait::Try)])?,
+        session: args.choice(
+            "session",
+            &[("own", SessionOwner::ThisClient), ("shared", SessionOwner::AllClients)],
+        )?,
+    })
+}
+
+pub(crate) fn check(scope: Scope, wait: Wait, session: SessionOwner) -> Result<(), SpecError> {
+    if session == SessionOwner::AllClients && (scope, wait) != (Scope::Session, Wait::Try) {
+        return Err(SpecError::BadArgument {
+            strategy: "pg-advisory",
+            argument: "session",
+            wanted: "`own` unless it is given `scope=session` and `wait=try`: what waits in a session, or opens a \
+                     transaction there, stops or mixes up all others that use it"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
 
 #[derive(Debug)]
 pub(crate) struct PgAdvisory {
@@ -53,30 +120,17 @@ impl SessionStatements for PgAdvisory {
         unreachable!("an advisory lock takes one key")
     }
 
-    fn take_reply(&self, reply: Reply) -> TakeReply {
+    fn take_reply(&self, reply: Reply) -> Option<Taken> {
         match (self.wait, reply) {
             // The functions that wait return nothing.
-            (Wait::Block, Reply::Ok) | (Wait::Try | Wait::SkipLocked, Reply::Int(1)) => TakeReply::Granted(None),
-            (Wait::Try | Wait::SkipLocked, Reply::Int(0)) => TakeReply::Busy,
-            (
-                Wait::Block | Wait::Try | Wait::SkipLocked,
-                Reply::Ok
-                | Reply::Nil
-                | Reply::Int(_)
-                | Reply::Entry(_)
-                | Reply::Token(_)
-                | Reply::Items
-                | Reply::Error(_)
-                | Reply::Other,
-            ) => TakeReply::Unexpected,
+            (Wait::Block, Reply::Ok) | (Wait::Try | Wait::SkipLocked, Reply::Int(1)) => Some(Taken::Mine),
+            (Wait::Try | Wait::SkipLocked, Reply::Int(0)) => Some(Taken::Theirs),
+            (Wait::Block | Wait::Try | Wait::SkipLocked, _) => None,
         }
     }
 
-    fn undo_refusal(&self) -> Option<Statement> {
-        match self.scope {
-            Scope::Session => None,
-            Scope::Transaction => Some(Statement::Rollback),
-        }
+    fn refusal_leaves_something(&self) -> bool {
+        self.scope == Scope::Transaction
     }
 
     fn undo(&self, mode: Mode) -> Statement {
@@ -100,10 +154,11 @@ impl SessionStatements for PgAdvisory {
         }
     }
 
-    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
+    fn released(&self, reply: Reply) -> Undone<Step> {
         match self.scope {
-            Scope::Session => ReleaseReply::of_unlock(reply),
-            Scope::Transaction => ReleaseReply::of_commit(reply),
+            // False means that the lock was not held.
+            Scope::Session => Undone::of_script(reply),
+            Scope::Transaction => Undone::of_commit(reply),
         }
     }
 }
@@ -112,39 +167,5 @@ const fn unlock(mode: Mode) -> Statement {
     match mode {
         Mode::Exclusive => Statement::AdvisoryUnlock,
         Mode::Shared => Statement::AdvisoryUnlockShared,
-    }
-}
-
-impl ReleaseReply {
-    /// The reply to an unlock; false means that the lock was not held.
-    const fn of_unlock(reply: Reply) -> Option<Self> {
-        match reply {
-            Reply::Int(1) => Some(Self::WasHeld),
-            Reply::Int(0) => Some(Self::WasLost),
-            Reply::Ok
-            | Reply::Nil
-            | Reply::Int(_)
-            | Reply::Entry(_)
-            | Reply::Token(_)
-            | Reply::Items
-            | Reply::Error(_)
-            | Reply::Other => None,
-        }
-    }
-
-    /// The reply to a `COMMIT`. The answer `ROLLBACK` means that the transaction had failed earlier, and its locks
-    /// ended then.
-    pub(crate) const fn of_commit(reply: Reply) -> Option<Self> {
-        match reply {
-            Reply::Ok => Some(Self::WasHeld),
-            Reply::Error(ErrorKind::InFailedTransaction) => Some(Self::WasLost),
-            Reply::Nil
-            | Reply::Int(_)
-            | Reply::Entry(_)
-            | Reply::Token(_)
-            | Reply::Items
-            | Reply::Error(_)
-            | Reply::Other => None,
-        }
     }
 }

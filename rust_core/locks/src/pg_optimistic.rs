@@ -1,7 +1,7 @@
 //! `pg-optimistic`: reads the version of the row, and after the work writes only if the version is unchanged.
 //!
 //! ```text
-//!    Idle ──▶ Reading ───────────▶ Held ──▶ Writing ─────────────────────────▶ Idle
+//!    Idle ──▶ Read ──────────────▶ Held ──▶ Write ───────────────────────────▶ Idle
 //!             SELECT version                UPDATE .. WHERE version = mine
 //!                                           └── no row: Conflicted ──▶ the whole work again
 //! ```
@@ -9,7 +9,13 @@
 //! needs no session of its own and leaves no transaction open.
 
 use crate::optimistic::OptimisticStatements;
-use crate::{ConnectionKind, Statement};
+use crate::{ConnectionKind, Statement, Traits};
+
+pub(crate) const TRAITS: Traits = Traits {
+    name: "pg-optimistic",
+    statements: &[Statement::VersionRead, Statement::VersionWrite],
+    ..Traits::OPTIMISTIC
+};
 
 #[derive(Debug)]
 pub(crate) enum PgOptimistic {}

@@ -1,9 +1,9 @@
 //! `pg-row`: rows locked by a transaction that stays open as long as they are held.
 //!
 //! ```text
-//!    Idle ──▶ Asking ───────────────────────────────▶ Held ──▶ Releasing ───▶ Idle
+//!    Idle ──▶ Take ─────────────────────────────────▶ Held ──▶ Release ─────▶ Idle
 //!             BEGIN; SELECT .. FOR UPDATE | SHARE ..           COMMIT
-//!             └── one of the rows not had ──▶ Undoing: ROLLBACK, before any pause
+//!             └── one of the rows not had ──▶ Undo: ROLLBACK, before any pause
 //! ```
 //! `SessionLock` has the states and the rest of the algorithm. All rows are requested in one write to the socket, in
 //! the order in which the client named them: two clients that name them in opposite order can wait for each other, and
@@ -12,10 +12,62 @@
 //! Promises what `SessionLock` does; and that a row that does not exist is an error, because it locks nothing. With
 //! `SKIP LOCKED` a missing row looks the same as a locked one.
 
-use crate::lease_protocol::{ReleaseReply, TakeReply};
+use crate::args::Args;
+use crate::calls::Taken;
 use crate::postgres::Wait;
-use crate::session_lock::SessionStatements;
-use crate::{Mode, Reply, Statement};
+use crate::session_lock::{SessionStatements, Step};
+use crate::shell::Undone;
+use crate::{Mode, Reply, SpecError, Statement, Strategy, Traits};
+
+pub(crate) const fn traits(wait: Wait) -> Traits {
+    Traits {
+        name: "pg-row",
+        takes_many_keys: true,
+        statements: statements(wait),
+        ..Traits::SESSION
+    }
+}
+
+const fn statements(wait: Wait) -> &'static [Statement] {
+    match wait {
+        Wait::Block => &[
+            Statement::RowLock,
+            Statement::RowLockAlso,
+            Statement::RowLockShared,
+            Statement::RowLockSharedAlso,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+        Wait::Try => &[
+            Statement::RowNowait,
+            Statement::RowNowaitAlso,
+            Statement::RowNowaitShared,
+            Statement::RowNowaitSharedAlso,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+        Wait::SkipLocked => &[
+            Statement::RowSkip,
+            Statement::RowSkipAlso,
+            Statement::RowSkipShared,
+            Statement::RowSkipSharedAlso,
+            Statement::Commit,
+            Statement::Rollback,
+        ],
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let wait = args.choice(
+        "wait",
+        &[
+            ("block", Wait::Block),
+            ("nowait", Wait::Try),
+            ("skip-locked", Wait::SkipLocked),
+        ],
+    )?;
+    Ok(Strategy::PgRow { wait })
+}
 
 #[derive(Debug)]
 pub(crate) struct PgRow {
@@ -51,26 +103,17 @@ impl SessionStatements for PgRow {
         }
     }
 
-    fn take_reply(&self, reply: Reply) -> TakeReply {
+    fn take_reply(&self, reply: Reply) -> Option<Taken> {
         match (self.wait, reply) {
             // The id of the row; its value does not matter.
-            (_, Reply::Int(_)) => TakeReply::Granted(None),
-            (Wait::SkipLocked, Reply::Nil) => TakeReply::Busy,
-            (
-                Wait::Block | Wait::Try | Wait::SkipLocked,
-                Reply::Ok
-                | Reply::Nil
-                | Reply::Entry(_)
-                | Reply::Token(_)
-                | Reply::Items
-                | Reply::Error(_)
-                | Reply::Other,
-            ) => TakeReply::Unexpected,
+            (_, Reply::Int(_)) => Some(Taken::Mine),
+            (Wait::SkipLocked, Reply::Nil) => Some(Taken::Theirs),
+            (Wait::Block | Wait::Try | Wait::SkipLocked, _) => None,
         }
     }
 
-    fn undo_refusal(&self) -> Option<Statement> {
-        Some(Statement::Rollback)
+    fn refusal_leaves_something(&self) -> bool {
+        true
     }
 
     fn undo(&self, _mode: Mode) -> Statement {
@@ -85,7 +128,7 @@ impl SessionStatements for PgRow {
         Statement::Commit
     }
 
-    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
-        ReleaseReply::of_commit(reply)
+    fn released(&self, reply: Reply) -> Undone<Step> {
+        Undone::of_commit(reply)
     }
 }

@@ -1,6 +1,4 @@
-//! What the database locks have in common: the types of their arguments, and the statements of each lock.
-
-use crate::Statement;
+//! The types of the arguments of database locks.
 
 /// How long a lock of the database lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,62 +28,4 @@ pub enum SessionOwner {
     /// All clients. The database counts two locks of one session as one holder, so this excludes nobody: a classic
     /// mistake, here to be demonstrated.
     AllClients,
-}
-
-pub(crate) const fn advisory_statements(scope: Scope, wait: Wait) -> &'static [Statement] {
-    match (scope, wait) {
-        (Scope::Session, Wait::Block) => &[
-            Statement::AdvisoryLock,
-            Statement::AdvisoryLockShared,
-            Statement::AdvisoryUnlock,
-            Statement::AdvisoryUnlockShared,
-        ],
-        (Scope::Session, Wait::Try | Wait::SkipLocked) => &[
-            Statement::AdvisoryTry,
-            Statement::AdvisoryTryShared,
-            Statement::AdvisoryUnlock,
-            Statement::AdvisoryUnlockShared,
-        ],
-        (Scope::Transaction, Wait::Block) => &[
-            Statement::TransactionLock,
-            Statement::TransactionLockShared,
-            Statement::Commit,
-            Statement::Rollback,
-        ],
-        (Scope::Transaction, Wait::Try | Wait::SkipLocked) => &[
-            Statement::TransactionTry,
-            Statement::TransactionTryShared,
-            Statement::Commit,
-            Statement::Rollback,
-        ],
-    }
-}
-
-pub(crate) const fn row_statements(wait: Wait) -> &'static [Statement] {
-    match wait {
-        Wait::Block => &[
-            Statement::RowLock,
-            Statement::RowLockAlso,
-            Statement::RowLockShared,
-            Statement::RowLockSharedAlso,
-            Statement::Commit,
-            Statement::Rollback,
-        ],
-        Wait::Try => &[
-            Statement::RowNowait,
-            Statement::RowNowaitAlso,
-            Statement::RowNowaitShared,
-            Statement::RowNowaitSharedAlso,
-            Statement::Commit,
-            Statement::Rollback,
-        ],
-        Wait::SkipLocked => &[
-            Statement::RowSkip,
-            Statement::RowSkipAlso,
-            Statement::RowSkipShared,
-            Statement::RowSkipSharedAlso,
-            Statement::Commit,
-            Statement::Rollback,
-        ],
-    }
 }

@@ -5,12 +5,13 @@
 //! renews the reservation; the grant or giving up removes it; and it expires by itself: a dead writer delays readers
 //! for at most the longest pause of the retry policy plus the reply timeout plus 1 ms.
 //!
-//! `Leased` has its states. Promises exclusion between a writer and all others while no work outlives the lease, the
+//! `Shell` has its states. Promises exclusion between a writer and all others while no work outlives the lease, the
 //! server keeps its data and its clock does not jump; a dead holder frees only its own share, after one lease. Does not
 //! promise order among writers, nor, with `prefer: readers`, that a writer is ever served.
 
-use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, TakeReply};
-use crate::{Command, Mode, Nanos, Reply, Script, ScriptForm, Spec};
+use crate::args::Args;
+use crate::shell::{LeaseStep, Left, Lock, Next, Turn};
+use crate::{Command, KeyList, Lease, Mode, Nanos, Reply, Script, Spec, SpecError, Strategy, Token, Traits};
 
 /// Which clients go first when readers and writers wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +20,26 @@ pub enum Prefer {
     Writers,
 }
 
+pub(crate) const TRAITS: Traits = Traits {
+    name: "read-write",
+    shares: true,
+    scripts: &[
+        Script::ReadTake,
+        Script::ReadRelease,
+        Script::WriteTake,
+        Script::WriteRelease,
+    ],
+    ..Traits::LEASE
+};
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let prefer = args.choice("prefer", &[("readers", Prefer::Readers), ("writers", Prefer::Writers)])?;
+    Ok(Strategy::ReadWrite { prefer })
+}
+
 #[derive(Debug)]
 pub(crate) struct ReadWrite {
+    mode: Mode,
     /// How long a waiting writer's reservation lasts; 0: writers make none.
     reservation_ms: u64,
 }
@@ -33,52 +52,55 @@ impl ReadWrite {
             // The reservation has to last from one attempt to the next: the reply timeout and the pause.
             (Prefer::Writers, Some(pause)) => to_millis(pause.after(spec.reply_timeout)),
         };
-        Self { reservation_ms }
-    }
-
-    fn run(script: Script, attempt: LeaseAttempt, numbers: [u64; 2]) -> Command {
-        Command::Run {
-            script,
-            form: ScriptForm::Sha,
-            key: attempt.key,
-            token: attempt.token,
-            numbers,
+        Self {
+            mode: Mode::Exclusive,
+            reservation_ms,
         }
     }
 }
 
 /// Rounded up, and at most the longest lease that a server accepts.
 fn to_millis(length: Nanos) -> u64 {
-    length.0.div_ceil(1_000_000).min(crate::Lease::LONGEST.0)
+    length.0.div_ceil(1_000_000).min(Lease::LONGEST.0)
 }
 
-impl LeaseProtocol for ReadWrite {
-    const SHARES: bool = true;
-    /// The server stores a waiting writer's reservation under its token.
-    const ONE_TOKEN: bool = true;
+impl Lock for ReadWrite {
+    type Step = LeaseStep;
+    type Owner = Token;
+    const FIRST: LeaseStep = LeaseStep::Take;
+    const UNDO: LeaseStep = LeaseStep::Release;
+    const SHARES: bool = TRAITS.shares;
 
-    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
-        match attempt.mode {
-            Mode::Shared => Self::run(Script::ReadTake, attempt, [lease_ms, 0]),
-            Mode::Exclusive => Self::run(Script::WriteTake, attempt, [lease_ms, self.reservation_ms]),
+    fn request(&mut self, _keys: KeyList, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// Keeps the token, because the server stores a waiting writer's reservation under it. No attempt follows one whose
+    /// reply is missing, so a late command of an earlier attempt cannot be mistaken for a current one.
+    fn attempt(&mut self, turn: &mut Turn<'_, Self>) -> Next<LeaseStep> {
+        turn.count_attempt();
+        Next::Ask(LeaseStep::Take)
+    }
+
+    fn command(&self, step: LeaseStep, turn: &Turn<'_, Self>) -> Command {
+        match (step, self.mode) {
+            (LeaseStep::Take, Mode::Shared) => turn.script(Script::ReadTake, [turn.lease_ms(), 0]),
+            (LeaseStep::Take, Mode::Exclusive) => {
+                turn.script(Script::WriteTake, [turn.lease_ms(), self.reservation_ms])
+            }
+            (LeaseStep::Release, Mode::Shared) => turn.script(Script::ReadRelease, [0, 0]),
+            (LeaseStep::Release, Mode::Exclusive) => turn.script(Script::WriteRelease, [0, 0]),
         }
     }
 
-    fn take_reply(&self, reply: Reply) -> TakeReply {
-        TakeReply::of_script(reply)
+    fn answer(&mut self, _step: LeaseStep, reply: Reply, _turn: &mut Turn<'_, Self>) -> Next<LeaseStep> {
+        Next::of_script(reply)
     }
 
-    fn release(&self, attempt: LeaseAttempt) -> Command {
-        match attempt.mode {
-            Mode::Shared => Self::run(Script::ReadRelease, attempt, [0, 0]),
-            Mode::Exclusive => Self::run(Script::WriteRelease, attempt, [0, 0]),
-        }
-    }
-
-    fn clean_up(&self, attempt: LeaseAttempt) -> Option<Command> {
-        match attempt.mode {
-            Mode::Exclusive if self.reservation_ms > 0 => Some(self.release(attempt)),
-            Mode::Exclusive | Mode::Shared => None,
+    /// Removes the reservation. A release that was sent removes it, too.
+    fn clean_up(&mut self, left: Left, turn: &mut Turn<'_, Self>) {
+        if left == Left::Nothing && self.mode == Mode::Exclusive && self.reservation_ms > 0 {
+            turn.send(self.command(LeaseStep::Release, turn).unawaited());
         }
     }
 }

@@ -3,26 +3,25 @@
 //!
 //! ```text
 //!          Acquire         the last child taken            renewed        Release, Cancel
-//!    Idle ─────────▶ Asking ───────────────────▶ Renewing ─────────▶ Held ─────────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ Ask ──────────────────────▶ Renew ────────────▶ Held ─────────────────▶ Release ─────▶ Idle
 //!                     ▲ │ └── too many failed, out of time; Cancel ──│──────────────────────▶ ▲ │
 //!                Woke │ │ busy                    └─ too late; Cancel ───────────────────────▶─┘ │ released, and the
 //!                     │ ▼                                                                         │ policy allows another
-//!                   Pausing         Asking, from the first child ◀────────────────────────────────┘
+//!                   Poll            Ask, from the first child ◀────────────────────────────────┘
 //! ```
-//! Not drawn: each child that is taken or has failed leads to the next one, still `Asking`.
+//! Not drawn: each child that is taken or has failed leads to the next one, still `Ask`.
 //!
 //! The order of commands, and which replies are checked, are Redisson's, with three exceptions: a busy child is asked
 //! again by the retry policy, where Redisson waits for a message; a child is not a hash with a count, because nothing
 //! nests here; and a server with errors or without replies ends the request once too many children have failed, where
 //! Redisson asks again without a pause.
 
-use std::sync::Arc;
-
 use crate::backoff::Backoff;
-use crate::calls::{Calls, Deadline, check_deadline};
+use crate::script_form::PendingScript;
+use crate::shell::{Ending, Lock, Next, NoReply, State, Turn};
 use crate::{
-    Actions, CallId, Chance, Command, Event, Key, KeyList, Lasts, LockMachine, Mode, Nanos, Outcome, Refusal, Reply,
-    RetryKind, Script, ScriptForm, ServerId, Spec, Token,
+    CallId, Command, ConnectionKind, Key, KeyList, Lasts, Mode, Nanos, Refusal, Reply, RetryKind, Script, ServerId,
+    Token,
 };
 
 mod collecting;
@@ -34,19 +33,16 @@ pub use rules::{Children, RedissonRules};
 
 #[derive(Debug)]
 pub(crate) struct Redisson {
-    spec: Arc<Spec>,
     rules: RedissonRules,
-    chance: Chance,
-    calls: Calls,
-    /// Counts the passes over the children.
-    backoff: Backoff,
+    servers: u16,
     began: Nanos,
     /// When the wait budget ends; `NEVER` when the request does not wait.
     budget_end: Nanos,
+    pass: Pass,
     child: Child,
-    /// The renewals, or the releases, that are under way.
+    /// The renewals, or the releases, that are under way, and when they were sent.
     round: Round,
-    state: State,
+    round_sent: Nanos,
 }
 
 /// The child that is currently asked.
@@ -57,47 +53,46 @@ struct Child {
     deadline: Nanos,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Idle,
-    /// The `SET` of a child has no reply yet.
-    Asking {
-        pass: Pass,
-        call: CallId,
-        sent: Nanos,
-    },
-    /// The child is busy; waits until the next attempt.
-    Pausing {
-        pass: Pass,
-        until: Nanos,
-    },
-    /// Some renewals have no reply yet.
-    Renewing {
-        pass: Pass,
-        sent: Nanos,
-    },
-    Held(Pass),
-    /// Some releases have no reply yet.
-    Releasing {
-        pass: Pass,
-        sent: Nanos,
-        why: Why,
-    },
-}
-
 /// One attempt: a pass over the children, with its own token.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     keys: KeyList,
-    token: Token,
     at: u16,
     failed: u16,
     /// One bit per child.
     taken: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Why {
+impl Pass {
+    const fn over(keys: KeyList) -> Self {
+        Self {
+            keys,
+            at: 0,
+            failed: 0,
+            taken: 0,
+        }
+    }
+
+    /// How many children are taken.
+    const fn count(self) -> u16 {
+        self.taken.count_ones() as u16
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The `SET` of a child.
+    Ask,
+    /// The child is busy; waits until the next attempt.
+    Poll,
+    /// Some renewals have no reply yet.
+    Renew,
+    /// Some releases have no reply yet.
+    Release(Why),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
     /// The holder has finished its work.
     Release,
     /// The request was cancelled before it was settled.
@@ -107,273 +102,221 @@ enum Why {
     /// All children were taken, but some were lost meanwhile, or the lease had practically ended.
     TooLate,
     /// Too many children failed; this is the outcome of the last failure.
-    End(Outcome),
+    End(Ending),
+}
+
+impl Lock for Redisson {
+    type Step = Step;
+    type Owner = Token;
+    const FIRST: Step = Step::Ask;
+    const UNDO: Step = Step::Release(Why::Release);
+    const MANY_KEYS: bool = true;
+
+    fn request(&mut self, keys: KeyList, _mode: Mode) {
+        self.pass = Pass::over(self.rules.children.keys(keys));
+    }
+
+    fn begin(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        (self.began, self.budget_end) = (turn.now, turn.now);
+        self.begin_pass(turn)
+    }
+
+    fn route(&self, _step: Step) -> (ServerId, ConnectionKind) {
+        (self.server_of(self.pass.at), ConnectionKind::SharedByClients)
+    }
+
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        match step {
+            Step::Ask | Step::Poll => Command::SetNxPx {
+                key: self.key_of(self.pass.at),
+                token: turn.owner(),
+                lease_ms: self.collecting_ms(turn),
+            },
+            Step::Renew | Step::Release(_) => self.command_to(self.pass.at, step, turn),
+        }
+    }
+
+    fn answer(&mut self, _step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.asked(reply, turn)
+    }
+
+    fn no_reply(&mut self, step: Step, _why: NoReply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            Step::Ask | Step::Poll => self.child_timed_out(turn),
+            Step::Renew | Step::Release(_) => {
+                self.round.give_up();
+                self.go_on(step, turn)
+            }
+        }
+    }
+
+    fn cancel(&mut self, step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            // No need to wait for the reply: the release arrives behind the SET that it undoes.
+            Step::Ask => {
+                self.pass.taken |= 1 << self.pass.at;
+                self.send_release(Why::Cancel, turn)
+            }
+            Step::Poll | Step::Renew => self.send_release(Why::Cancel, turn),
+            Step::Release(Why::Again | Why::TooLate | Why::End(_)) => Next::Become(Step::Release(Why::Cancel)),
+            // The release was already sent; its one settlement answers both requests.
+            Step::Release(Why::Release | Why::Cancel) => Next::Stay,
+        }
+    }
+
+    fn due(&mut self, _step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if turn.now >= self.child.deadline {
+            self.child_failed(Why::Again, turn)
+        } else {
+            self.ask()
+        }
+    }
+
+    fn release(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.send_release(Why::Release, turn)
+    }
+
+    fn on_side_call(&mut self, call: CallId, reply: Option<Reply>, turn: &mut Turn<'_, Self>) -> Option<Next<Step>> {
+        let step = match turn.state() {
+            State::Asking(step @ (Step::Renew | Step::Release(_))) => step,
+            // No round is under way.
+            State::Asking(Step::Ask | Step::Poll)
+            | State::Idle
+            | State::Conflicted(_)
+            | State::Withdrawing(_)
+            | State::Waiting(_)
+            | State::Pausing
+            | State::Held
+            | State::Undoing(..) => return None,
+        };
+        let (child, script) = self.round.child_of(call)?;
+        match reply.and_then(|reply| script.source_after(reply, || self.command_to(child, step, turn))) {
+            Some(source) => {
+                self.send(child, source, turn);
+                return Some(Next::Stay);
+            }
+            None => self.round.answered(child, reply),
+        }
+        Some(self.go_on(step, turn))
+    }
 }
 
 impl Redisson {
-    pub(crate) fn new(rules: RedissonRules, spec: Arc<Spec>, chance: Chance) -> Self {
+    pub(crate) fn new(rules: RedissonRules, servers: u16) -> Self {
         Self {
-            round: Round::new(rules.most_children(spec.servers)),
-            spec,
+            round: Round::new(rules.most_children(servers)),
             rules,
-            chance,
-            calls: Calls::default(),
-            backoff: Backoff::default(),
+            servers,
             began: Nanos::ZERO,
             budget_end: Nanos::ZERO,
+            pass: Pass::over(KeyList::one(Key(0))),
             child: Child::default(),
-            state: State::Idle,
+            round_sent: Nanos::ZERO,
         }
     }
 
-    fn acquire(&mut self, now: Nanos, keys: KeyList, out: &mut Actions) {
-        match self.state {
-            State::Idle => {
-                self.backoff = Backoff::begin(now);
-                (self.began, self.budget_end) = (now, now);
-                self.attempt(now, self.rules.children.keys(keys), out);
-            }
-            State::Held(_) => panic!("Acquire, but the last grant was not released"),
-            State::Asking { .. } | State::Pausing { .. } | State::Renewing { .. } | State::Releasing { .. } => {
-                panic!("Acquire, but the last request is not settled")
-            }
-        }
+    fn renew(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.send_round(Step::Renew, self.pass.taken, turn);
+        Next::Await(Step::Renew, turn.reply_deadline())
     }
 
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Held(pass) => self.send_release(now, pass, Why::Release, out),
-            State::Idle
-            | State::Asking { .. }
-            | State::Pausing { .. }
-            | State::Renewing { .. }
-            | State::Releasing { .. } => panic!("Release, but nothing is held"),
-        }
-    }
-
-    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Idle => self.settle(Outcome::Released, out),
-            // No need to wait for the reply: the release arrives behind the SET that it undoes.
-            State::Asking { pass, .. } => {
-                let taken = pass.taken | 1 << pass.at;
-                self.send_release(now, Pass { taken, ..pass }, Why::Cancel, out);
-            }
-            State::Pausing { pass, .. } | State::Renewing { pass, .. } => {
-                self.send_release(now, pass, Why::Cancel, out);
-            }
-            State::Held(pass) => self.send_release(now, pass, Why::Release, out),
-            State::Releasing { pass, sent, why } => match why {
-                Why::Again | Why::TooLate | Why::End(_) => {
-                    let why = Why::Cancel;
-                    self.state = State::Releasing { pass, sent, why };
-                }
-                // The release was already sent; its one settlement answers both requests.
-                Why::Release | Why::Cancel => {}
-            },
-        }
-    }
-
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        match self.state {
-            State::Asking { pass, call: asked, .. } if asked == call => self.asked(now, pass, reply, out),
-            State::Renewing { pass, .. } | State::Releasing { pass, .. } => match self.round.answered(call, reply) {
-                None => {} // A reply to a call that was given up.
-                Some(child) if self.round.wants_source(child) => {
-                    let command = self.command(pass, child, ScriptForm::Source);
-                    let again = self.calls.fresh();
-                    out.send(again, self.server_of(pass, child), command);
-                    self.round.sent_as_source(child, again);
-                }
-                Some(_) => self.go_on(now, out),
-            },
-            // A reply to a call that was given up says nothing about the current one.
-            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
-        }
-    }
-
-    fn lost(&mut self, now: Nanos, call: CallId, out: &mut Actions) {
-        match self.state {
-            State::Asking { pass, call: asked, .. } if asked == call => self.child_timed_out(now, pass, out),
-            State::Renewing { .. } | State::Releasing { .. } => {
-                if self.round.lost(call) {
-                    self.go_on(now, out);
-                }
-            }
-            // The lost call was given up. A held lock does not depend on a connection.
-            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {}
-        }
-    }
-
-    fn woke(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Asking { pass, sent, .. } => match check_deadline(now, sent.after(self.spec.reply_timeout), out) {
-                Deadline::Ahead => {}
-                Deadline::Passed => self.child_timed_out(now, pass, out),
-            },
-            State::Pausing { pass, until } => match check_deadline(now, until, out) {
-                Deadline::Ahead => {}
-                Deadline::Passed if now >= self.child.deadline => self.child_failed(now, pass, Why::Again, out),
-                Deadline::Passed => self.ask(now, pass, out),
-            },
-            State::Renewing { sent, .. } | State::Releasing { sent, .. } => {
-                match check_deadline(now, sent.after(self.spec.reply_timeout), out) {
-                    Deadline::Ahead => {}
-                    Deadline::Passed => {
-                        self.round.give_up();
-                        self.go_on(now, out);
-                    }
-                }
-            }
-            // The wake-up was for a call that has been answered since.
-            State::Idle | State::Held(_) => {}
-        }
-    }
-
-    fn renew(&mut self, now: Nanos, pass: Pass, out: &mut Actions) {
-        self.state = State::Renewing { pass, sent: now };
-        self.send_round(now, pass, pass.taken, out);
-    }
-
-    fn send_release(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
-        self.state = State::Releasing { pass, sent: now, why };
-        let children = self.rules.count(pass.keys, self.spec.servers);
+    fn send_release(&mut self, why: Why, turn: &mut Turn<'_, Self>) -> Next<Step> {
         let to = match why {
-            Why::Release => u32::MAX >> (32 - u32::from(children)),
-            Why::Cancel | Why::Again | Why::TooLate | Why::End(_) => pass.taken,
+            Why::Release => u32::MAX >> (32 - u32::from(self.children())),
+            Why::Cancel | Why::Again | Why::TooLate | Why::End(_) => self.pass.taken,
         };
-        self.send_round(now, pass, to, out);
-        self.go_on(now, out);
+        let step = Step::Release(why);
+        self.send_round(step, to, turn);
+        match self.go_on(step, turn) {
+            Next::Stay => Next::Await(step, turn.reply_deadline()),
+            next => next,
+        }
     }
 
     /// Sends the renewals, or the releases, of these children, in order and without waiting in between.
-    fn send_round(&mut self, now: Nanos, pass: Pass, children: u32, out: &mut Actions) {
+    fn send_round(&mut self, step: Step, children: u32, turn: &mut Turn<'_, Self>) {
         self.round.begin();
+        self.round_sent = turn.now;
         for child in (0..32).filter(|child| children & 1 << child != 0) {
-            let call = self.calls.fresh();
-            out.send(
-                call,
-                self.server_of(pass, child),
-                self.command(pass, child, ScriptForm::Sha),
-            );
-            self.round.sent(child, call);
-        }
-        if children != 0 {
-            out.wake_at(now.after(self.spec.reply_timeout));
+            self.send(child, self.command_to(child, step, turn), turn);
         }
     }
 
-    fn command(&self, pass: Pass, child: u16, form: ScriptForm) -> Command {
-        let (key, token) = (self.key_of(pass, child), pass.token);
-        match self.state {
-            State::Renewing { .. } => Command::Run {
-                script: Script::CompareAndExpire,
-                form,
-                key,
-                token,
-                numbers: [self.spec.lease.ttl().0, 0],
-            },
-            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) | State::Releasing { .. } => {
-                Command::CompareAndDelete { key, token, form }
-            }
+    fn send(&mut self, child: u16, command: Command, turn: &mut Turn<'_, Self>) {
+        let call = turn.send_to(self.server_of(child), ConnectionKind::SharedByClients, command);
+        self.round.sent(child, PendingScript::new(call, command));
+    }
+
+    fn command_to(&self, child: u16, step: Step, turn: &Turn<'_, Self>) -> Command {
+        let (key, token) = (self.key_of(child), turn.owner());
+        match step {
+            Step::Renew => Command::by_sha(Script::CompareAndExpire, key, token, [turn.lease_ms(), 0]),
+            Step::Ask | Step::Poll | Step::Release(_) => Command::compare_and_delete(key, token),
         }
     }
 
-    /// Goes on after the round received a reply or a loss.
-    fn go_on(&mut self, now: Nanos, out: &mut Actions) {
-        if self.round.is_under_way() {
-            return;
-        }
-        match self.state {
-            State::Renewing { pass, sent } => self.renewed(now, pass, sent, out),
-            State::Releasing { pass, why, .. } => self.release_answered(now, pass, why, out),
-            State::Idle | State::Asking { .. } | State::Pausing { .. } | State::Held(_) => {
-                unreachable!("no round is under way")
-            }
+    /// Goes on when the last reply, or loss, of the round has come.
+    fn go_on(&mut self, step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            _ if self.round.is_under_way() => Next::Stay,
+            Step::Release(why) => self.release_answered(why, turn),
+            Step::Renew | Step::Ask | Step::Poll => self.renewed(turn),
         }
     }
 
-    fn renewed(&mut self, now: Nanos, pass: Pass, sent: Nanos, out: &mut Actions) {
+    fn renewed(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
         let until = match self.rules.children {
-            Children::PerServer => now.after(self.spec.lease.ttl().into()),
-            Children::PerKey => match self.round.outcome(pass.taken.count_ones() as u16) {
-                Outcome::Released => self.spec.lease.until(sent),
-                Outcome::Expired => return self.send_release(now, pass, Why::TooLate, out),
-                other => return self.send_release(now, pass, Why::End(other), out),
+            Children::PerServer => turn.now.after(turn.spec().lease.ttl().into()),
+            Children::PerKey => match self.round.outcome(self.pass.count()) {
+                Ending::Released => turn.spec().lease.until(self.round_sent),
+                Ending::Expired => return self.send_release(Why::TooLate, turn),
+                other => return self.send_release(Why::End(other), turn),
             },
         };
-        if until > now {
-            self.state = State::Held(pass);
-            let lasts = Lasts::Until(until);
-            out.settle(Outcome::Held { lasts, fence: None });
+        if until > turn.now {
+            Next::Hold(Lasts::Until(until), None)
         } else {
-            self.send_release(now, pass, Why::TooLate, out);
+            self.send_release(Why::TooLate, turn)
         }
     }
 
-    fn release_answered(&mut self, now: Nanos, pass: Pass, why: Why, out: &mut Actions) {
+    fn release_answered(&mut self, why: Why, turn: &mut Turn<'_, Self>) -> Next<Step> {
         match (why, self.round.is_certain()) {
             (Why::Release, _) => {
-                let taken = pass.taken.count_ones() as u16;
-                let outcome = self.round.outcome(self.rules.children.needed(taken));
-                self.settle(outcome, out);
+                let needed = self.rules.children.needed(self.pass.count());
+                Next::Settle(self.round.outcome(needed))
             }
-            (Why::End(outcome), _) => self.settle(outcome, out),
+            (Why::End(ending), _) => Next::Settle(ending),
             // If the keys still exist, their leases free them.
-            (Why::Cancel | Why::Again | Why::TooLate, false) => self.settle(Outcome::Unknown, out),
-            (Why::Cancel, true) => self.settle(Outcome::Released, out),
-            (Why::Again, true) => self.start_again(now, pass.keys, Refusal::Busy, Refusal::TimedOut, out),
-            (Why::TooLate, true) => self.start_again(now, pass.keys, Refusal::TooLate, Refusal::TooLate, out),
+            (Why::Cancel | Why::Again | Why::TooLate, false) => Next::Settle(Ending::Unknown),
+            (Why::Cancel, true) => Next::Settle(Ending::Released),
+            (Why::Again, true) => self.start_again(Refusal::Busy, Refusal::TimedOut, turn),
+            (Why::TooLate, true) => self.start_again(Refusal::TooLate, Refusal::TooLate, turn),
         }
     }
 
     /// Starts the next pass at once, as Redisson does: the wait for the children was pause enough.
-    fn start_again(&mut self, now: Nanos, keys: KeyList, used_up: Refusal, too_long: Refusal, out: &mut Actions) {
-        let retry = &self.spec.retry;
+    fn start_again(&mut self, used_up: Refusal, too_long: Refusal, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        let retry = &turn.spec().retry;
         let most = retry.max_attempts.unwrap_or(u32::MAX);
-        if retry.kind == RetryKind::None || self.backoff.attempts() >= most {
-            self.settle(Outcome::Refused(used_up), out);
-        } else if now >= self.began.after(retry.max_wait) {
-            self.settle(Outcome::Refused(too_long), out);
+        if retry.kind == RetryKind::None || turn.backoff().attempts() >= most {
+            Next::Settle(Ending::Refused(used_up))
+        } else if turn.now >= self.began.after(retry.max_wait) {
+            Next::Settle(Ending::Refused(too_long))
         } else {
-            self.attempt(now, keys, out);
+            self.begin_pass(turn)
         }
     }
 
-    fn server_of(&self, pass: Pass, child: u16) -> ServerId {
-        self.rules.children.server_of(pass.keys, child, self.spec.servers)
+    fn children(&self) -> u16 {
+        self.rules.count(self.pass.keys, self.servers)
     }
 
-    fn key_of(&self, pass: Pass, child: u16) -> Key {
-        self.rules.children.key_of(pass.keys, child)
+    fn server_of(&self, child: u16) -> ServerId {
+        self.rules.children.server_of(self.pass.keys, child, self.servers)
     }
 
-    fn settle(&mut self, outcome: Outcome, out: &mut Actions) {
-        self.state = State::Idle;
-        out.settle(outcome);
-    }
-}
-
-impl LockMachine for Redisson {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire {
-                keys,
-                mode: Mode::Exclusive,
-            } => self.acquire(now, keys, out),
-            Event::Acquire { mode: Mode::Shared, .. } => panic!("a shared Acquire, but it excludes everybody"),
-            Event::Enter => panic!("Enter, but it does not nest"),
-            // This lock has no connection of its own.
-            Event::Published { .. } | Event::Disconnected => {}
-            Event::Release => self.release(now, out),
-            Event::Cancel => self.cancel(now, out),
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(now, call, out),
-            Event::Woke => self.woke(now, out),
-        }
-    }
-
-    fn attempts(&self) -> u32 {
-        self.backoff.attempts()
+    fn key_of(&self, child: u16) -> Key {
+        self.rules.children.key_of(self.pass.keys, child)
     }
 }

@@ -13,9 +13,20 @@
 //! lease: a client that died while collecting leaves them for twice the wait budget.
 
 use crate::redisson::{Children, RedissonRules};
+use crate::{Script, Traits};
 
 pub(crate) const RULES: RedissonRules = RedissonRules {
     children: Children::PerKey,
     nodes: 1,
     wait_budget_ms: 1_500,
 };
+
+pub(crate) const fn traits(rules: RedissonRules) -> Traits {
+    Traits {
+        name: "redisson-multilock",
+        takes_many_keys: true,
+        nodes: Some(rules.nodes),
+        scripts: &[Script::CompareAndDelete, Script::CompareAndExpire],
+        ..Traits::LEASE
+    }
+}

@@ -12,9 +12,21 @@
 //! the token.
 
 use crate::redisson::{Children, RedissonRules};
+use crate::{Script, Traits};
 
 pub(crate) const RULES: RedissonRules = RedissonRules {
     children: Children::PerServer,
     nodes: 5,
     wait_budget_ms: 1_500,
 };
+
+/// Its holder believes in all of the lease.
+pub(crate) const fn traits(rules: RedissonRules) -> Traits {
+    Traits {
+        name: "redisson-redlock",
+        takes_skew_margin_off: false,
+        nodes: Some(rules.nodes),
+        scripts: &[Script::CompareAndDelete, Script::CompareAndExpire],
+        ..Traits::LEASE
+    }
+}

@@ -13,8 +13,18 @@
 //! server that was asked, on the same connection as the `SET` before it. Does not promise safety when a server that
 //! granted comes back without its data inside the lease, against clocks that jump, or for work past the lease.
 
-use crate::quorum::{Quorum, Resource, Taken};
-use crate::{Command, Key, KeyList, Reply, ScriptForm, Token};
+use crate::calls::Taken;
+use crate::quorum::{Quorum, QuorumRules, Resource};
+use crate::{Command, Key, KeyList, Reply, Script, Token, Traits};
+
+pub(crate) const fn traits(rules: QuorumRules) -> Traits {
+    Traits {
+        name: "redlock",
+        nodes: Some(rules.nodes),
+        scripts: &[Script::CompareAndDelete],
+        ..Traits::LEASE
+    }
+}
 
 pub(crate) type Redlock = Quorum<Key>;
 
@@ -23,7 +33,7 @@ impl Resource for Key {
         keys.only()
     }
 
-    fn take(self, token: Token, lease_ms: u64, _form: ScriptForm) -> Command {
+    fn take(self, token: Token, lease_ms: u64) -> Command {
         Command::SetNxPx {
             key: self,
             token,
@@ -31,15 +41,15 @@ impl Resource for Key {
         }
     }
 
-    fn release(self, token: Token, form: ScriptForm) -> Command {
-        Command::CompareAndDelete { key: self, token, form }
+    fn release(self, token: Token) -> Command {
+        Command::compare_and_delete(self, token)
     }
 
     fn take_reply(reply: Reply) -> Option<Taken> {
         match reply {
             Reply::Ok => Some(Taken::Mine),
             Reply::Nil => Some(Taken::Theirs),
-            Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Error(_) | Reply::Other => None,
+            _ => None,
         }
     }
 }

@@ -3,14 +3,14 @@
 //! on top of a `mutex`. The two differ in commands per grant.
 //!
 //! ```text
-//!               Enter            Entering            counted by the client: all at once
+//!               Enter            Enter               counted by the client: all at once
 //!            ┌─────────▶ the reply decides ───┐
 //!          Held ◀─────────────────────────────┤
 //!            ├─────────▶ the reply decides ───┘
-//!            │  Release          Leaving       not the last entry
-//!            └── Release of the last entry, Cancel ──▶ Releasing, as in `Leased`
+//!            │  Release          Leave         not the last entry
+//!            └── Release of the last entry, Cancel ──▶ Release, as in `Shell`
 //! ```
-//! `Leased` leads to `Held` and away from it. An entry that fails leaves the earlier ones as they were; a release that
+//! `Shell` leads to `Held` and away from it. An entry that fails leaves the earlier ones as they were; a release that
 //! does not settle as `Held` ends all of them.
 //!
 //! Promises: exclusion between owners while no work outlives the lease and the server keeps its data; one token for all
@@ -18,16 +18,10 @@
 //! holder's lock is free again one lease after its last entry. Leaving an entry and releasing the lock work even on a
 //! server that has no memory for anything new.
 
-use std::sync::Arc;
-
-use crate::auto_renewal::Renewable;
-use crate::calls::{Deadline, TakeEffect, check_deadline};
-use crate::lease_protocol::{LeaseAttempt, LeaseProtocol, ReleaseReply, TakeReply};
-use crate::leased::{Grant, Leased};
-use crate::{
-    Actions, CallId, Chance, Command, ErrorKind, Event, Lasts, LockMachine, Nanos, Outcome, Refusal, Reply, Script,
-    ScriptForm, Spec,
-};
+use crate::args::Args;
+use crate::calls::TakeEffect;
+use crate::shell::{After, Ending, Lock, Next, NoReply, Turn, Undone};
+use crate::{Command, ErrorKind, Lasts, Nanos, Outcome, Refusal, Reply, Script, SpecError, Strategy, Token, Traits};
 
 /// Where the entries are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,299 +30,207 @@ pub enum Count {
     Local,
 }
 
+pub(crate) const fn traits(count: Count) -> Traits {
+    Traits {
+        name: "reentrant",
+        nests: true,
+        scripts: match count {
+            Count::Server => &[Script::ReentrantTake, Script::ReentrantEnter, Script::ReentrantLeave],
+            Count::Local => &[Script::CompareAndDelete],
+        },
+        ..Traits::LEASE
+    }
+}
+
+pub(crate) fn with(args: &mut Args<'_>) -> Result<Strategy, SpecError> {
+    let count = args.choice("count", &[("server", Count::Server), ("local", Count::Local)])?;
+    Ok(Strategy::Reentrant { count })
+}
+
 #[derive(Debug)]
 pub(crate) struct Reentrant {
-    lock: Leased<Counted>,
+    count: Count,
     /// The entries that were settled as held.
     entries: u64,
-    step: Step,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// Any call under way belongs to `Leased`.
-    InLeased,
-    Entering(PendingScript),
-    Leaving(PendingScript),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct PendingScript {
-    call: CallId,
-    sent: Nanos,
-    form: ScriptForm,
-}
-
-/// The lease protocol of the first entry, and of the release of all entries.
-#[derive(Debug)]
-struct Counted {
-    count: Count,
     /// The largest number that the server may have counted, which includes an entry whose reply was lost.
     at_most: u64,
+    /// The end of belief while an entry is made or left.
+    until: Nanos,
 }
 
-impl Counted {
-    fn leave(attempt: LeaseAttempt, entries: u64) -> Command {
-        run(Script::ReentrantLeave, attempt, entries)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Take,
+    Enter,
+    /// Leaves one entry that is not the last.
+    Leave,
+    Release,
+}
+
+impl Lock for Reentrant {
+    type Step = Step;
+    type Owner = Token;
+    const FIRST: Step = Step::Take;
+    const UNDO: Step = Step::Release;
+
+    fn begin(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        (self.entries, self.at_most) = (1, 1);
+        turn.count_attempt();
+        turn.draw_owner();
+        Next::Ask(Step::Take)
     }
-}
 
-fn run(script: Script, attempt: LeaseAttempt, number: u64) -> Command {
-    Command::Run {
-        script,
-        form: ScriptForm::Sha,
-        key: attempt.key,
-        token: attempt.token,
-        numbers: [number, 0],
-    }
-}
-
-impl LeaseProtocol for Counted {
-    fn take(&self, attempt: LeaseAttempt, lease_ms: u64) -> Command {
-        match self.count {
-            Count::Server => run(Script::ReentrantTake, attempt, lease_ms),
-            Count::Local => attempt.set_if_absent(lease_ms),
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        match (step, self.count) {
+            (Step::Take, Count::Local) => turn.set_if_absent(),
+            (Step::Take, Count::Server) => turn.script(Script::ReentrantTake, [turn.lease_ms(), 0]),
+            (Step::Enter, _) => turn.script(Script::ReentrantEnter, [turn.lease_ms(), 0]),
+            (Step::Leave, _) => turn.script(Script::ReentrantLeave, [1, 0]),
+            (Step::Release, Count::Local) => turn.compare_and_delete(),
+            (Step::Release, Count::Server) => turn.script(Script::ReentrantLeave, [self.at_most, 0]),
         }
     }
 
-    fn take_reply(&self, reply: Reply) -> TakeReply {
-        match self.count {
-            Count::Server => TakeReply::of_script(reply),
-            Count::Local => TakeReply::of_set(reply),
+    fn answer(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match (step, self.count) {
+            (Step::Enter, _) => self.entered(reply, turn),
+            (Step::Leave, _) => self.left(reply, turn.now),
+            (Step::Take | Step::Release, Count::Server) => Next::of_script(reply),
+            (Step::Take | Step::Release, Count::Local) => Next::of_set(reply),
         }
     }
 
-    fn release(&self, attempt: LeaseAttempt) -> Command {
-        match self.count {
-            Count::Server => Self::leave(attempt, self.at_most),
-            Count::Local => attempt.compare_and_delete(),
+    /// Sent again after the end of belief, the script would renew the lease of a lock in which the client no longer
+    /// believes.
+    fn may_resend(&self, step: Step, turn: &Turn<'_, Self>) -> bool {
+        step != Step::Enter || turn.now < self.until
+    }
+
+    fn no_reply(&mut self, step: Step, _why: NoReply, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            Step::Enter => Next::KeepHolding(self.until, Outcome::Unknown),
+            // Ends all entries, because their number is unknown.
+            Step::Leave | Step::Take | Step::Release => Next::Abandon(Ending::Unknown),
         }
     }
 
-    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply> {
+    fn cancel(&mut self, step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match step {
+            Step::Enter | Step::Leave => self.release_all(turn),
+            Step::Take | Step::Release => Next::Withdraw,
+        }
+    }
+
+    fn undone(&mut self, _step: Step, reply: Reply, _turn: &mut Turn<'_, Self>) -> Undone<Step> {
         match (self.count, reply) {
-            (Count::Server, Reply::Int(0)) | (Count::Local, Reply::Int(1)) => Some(ReleaseReply::WasHeld),
-            (Count::Server, Reply::Nil) | (Count::Local, Reply::Int(0)) => Some(ReleaseReply::WasLost),
-            (
-                Count::Server | Count::Local,
-                Reply::Ok
-                | Reply::Nil
-                | Reply::Int(_)
-                | Reply::Entry(_)
-                | Reply::Token(_)
-                | Reply::Items
-                | Reply::Error(_)
-                | Reply::Other,
-            ) => None,
-        }
-    }
-}
-
-impl Reentrant {
-    pub(crate) fn new(spec: Arc<Spec>, chance: Chance, count: Count) -> Self {
-        let counted = Counted { count, at_most: 1 };
-        Self {
-            lock: Leased::new(spec, chance, counted),
-            entries: 0,
-            step: Step::InLeased,
+            (Count::Local, reply) => Undone::of_script(reply),
+            // The number of entries that are left.
+            (Count::Server, Reply::Int(0)) => Undone::WasHeld,
+            (Count::Server, Reply::Nil) => Undone::WasLost,
+            (Count::Server, other) => Undone::Failed(other.failure()),
         }
     }
 
-    fn enter(&mut self, now: Nanos, out: &mut Actions) {
-        let grant = self.current_grant("Enter");
-        match self.lock.protocol.count {
-            _ if now >= grant.until => out.settle(Outcome::Refused(Refusal::TooLate)),
+    fn enter(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.until = turn.until();
+        match self.count {
+            _ if turn.now >= self.until => self.too_late(),
             Count::Local => {
                 self.entries += 1;
-                out.settle(held(grant));
+                self.held()
             }
             Count::Server => {
-                self.lock.protocol.at_most += 1;
-                let command = run(Script::ReentrantEnter, grant.attempt, self.lock.spec.lease.ttl().0);
-                self.step = Step::Entering(self.send(now, command, ScriptForm::Sha, out));
+                self.at_most += 1;
+                Next::Ask(Step::Enter)
             }
         }
     }
 
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        let grant = self.current_grant("Release");
-        match self.lock.protocol.count {
+    fn release(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        self.until = turn.until();
+        match self.count {
             // All entries end with the lease.
-            _ if self.entries == 1 || now >= grant.until => self.lock.on(now, Event::Release, out),
+            _ if self.entries == 1 || turn.now >= self.until => Next::Undo(After::Release),
             Count::Local => {
                 self.entries -= 1;
-                out.settle(held(grant));
+                self.held()
             }
-            Count::Server => {
-                let command = Counted::leave(grant.attempt, 1);
-                self.step = Step::Leaving(self.send(now, command, ScriptForm::Sha, out));
-            }
+            Count::Server => Next::Ask(Step::Leave),
         }
     }
 
-    /// The current grant. Panics when nothing is held, or a request is under way.
-    fn current_grant(&self, request: &str) -> Grant {
-        match (self.step, self.lock.held()) {
-            (Step::InLeased, Some(grant)) => grant,
-            (Step::InLeased, None) => panic!("{request}, but nothing is held"),
-            (Step::Entering(_) | Step::Leaving(_), _) => panic!("{request}, but the last request is not settled"),
-        }
-    }
-
-    fn send(&mut self, now: Nanos, command: Command, form: ScriptForm, out: &mut Actions) -> PendingScript {
-        let command = match form {
-            ScriptForm::Sha => command,
-            ScriptForm::Source => command.as_source().unwrap_or(command),
-        };
-        let call = self.lock.send(command, out);
-        out.wake_at(now.after(self.lock.spec.reply_timeout));
-        PendingScript { call, sent: now, form }
+    /// Whatever is under way, all entries that the server may have counted are released.
+    fn release_all(&mut self, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        Next::Undo(After::Release)
     }
 }
 
 /// The replies to an entry, and to leaving one that is not the last.
 impl Reentrant {
-    fn entered(&mut self, now: Nanos, asked: PendingScript, grant: Grant, reply: Reply, out: &mut Actions) {
-        self.step = Step::InLeased;
+    pub(crate) const fn new(count: Count) -> Self {
+        Self {
+            count,
+            entries: 0,
+            at_most: 1,
+            until: Nanos::ZERO,
+        }
+    }
+
+    fn entered(&mut self, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        let is_over = turn.now >= self.until;
         match reply {
             // A late reply revives nothing; this entry is released with the others.
-            Reply::Int(2..) if now >= grant.until => out.settle(Outcome::Refused(Refusal::TooLate)),
+            Reply::Int(2..) if is_over => self.too_late(),
             Reply::Int(2..) => {
-                let until = self.lock.spec.lease.until(asked.sent);
-                self.lock.prolong(until);
+                self.until = turn.spec().lease.until(turn.sent());
                 self.entries += 1;
-                out.settle(held(Grant { until, ..grant }));
+                self.held()
             }
             Reply::Nil => {
                 // Belief ends here, so nothing is entered either.
-                self.lock.prolong(now);
-                out.lapsed();
-                out.settle(Outcome::Refused(Refusal::TooLate));
+                self.until = turn.now;
+                turn.out.lapsed();
+                self.too_late()
             }
-            // Nothing was entered. Sent again, the script would renew the lease of a lock in which the client no longer
-            // believes.
-            Reply::Error(ErrorKind::NoScript) if now >= grant.until => {
-                self.lock.protocol.at_most -= 1;
-                out.settle(Outcome::Refused(Refusal::TooLate));
+            Reply::Error(ErrorKind::NoScript) if is_over => {
+                self.at_most -= 1;
+                self.too_late()
             }
-            Reply::Error(ErrorKind::NoScript) if asked.form == ScriptForm::Sha => {
-                let command = run(Script::ReentrantEnter, grant.attempt, self.lock.spec.lease.ttl().0);
-                self.step = Step::Entering(self.send(now, command, ScriptForm::Source, out));
-            }
-            Reply::Error(kind) => {
-                match TakeEffect::of(kind) {
-                    TakeEffect::Nothing => self.lock.protocol.at_most -= 1,
+            other => {
+                match TakeEffect::of(other.failure()) {
+                    TakeEffect::Nothing => self.at_most -= 1,
                     // The server may have counted the entry, so the last release includes it.
                     TakeEffect::Unknown => {}
                 }
-                out.settle(Outcome::Failed(kind));
-            }
-            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
-                out.settle(Outcome::Failed(ErrorKind::Unexpected));
+                Next::KeepHolding(self.until, Outcome::Failed(other.failure()))
             }
         }
     }
 
-    fn left(&mut self, now: Nanos, asked: PendingScript, grant: Grant, reply: Reply, out: &mut Actions) {
-        self.step = Step::InLeased;
+    fn left(&mut self, reply: Reply, now: Nanos) -> Next<Step> {
         match reply {
             Reply::Int(1..) => {
                 self.entries -= 1;
-                self.lock.protocol.at_most -= 1;
-                if now < grant.until {
-                    out.settle(held(grant));
+                self.at_most -= 1;
+                if now < self.until {
+                    self.held()
                 } else {
                     // All entries ended with the lease; the rest are released without waiting for the reply.
-                    self.give_up(grant, Outcome::Expired, out);
+                    Next::Abandon(Ending::Expired)
                 }
             }
-            Reply::Nil => self.lock.settle(Outcome::Expired, out),
-            Reply::Error(ErrorKind::NoScript) if asked.form == ScriptForm::Sha => {
-                let command = Counted::leave(grant.attempt, 1);
-                self.step = Step::Leaving(self.send(now, command, ScriptForm::Source, out));
-            }
-            Reply::Error(kind) => self.give_up(grant, Outcome::Failed(kind), out),
+            Reply::Nil => Next::Settle(Ending::Expired),
             // Also 0: entries must be left, unless another program has changed the count.
-            Reply::Ok | Reply::Int(_) | Reply::Entry(_) | Reply::Token(_) | Reply::Items | Reply::Other => {
-                self.give_up(grant, Outcome::Failed(ErrorKind::Unexpected), out);
-            }
+            other => Next::Abandon(Ending::Failed(other.failure())),
         }
     }
 
-    /// The call under way will get no reply.
-    fn no_reply(&mut self, out: &mut Actions) {
-        match (self.step, self.lock.held()) {
-            (Step::Entering(_), _) => {
-                self.step = Step::InLeased;
-                out.settle(Outcome::Unknown);
-            }
-            (Step::Leaving(_), Some(grant)) => self.give_up(grant, Outcome::Unknown, out),
-            (Step::Leaving(_), None) => unreachable!("leaving an entry, but nothing is held"),
-            // No call of this file was awaited.
-            (Step::InLeased, _) => {}
-        }
+    const fn held(&self) -> Next<Step> {
+        let lasts = Lasts::Until(self.until);
+        Next::KeepHolding(self.until, Outcome::Held { lasts, fence: None })
     }
 
-    /// Ends all entries, because their number is unknown.
-    fn give_up(&mut self, grant: Grant, outcome: Outcome, out: &mut Actions) {
-        self.step = Step::InLeased;
-        self.lock.abandon(grant.attempt, outcome, out);
-    }
-
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        match (self.step, self.lock.held()) {
-            (Step::Entering(asked), Some(grant)) if asked.call == call => self.entered(now, asked, grant, reply, out),
-            (Step::Leaving(asked), Some(grant)) if asked.call == call => self.left(now, asked, grant, reply, out),
-            // A call of `Leased`, or one that was given up.
-            (Step::Entering(_) | Step::Leaving(_) | Step::InLeased, _) => {
-                self.lock.on(now, Event::Replied { call, reply }, out);
-            }
-        }
-    }
-}
-
-fn held(grant: Grant) -> Outcome {
-    Outcome::Held {
-        lasts: Lasts::Until(grant.until),
-        fence: None,
-    }
-}
-
-impl LockMachine for Reentrant {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire { .. } => {
-                self.entries = 1;
-                self.lock.protocol.at_most = 1;
-                self.lock.on(now, event, out);
-            }
-            Event::Enter => self.enter(now, out),
-            Event::Release => self.release(now, out),
-            // Whatever is under way, all entries that the server may have counted are released.
-            Event::Cancel => {
-                self.step = Step::InLeased;
-                self.lock.on(now, event, out);
-            }
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => match self.step {
-                Step::Entering(asked) | Step::Leaving(asked) if asked.call == call => self.no_reply(out),
-                // A call of `Leased`, or one that was given up.
-                Step::Entering(_) | Step::Leaving(_) | Step::InLeased => self.lock.on(now, event, out),
-            },
-            Event::Woke => match self.step {
-                Step::Entering(asked) | Step::Leaving(asked) => {
-                    match check_deadline(now, asked.sent.after(self.lock.spec.reply_timeout), out) {
-                        Deadline::Ahead => {}
-                        Deadline::Passed => self.no_reply(out),
-                    }
-                }
-                Step::InLeased => self.lock.on(now, event, out),
-            },
-            Event::Published { .. } | Event::Disconnected => self.lock.on(now, event, out),
-        }
-    }
-
-    fn attempts(&self) -> u32 {
-        self.lock.attempts()
+    const fn too_late(&self) -> Next<Step> {
+        Next::KeepHolding(self.until, Outcome::Refused(Refusal::TooLate))
     }
 }

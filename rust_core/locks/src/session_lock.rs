@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!          Acquire           all granted           Release, Cancel
-//!    Idle ─────────▶ Asking ────────────▶ Held ─────────────────────▶ Releasing ───▶ Idle
+//!    Idle ─────────▶ Take ──────────────▶ Held ─────────────────────▶ Release ─────▶ Idle
 //!                    │ ▲ │                  │ Disconnected
 //!            refused │ │ │ failed, refused  └──▶ Lapsed ── Release, Cancel: nothing is sent ──▶ Idle
 //!      (nothing is   ▼ │ ▼ (something is left), Cancel
-//!              left) │ │ Undoing ──▶ Idle
+//!              left) │ │ Undo ─────▶ Idle
 //!                    │ │Woke │ undone, and the policy allows another
 //!                   Pausing ◀┘
 //! ```
@@ -21,18 +21,15 @@
 //! the server's queue, within its longest wait and the reply timeout.
 //! Does not promise that server and holder learn of a session's end at the same time, in either order.
 
-use std::sync::Arc;
-
-use crate::backoff::Backoff;
-use crate::calls::{Calls, Deadline, PendingCall, check_deadline};
-use crate::lease_protocol::{ReleaseReply, TakeReply};
+use crate::calls::{SERVER, Taken};
+use crate::shell::{After, Ending, Lock, Next, NoReply, State, Turn, Undone};
 use crate::{
-    Actions, CallId, Chance, ConnectionKind, Event, Key, KeyList, LockMachine, Mode, Nanos, Outcome, Reply, Spec,
+    CallId, Command, ConnectionKind, ErrorKind, Key, KeyList, Lasts, Mode, Nanos, OnConflict, Refusal, Reply, ServerId,
     Statement,
 };
 
 /// What one session lock sends to its server, and what the replies mean.
-pub(crate) trait SessionStatements {
+pub(crate) trait SessionStatements: std::fmt::Debug {
     const MANY_KEYS: bool = false;
 
     fn connection(&self) -> ConnectionKind {
@@ -48,11 +45,11 @@ pub(crate) trait SessionStatements {
     /// Takes a further key.
     fn take_also(&self, mode: Mode) -> Statement;
 
-    /// The meaning of a reply to a statement that takes, unless it is an error.
-    fn take_reply(&self, reply: Reply) -> TakeReply;
+    /// The meaning of a reply to a statement that takes, unless it is an error; `None` for one that it never gets.
+    fn take_reply(&self, reply: Reply) -> Option<Taken>;
 
-    /// The statement that cleans up after a refusal, if anything has to be.
-    fn undo_refusal(&self) -> Option<Statement>;
+    /// Whether a refusal leaves something that has to be undone.
+    fn refusal_leaves_something(&self) -> bool;
 
     /// The statement that removes everything of an attempt, in whatever state it is.
     fn undo(&self, mode: Mode) -> Statement;
@@ -62,216 +59,237 @@ pub(crate) trait SessionStatements {
 
     fn release(&self, mode: Mode) -> Statement;
 
-    /// The meaning of a reply to `release`; `None`: the lock may still be held.
-    fn release_reply(&self, reply: Reply) -> Option<ReleaseReply>;
+    /// The meaning of a reply to `release`. After a failure the lock may still be held.
+    fn released(&self, reply: Reply) -> Undone<Step>;
 }
 
 #[derive(Debug)]
-pub(crate) struct SessionLock<L> {
-    spec: Arc<Spec>,
-    chance: Chance,
-    lock: L,
-    calls: Calls,
-    backoff: Backoff,
-    conflicts: u32,
-    /// The keys of the current or last `Acquire`.
+pub(crate) struct SessionLock<S> {
+    statements: S,
     keys: KeyList,
     mode: Mode,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Idle,
-    Asking(Asking),
-    /// The statement that undoes an attempt has no reply yet.
-    Undoing(PendingCall, Then),
-    /// Waits until the next attempt.
-    Pausing(Nanos),
-    Held,
-    /// The lock was held, but the session has ended.
-    Lapsed,
-    /// The statement that releases has no reply yet.
-    Releasing(PendingCall),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Asking {
     /// The call of the first key; the calls of the other keys follow in the order of the keys.
     first: CallId,
     /// The calls without a reply: one bit per key.
     open: u8,
-    deadline: Nanos,
+    /// The lock was held, but the session has ended.
+    lapsed: bool,
 }
 
-impl Asking {
-    /// The bit of the key of this call.
-    fn bit(self, call: CallId) -> Option<u8> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The statement of the key with this bit.
+    Take(u8),
+    Undo,
+    Release,
+}
+
+impl<S: SessionStatements> Lock for SessionLock<S> {
+    type Step = Step;
+    type Owner = ();
+    const FIRST: Step = Step::Take(1);
+    const UNDO: Step = Step::Undo;
+    const SHARES: bool = true;
+    const MANY_KEYS: bool = S::MANY_KEYS;
+
+    fn request(&mut self, keys: KeyList, mode: Mode) {
+        (self.keys, self.mode, self.lapsed) = (keys, mode, false);
+    }
+
+    /// Asks for all keys in one write to the socket.
+    fn begin(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        turn.count_attempt();
+        self.open = 0;
+        let keys = self.keys;
+        for (at, &key) in keys.as_slice().iter().enumerate() {
+            let statement = match at {
+                0 => self.statements.take(self.mode),
+                _ => self.statements.take_also(self.mode),
+            };
+            let call = self.send(statement, key, turn);
+            if at == 0 {
+                self.first = call;
+            }
+            self.open |= 1 << at;
+        }
+        Next::Await(Step::Take(1), self.deadline(Step::Take(1), turn))
+    }
+
+    fn route(&self, _step: Step) -> (ServerId, ConnectionKind) {
+        (SERVER, self.statements.connection())
+    }
+
+    fn command(&self, step: Step, turn: &Turn<'_, Self>) -> Command {
+        let statement = match step {
+            Step::Take(_) => self.statements.take(self.mode),
+            Step::Undo => self.statements.undo(self.mode),
+            Step::Release => self.statements.release(self.mode),
+        };
+        statement.about(turn.key(), [0, 0])
+    }
+
+    /// The server itself ends a wait in its queue, and reports that.
+    fn deadline(&self, step: Step, turn: &Turn<'_, Self>) -> Nanos {
+        match step {
+            Step::Take(_) if self.statements.blocks() => {
+                let queued = turn.now.max(turn.backoff().ends(&turn.spec().retry));
+                queued.after(turn.spec().reply_timeout)
+            }
+            Step::Take(_) | Step::Undo | Step::Release => turn.reply_deadline(),
+        }
+    }
+
+    fn answer(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if let Reply::Error(kind) = reply {
+            return self.failed(kind, turn);
+        }
+        match self.statements.take_reply(reply) {
+            Some(Taken::Mine) => {
+                if let Step::Take(bit) = step {
+                    self.open &= !bit;
+                }
+                if self.open > 0 {
+                    Next::Stay
+                } else {
+                    Next::Hold(Lasts::Session, None)
+                }
+            }
+            Some(Taken::Theirs) if self.statements.refusal_leaves_something() => Next::Undo(After::Again),
+            Some(Taken::Theirs) => Next::Busy,
+            None => undo_as(Ending::Failed(ErrorKind::Unexpected)),
+        }
+    }
+
+    fn step_of(&self, call: CallId) -> Option<Step> {
         let at = call
             .0
             .checked_sub(self.first.0)
             .filter(|&at| at < KeyList::MOST as u64)?;
-        Some(1 << at).filter(|bit| self.open & bit != 0)
+        let bit = 1 << at;
+        (self.open & bit != 0).then_some(Step::Take(bit))
+    }
+
+    fn no_reply(&mut self, _step: Step, why: NoReply, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match why {
+            NoReply::Lost => Next::Settle(Ending::Unknown),
+            NoReply::TimedOut => self.close_session(Ending::Unknown, turn),
+        }
+    }
+
+    fn cancel(&mut self, _step: Step, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if self.statements.blocks() {
+            // The statement may stand in the queue for long, and may still be granted.
+            self.close_session(Ending::Unknown, turn)
+        } else {
+            // Sent at once: the undo follows the calls on the same connection and undoes them.
+            Next::Undo(After::CANCEL)
+        }
+    }
+
+    fn release(&mut self, _turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if self.lapsed {
+            // The lock ended with the session, and the new session holds nothing to release.
+            Next::Settle(Ending::Expired)
+        } else {
+            Next::UndoBy(Step::Release, After::Release)
+        }
+    }
+
+    fn undone(&mut self, step: Step, reply: Reply, turn: &mut Turn<'_, Self>) -> Undone<Step> {
+        let undone = match step {
+            Step::Take(_) | Step::Undo if self.statements.undone(reply) => Undone::WasHeld,
+            Step::Take(_) | Step::Undo => Undone::Failed(reply.failure()),
+            Step::Release => match reply.error() {
+                Some(kind) if kind.is_conflict() && self.release_ends_by_conflict() => {
+                    turn.count_conflict();
+                    Undone::WasHeld
+                }
+                Some(_) | None => self.statements.released(reply),
+            },
+        };
+        if let Undone::Failed(_) = undone {
+            self.hang_up(turn);
+        }
+        undone
+    }
+
+    fn undo_unanswered(&mut self, why: NoReply, turn: &mut Turn<'_, Self>) {
+        if why == NoReply::TimedOut {
+            self.hang_up(turn);
+        }
+    }
+
+    fn disconnected(&mut self, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        // While a call is awaited, `Lost` reports it. This may be the end of a connection that this client closed
+        // itself, or of another session than the holder's.
+        if turn.state() == State::Held && !self.lapsed && self.statements.connection() == ConnectionKind::Own {
+            self.lapsed = true;
+            turn.out.lapsed();
+        }
+        Next::Stay
     }
 }
 
-/// What follows when an attempt is undone.
-#[derive(Clone, Copy, Debug)]
-enum Then {
-    /// Another attempt, if the policy allows one.
-    Again,
-    Settle(Outcome),
-}
-
-impl<L: SessionStatements> SessionLock<L> {
-    pub(crate) fn new(spec: Arc<Spec>, chance: Chance, lock: L) -> Self {
+impl<S: SessionStatements> SessionLock<S> {
+    pub(crate) const fn new(statements: S) -> Self {
         Self {
-            spec,
-            chance,
-            lock,
-            calls: Calls::default(),
-            backoff: Backoff::default(),
-            conflicts: 0,
+            statements,
             keys: KeyList::one(Key(0)),
             mode: Mode::Exclusive,
-            state: State::Idle,
+            first: CallId(0),
+            open: 0,
+            lapsed: false,
         }
     }
 
-    fn acquire(&mut self, now: Nanos, keys: KeyList, mode: Mode, out: &mut Actions) {
-        match self.state {
-            State::Idle => {
-                (self.keys, self.mode) = (keys, mode);
-                self.backoff = Backoff::begin(now);
-                self.conflicts = 0;
-                self.attempt(now, out);
+    fn send(&self, statement: Statement, key: Key, turn: &mut Turn<'_, Self>) -> CallId {
+        turn.send_to(SERVER, self.statements.connection(), statement.about(key, [0, 0]))
+    }
+
+    /// Handles an error reply to a call that takes. The session may hold the lock all the same: the server's limit and
+    /// the grant can coincide.
+    fn failed(&mut self, kind: ErrorKind, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        match kind {
+            // Cancelled by an administrator, by a limit of the server, or by this client's own limit just as the lock
+            // came; Postgres does not tell which. In such a statement only the wait takes long.
+            ErrorKind::LockNotAvailable | ErrorKind::Canceled if self.statements.blocks() => {
+                undo_as(Ending::Refused(Refusal::TimedOut))
             }
-            State::Held | State::Lapsed => panic!("Acquire, but the last grant was not released"),
-            State::Asking(_) | State::Undoing(..) | State::Pausing(_) | State::Releasing(_) => {
-                panic!("Acquire, but the last request is not settled")
+            ErrorKind::LockNotAvailable => Next::Undo(After::Again),
+            ErrorKind::Deadlock | ErrorKind::Serialization => {
+                turn.count_conflict();
+                Next::Undo(After::Again)
             }
+            ErrorKind::SessionEnded => self.close_session(Ending::Failed(kind), turn),
+            other => undo_as(Ending::Failed(other)),
         }
     }
 
-    fn release(&mut self, now: Nanos, out: &mut Actions) {
-        // A release is a request of its own.
-        self.conflicts = 0;
-        match self.state {
-            State::Held => self.send_release(now, out),
-            // The lock ended with the session, and the new session holds nothing to release.
-            State::Lapsed => self.settle(Outcome::Expired, out),
-            State::Idle | State::Asking(_) | State::Undoing(..) | State::Pausing(_) | State::Releasing(_) => {
-                panic!("Release, but nothing is held")
-            }
+    fn release_ends_by_conflict(&self) -> bool {
+        self.statements.release(self.mode).on_conflict() == OnConflict::EndsTheLock
+    }
+
+    /// Settles an attempt, and closes the session: what it holds, or may still be granted, ends with it. A session that
+    /// other clients use stays open; there the attempt is undone.
+    fn close_session(&self, ending: Ending, turn: &mut Turn<'_, Self>) -> Next<Step> {
+        if self.hang_up(turn) {
+            Next::Settle(ending)
+        } else {
+            Next::Abandon(ending)
         }
     }
 
-    fn cancel(&mut self, now: Nanos, out: &mut Actions) {
-        match self.state {
-            State::Idle | State::Pausing(_) => self.settle(Outcome::Released, out),
-            // The statement may stand in the queue for long, and may still be granted.
-            State::Asking(_) if self.lock.blocks() => self.close_session(Outcome::Unknown, out),
-            // Sent at once: the undo follows the calls on the same connection and undoes them.
-            State::Asking(_) => self.undo(now, self.lock.undo(self.mode), Then::Settle(Outcome::Released), out),
-            State::Undoing(undoing, _) => self.state = State::Undoing(undoing, Then::Settle(Outcome::Released)),
-            State::Held | State::Lapsed => self.release(now, out),
-            // The release was already sent; its one settlement answers both requests.
-            State::Releasing(_) => {}
+    /// Closes a session of this client alone. Returns whether it was one.
+    fn hang_up(&self, turn: &mut Turn<'_, Self>) -> bool {
+        let owned = self.statements.connection() == ConnectionKind::Own;
+        if owned {
+            turn.out.hang_up();
         }
-    }
-
-    fn replied(&mut self, now: Nanos, call: CallId, reply: Reply, out: &mut Actions) {
-        match self.state {
-            State::Asking(asking) => {
-                if let Some(bit) = asking.bit(call) {
-                    self.asked(now, asking, bit, reply, out);
-                }
-            }
-            State::Undoing(undoing, then) if undoing.call == call => self.undone(now, then, reply, out),
-            State::Releasing(releasing) if releasing.call == call => self.release_answered(reply, out),
-            // A reply to a call that was given up, or undone. It describes an earlier state of the server.
-            State::Undoing(..)
-            | State::Releasing(_)
-            | State::Idle
-            | State::Pausing(_)
-            | State::Held
-            | State::Lapsed => {}
-        }
-    }
-
-    fn lost(&mut self, call: CallId, out: &mut Actions) {
-        let lost = match self.state {
-            State::Asking(asking) => asking.bit(call).is_some(),
-            State::Undoing(waiting, _) | State::Releasing(waiting) => waiting.call == call,
-            // The lost call belongs to a connection that was given up.
-            State::Idle | State::Pausing(_) | State::Held | State::Lapsed => false,
-        };
-        if lost {
-            self.settle(Outcome::Unknown, out);
-        }
-    }
-
-    fn disconnected(&mut self, out: &mut Actions) {
-        match self.state {
-            State::Held if self.lock.connection() == ConnectionKind::Own => {
-                self.state = State::Lapsed;
-                out.lapsed();
-            }
-            // `Lost` reports each lost call. This may be the end of a connection that this client closed itself, or of
-            // another session than the holder's.
-            State::Held
-            | State::Idle
-            | State::Asking(_)
-            | State::Undoing(..)
-            | State::Pausing(_)
-            | State::Lapsed
-            | State::Releasing(_) => {}
-        }
-    }
-
-    fn woke(&mut self, now: Nanos, out: &mut Actions) {
-        let deadline = match self.state {
-            State::Asking(asking) => asking.deadline,
-            State::Undoing(waiting, _) | State::Releasing(waiting) => waiting.deadline,
-            State::Pausing(until) => until,
-            // The wake-up was for a call that has been answered since.
-            State::Idle | State::Held | State::Lapsed => return,
-        };
-        match (check_deadline(now, deadline, out), self.state) {
-            (Deadline::Ahead, _) => {}
-            (Deadline::Passed, State::Pausing(_)) => self.attempt(now, out),
-            (Deadline::Passed, _) => self.close_session(Outcome::Unknown, out),
-        }
+        owned
     }
 }
 
-mod steps;
-pub(crate) use steps::kind_of;
-
-impl<L: SessionStatements> LockMachine for SessionLock<L> {
-    fn on(&mut self, now: Nanos, event: Event, out: &mut Actions) {
-        match event {
-            Event::Acquire { keys, mode } => {
-                let keys = if L::MANY_KEYS { keys } else { keys.only().into() };
-                self.acquire(now, keys, mode, out);
-            }
-            Event::Enter => panic!("Enter, but it does not nest"),
-            // This lock subscribes to nothing.
-            Event::Published { .. } => {}
-            Event::Disconnected => self.disconnected(out),
-            Event::Release => self.release(now, out),
-            Event::Cancel => self.cancel(now, out),
-            Event::Replied { call, reply } => self.replied(now, call, reply, out),
-            Event::Lost { call } => self.lost(call, out),
-            Event::Woke => self.woke(now, out),
-        }
-    }
-
-    fn attempts(&self) -> u32 {
-        self.backoff.attempts()
-    }
-
-    fn conflicts(&self) -> u32 {
-        self.conflicts
-    }
+/// Undoes the attempt, and then settles.
+const fn undo_as(ending: Ending) -> Next<Step> {
+    Next::Undo(After::Settle(ending))
 }

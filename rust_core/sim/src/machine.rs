@@ -132,7 +132,7 @@ impl<L: LockMachine> LockMachine for Observed<L> {
         if event == Event::Disconnected && self.mistake == Mistake::NotTold {
             return;
         }
-        if let Event::Acquire { .. } = event {
+        if let Event::Acquire { .. } | Event::Retry = event {
             let tally = &mut *self.tally.borrow_mut();
             tally.acquires += 1;
             tally.calls.clear();

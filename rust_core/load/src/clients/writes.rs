@@ -9,7 +9,7 @@
 //! ```
 //! A try is not a grant, so the checker is not told of it, and its hold counts only if its write was accepted.
 
-use locks::{Event, KeyList, LockMachine, Nanos, Outcome};
+use locks::{Event, LockMachine, Nanos, Outcome};
 
 use super::client::{Counted, Doing};
 use super::{Clients, ERROR_PAUSE, Ports};
@@ -103,7 +103,7 @@ impl<L: LockMachine> Clients<L> {
     /// counts from the original due time.
     fn again<T: Transport>(&mut self, index: u32, now: Nanos, to: &mut Ports<'_, T>) {
         if !self.running {
-            // The lock would take the next acquire of this key for a repetition of this work.
+            // The work is dropped.
             self.list[index as usize].doing = Doing::Cancelling;
             return self.dispatch(index, now, Event::Cancel, to);
         }
@@ -111,9 +111,7 @@ impl<L: LockMachine> Clients<L> {
         client.doing = Doing::Acquiring;
         client.entries = 0;
         client.release_sent = Nanos::NEVER;
-        // None of these locks takes several keys.
-        let (mode, keys) = (client.mode, KeyList::one(client.key));
-        self.dispatch(index, now, Event::Acquire { keys, mode }, to);
+        self.dispatch(index, now, Event::Retry, to);
     }
 }
 

@@ -2,20 +2,15 @@
 
 use std::fmt::Debug;
 
-use crate::{Command, KeyList, Reply, ScriptForm, Token};
+use crate::calls::Taken;
+use crate::{Command, KeyList, Reply, Token};
 
 /// What a client takes on each server.
-pub(crate) trait Resource: Copy + Debug {
+pub(crate) trait Resource: Copy + Debug + Send + 'static {
     fn of(keys: KeyList) -> Self;
-    fn take(self, token: Token, lease_ms: u64, form: ScriptForm) -> Command;
+    fn take(self, token: Token, lease_ms: u64) -> Command;
     /// Deletes what holds the token. Replies 1 if all of it still did, else 0.
-    fn release(self, token: Token, form: ScriptForm) -> Command;
+    fn release(self, token: Token) -> Command;
     /// What the reply to `take` means; `None` for a reply that `take` never gets.
     fn take_reply(reply: Reply) -> Option<Taken>;
-}
-
-pub(crate) enum Taken {
-    Mine,
-    /// Another client holds it.
-    Theirs,
 }

@@ -1,7 +1,9 @@
 //! The state of each server: its reply to the current attempt, and its reply to the release. This file counts; `quorum`
 //! decides what the counts mean for the client.
 
-use crate::{CallId, ErrorKind, Outcome, ScriptForm};
+use crate::script_form::PendingScript;
+use crate::shell::Ending;
+use crate::{CallId, ErrorKind};
 
 /// One state for each server. `A`: what an attempt tries to own.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub(crate) struct ServerState<A> {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnconfirmedRelease<A> {
-    pub(crate) call: CallId,
+    pub(crate) script: PendingScript,
     pub(crate) attempt: A,
 }
 
@@ -27,16 +29,9 @@ pub(crate) struct UnconfirmedRelease<A> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakeState {
     Unasked,
-    Waiting {
-        call: CallId,
-        /// The command is a script that was sent by SHA-1.
-        may_be_unknown: bool,
-    },
+    Waiting(PendingScript),
     /// The server did not reply within the node timeout, but still may.
-    Silent {
-        call: CallId,
-        may_be_unknown: bool,
-    },
+    Silent(PendingScript),
     Granted,
     Refused,
     /// An error that shows that nothing was taken.
@@ -60,43 +55,37 @@ pub(crate) enum ReleaseState {
 }
 
 impl TakeState {
-    pub(crate) const fn may_be_unknown(self) -> bool {
+    /// The command that has no reply yet.
+    pub(crate) const fn script(self) -> Option<PendingScript> {
         match self {
-            Self::Waiting { may_be_unknown, .. } | Self::Silent { may_be_unknown, .. } => may_be_unknown,
-            Self::Unasked | Self::Granted | Self::Refused | Self::Failed(_) | Self::Unclear(_) | Self::Lost => false,
+            Self::Waiting(script) | Self::Silent(script) => Some(script),
+            Self::Unasked | Self::Granted | Self::Refused | Self::Failed(_) | Self::Unclear(_) | Self::Lost => None,
         }
     }
 
-    fn is_by(self, id: CallId) -> bool {
-        matches!(self, Self::Waiting { call, .. } | Self::Silent { call, .. } if call == id)
+    fn is_by(self, call: CallId) -> bool {
+        self.script().is_some_and(|script| script.is(call))
     }
 
     const fn error(self) -> Option<ErrorKind> {
         match self {
             Self::Failed(kind) | Self::Unclear(kind) => Some(kind),
-            Self::Unasked | Self::Waiting { .. } | Self::Silent { .. } | Self::Granted | Self::Refused | Self::Lost => {
-                None
-            }
+            Self::Unasked | Self::Waiting(_) | Self::Silent(_) | Self::Granted | Self::Refused | Self::Lost => None,
         }
     }
 }
 
 impl<A> ServerState<A> {
-    pub(crate) fn releases(&mut self, call: CallId, form: ScriptForm, attempt: A) {
+    pub(crate) fn releases(&mut self, call: CallId, script: PendingScript, attempt: A) {
         self.release = ReleaseState::Waiting(call);
-        match form {
-            ScriptForm::Sha => self.unconfirmed = Some(UnconfirmedRelease { call, attempt }),
-            // A script sent as source never gets NOSCRIPT.
-            ScriptForm::Source => {}
+        if script.may_be_unknown() {
+            self.unconfirmed = Some(UnconfirmedRelease { script, attempt });
         }
     }
 
     fn is_released_by(&self, call: CallId) -> bool {
-        self.release == ReleaseState::Waiting(call)
-            || self
-                .unconfirmed
-                .as_ref()
-                .is_some_and(|unconfirmed| unconfirmed.call == call)
+        let unconfirmed = self.unconfirmed.as_ref();
+        self.release == ReleaseState::Waiting(call) || unconfirmed.is_some_and(|release| release.script.is(call))
     }
 
     const fn is_releasing(&self) -> bool {
@@ -114,8 +103,8 @@ impl<A> ServerState<A> {
             TakeState::Unasked | TakeState::Refused | TakeState::Failed(_) => false,
             TakeState::Granted
             | TakeState::Unclear(_)
-            | TakeState::Waiting { .. }
-            | TakeState::Silent { .. }
+            | TakeState::Waiting(_)
+            | TakeState::Silent(_)
             | TakeState::Lost => true,
         };
         let is_cleared = match self.release {
@@ -181,15 +170,15 @@ impl<A: Copy> ServerStates<A> {
             if server.release == ReleaseState::Waiting(call) {
                 server.release = ReleaseState::NoReply;
             }
-            server.unconfirmed.take_if(|unconfirmed| unconfirmed.call == call);
+            server.unconfirmed.take_if(|release| release.script.is(call));
         }
     }
 
     /// The servers that have not replied to the attempt have used up their time.
     pub(crate) fn give_up_asking(&mut self) {
         for server in &mut self.0 {
-            if let TakeState::Waiting { call, may_be_unknown } = server.take {
-                server.take = TakeState::Silent { call, may_be_unknown };
+            if let TakeState::Waiting(script) = server.take {
+                server.take = TakeState::Silent(script);
             }
         }
     }
@@ -213,7 +202,7 @@ impl<A: Copy> ServerStates<A> {
     }
 
     pub(crate) fn waiting(&self) -> u16 {
-        self.count_of(|server| matches!(server.take, TakeState::Waiting { .. }))
+        self.count_of(|server| matches!(server.take, TakeState::Waiting(_)))
     }
 
     pub(crate) fn unasked(&self) -> u16 {
@@ -229,7 +218,7 @@ impl<A: Copy> ServerStates<A> {
 
     /// The outcome of a release: what most of the servers that had granted replied. `None` while missing replies can
     /// still decide it.
-    pub(crate) fn released(&self) -> Option<Outcome> {
+    pub(crate) fn released(&self) -> Option<Ending> {
         let granted = self.count_of(ServerState::has_granted);
         let most = granted / 2 + 1;
         let said = |release| self.count_of(|server| server.has_granted() && server.release == release);
@@ -243,17 +232,17 @@ impl<A: Copy> ServerStates<A> {
             | ReleaseState::NoReply => None,
         };
         if said(ReleaseState::Deleted) >= most {
-            return Some(Outcome::Released);
+            return Some(Ending::Released);
         }
         if said(ReleaseState::Absent) > granted - most {
-            return Some(Outcome::Expired);
+            return Some(Ending::Expired);
         }
         if self.count_of(|server| server.has_granted() && server.is_releasing()) > 0 {
             return None;
         }
         // Neither outcome is certain: an error is more informative than a missing reply.
         let error = self.0.iter().find_map(failed);
-        Some(error.map_or(Outcome::Unknown, Outcome::Failed))
+        Some(error.map_or(Ending::Unknown, Ending::Failed))
     }
 
     /// The number of servers that may still hold something of this client. `None` while a server that granted still

@@ -1,6 +1,6 @@
 //! What a client's own session may have open, as far as its commands and replies show.
 
-use locks::{Command, ErrorKind, Opens, Reply, Statement};
+use locks::{CallId, Command, ConnectionKind, ErrorKind, Opens, Reply, Statement};
 
 #[derive(Debug, Default)]
 pub(crate) struct Open {
@@ -49,6 +49,16 @@ fn takes_for_session(statement: Statement) -> bool {
         statement,
         Statement::AdvisoryLock | Statement::AdvisoryLockShared | Statement::AdvisoryTry | Statement::AdvisoryTryShared
     )
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) id: CallId,
+    pub(crate) over: ConnectionKind,
+    pub(crate) command: Command,
+    /// The client's own connection that the call went over.
+    pub(crate) connection: u64,
+    pub(crate) reply: Option<Reply>,
 }
 
 /// Whether a call met another transaction, or read a value that may be old since then, and was sent again (it is among

@@ -9,7 +9,7 @@ use locks::{
 };
 use proptest::sample::Index;
 
-use crate::session::{Open, begins, good, grants, was_sent_again};
+use crate::session::{Call, Open, begins, good, grants, was_sent_again};
 
 const WRITES: [Statement; 3] = [
     Statement::VersionWrite,
@@ -49,16 +49,6 @@ enum Phase {
     Releasing,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Call {
-    id: CallId,
-    over: ConnectionKind,
-    command: Command,
-    /// The client's own connection that the call went over.
-    connection: u64,
-    reply: Option<Reply>,
-}
-
 pub(crate) struct Watcher {
     strategy: Strategy,
     spec: Spec,
@@ -73,6 +63,7 @@ pub(crate) struct Watcher {
     connection: u64,
     open: Open,
     lapsed: bool,
+    conflicted: bool,
     wake: Option<Nanos>,
     pub(crate) grants: u32,
     pub(crate) releases: u32,
@@ -96,6 +87,7 @@ impl Watcher {
             connection: 0,
             open: Open::default(),
             lapsed: false,
+            conflicted: false,
             wake: None,
             grants: 0,
             releases: 0,
@@ -149,7 +141,9 @@ impl Watcher {
                     Mode::Exclusive
                 };
                 let keys = KeyList::new(&all).expect("few keys");
-                self.send_event(Event::Acquire { keys, mode });
+                let again = self.conflicted && !shared;
+                let event = Event::Acquire { keys, mode };
+                self.send_event(if again { Event::Retry } else { event });
             }
             Phase::Held => {
                 self.phase = Phase::Releasing;
@@ -305,6 +299,7 @@ impl Watcher {
     }
 
     fn settled(&mut self, event: Event, outcome: Outcome) {
+        self.conflicted = outcome == Outcome::Conflict;
         self.phase = match (self.phase, outcome) {
             (Phase::Acquiring, Outcome::Held { lasts, fence }) => {
                 assert_eq!(fence.is_some(), self.strategy.fences());

@@ -133,17 +133,16 @@ impl Play {
 
     /// An acquire and a release, and the work again after a conflict.
     fn grant(&mut self, mode: Mode) -> Outcome {
+        let keys = Key(0).into();
+        self.send_event(Event::Acquire { keys, mode });
         loop {
-            self.send_event(Event::Acquire {
-                keys: Key(0).into(),
-                mode,
-            });
             assert!(matches!(self.settle(), Outcome::Held { .. }), "{:?}", self.sent);
             self.send_event(Event::Release);
             let outcome = self.settle();
             if outcome != Outcome::Conflict {
                 return outcome;
             }
+            self.send_event(Event::Retry);
         }
     }
 

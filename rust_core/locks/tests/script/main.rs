@@ -36,6 +36,7 @@ mod reentrant;
 mod replicated;
 mod semaphore;
 mod servers;
+mod visitor;
 mod waiting;
 mod watchdog;
 mod words;

@@ -54,7 +54,7 @@ fn the_work_is_done_again_after_a_pause_as_the_next_attempt() {
             .reply("write", reply)
             .expect(Outcome::Conflict)
             .expect_conflicts(1)
-            .acquire()
+            .retry()
             .expect_pause(0..=10)
             .sleep()
             .expect_sql("again", Statement::VersionRead, [0, 0])
@@ -71,7 +71,14 @@ fn the_work_is_done_again_after_a_pause_as_the_next_attempt() {
 }
 
 #[test]
-fn work_for_another_key_is_not_the_next_attempt() {
+fn an_acquire_after_a_conflict_is_another_work() {
+    writing()
+        .reply("write", Reply::Nil)
+        .expect(Outcome::Conflict)
+        .acquire()
+        .expect_sql("fresh", Statement::VersionRead, [0, 0])
+        .expect_attempts(1)
+        .expect_conflicts(0);
     let other = Key(8);
     writing()
         .reply("write", Reply::Nil)
@@ -80,7 +87,7 @@ fn work_for_another_key_is_not_the_next_attempt() {
         .expect_command("other", sql(Statement::VersionRead, other, [0, 0]))
         .expect_attempts(1)
         .expect_conflicts(0);
-    // Nor is a reply after the work was given up.
+    // So is one after the work was given up.
     writing()
         .reply("write", Reply::Nil)
         .expect(Outcome::Conflict)
@@ -98,7 +105,7 @@ fn the_policy_ends_the_attempts_of_one_work() {
             .at(at)
             .reply("write", Reply::Nil)
             .expect(Outcome::Conflict)
-            .acquire()
+            .retry()
     };
     refused(one_attempt(), 10)
         .expect(Outcome::Refused(Refusal::Busy))

@@ -48,7 +48,7 @@ fn a_conflict_is_rolled_back_before_the_work_is_done_again() {
         conflicted()
             .reply("rollback", Reply::Ok)
             .expect(Outcome::Conflict)
-            .acquire()
+            .retry()
             .expect_pause(0..=10)
             .sleep()
             .expect_own_sql("again", Statement::SerializableRead, [0, 0])

@@ -98,6 +98,11 @@ impl Script {
         self.send_event(Event::Acquire { keys, mode })
     }
 
+    /// The same work again, after a conflict.
+    pub(crate) fn retry(self) -> Self {
+        self.send_event(Event::Retry)
+    }
+
     pub(crate) fn enter(self) -> Self {
         self.send_event(Event::Enter)
     }
