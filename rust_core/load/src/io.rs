@@ -2,7 +2,7 @@
 
 use check::Event as Judged;
 use locks::{Action, CallId, Command, ConnectionKind, Event, LockMachine, Nanos, Reply, ServerId};
-use wire::{Frame, Parsed, error_code, error_text, parse, parse_frame};
+use wire::{Frame, Parsed, error_code, error_text};
 
 use crate::LoadError;
 use crate::client::Doing;
@@ -150,14 +150,9 @@ impl Thread {
         }
     }
 
-    fn receive_into(&mut self, index: u32, buffer: &mut Vec<u8>) -> Result<(), Broken> {
+    fn receive_into(&mut self, index: u32, buffer: &mut [u8]) -> Result<(), Broken> {
         let connection = &mut self.connections[index as usize];
-        let kept = connection.partial.len();
-        if buffer.len() < kept * 2 {
-            buffer.resize(kept * 2, 0);
-        }
-        buffer[..kept].copy_from_slice(&connection.partial);
-        let Some(count) = connection.read(&mut buffer[kept..])? else {
+        let Some(count) = connection.read(buffer)? else {
             return Ok(());
         };
         // After the read: a grant in these bytes had been made by now, and must not be stamped earlier.
@@ -166,7 +161,9 @@ impl Thread {
             self.counters.reads += 1;
             self.counters.bytes_in += count as u64;
         }
-        let bytes = &buffer[..kept + count];
+        let read = &buffer[..count];
+        let kept = self.connections[index as usize].take_kept(read);
+        let bytes = if kept.is_empty() { read } else { &kept };
         let mut used = 0;
         while let State::Greeting { .. } = self.connections[index as usize].state {
             match self.greeting_reply(index, &bytes[used..])? {
@@ -183,7 +180,7 @@ impl Thread {
                 self.replies(index, now, &bytes[used..])?
             };
         }
-        self.connections[index as usize].keep(&bytes[used..]);
+        self.connections[index as usize].keep(kept, read, used);
         Ok(())
     }
 
@@ -194,7 +191,7 @@ impl Thread {
             if count % AHEAD == 0 {
                 self.touch_awaiting(index);
             }
-            match parse(&bytes[used..])? {
+            match self.connections[index as usize].incomplete.parse(&bytes[used..])? {
                 Parsed::Reply { reply, used: length } => {
                     used += length;
                     let connection = &mut self.connections[index as usize];
@@ -233,7 +230,7 @@ impl Thread {
         let Handshake::Redis { greeting, .. } = &self.targets[usize::from(connection.server)].handshake else {
             return self.log_in(index, bytes);
         };
-        let Some((frame, used)) = parse_frame(bytes)? else {
+        let Some((frame, used)) = connection.incomplete.parse_frame(bytes)? else {
             return Ok(None);
         };
         if matches!(frame, Frame::Push(_)) {
