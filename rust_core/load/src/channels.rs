@@ -61,10 +61,10 @@ impl Thread {
     /// Handles the reply to the oldest call of a connection. If the call was about a channel, it also answers other
     /// clients that waited for it.
     pub(crate) fn confirm_joined(&mut self, connection: u32, now: Nanos, reply: Reply) {
-        let Some(key) = self.subscriptions.answered(connection, reply == Reply::Ok) else {
+        if self.subscriptions.answered(connection, reply == Reply::Ok).is_none() {
             return;
-        };
-        while let Some(Caller { client, call }) = self.subscriptions.joined(connection, key) {
+        }
+        while let Some(Caller { client, call }) = self.subscriptions.joined() {
             self.dispatch(client, now, Event::Replied { call, reply });
         }
     }
@@ -107,10 +107,8 @@ impl Thread {
         for Message { connection, key, read } in messages.drain(..) {
             let mut now = read;
             let mut first = true;
-            for place in 0.. {
-                let Some(client) = self.subscriptions.listener(connection, key, place) else {
-                    break;
-                };
+            self.subscriptions.begin_message(connection, key);
+            while let Some(client) = self.subscriptions.next_listener() {
                 let before = self.counters.all_commands;
                 self.counters.wake_ups += u64::from(self.clients[client as usize].doing == Doing::Acquiring);
                 self.dispatch(client, now, Event::Published { first });
@@ -120,7 +118,6 @@ impl Thread {
                     first = false;
                 }
             }
-            self.subscriptions.take_turns(connection, key);
         }
         self.messages = messages;
         Ok(())
