@@ -2,7 +2,7 @@
 
 use check::Event as Judged;
 use locks::{Action, CallId, Command, ConnectionKind, Event, LockMachine, Nanos, Reply, ServerId};
-use wire::{Frame, Parsed, error_code, error_text};
+use wire::{Frame, Parsed, error_code, error_text, parse};
 
 use crate::LoadError;
 use crate::client::Doing;
@@ -186,12 +186,16 @@ impl Thread {
 
     /// Passes each complete reply to the client that awaits it. Returns how many bytes were used.
     fn replies(&mut self, index: u32, now: Nanos, bytes: &[u8]) -> Result<usize, Broken> {
+        if self.connections[index as usize].incomplete.still_needs_more(bytes)? {
+            self.start_waiting(now);
+            return Ok(0);
+        }
         let mut used = 0;
         for count in 0.. {
             if count % AHEAD == 0 {
                 self.touch_awaiting(index);
             }
-            match self.connections[index as usize].incomplete.parse(&bytes[used..])? {
+            match parse(&bytes[used..])? {
                 Parsed::Reply { reply, used: length } => {
                     used += length;
                     let connection = &mut self.connections[index as usize];
@@ -214,7 +218,12 @@ impl Thread {
                     self.published(index, channel, now);
                 }
                 Parsed::Push { used: length } => used += length,
-                Parsed::NeedMore => break,
+                Parsed::NeedMore => {
+                    if used == 0 {
+                        self.connections[index as usize].incomplete.needs_more(bytes)?;
+                    }
+                    break;
+                }
             }
         }
         // Clients that released start again at once, so that their next command is sent with this batch.

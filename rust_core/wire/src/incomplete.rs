@@ -50,16 +50,11 @@ impl IncompleteReply {
     ///
     /// # Errors
     /// As [`parse`].
-    #[inline]
     pub fn parse<'a>(&mut self, buf: &'a [u8]) -> Result<Parsed<'a>, Malformed> {
-        if self.at > 0 || self.searched > 0 {
-            return self.go_on(buf, parse, Parsed::NeedMore);
+        if self.needs_more(buf)? {
+            return Ok(Parsed::NeedMore);
         }
-        let parsed = parse(buf)?;
-        if matches!(parsed, Parsed::NeedMore) && !buf.is_empty() {
-            return self.go_on(buf, parse, Parsed::NeedMore);
-        }
-        Ok(parsed)
+        parse(buf)
     }
 
     /// As [`parse_frame`].
@@ -67,17 +62,31 @@ impl IncompleteReply {
     /// # Errors
     /// As [`parse_frame`].
     pub fn parse_frame<'a>(&mut self, buf: &'a [u8]) -> Result<Option<(Frame<'a>, usize)>, Malformed> {
-        self.go_on(buf, parse_frame, None)
+        if self.needs_more(buf)? {
+            return Ok(None);
+        }
+        parse_frame(buf)
     }
 
-    /// Scans the bytes that are new. `whole` reads the reply once it is complete.
+    /// Whether a reply of which a part was scanned is still incomplete. For the usual case that there is none, so that
+    /// whole replies are parsed without a scan before.
+    ///
+    /// # Errors
+    /// As [`parse`].
+    #[inline]
+    pub fn still_needs_more(&mut self, buf: &[u8]) -> Result<bool, Malformed> {
+        if self.at == 0 && self.searched == 0 {
+            return Ok(false);
+        }
+        self.needs_more(buf)
+    }
+
+    /// Whether the reply is incomplete. Scans only bytes that are new.
+    ///
+    /// # Errors
+    /// As [`parse`].
     #[inline(never)]
-    fn go_on<'a, R>(
-        &mut self,
-        buf: &'a [u8],
-        whole: fn(&'a [u8]) -> Result<R, Malformed>,
-        need_more: R,
-    ) -> Result<R, Malformed> {
+    pub fn needs_more(&mut self, buf: &[u8]) -> Result<bool, Malformed> {
         match self.skip(buf) {
             Ok(()) => {
                 *self = Self {
@@ -85,9 +94,9 @@ impl IncompleteReply {
                     scanned: self.scanned + self.at,
                     ..Self::default()
                 };
-                whole(buf)
+                Ok(false)
             }
-            Err(Stop::NeedMore) if buf.len() < MAX_REPLY => Ok(need_more),
+            Err(Stop::NeedMore) if buf.len() < MAX_REPLY => Ok(true),
             Err(Stop::NeedMore) => Err(Malformed::TooLong {
                 found: Excerpt::of(buf),
             }),
