@@ -1,6 +1,6 @@
 //! The checker: takes the events of a trial one by one and keeps the verdict and the figures up to date.
 //!
-//! One grant costs three events, each with a lookup of one client and one key. The key's record holds everything that a
+//! One grant costs three events, each with a lookup of one client and of its key's record. The key's record holds everything that a
 //! rule needs: who has waited longest, whether anyone holds, whether anyone believes; see `table`.
 //!
 //! Promises: an event that its client's state does not allow is a finding, and never a panic.
@@ -10,10 +10,11 @@ use crate::crowd::Crowd;
 use crate::fences::Fences;
 use crate::fifo::Fifo;
 use crate::findings::Findings;
+use crate::keys::Keys;
 use crate::report::{Figures, Report, ViolationCounts, ViolationKind};
 use crate::sessions::Sessions;
 use crate::stalls::lease_was_over;
-use crate::table::{Client, KeyRecord, NOBODY, SessionState, State};
+use crate::table::{Client, NOBODY, SessionState, State};
 use crate::turns::{self, OUTSIDE};
 use crate::violations::ViolationLog;
 use crate::{ClientId, Event, Order, Rules};
@@ -22,10 +23,13 @@ use locks::{Fence, Key, Mode, Nanos};
 #[derive(Debug)]
 pub struct Checker {
     pub(crate) clients: Box<[Client]>,
-    pub(crate) keys: Box<[KeyRecord]>,
-    /// One per key if several clients may hold: with several permits from the start, otherwise from the first time that
-    /// a client asks to share. Empty until then, so that plain locks pay nothing for it.
-    pub(crate) crowds: Box<[Crowd]>,
+    pub(crate) keys: Keys,
+    /// Whether several clients may hold a key: with several permits from the start, otherwise from the first time that
+    /// a client asks to share.
+    pub(crate) has_crowds: bool,
+    /// With `has_crowds` one for each place of `keys` that somebody waited at, otherwise empty, so that plain locks pay
+    /// nothing for it.
+    pub(crate) crowds: Vec<Crowd>,
     pub(crate) permits: u32,
     pub(crate) fences: Option<Fences>,
     pub(crate) fifo: Option<Fifo>,
@@ -59,8 +63,9 @@ impl Checker {
         );
         let mut checker = Self {
             clients: vec![Client::IDLE; clients as usize].into_boxed_slice(),
-            keys: vec![KeyRecord::UNUSED; keys as usize].into_boxed_slice(),
-            crowds: Box::default(),
+            keys: Keys::new(keys),
+            has_crowds: false,
+            crowds: Vec::new(),
             permits: rules.permits,
             fences: rules.fences.then(|| Fences::new(clients, keys)),
             fifo: Fifo::judging(rules.order, clients, keys),
@@ -87,18 +92,21 @@ impl Checker {
 
     #[cold]
     pub(crate) fn expect_crowds(&mut self) {
-        self.crowds = Crowd::of_all(self.keys.len(), &self.clients);
+        self.crowds = Crowd::of_all(&self.keys, &self.clients);
+        self.has_crowds = true;
         self.is_plain = false;
     }
 
-    /// Prefetches the records for an event of `client` on `key`. A caller with a batch of events can so overlap their
-    /// cache misses.
+    /// Prefetches the records for the next event of `client`, which is about `key`. A caller with a batch of events can
+    /// so overlap their cache misses.
     #[inline]
     pub fn touch(&self, client: ClientId, key: Key) {
-        std::hint::black_box((
-            self.clients[client as usize].state,
-            self.keys[key.0 as usize].last_client,
-        ));
+        let client = &self.clients[client as usize];
+        match client.state {
+            // It knows the place of the key's record, so its grant does not read the slot.
+            State::Waiting => self.keys.touch_record(client.place),
+            State::Idle | State::Holding | State::Stopped | State::Unconfirmed => self.keys.touch_slot(key),
+        }
     }
 
     /// Starts the figures anew. Waiters, holders and the violations so far stay.
@@ -184,18 +192,29 @@ impl Checker {
             State::Stopped | State::Unconfirmed => self.kept_session(id),
             State::Waiting | State::Holding => self.abandon(at, id),
         }
+        let place = self.keys.place_of(key, at);
         let client = &mut self.clients[id as usize];
         client.state = State::Waiting;
         client.key = key.0;
+        client.place = place;
         client.since = at;
         client.tally = 0;
-        let record = &mut self.keys[key.0 as usize];
+        let record = &mut self.keys[place];
         record.waiters.push_back(&mut self.clients, id);
-        let crowded = mode == Mode::Shared || !self.crowds.is_empty();
-        if crowded {
-            self.rival_came(id, key, mode);
+        if mode == Mode::Shared || self.has_crowds {
+            self.rival_came(id, mode);
         } else if !record.holders.is_empty() {
             contention::contend(record, &mut self.figures);
+        }
+    }
+
+    /// Recycles the record of the key of `id`, whose wait or work has ended, if nothing in it can matter later.
+    #[expect(clippy::inline_always, reason = "a call costs as much as what it does")]
+    #[inline(always)]
+    pub(crate) fn recycle(&mut self, at: Nanos, id: ClientId, place: u32) {
+        let crowd = self.crowds.get(place as usize);
+        if crowd.is_none_or(|crowd| crowd.sharers.is_empty()) {
+            self.keys.recycle(Key(self.clients[id as usize].key), place, at);
         }
     }
 
@@ -227,22 +246,23 @@ impl Checker {
         }
         let client = &mut self.clients[id as usize];
         client.state = State::Idle;
-        let (key, mode) = (client.key as usize, client.mode);
-        if self.may_have_stalled(at, key) {
-            self.judge_stall(at, key);
+        let (place, mode) = (client.place, client.mode);
+        if self.may_have_stalled(at, place) {
+            self.judge_stall(at, place);
         }
-        let record = &mut self.keys[key];
+        let record = &mut self.keys[place];
         turns::give_up(record, &mut self.clients, self.window, &mut self.figures, id);
         if record.waiters.is_empty() {
             // From now on the key is idle because nobody wants it, and not because the hand-over is slow.
             record.wanted = false;
         }
-        if let Some(crowd) = self.crowds.get_mut(key) {
+        if let Some(crowd) = self.crowds.get_mut(place as usize) {
             crowd.left_waiting(mode);
         }
         if let Some(fifo) = &mut self.fifo {
             fifo.gave_up(id);
         }
+        self.recycle(at, id, place);
     }
 
     fn granted(&mut self, at: Nanos, id: ClientId, until: Nanos, hold: Nanos, fence: Option<Fence>) -> Option<Nanos> {
@@ -250,15 +270,15 @@ impl Checker {
             self.cannot(at, id, "be granted a lock");
             return None;
         }
-        let key = self.clients[id as usize].key as usize;
-        if self.may_have_stalled(at, key) {
-            self.judge_stall(at, key);
+        let place = self.clients[id as usize].place;
+        if self.may_have_stalled(at, place) {
+            self.judge_stall(at, place);
         }
         let (clients, window, figures) = (&mut *self.clients, self.window, &mut self.figures);
         let client = &mut clients[id as usize];
         client.state = State::Holding;
         let sent = client.since;
-        let record = &mut self.keys[key];
+        let record = &mut self.keys[place];
         let handoff = record.wanted.then(|| at.since(record.freed));
         record.wanted = false;
         if window != OUTSIDE {
@@ -282,7 +302,7 @@ impl Checker {
         if rivals.hold {
             self.judge_exclusion(at, id);
         }
-        self.keys[key].holders.add(&mut self.clients, id, until);
+        self.keys[place].holders.add(&mut self.clients, id, until);
         handoff
     }
 
@@ -296,18 +316,18 @@ impl Checker {
                 self.cannot(at, id, "be granted a lock that promises fences without one");
             }
         }
-        if self.crowds.is_empty() {
+        if self.has_crowds {
+            self.join_crowd(at, id, hold);
+        } else {
             let client = &self.clients[id as usize];
-            let (key, until) = (client.key as usize, client.until);
-            let record = &mut self.keys[key];
+            let (place, until) = (client.place, client.until);
+            let record = &mut self.keys[place];
             let rivals = Rivals::of_plain(record);
             contention::enter(record, self.window, &mut self.figures, id, (at, hold), rivals);
             if rivals.hold {
                 self.judge_exclusion(at, id);
             }
-            self.keys[key].holders.add(&mut self.clients, id, until);
-        } else {
-            self.join_crowd(at, id, hold);
+            self.keys[place].holders.add(&mut self.clients, id, until);
         }
         self.judge_order(at, id, sent);
     }

@@ -137,10 +137,10 @@ impl Checker {
             if client.state != State::Holding {
                 continue;
             }
-            let (key, mode) = (client.key as usize, client.mode);
+            let (place, mode) = (client.place, client.mode);
             let counts = self.counts_if_contended(at, id);
-            let record = &mut self.keys[key];
-            let contended = match self.crowds.get(key) {
+            let record = &mut self.keys[place];
+            let contended = match self.crowds.get(place as usize) {
                 Some(crowd) if mode == Mode::Shared || self.permits > 1 => {
                     crowd.has_contended(&self.clients[id as usize])
                 }

@@ -6,8 +6,9 @@
 use crate::ClientId;
 use crate::checker::Checker;
 use crate::contention::{self, Rivals};
+use crate::keys::Keys;
 use crate::table::{Client, Holders, KeyRecord, Last, State};
-use locks::{Key, Mode, Nanos};
+use locks::{Mode, Nanos};
 
 /// The number of a grant that was contended from the start; no uncontended grant has it.
 const NO_COUNT: u32 = 0;
@@ -30,14 +31,15 @@ impl Crowd {
         count: NO_COUNT + 1,
     };
 
-    /// One crowd for each key, while no client shares yet.
-    pub(crate) fn of_all(keys: usize, clients: &[Client]) -> Box<[Self]> {
-        let mut crowds = vec![Self::NONE; keys].into_boxed_slice();
+    /// One crowd for each record, while no client shares yet; with room for one of each key.
+    pub(crate) fn of_all(keys: &Keys, clients: &[Client]) -> Vec<Self> {
+        let mut crowds = Vec::with_capacity(keys.count());
+        crowds.resize(keys.places(), Self::NONE);
         for client in clients {
-            let crowd = &mut crowds[client.key as usize];
+            let place = client.place as usize;
             match (client.state, client.mode) {
-                (State::Waiting, Mode::Exclusive) => crowd.waiting_exclusive += 1,
-                (State::Holding, Mode::Exclusive) => crowd.holding += 1,
+                (State::Waiting, Mode::Exclusive) => crowds[place].waiting_exclusive += 1,
+                (State::Holding, Mode::Exclusive) => crowds[place].holding += 1,
                 (State::Idle | State::Stopped | State::Unconfirmed, _) | (_, Mode::Shared) => {}
             }
         }
@@ -94,19 +96,23 @@ impl Crowd {
 impl Checker {
     /// A client began to wait for a key that several may hold.
     #[inline(never)]
-    pub(crate) fn rival_came(&mut self, id: ClientId, key: Key, mode: Mode) {
+    pub(crate) fn rival_came(&mut self, id: ClientId, mode: Mode) {
         let mode = if mode == Mode::Shared && self.permits > 1 {
             self.cannot(self.now, id, "share a lock of several permits");
             Mode::Exclusive
         } else {
             mode
         };
-        self.clients[id as usize].mode = mode;
-        if self.crowds.is_empty() {
+        let client = &mut self.clients[id as usize];
+        client.mode = mode;
+        let place = client.place;
+        if !self.has_crowds {
             self.expect_crowds();
         }
-        let record = &mut self.keys[key.0 as usize];
-        let crowd = &mut self.crowds[key.0 as usize];
+        if self.crowds.len() < self.keys.places() {
+            self.crowds.resize(self.keys.places(), Crowd::NONE);
+        }
+        let (record, crowd) = (&mut self.keys[place], &mut self.crowds[place as usize]);
         crowd.waiting_exclusive += u32::from(mode == Mode::Exclusive);
         if self.permits > 1 {
             if crowd.holding >= self.permits {
@@ -127,8 +133,8 @@ impl Checker {
     pub(crate) fn join_crowd(&mut self, at: Nanos, id: ClientId, hold: Nanos) {
         let (window, figures) = (self.window, &mut self.figures);
         let client = &mut self.clients[id as usize];
-        let (key, mode, until) = (client.key as usize, client.mode, client.until);
-        let (record, crowd) = (&mut self.keys[key], &mut self.crowds[key]);
+        let (place, mode, until) = (client.place, client.mode, client.until);
+        let (record, crowd) = (&mut self.keys[place], &mut self.crowds[place as usize]);
         crowd.left_waiting(mode);
         let rivals = Rivals::among(record, crowd, mode, self.permits);
         let contended = contention::enter(record, window, figures, id, (at, hold), rivals);
@@ -145,10 +151,10 @@ impl Checker {
         }
         match mode {
             Mode::Exclusive => {
-                self.crowds[key].holding += 1;
-                self.keys[key].holders.add(&mut self.clients, id, until);
+                self.crowds[place as usize].holding += 1;
+                self.keys[place].holders.add(&mut self.clients, id, until);
             }
-            Mode::Shared => self.crowds[key].sharers.add(&mut self.clients, id, until),
+            Mode::Shared => self.crowds[place as usize].sharers.add(&mut self.clients, id, until),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::checker::Checker;
 use crate::contention;
 use crate::stalls::lease_left;
 use crate::table::{Last, NO_LEASE_LEFT, SessionState, State};
-use locks::{Mode, Nanos};
+use locks::{Key, Mode, Nanos};
 
 impl Checker {
     pub(crate) fn renewed(&mut self, at: Nanos, id: ClientId, until: Nanos) {
@@ -21,8 +21,8 @@ impl Checker {
         // A renewed lease that ends earlier does not undo past belief.
         client.believes_until = until.max(at);
         match client.mode {
-            Mode::Exclusive => self.keys[client.key as usize].holders.renew(until),
-            Mode::Shared => self.crowds[client.key as usize].sharers.renew(until),
+            Mode::Exclusive => self.keys[client.place].holders.renew(until),
+            Mode::Shared => self.crowds[client.place as usize].sharers.renew(until),
         }
     }
 
@@ -53,23 +53,26 @@ impl Checker {
         self.end_work(at, id);
         let client = &mut self.clients[id as usize];
         client.state = State::Stopped;
-        let record = &mut self.keys[client.key as usize];
+        let place = client.place;
+        let record = &mut self.keys[place];
         if !record.wanted {
             record.freed = at;
             record.lease_left = NO_LEASE_LEFT;
         }
+        self.recycle(at, id, place);
     }
 
     pub(crate) fn released(&mut self, at: Nanos, id: ClientId) {
         let client = &mut self.clients[id as usize];
         let late = at > client.believes_until;
-        let (key, until) = (client.key as usize, client.until);
+        let (key, until, mut place) = (Key(client.key), client.until, client.place);
         match client.state {
             State::Holding => {
                 self.end_work(at, id);
                 self.log.counts.outlived += u64::from(late);
             }
-            State::Stopped => {} // Its work ended when it stopped.
+            // Its work ended when it stopped, and the key's record may have been recycled since.
+            State::Stopped => place = self.keys.place_of(key, at),
             State::Idle | State::Waiting | State::Unconfirmed => return self.cannot(at, id, "release"),
         }
         self.clients[id as usize].state = if self.is_plain {
@@ -77,7 +80,7 @@ impl Checker {
         } else {
             self.state_after_release(id)
         };
-        let record = &mut self.keys[key];
+        let record = &mut self.keys[place];
         record.released_late |= late;
         if late && self.sessions.is_some() && record.wanted {
             return; // The key was free since the session ended.
@@ -85,19 +88,24 @@ impl Checker {
         record.freed = at;
         record.wanted = !(record.waiters.is_empty() || late && self.sessions.is_some());
         record.lease_left = lease_left(at, until, self.release_seen_within);
+        self.recycle(at, id, place);
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "at a release the client and the key's record are at hand"
+    )]
+    #[inline(always)]
     fn end_work(&mut self, at: Nanos, id: ClientId) {
         let client = &mut self.clients[id as usize];
-        let key = client.key as usize;
+        let place = client.place;
         if client.in_violation {
             client.in_violation = false;
             self.log.work_ended(id, at);
         }
         if self.is_plain {
             let counts = self.counts_if_contended(at, id);
-            let record = &mut self.keys[key];
+            let record = &mut self.keys[place];
             record.holders.remove(&mut self.clients, id);
             let contended = record.last_client != id || record.last == Last::Contended;
             contention::settle(record, &mut self.figures, id, contended, counts);
@@ -116,8 +124,9 @@ impl Checker {
             fifo.ended(key, grant, at);
         }
         let counts = self.counts_if_contended(at, id);
-        let record = &mut self.keys[key as usize];
-        let contended = match self.crowds.get_mut(key as usize) {
+        let place = self.clients[id as usize].place;
+        let record = &mut self.keys[place];
+        let contended = match self.crowds.get_mut(place as usize) {
             None => {
                 record.holders.remove(&mut self.clients, id);
                 record.last_client != id || record.last == Last::Contended

@@ -19,11 +19,11 @@ impl Checker {
     /// `second` was granted at `at` a key whose holders leave no room for it. It is not among them yet.
     #[cold]
     pub(crate) fn judge_exclusion(&mut self, at: Nanos, second: ClientId) {
-        let key = self.clients[second as usize].key;
+        let place = self.clients[second as usize].place;
         let (first, kind) = match self.believer_in_the_way(at, second) {
             // Also after an overrun: the end of a session unlocks nothing of another session.
             Some(first) if self.sessions.is_some() => return self.postpone(at, first, second),
-            Some(first) if self.keys[key as usize].released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
+            Some(first) if self.keys[place].released_late => (first, ViolationKind::DoubleGrantAfterOverrun),
             Some(first) => (first, ViolationKind::DoubleGrant),
             None => (self.worker_in_the_way(second), ViolationKind::LeaseOverrun),
         };
@@ -32,9 +32,14 @@ impl Checker {
 
     fn believer_in_the_way(&mut self, at: Nanos, second: ClientId) -> Option<ClientId> {
         let client = &self.clients[second as usize];
-        let (key, mode) = (client.key as usize, client.mode);
-        let holder = self.keys[key].holders.believer(&self.clients, at, self.permits);
-        let sharer = || self.crowds.get_mut(key)?.sharers.believer(&self.clients, at, 1);
+        let (place, mode) = (client.place, client.mode);
+        let holder = self.keys[place].holders.believer(&self.clients, at, self.permits);
+        let sharer = || {
+            self.crowds
+                .get_mut(place as usize)?
+                .sharers
+                .believer(&self.clients, at, 1)
+        };
         match mode {
             Mode::Exclusive => holder.or_else(sharer),
             Mode::Shared => holder,
@@ -45,11 +50,11 @@ impl Checker {
     /// `second` does not share.
     pub(crate) fn believers_in_the_way(&self, at: Nanos, second: ClientId) -> Vec<ClientId> {
         let client = &self.clients[second as usize];
-        let key = client.key as usize;
-        let holders = self.keys[key].holders.believers(&self.clients, at);
+        let place = client.place;
+        let holders = self.keys[place].holders.believers(&self.clients, at);
         let sharers = self
             .crowds
-            .get(key)
+            .get(place as usize)
             .map(|crowd| crowd.sharers.believers(&self.clients, at));
         match client.mode {
             Mode::Exclusive => holders.chain(sharers.into_iter().flatten()).collect(),
@@ -58,9 +63,9 @@ impl Checker {
     }
 
     fn worker_in_the_way(&self, second: ClientId) -> ClientId {
-        let key = self.clients[second as usize].key as usize;
-        match self.keys[key].holders.latest() {
-            NOBODY => self.crowds[key].sharers.latest(),
+        let place = self.clients[second as usize].place;
+        match self.keys[place].holders.latest() {
+            NOBODY => self.crowds[place as usize].sharers.latest(),
             holder => holder,
         }
     }

@@ -97,7 +97,7 @@ impl Checker {
         if self.sessions.is_none() {
             return;
         }
-        let record = &mut self.keys[self.clients[id as usize].key as usize];
+        let record = &mut self.keys[self.clients[id as usize].place];
         if record.last_client == id && !record.waiters.is_empty() {
             record.freed = at;
             record.wanted = true;

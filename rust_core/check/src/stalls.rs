@@ -40,12 +40,15 @@ pub(crate) const fn lease_was_over(left: u32, since_release: Nanos) -> bool {
 }
 
 impl Checker {
-    /// Judges `key`, which a client waits for, and which may have been free for too long.
+    /// Judges the key with the record at `place`, which a client waits for, and which may have been free for too long.
     #[cold]
     #[inline(never)]
-    pub(crate) fn judge_stall(&mut self, at: Nanos, key: usize) {
-        let shared = self.crowds.get(key).is_some_and(|crowd| !crowd.sharers.is_empty());
-        let record = &mut self.keys[key];
+    pub(crate) fn judge_stall(&mut self, at: Nanos, place: u32) {
+        let shared = self
+            .crowds
+            .get(place as usize)
+            .is_some_and(|crowd| !crowd.sharers.is_empty());
+        let record = &mut self.keys[place];
         let first = record.waiters.head;
         if first == NOBODY || shared || !record.holders.is_empty() {
             return;
@@ -72,7 +75,7 @@ impl Checker {
         for id in 0..self.clients.len() {
             let client = &self.clients[id];
             if client.state == State::Waiting && client.prev == NOBODY {
-                self.judge_stall(at, client.key as usize);
+                self.judge_stall(at, client.place);
             }
         }
     }
@@ -116,9 +119,10 @@ impl Checker {
         }
     }
 
-    /// Whether `key` may have been free for too long. Usually it was not, and this check is cheap.
+    /// Whether the key with the record at `place` may have been free for too long. Usually it was not, and this check is
+    /// cheap.
     #[inline]
-    pub(crate) fn may_have_stalled(&self, at: Nanos, key: usize) -> bool {
-        at.since(self.keys[key].freed) > self.granted_within
+    pub(crate) fn may_have_stalled(&self, at: Nanos, place: u32) -> bool {
+        at.since(self.keys[place].freed) > self.granted_within
     }
 }

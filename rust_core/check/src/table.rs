@@ -1,8 +1,10 @@
-//! The checker's memory: one flat record per client, one per key, and lists linked through the clients.
+//! The checker's memory: one flat record per client, one per key in use (see `keys`), and lists linked through the
+//! clients.
 //!
 //! A client is in at most one list at a time, that of the waiters or that of the holders of its key, so two links per
 //! client serve both, and joining and leaving are a few stores.
 
+use crate::turns::OUTSIDE;
 use crate::{ClientId, GrantSpan};
 use locks::{Fence, Mode, Nanos};
 
@@ -49,6 +51,8 @@ pub(crate) struct Client {
     pub(crate) next: ClientId,
     /// The key of the current or last acquire.
     pub(crate) key: u32,
+    /// While it waits or holds: the place of its key's record, see `keys`.
+    pub(crate) place: u32,
     pub(crate) state: State,
     /// Set only with crowds; without them nobody shares.
     pub(crate) mode: Mode,
@@ -71,6 +75,7 @@ impl Client {
         prev: NOBODY,
         next: NOBODY,
         key: 0,
+        place: 0,
         state: State::Idle,
         mode: Mode::Exclusive,
         in_violation: false,
@@ -97,7 +102,7 @@ impl Client {
 /// See `KeyRecord::lease_left`.
 pub(crate) const NO_LEASE_LEFT: u32 = u32::MAX;
 
-/// A million keys do not fit into a processor's cache; aligned, each costs one miss instead of two.
+/// Aligned: a record that is not in the processor's cache costs one miss instead of two.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct KeyRecord {
@@ -128,21 +133,25 @@ pub(crate) struct KeyRecord {
 }
 
 impl KeyRecord {
-    pub(crate) const UNUSED: Self = Self {
-        waiters: List::EMPTY,
-        holders: Holders::NONE,
-        freed: Nanos::ZERO,
-        last_hold_end: Nanos::ZERO,
-        last_client: NOBODY,
-        last_window: 0,
-        streak: 0,
-        overtaken: 0,
-        last_mode: Mode::Exclusive,
-        last: Last::Settled,
-        wanted: false,
-        lease_left: NO_LEASE_LEFT,
-        released_late: false,
-    };
+    /// The record of a key that is free at `now`.
+    #[inline]
+    pub(crate) const fn new(now: Nanos) -> Self {
+        Self {
+            waiters: List::EMPTY,
+            holders: Holders::NONE,
+            freed: now,
+            last_hold_end: Nanos::ZERO,
+            last_client: NOBODY,
+            last_window: OUTSIDE,
+            streak: 0,
+            overtaken: 0,
+            last_mode: Mode::Exclusive,
+            last: Last::Settled,
+            wanted: false,
+            lease_left: NO_LEASE_LEFT,
+            released_late: false,
+        }
+    }
 }
 
 /// The holders of one key in one mode.

@@ -41,5 +41,5 @@ pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
     RedisServer, ServerSpec, Speaks, TrialSpec,
 };
-pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Message, Outgoing, Ready, Sender, Transport};
+pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Sender, Transport};
 pub use trial::{ClientColumns, Measured, Running, Trial, rules};

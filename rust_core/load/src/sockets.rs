@@ -24,7 +24,7 @@ use wire::KeyNames;
 use wire::postgres::{Hashes, TERMINATE};
 
 use crate::spec::TrialSpec;
-use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Message, Outgoing, Ready, Transport};
+use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Transport};
 use crate::{LoadError, TrialError};
 use added_delay::Delays;
 use channels::Channels;
@@ -228,14 +228,12 @@ impl Transport for Sockets {
         if matches!(connection.state, State::Down { .. } | State::Connecting { .. }) {
             return Ok(None); // Closed earlier in this round, or not connected yet.
         }
-        let kept = connection.partial.len();
-        let room = self.reading.room_after(&connection.partial);
-        let read = connection.read(room);
+        let read = connection.read(&mut self.reading.buffer);
         self.arm_delay(index);
         let Some(count) = read? else {
             return Ok(None);
         };
-        self.reading.begin(kept + count);
+        self.reading.begin(count, &mut self.connections[index as usize]);
         self.greet(index)?;
         Ok(Some(count))
     }
@@ -317,16 +315,12 @@ impl Transport for Sockets {
         self.last_delayed()
     }
 
-    fn next_message(&mut self) -> Option<Message> {
+    fn next_message(&mut self) -> Option<Nanos> {
         self.channels.next_message()
     }
 
-    fn listener(&self, message: &Message, place: usize) -> Option<u32> {
-        self.channels.listener(message, place)
-    }
-
-    fn handed_out(&mut self, message: &Message) {
-        self.channels.handed_out(message);
+    fn next_listener(&mut self) -> Option<u32> {
+        self.channels.next_listener()
     }
 
     fn can_reach_a_server(&self, client: u32) -> bool {

@@ -107,15 +107,6 @@ pub struct Confirmed {
     pub holds: bool,
 }
 
-/// A message that was read from a channel.
-#[derive(Clone, Copy, Debug)]
-pub struct Message {
-    pub connection: u32,
-    pub key: Key,
-    /// When the bytes were read.
-    pub read: Nanos,
-}
-
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
@@ -217,12 +208,10 @@ pub trait Transport {
 
     // Messages of channels.
 
-    /// The next message that was read and not handed out.
-    fn next_message(&mut self) -> Option<Message>;
-    /// The client that receives a message as the `place`th.
-    fn listener(&self, message: &Message, place: usize) -> Option<u32>;
-    /// All have received it.
-    fn handed_out(&mut self, message: &Message);
+    /// Takes up the next message that was read: when that was.
+    fn next_message(&mut self) -> Option<Nanos>;
+    /// The next client that receives this message. Clients may join and leave in between.
+    fn next_listener(&mut self) -> Option<u32>;
 
     // Connections that close and open.
 

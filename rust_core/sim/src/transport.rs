@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
-use load::{
-    Arrival, Broken, Caller, Confirmed, Cut, Doing, ErrorText, LoadError, Message, Outgoing, Ready, Sender, Transport,
-};
+use load::{Arrival, Broken, Caller, Confirmed, Cut, Doing, ErrorText, LoadError, Outgoing, Ready, Sender, Transport};
 use locks::{Command, ConnectionKind, Key, Nanos, ServerId};
 
 use crate::clock::Time;
@@ -69,7 +67,10 @@ pub(crate) struct VirtualTransport {
     reading: VecDeque<Inbound>,
     unwritten: Vec<u32>,
     held_back: Vec<u32>,
-    messages: VecDeque<Message>,
+    /// Messages that were read, with when that was.
+    messages: VecDeque<(Key, Nanos)>,
+    /// Who has still to receive the message that is handed out.
+    listeners: VecDeque<u32>,
     lost: Vec<Caller>,
     disconnected: Vec<u32>,
     outstanding: usize,
@@ -106,6 +107,7 @@ impl VirtualTransport {
             unwritten: Vec::new(),
             held_back: Vec::new(),
             messages: VecDeque::new(),
+            listeners: VecDeque::new(),
             lost: Vec::new(),
             disconnected: Vec::new(),
             outstanding: 0,
@@ -318,11 +320,7 @@ impl Transport for VirtualTransport {
         while let Some(inbound) = self.reading.pop_front() {
             match inbound {
                 Inbound::Closed => return Err(Broken::Closed),
-                Inbound::Message(key) => self.messages.push_back(Message {
-                    connection: index,
-                    key,
-                    read: now,
-                }),
+                Inbound::Message(key) => self.messages.push_back((key, now)),
                 Inbound::Reply { client, tag, reply } => {
                     let Some(sender) = self.answered(index, client, tag) else {
                         continue;
@@ -360,17 +358,17 @@ impl Transport for VirtualTransport {
         self.outstanding > 0 || !self.lost.is_empty()
     }
 
-    fn next_message(&mut self) -> Option<Message> {
-        self.messages.pop_front()
+    fn next_message(&mut self) -> Option<Nanos> {
+        let (key, read) = self.messages.pop_front()?;
+        let subscribed = self.connections.last()?.listeners.iter();
+        let of_key = subscribed.filter(|(known, _)| *known == key);
+        self.listeners = of_key.map(|&(_, client)| client).collect();
+        Some(read)
     }
 
-    fn listener(&self, message: &Message, place: usize) -> Option<u32> {
-        let listeners = self.connections[message.connection as usize].listeners.iter();
-        let mut of_key = listeners.filter(|(key, _)| *key == message.key);
-        of_key.nth(place).map(|&(_, client)| client)
+    fn next_listener(&mut self) -> Option<u32> {
+        self.listeners.pop_front()
     }
-
-    fn handed_out(&mut self, _: &Message) {}
 
     fn can_reach_a_server(&self, client: u32) -> bool {
         let own = self.index(client, ConnectionKind::Own, ServerId(0));

@@ -66,7 +66,7 @@ impl<'a> Elements<'a> {
     pub fn iter(&self) -> ElementIter<'a> {
         ElementIter {
             left: self.count,
-            scan: Scan::new(self.body),
+            scan: Scan::at(self.body, 0),
         }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Outgoing: [`Encoder`] encodes a `locks::Command` about a key of [`KeyNames`]; [`greeting`] writes the first commands
 //! of a new connection. Incoming: [`parse`] takes one reply from the front of a buffer and reduces it to what locks
-//! need; [`parse_frame`] returns it complete, in RESP2 or RESP3.
+//! need; [`parse_frame`] returns it complete, in RESP2 or RESP3. [`IncompleteReply`] does the same for replies that
+//! arrive in many pieces.
 //!
 //! Promises: no bytes, however wrong, cause a panic, an endless loop, or an allocation of a length that they merely
 //! announce; a result never changes when more bytes come; bytes that cannot become a reply are [`Malformed`] as early
@@ -15,6 +16,7 @@
 mod encode;
 mod errors;
 mod frame;
+mod incomplete;
 mod login;
 mod malformed;
 mod names;
@@ -28,6 +30,7 @@ mod template;
 pub use encode::{CompareAndDelete, Encoder};
 pub use errors::{error_code, error_kind, error_text};
 pub use frame::{Elements, Frame};
+pub use incomplete::IncompleteReply;
 pub use login::{Greeting, GreetingStep, Login, Protocol, greeting};
 pub use malformed::{Excerpt, Malformed};
 pub use names::KeyNames;

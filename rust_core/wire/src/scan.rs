@@ -1,5 +1,6 @@
 //! The frame parser. It keeps no state between calls: it reports an incomplete frame, and is called again with more
-//! bytes. Each byte is checked as soon as it arrives, so that a wrong byte is reported before the frame is complete.
+//! bytes; see `incomplete` for what remembers how far it came. Each byte is checked as soon as it arrives, so that a
+//! wrong byte is reported before the frame is complete.
 //!
 //! The parser allocates nothing: a frame borrows from the buffer, and an announced length is only compared.
 
@@ -24,7 +25,7 @@ const MIN_FRAME: usize = 3;
 /// # Errors
 /// When no further bytes can make a frame of at most [`MAX_REPLY`] bytes out of `buf`.
 pub fn parse_frame(buf: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Malformed> {
-    let mut scan = Scan::new(buf);
+    let mut scan = Scan::at(buf, 0);
     match scan.frame() {
         Ok(frame) if scan.at <= MAX_REPLY => Ok(Some((frame, scan.at))),
         Err(Stop::NeedMore) if buf.len() < MAX_REPLY => Ok(None),
@@ -48,18 +49,33 @@ impl From<Malformed> for Stop {
     }
 }
 
+/// A frame without elements, or what stands before the elements of an aggregate.
+#[derive(Debug)]
+pub(crate) enum Head<'a> {
+    Whole(Frame<'a>),
+    Opens {
+        kind: u8,
+        /// How many frames it contains.
+        count: usize,
+    },
+}
+
+/// An attribute describes the frame after it, and is none itself.
+pub(crate) const ATTRIBUTE: u8 = b'|';
+
 /// A position in a buffer, and the parser of the frames from there on.
 #[derive(Clone, Debug)]
 pub(crate) struct Scan<'a> {
     buf: &'a [u8],
-    at: usize,
+    pub(crate) at: usize,
     /// Where the current frame starts, for error messages.
     start: usize,
 }
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(buf: &'a [u8]) -> Self {
-        Self { buf, at: 0, start: 0 }
+    /// Scans from `at` on, where a frame starts.
+    pub(crate) fn at(buf: &'a [u8], at: usize) -> Self {
+        Self { buf, at, start: at }
     }
 
     pub(crate) fn frame(&mut self) -> Result<Frame<'a>, Stop> {
@@ -69,31 +85,60 @@ impl<'a> Scan<'a> {
     /// The next frame, with at most `depth` nested levels of aggregates.
     fn frame_within(&mut self, depth: usize) -> Result<Frame<'a>, Stop> {
         loop {
-            self.start = self.at;
-            let kind = *self.buf.get(self.at).ok_or(Stop::NeedMore)?;
-            self.at += 1;
+            let (kind, count) = match self.head(depth)? {
+                Head::Whole(frame) => return Ok(frame),
+                Head::Opens { kind, count } => (kind, count),
+            };
+            let first = self.at;
+            for _ in 0..count {
+                self.frame_within(depth - 1)?;
+            }
+            let elements = Elements::new(count, &self.buf[first..self.at]);
             return Ok(match kind {
-                b'+' => Frame::Simple(self.line("a simple string")?),
-                b'-' => Frame::Error(self.line("an error")?),
-                b':' => Frame::Integer(self.integer()?),
-                b'$' | b'*' if self.null()? => Frame::Null,
-                b'$' => Frame::Bulk(self.blob("a bulk string")?),
-                b'*' => Frame::Array(self.elements("an array", 1, depth)?),
-                b'_' => self.end("a null").map(|()| Frame::Null)?,
-                b'#' => Frame::Boolean(self.boolean()?),
-                b',' => Frame::Double(self.double()?),
-                b'(' => Frame::BigNumber(self.big_number()?),
-                b'!' => Frame::BulkError(self.blob("a bulk error")?),
-                b'=' => self.verbatim()?,
-                b'%' => Frame::Map(self.elements("a map", 2, depth)?),
-                b'~' => Frame::Set(self.elements("a set", 1, depth)?),
-                b'>' => Frame::Push(self.elements("a push", 1, depth)?),
-                b'|' => {
-                    self.elements("an attribute", 2, depth)?;
-                    continue; // to the frame that the attribute describes
-                }
-                _ => return Err(Malformed::UnknownType { found: self.found() }.into()),
+                b'*' => Frame::Array(elements),
+                b'%' => Frame::Map(elements),
+                b'~' => Frame::Set(elements),
+                b'>' => Frame::Push(elements),
+                _ => continue, // to the frame that the attribute describes
             });
+        }
+    }
+
+    /// The next frame, up to its first element, with at most `depth` nested levels of aggregates.
+    #[inline]
+    pub(crate) fn head(&mut self, depth: usize) -> Result<Head<'a>, Stop> {
+        self.start = self.at;
+        let kind = *self.buf.get(self.at).ok_or(Stop::NeedMore)?;
+        self.at += 1;
+        Ok(Head::Whole(match kind {
+            b'+' => Frame::Simple(self.line("a simple string")?),
+            b'-' => Frame::Error(self.line("an error")?),
+            b':' => Frame::Integer(self.integer()?),
+            b'$' | b'*' if self.null()? => Frame::Null,
+            b'$' => Frame::Bulk(self.blob("a bulk string")?),
+            b'_' => self.end("a null").map(|()| Frame::Null)?,
+            b'#' => Frame::Boolean(self.boolean()?),
+            b',' => Frame::Double(self.double()?),
+            b'(' => Frame::BigNumber(self.big_number()?),
+            b'!' => Frame::BulkError(self.blob("a bulk error")?),
+            b'=' => self.verbatim()?,
+            b'*' => return self.opens(kind, "an array", 1, depth),
+            b'%' => return self.opens(kind, "a map", 2, depth),
+            b'~' => return self.opens(kind, "a set", 1, depth),
+            b'>' => return self.opens(kind, "a push", 1, depth),
+            ATTRIBUTE => return self.opens(kind, "an attribute", 2, depth),
+            _ => return Err(Malformed::UnknownType { found: self.found() }.into()),
+        }))
+    }
+
+    /// Whether a line of this kind of frame goes on after `bytes` of its content. False for all frames whose lines are
+    /// short.
+    pub(crate) fn line_goes_on(kind: u8, bytes: &[u8]) -> bool {
+        match kind {
+            b'+' | b'-' => memchr2(b'\r', b'\n', bytes).is_none(),
+            b',' => bytes.iter().all(|&byte| is_of_double(byte)),
+            b'(' => bytes.iter().all(u8::is_ascii_digit),
+            _ => false,
         }
     }
 
@@ -162,7 +207,7 @@ impl<'a> Scan<'a> {
 
     fn double(&mut self) -> Result<f64, Stop> {
         let what = "a double";
-        let text = self.line_of(what, |_, byte| b"0123456789+-.eEinfa".contains(&byte))?;
+        let text = self.line_of(what, |_, byte| is_of_double(byte))?;
         let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         number.ok_or_else(|| self.bad_value(what))
     }
@@ -219,17 +264,13 @@ impl<'a> Scan<'a> {
         Ok(body)
     }
 
-    fn elements(&mut self, what: &'static str, per_entry: usize, depth: usize) -> Result<Elements<'a>, Stop> {
-        let Some(depth) = depth.checked_sub(1) else {
+    fn opens(&mut self, kind: u8, what: &'static str, per_entry: usize, depth: usize) -> Result<Head<'a>, Stop> {
+        if depth == 0 {
             return Err(Malformed::TooDeep { found: self.found() }.into());
-        };
+        }
         let count = self.length(what)? * per_entry;
         self.check_room(count * MIN_FRAME)?;
-        let first = self.at;
-        for _ in 0..count {
-            self.frame_within(depth)?;
-        }
-        Ok(Elements::new(count, &self.buf[first..self.at]))
+        Ok(Head::Opens { kind, count })
     }
 
     /// Whether RESP2's null comes next: `-1` in place of a length.
@@ -320,6 +361,11 @@ impl<'a> Scan<'a> {
     fn found(&self) -> Excerpt {
         Excerpt::of(&self.buf[self.start..])
     }
+}
+
+/// Whether a double may contain this byte.
+fn is_of_double(byte: u8) -> bool {
+    b"0123456789+-.eEinfa".contains(&byte)
 }
 
 enum Digits {

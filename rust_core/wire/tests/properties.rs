@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Tree, trees};
-use wire::{Elements, Frame, Parsed, parse, parse_frame};
+use wire::{Elements, Frame, IncompleteReply, Parsed, parse, parse_frame};
 
 // A frame or a reply owns no memory, so that no length on the wire can make one large.
 const _: () = assert!(!std::mem::needs_drop::<Option<(Frame<'_>, usize)>>());
@@ -46,6 +46,27 @@ proptest! {
                 None if verdict == Verdict::NeedMore => {}
                 None => settled = Some(verdict),
                 Some(before) => prop_assert_eq!(verdict, before, "the first {} bytes", split),
+            }
+        }
+    }
+
+    #[test]
+    fn a_scan_that_goes_on_gives_what_a_scan_from_the_start_gives(
+        bytes in nearly_replies(), cuts in prop::collection::vec(0_usize..40, 0..40),
+    ) {
+        let (mut replies, mut frames) = (IncompleteReply::default(), IncompleteReply::default());
+        let (mut start, mut end) = (0, 0);
+        for cut in cuts.into_iter().chain([bytes.len()]) {
+            end = bytes.len().min(end + cut);
+            loop {
+                let here = &bytes[start..end];
+                prop_assert_eq!(replies.parse(here), parse(here));
+                prop_assert_eq!(frames.parse_frame(here), parse_frame(here));
+                match parse_frame(here) {
+                    Ok(Some((_, used))) => start += used,
+                    Ok(None) => break,
+                    Err(_) => return Ok(()),
+                }
             }
         }
     }

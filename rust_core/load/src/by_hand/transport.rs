@@ -5,7 +5,7 @@ use std::io;
 use locks::{Key, Nanos};
 
 use crate::LoadError;
-use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Message, Outgoing, Ready, Transport};
+use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Transport};
 
 /// The calls that were sent and have no reply.
 #[derive(Debug, Default)]
@@ -78,15 +78,13 @@ impl Transport for ByHand {
         !self.sent.is_empty()
     }
 
-    fn next_message(&mut self) -> Option<Message> {
+    fn next_message(&mut self) -> Option<Nanos> {
         None
     }
 
-    fn listener(&self, _: &Message, _: usize) -> Option<u32> {
+    fn next_listener(&mut self) -> Option<u32> {
         None
     }
-
-    fn handed_out(&mut self, _: &Message) {}
 
     fn can_reach_a_server(&self, _: u32) -> bool {
         true

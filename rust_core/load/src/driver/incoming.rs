@@ -111,13 +111,10 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     /// Hands out the messages that were read, each to all subscribers. The first subscriber's commands leave at once,
     /// so that the server works on them while the other subscribers receive the message.
     fn deliver(&mut self) -> Result<(), LoadError> {
-        while let Some(message) = self.transport.next_message() {
-            let mut now = message.read;
+        while let Some(read) = self.transport.next_message() {
+            let mut now = read;
             let mut first = true;
-            for place in 0.. {
-                let Some(client) = self.transport.listener(&message, place) else {
-                    break;
-                };
+            while let Some(client) = self.transport.next_listener() {
                 let before = self.recorder.commands_sent();
                 self.recorder.woken(self.clients.doing(client) == Doing::Acquiring);
                 self.dispatch(client, now, Event::Published { first });
@@ -127,7 +124,6 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
                     first = false;
                 }
             }
-            self.transport.handed_out(&message);
         }
         Ok(())
     }

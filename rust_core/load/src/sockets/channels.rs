@@ -4,7 +4,7 @@
 use locks::{Key, Nanos, Reply};
 
 use super::subscriptions::{Joined, Subscriptions};
-use crate::transport::{Caller, Confirmed, Message};
+use crate::transport::{Caller, Confirmed};
 
 /// A call that this thread answers without the server.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,14 @@ struct Pending {
     joined: Option<(u32, Key)>,
 }
 
+/// A message that was read from a channel.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    connection: u32,
+    key: Key,
+    read: Nanos,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
     subscriptions: Subscriptions,
@@ -23,7 +31,7 @@ pub(crate) struct Channels {
     /// Messages that are being handed out, the last one first.
     handing_out: Vec<Message>,
     /// The reply to a `SUBSCRIBE` that other clients wait for, too.
-    answering: Option<(u32, Key, Reply)>,
+    answering: Option<Reply>,
 }
 
 impl Channels {
@@ -53,13 +61,13 @@ impl Channels {
     /// answers.
     pub(crate) fn answered(&mut self, connection: u32, reply: Reply) {
         let key = self.subscriptions.answered(connection, reply == Reply::Ok);
-        self.answering = key.map(|key| (connection, key, reply));
+        self.answering = key.map(|_| reply);
     }
 
     /// The next client that waited for the same reply.
     pub(crate) fn next_joined(&mut self) -> Option<(Caller, Reply)> {
-        let (connection, key, reply) = self.answering?;
-        let who = self.subscriptions.joined(connection, key);
+        let reply = self.answering?;
+        let who = self.subscriptions.joined();
         if who.is_none() {
             self.answering = None;
         }
@@ -81,23 +89,21 @@ impl Channels {
         self.messages.push(Message { connection, key, read });
     }
 
-    /// The next message to hand out, in the order of arrival. What comes while messages are handed out waits for all of
-    /// them.
-    pub(crate) fn next_message(&mut self) -> Option<Message> {
+    /// Takes up the next message, in the order of arrival: when it was read. What comes while messages are handed out
+    /// waits for all of them.
+    pub(crate) fn next_message(&mut self) -> Option<Nanos> {
         if self.handing_out.is_empty() {
             std::mem::swap(&mut self.handing_out, &mut self.messages);
             self.handing_out.reverse();
         }
-        self.handing_out.pop()
+        let Message { connection, key, read } = self.handing_out.pop()?;
+        self.subscriptions.begin_message(connection, key);
+        Some(read)
     }
 
-    pub(crate) fn listener(&self, message: &Message, place: usize) -> Option<u32> {
-        self.subscriptions.listener(message.connection, message.key, place)
-    }
-
-    /// Lets another client receive the next message first.
-    pub(crate) fn handed_out(&mut self, message: &Message) {
-        self.subscriptions.take_turns(message.connection, message.key);
+    /// The next client that receives it.
+    pub(crate) fn next_listener(&mut self) -> Option<u32> {
+        self.subscriptions.next_listener()
     }
 
     /// Handles a closed connection: see `Subscriptions::close`.
@@ -157,7 +163,7 @@ mod tests {
         for ms in [1, 2, 3] {
             channels.published(7, KEY, Nanos::from_millis(ms));
         }
-        let read = std::iter::from_fn(|| channels.next_message().map(|message| message.read.0 / 1_000_000));
+        let read = std::iter::from_fn(|| channels.next_message().map(|read| read.0 / 1_000_000));
         assert_eq!(read.collect::<Vec<_>>(), [1, 2, 3]);
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use locks::Nanos;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use wire::IncompleteReply;
 use wire::postgres::BlockKind;
 
 use super::added_delay::AddedDelay;
@@ -67,7 +68,9 @@ pub(crate) struct Connection {
     pub(crate) session: Option<Box<DatabaseSession>>,
     socket: Option<OwnedFd>,
     /// The beginning of a reply whose end has not arrived.
-    pub(crate) partial: Vec<u8>,
+    partial: Vec<u8>,
+    /// How far `partial` has been scanned, if it is a reply of Redis.
+    pub(crate) incomplete: IncompleteReply,
     pub(crate) out: Vec<u8>,
     sent: usize,
     pub(crate) awaited: VecDeque<Awaited>,
@@ -90,6 +93,7 @@ impl Connection {
             session: None,
             socket: None,
             partial: Vec::new(),
+            incomplete: IncompleteReply::default(),
             out: Vec::new(),
             sent: 0,
             awaited: VecDeque::new(),
@@ -240,13 +244,30 @@ impl Connection {
         }
     }
 
-    /// Keeps the beginning of a reply until the rest arrives. A connection that its lock closed meanwhile keeps
-    /// nothing: the next connection must not start with the rest of an old reply.
-    pub(crate) fn keep(&mut self, rest: &[u8]) {
-        self.partial.clear();
-        if !matches!(self.state, State::Down { .. }) {
-            self.partial.extend_from_slice(rest);
+    /// Takes what was kept of a reply, and adds the bytes that were `read` to it. To be put back by `keep`. Empty when
+    /// nothing was kept: then the bytes that were read need not be copied.
+    pub(crate) fn take_kept(&mut self, read: &[u8]) -> Vec<u8> {
+        let mut kept = std::mem::take(&mut self.partial);
+        if !kept.is_empty() {
+            kept.extend_from_slice(read);
         }
+        kept
+    }
+
+    /// Keeps the beginning of a reply until the rest arrives: what remains of `kept`, or of what was `read`, after
+    /// `used` bytes. Bytes that are already kept stay where they are, because a long reply may come in many pieces. A
+    /// connection that its lock closed meanwhile keeps nothing: the next connection must not start with the rest of an
+    /// old reply.
+    pub(crate) fn keep(&mut self, mut kept: Vec<u8>, read: &[u8], used: usize) {
+        if kept.is_empty() {
+            kept.extend_from_slice(&read[used..]);
+        } else {
+            kept.drain(..used);
+        }
+        if matches!(self.state, State::Down { .. }) {
+            kept.clear();
+        }
+        self.partial = kept;
     }
 
     /// Writes the content of `out` in one call, or what comes out of its delay. What the socket does not accept is kept
@@ -296,6 +317,7 @@ impl Connection {
         self.socket = None;
         self.session = None;
         self.partial.clear();
+        self.incomplete = IncompleteReply::default();
         self.out.clear();
         if let Some(delay) = &mut self.delay {
             delay.clear();
@@ -320,10 +342,31 @@ mod tests {
     fn bytes_after_the_reply_that_made_a_lock_close_its_connection_do_not_start_the_next_one() {
         let mut connection = Connection::new(0);
         connection.state = State::Ready;
-        connection.keep(b"$5\r\nhel");
+        connection.keep(Vec::new(), b"+OK\r\n$5\r\nhel", 5);
         assert_eq!(connection.partial, b"$5\r\nhel");
+        let kept = connection.take_kept(b"lo");
+        assert_eq!(kept, b"$5\r\nhello");
         connection.hang_up(Nanos::ZERO);
-        connection.keep(b"$5\r\nhel");
+        connection.keep(kept, b"lo", 0);
         assert!(connection.partial.is_empty());
+        connection.keep(Vec::new(), b"$5\r\nhel", 0);
+        assert!(connection.partial.is_empty());
+    }
+
+    #[test]
+    fn a_reply_in_many_pieces_stays_where_it_is_until_it_is_whole() {
+        let mut connection = Connection::new(0);
+        connection.state = State::Ready;
+        connection.keep(Vec::with_capacity(64), b"$9\r\n", 0);
+        let place = connection.partial.as_ptr();
+        for piece in [b"abc", b"def", b"ghi"] {
+            let kept = connection.take_kept(piece);
+            assert_eq!(kept.as_ptr(), place);
+            connection.keep(kept, piece, 0);
+        }
+        let kept = connection.take_kept(b"\r\n:1");
+        assert_eq!(kept, b"$9\r\nabcdefghi\r\n:1");
+        connection.keep(kept, b"\r\n:1", 15);
+        assert_eq!(connection.partial, b":1");
     }
 }

@@ -1,12 +1,12 @@
 //! How connections are opened, and opened again, up to the last reply of their handshake.
 
 use locks::Nanos;
-use wire::{Frame, error_code, error_text, parse_frame};
+use wire::{Frame, error_code, error_text};
 
+use super::Sockets;
 use super::connection::{Connection, OPEN_WITHIN, State};
 use super::dialect::Handshake;
 use super::sessions::{self, AT_ONCE};
-use super::{Reading, Sockets};
 use crate::transport::Broken;
 
 /// How far the trial is, which decides what a broken connection means.
@@ -103,12 +103,11 @@ impl Sockets {
     pub(super) fn greet(&mut self, index: u32) -> Result<(), Broken> {
         while let State::Greeting { answered, until } = self.connections[index as usize].state {
             let connection = &mut self.connections[index as usize];
-            let Reading { buffer, start, end, .. } = &mut self.reading;
-            let bytes = &buffer[*start..*end];
+            let bytes = self.reading.rest();
             let used = match &self.targets[usize::from(connection.server)].handshake {
                 Handshake::Postgres(plan) => connection.log_in(plan, bytes, &self.poller, index)?,
                 Handshake::Redis { greeting, .. } => {
-                    let Some((frame, used)) = parse_frame(bytes)? else {
+                    let Some((frame, used)) = connection.incomplete.parse_frame(bytes)? else {
                         break;
                     };
                     if !matches!(frame, Frame::Push(_)) {
@@ -133,7 +132,7 @@ impl Sockets {
                 }
             };
             match used {
-                Some(used) => *start += used,
+                Some(used) => self.reading.used(used),
                 None => break,
             }
         }

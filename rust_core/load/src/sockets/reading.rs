@@ -4,7 +4,7 @@ use locks::{Nanos, Reply};
 use wire::{Parsed, error_code, error_text, parse, parse_frame};
 
 use super::Sockets;
-use super::connection::Awaited;
+use super::connection::{Awaited, Connection};
 use crate::transport::{Broken, ErrorText};
 
 /// Bytes read at once from a connection; a pipelined batch of 1,000 replies takes 5 kB.
@@ -13,8 +13,12 @@ const SCRATCH: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) buffer: Vec<u8>,
-    pub(super) start: usize,
-    pub(super) end: usize,
+    /// How many bytes were read.
+    count: usize,
+    /// The beginning of a reply that was kept, and behind it the bytes that were read; empty when nothing was kept.
+    kept: Vec<u8>,
+    /// Where the next reply begins.
+    start: usize,
     /// Where the last reply began.
     last: usize,
     /// The words of the last reply, if it was a database's error.
@@ -25,31 +29,43 @@ impl Reading {
     pub(super) fn new() -> Self {
         Self {
             buffer: vec![0; SCRATCH],
+            count: 0,
+            kept: Vec::new(),
             start: 0,
-            end: 0,
             last: 0,
             error: None,
         }
     }
 
-    /// Room to read into, after the beginning of a reply that was kept: at least as much again.
-    pub(super) fn room_after(&mut self, partial: &[u8]) -> &mut [u8] {
-        let kept = partial.len();
-        if self.buffer.len() < kept * 2 {
-            self.buffer.resize(kept * 2, 0);
-        }
-        self.buffer[..kept].copy_from_slice(partial);
-        &mut self.buffer[kept..]
+    /// So many bytes of a connection are in the buffer.
+    pub(super) fn begin(&mut self, count: usize, connection: &mut Connection) {
+        self.count = count;
+        self.kept = connection.take_kept(&self.buffer[..count]);
+        self.start = 0;
     }
 
-    /// The first `end` bytes are to be handed out.
-    pub(super) fn begin(&mut self, end: usize) {
-        (self.start, self.end) = (0, end);
+    /// The bytes that have not been handed out.
+    #[inline]
+    pub(super) fn rest(&self) -> &[u8] {
+        let all = if self.kept.is_empty() {
+            &self.buffer[..self.count]
+        } else {
+            &self.kept
+        };
+        &all[self.start..]
+    }
+
+    /// So many of them have been.
+    #[inline]
+    pub(super) fn used(&mut self, used: usize) {
+        self.last = self.start;
+        self.start += used;
     }
 
     /// The words of the last reply of Redis.
     pub(super) fn error_text(&self) -> Option<ErrorText> {
-        let (frame, _) = parse_frame(&self.buffer[self.last..self.start]).ok()??;
+        let all = if self.kept.is_empty() { &self.buffer } else { &self.kept };
+        let (frame, _) = parse_frame(&all[self.last..self.start]).ok()??;
         Some(ErrorText {
             code: error_code(&frame).unwrap_or_default(),
             text: error_text(&frame).unwrap_or_default(),
@@ -58,56 +74,58 @@ impl Reading {
 }
 
 impl Sockets {
-    /// The next reply or message of Redis among the bytes from `start` on; `None` when the rest is incomplete.
+    /// The next reply of Redis among what was read; `None` when the rest is incomplete. Messages on the way to it are
+    /// put aside.
     pub(super) fn redis_reply(&mut self, index: u32, now: Nanos) -> Result<Option<(Awaited, Reply)>, Broken> {
+        let connection = &mut self.connections[index as usize];
+        let reading = &mut self.reading;
+        if reading.start == 0 && connection.incomplete.still_needs_more(reading.rest())? {
+            return Ok(None);
+        }
         loop {
-            let Reading {
-                buffer,
-                start,
-                end,
-                last,
-                ..
-            } = &mut self.reading;
-            match parse(&buffer[*start..*end])? {
+            match parse(reading.rest())? {
                 Parsed::Reply { reply, used } => {
-                    *last = *start;
-                    *start += used;
-                    let connection = &mut self.connections[index as usize];
+                    reading.used(used);
                     let awaited = connection.awaited.pop_front().ok_or(Broken::Unasked)?;
                     return Ok(Some((awaited, reply)));
                 }
                 Parsed::Published { channel, used } => {
-                    let server = self.connections[index as usize].server;
-                    let key = self.encoders[usize::from(server)].key_of(channel);
-                    *start += used;
+                    let key = self.encoders[usize::from(connection.server)].key_of(channel);
+                    reading.used(used);
                     if let Some(key) = key {
                         self.channels.published(index, key, now);
                     }
                 }
-                Parsed::Push { used } => *start += used,
-                Parsed::NeedMore => return Ok(None),
+                Parsed::Push { used } => reading.used(used),
+                Parsed::NeedMore => {
+                    if reading.start == 0 {
+                        connection.incomplete.needs_more(reading.rest())?;
+                    }
+                    return Ok(None);
+                }
             }
         }
     }
 
     /// The next reply of a database.
     pub(super) fn database_reply(&mut self, index: u32) -> Result<Option<(Awaited, Reply)>, Broken> {
-        let Reading {
-            buffer,
-            start,
-            end,
-            error,
-            ..
-        } = &mut self.reading;
-        let (used, reply) = self.connections[index as usize].session_reply(&buffer[*start..*end], error)?;
-        *start += used;
+        let mut error = None;
+        let (used, reply) = self.connections[index as usize].session_reply(self.reading.rest(), &mut error)?;
+        self.reading.used(used);
+        self.reading.error = error;
         Ok(reply)
     }
 
     /// Keeps what is left of the bytes until more of them arrive.
     pub(super) fn keep_rest(&mut self, index: u32) {
-        let Reading { buffer, start, end, .. } = &mut self.reading;
-        self.connections[index as usize].keep(&buffer[*start..*end]);
-        *start = *end;
+        let Reading {
+            buffer,
+            count,
+            kept,
+            start,
+            ..
+        } = &mut self.reading;
+        self.connections[index as usize].keep(std::mem::take(kept), &buffer[..*count], *start);
+        (*count, *start) = (0, 0);
     }
 }

@@ -18,28 +18,50 @@ use locks::Key;
 
 use crate::transport::Caller;
 
-#[derive(Debug, Default)]
-pub(crate) struct Subscriptions {
-    /// By connection and key.
-    channels: BTreeMap<(u32, Key), Channel>,
-    /// The subjects of the replies that a connection still owes, in order.
-    asked: BTreeMap<u32, VecDeque<Asked>>,
-}
+mod listeners;
+#[cfg(test)]
+mod tests;
+
+use listeners::{Listeners, NONE};
 
 #[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    /// The index in `channels`, by connection and key.
+    places: BTreeMap<(u32, Key), usize>,
+    channels: Vec<Channel>,
+    listeners: Listeners,
+    /// The subjects of the replies that a connection still owes, in order.
+    asked: BTreeMap<u32, VecDeque<Asked>>,
+    /// The clients that the last reply answers too, the last to be told first; and its connection.
+    confirmed: Vec<Caller>,
+    confirmed_over: u32,
+    message: Option<Message>,
+}
+
+/// The message that is being handed out.
+#[derive(Debug)]
+struct Message {
+    place: usize,
+    /// The listener that receives it next, or `NONE`.
+    next: u32,
+    /// The highest number of a listener when the message came. A client that joins later does not receive it.
+    newest: u64,
+}
+
+#[derive(Debug)]
 struct Channel {
     state: State,
     /// `SUBSCRIBE`s without a reply; only the last one's reply is about the current subscription.
     unanswered: u32,
-    /// In the order in which they receive the next message.
-    listeners: VecDeque<u32>,
-    /// Clients that came while the `SUBSCRIBE` was under way; its reply answers them too.
-    joining: Vec<Caller>,
+    /// The listener that receives the next message first, or `NONE`.
+    first: u32,
+    /// Clients that came while the `SUBSCRIBE` was under way, with the numbers of their listeners; its reply answers
+    /// those that still listen then.
+    joining: Vec<(Caller, u64)>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    #[default]
     Forgotten,
     Asked,
     Stands,
@@ -64,10 +86,20 @@ pub(crate) enum Joined {
 
 impl Subscriptions {
     pub(crate) fn join(&mut self, connection: u32, key: Key, who: Caller) -> Joined {
-        let channel = self.channels.entry((connection, key)).or_default();
-        if !channel.listeners.contains(&who.client) {
-            channel.listeners.push_back(who.client);
-        }
+        let place = *self.places.entry((connection, key)).or_insert_with(|| {
+            self.channels.push(Channel {
+                state: State::Forgotten,
+                unanswered: 0,
+                first: NONE,
+                joining: Vec::new(),
+            });
+            self.channels.len() - 1
+        });
+        let channel = &mut self.channels[place];
+        let listener = match self.listeners.find(who.client, place) {
+            Some(listener) => listener,
+            None => self.listeners.add(&mut channel.first, who.client, place),
+        };
         match channel.state {
             State::Forgotten => {
                 channel.state = State::Asked;
@@ -79,7 +111,7 @@ impl Subscriptions {
                 Joined::AsFirst
             }
             State::Asked => {
-                channel.joining.push(who);
+                channel.joining.push((who, self.listeners.number(listener)));
                 Joined::Waits
             }
             State::Stands => Joined::Listens,
@@ -88,14 +120,22 @@ impl Subscriptions {
 
     /// Returns whether an `UNSUBSCRIBE` must be sent, because no subscriber is left.
     pub(crate) fn leave(&mut self, connection: u32, key: Key, client: u32) -> bool {
-        let Some(channel) = self.channels.get_mut(&(connection, key)) else {
+        let Some(&place) = self.places.get(&(connection, key)) else {
             return false;
         };
-        channel.listeners.retain(|listener| *listener != client);
-        channel.joining.retain(|who| who.client != client);
-        let was_last = channel.listeners.is_empty() && channel.state != State::Forgotten;
+        let channel = &mut self.channels[place];
+        if let Some(listener) = self.listeners.find(client, place) {
+            if let Some(message) = &mut self.message
+                && message.next == listener
+            {
+                message.next = self.listeners.following(channel.first, listener);
+            }
+            self.listeners.remove(&mut channel.first, listener);
+        }
+        let was_last = channel.first == NONE && channel.state != State::Forgotten;
         if was_last {
             channel.state = State::Forgotten;
+            channel.joining.clear();
             self.asked.entry(connection).or_default().push_back(Asked::Unsubscribe);
         }
         was_last
@@ -106,156 +146,99 @@ impl Subscriptions {
         let Some(Asked::Subscribe(key)) = self.asked.get_mut(&connection)?.pop_front() else {
             return None;
         };
-        let channel = self.channels.get_mut(&(connection, key))?;
+        let place = *self.places.get(&(connection, key))?;
+        let channel = &mut self.channels[place];
         channel.unanswered -= 1;
         if channel.unanswered > 0 || channel.state != State::Asked {
             return None; // The channel was left meanwhile, and maybe subscribed to again.
         }
+        let still_listens = |(who, number)| self.listeners.listens(who, place, number);
+        self.confirmed_over = connection;
+        self.confirmed
+            .extend(channel.joining.drain(..).filter_map(still_listens));
         if stands {
             channel.state = State::Stands;
         } else {
             channel.state = State::Forgotten;
-            channel.listeners.clear();
+            self.clear(place);
         }
         Some(key)
     }
 
-    /// The next client that waited for the reply about a channel.
-    pub(crate) fn joined(&mut self, connection: u32, key: Key) -> Option<Caller> {
-        self.channels.get_mut(&(connection, key))?.joining.pop()
+    /// The next client that waited for the reply that was last `answered`.
+    pub(crate) fn joined(&mut self) -> Option<Caller> {
+        self.confirmed.pop()
     }
 
     pub(crate) fn stands(&self, connection: u32, key: Key) -> bool {
-        self.channels
+        self.places
             .get(&(connection, key))
-            .is_some_and(|channel| channel.state == State::Stands)
+            .is_some_and(|&place| self.channels[place].state == State::Stands)
     }
 
-    /// The client that receives a message as the `place`th.
-    pub(crate) fn listener(&self, connection: u32, key: Key, place: usize) -> Option<u32> {
-        self.channels.get(&(connection, key))?.listeners.get(place).copied()
+    /// A message of a channel is to be handed out: `next_listener` lists who receives it.
+    pub(crate) fn begin_message(&mut self, connection: u32, key: Key) {
+        self.message = self.places.get(&(connection, key)).map(|&place| Message {
+            place,
+            next: self.channels[place].first,
+            newest: self.listeners.newest(),
+        });
     }
 
-    /// Lets another client receive the next message first, because the first receiver has the best chance of getting
-    /// the lock.
-    pub(crate) fn take_turns(&mut self, connection: u32, key: Key) {
-        if let Some(channel) = self.channels.get_mut(&(connection, key))
-            && let Some(first) = channel.listeners.pop_front()
-        {
-            channel.listeners.push_back(first);
+    /// The client that receives the message next. Clients may join and leave in between.
+    ///
+    /// After the last of them, another client comes first with the next message, because the first receiver has the
+    /// best chance of getting the lock.
+    pub(crate) fn next_listener(&mut self) -> Option<u32> {
+        let message = self.message.as_mut()?;
+        let first = &mut self.channels[message.place].first;
+        // Who joined since stands at the end.
+        if message.next == NONE || self.listeners.number(message.next) > message.newest {
+            *first = self.listeners.after(*first);
+            self.message = None;
+            return None;
         }
+        let listener = message.next;
+        message.next = self.listeners.following(*first, listener);
+        Some(self.listeners.client(listener))
     }
 
-    /// Handles a closed connection. Appends its subscribers to `cut_off`, and to `lost` the calls of clients that
+    /// Handles a closed connection. Appends its subscribers to `disconnected`, and to `lost` the calls of clients that
     /// waited for another client's reply.
     pub(crate) fn close(&mut self, connection: u32, disconnected: &mut Vec<u32>, lost: &mut Vec<Caller>) {
         if let Some(asked) = self.asked.get_mut(&connection) {
             asked.clear();
         }
+        if self.confirmed_over == connection {
+            lost.append(&mut self.confirmed);
+        }
         let all = (connection, Key(0))..=(connection, Key(u32::MAX));
-        for channel in self.channels.range_mut(all).map(|(_, channel)| channel) {
+        let places: Vec<usize> = self.places.range(all).map(|(_, &place)| place).collect();
+        for place in places {
+            let channel = &mut self.channels[place];
             channel.state = State::Forgotten;
             channel.unanswered = 0;
-            disconnected.extend(channel.listeners.drain(..));
-            lost.append(&mut channel.joining);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use locks::CallId;
-
-    use super::*;
-
-    const KEY: Key = Key(3);
-
-    fn client(client: u32) -> Caller {
-        Caller {
-            client,
-            call: CallId(u64::from(client) * 10),
+            let still_listens = |(who, number)| self.listeners.listens(who, place, number);
+            lost.extend(channel.joining.drain(..).filter_map(still_listens));
+            let mut listener = channel.first;
+            while listener != NONE {
+                disconnected.push(self.listeners.client(listener));
+                listener = self.listeners.following(channel.first, listener);
+            }
+            self.clear(place);
         }
     }
 
-    /// Clients 1, 2 and 3 subscribe over connection 7, for which client 1 has sent the command.
-    fn three() -> Subscriptions {
-        let mut known = Subscriptions::default();
-        assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
-        assert_eq!(known.join(7, KEY, client(2)), Joined::Waits);
-        assert!(!known.stands(7, KEY));
-        assert_eq!(known.answered(7, true), Some(KEY));
-        assert_eq!(known.joined(7, KEY).map(|who| who.client), Some(2));
-        assert!(known.joined(7, KEY).is_none());
-        assert_eq!(known.join(7, KEY, client(3)), Joined::Listens);
-        known
-    }
-
-    fn listeners(known: &Subscriptions, connection: u32) -> Vec<u32> {
-        (0..)
-            .map_while(|place| known.listener(connection, KEY, place))
-            .collect()
-    }
-
-    #[test]
-    fn all_receive_a_message_and_take_turns_at_being_first() {
-        let mut known = three();
-        assert_eq!(listeners(&known, 7), [1, 2, 3]);
-        known.take_turns(7, KEY);
-        assert_eq!(listeners(&known, 7), [2, 3, 1]);
-        assert_eq!(listeners(&known, 8), [0; 0]);
-        // A client that has already subscribed does not get the message twice.
-        assert_eq!(known.join(7, KEY, client(2)), Joined::Listens);
-        assert_eq!(listeners(&known, 7), [2, 3, 1]);
-    }
-
-    #[test]
-    fn only_the_last_who_leaves_ends_the_subscription() {
-        let mut known = three();
-        assert!(!known.leave(7, KEY, 2));
-        assert!(!known.leave(7, KEY, 1));
-        assert!(known.stands(7, KEY));
-        assert!(known.leave(7, KEY, 3));
-        assert!(!known.stands(7, KEY));
-        assert!(!known.leave(7, KEY, 3));
-        assert_eq!(known.answered(7, true), None);
-    }
-
-    #[test]
-    fn the_confirmation_of_a_subscription_that_was_left_is_not_taken_for_that_of_the_next() {
-        let mut known = Subscriptions::default();
-        known.join(7, KEY, client(1));
-        assert!(known.leave(7, KEY, 1));
-        assert_eq!(known.join(7, KEY, client(2)), Joined::AsFirst);
-        assert_eq!(known.answered(7, true), None, "of the first subscribe");
-        assert_eq!(known.answered(7, true), None, "of the unsubscribe");
-        assert!(!known.stands(7, KEY));
-        assert_eq!(known.answered(7, true), Some(KEY));
-        assert!(known.stands(7, KEY));
-    }
-
-    #[test]
-    fn a_refused_subscription_does_not_stand_and_has_no_listeners() {
-        let mut known = Subscriptions::default();
-        known.join(7, KEY, client(1));
-        known.join(7, KEY, client(2));
-        assert_eq!(known.answered(7, false), Some(KEY));
-        assert_eq!(known.joined(7, KEY).map(|who| who.client), Some(2));
-        assert!(!known.stands(7, KEY));
-        assert_eq!(listeners(&known, 7), [0; 0]);
-        assert_eq!(known.join(7, KEY, client(1)), Joined::AsFirst);
-    }
-
-    #[test]
-    fn a_connection_that_closes_notifies_its_subscribers_and_those_who_waited_for_another_ones_reply() {
-        let mut known = three();
-        known.join(8, KEY, client(4));
-        known.join(8, KEY, client(5));
-        let (mut disconnected, mut lost) = (Vec::new(), Vec::new());
-        known.close(8, &mut disconnected, &mut lost);
-        assert_eq!((disconnected, lost), (vec![4, 5], vec![client(5)]));
-        assert!(known.stands(7, KEY), "another connection's");
-        assert_eq!(known.join(8, KEY, client(4)), Joined::AsFirst);
-        assert_eq!(known.answered(8, true), Some(KEY));
-        assert!(known.stands(8, KEY));
+    /// Nobody listens to the channel any more.
+    fn clear(&mut self, place: usize) {
+        let first = &mut self.channels[place].first;
+        while *first != NONE {
+            self.listeners.remove(first, *first);
+        }
+        if let Some(message) = &mut self.message
+            && message.place == place
+        {
+            message.next = NONE;
+        }
     }
 }
