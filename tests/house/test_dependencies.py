@@ -49,6 +49,7 @@ ARROWS = {
     "wire": {"locks"},
     "check": {"locks"},
     "load": {"locks", "wire", "check"},
+    "sim": {"locks", "check", "load"},
     "pybench-core": {"locks", "wire", "check", "load"},
 }
 

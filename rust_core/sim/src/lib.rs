@@ -5,14 +5,17 @@
 //! Does not promise: that the models know every command. They know those that locks send.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod asked;
 mod clock;
 mod conditions;
+mod connection;
 mod database;
 mod heavyweight;
 mod leases;
 mod log;
 mod machine;
 mod network;
+mod process;
 mod redis;
 mod sessions;
 mod stream;
@@ -20,6 +23,7 @@ mod transport;
 mod waiting;
 mod world;
 
+pub use asked::Asked;
 pub use conditions::Mistake;
 pub use log::Logged;
-pub use world::{Asked, World};
+pub use world::World;

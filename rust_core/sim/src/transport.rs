@@ -10,49 +10,14 @@ use locks::{Command, ConnectionKind, Key, Nanos, ServerId};
 
 use crate::clock::Time;
 use crate::conditions::Mistake;
+use crate::connection::Connection;
 use crate::database::Backend;
 use crate::log::{Log, Logged};
 use crate::machine::Tally;
-use crate::network::{Asker, Inbound, Link, Network};
+use crate::network::{Asker, Inbound, Network};
 
 /// How long a connection that broke stays closed.
 const REOPENS_AFTER: Nanos = Nanos::from_micros(200);
-
-/// One connection of the process.
-#[derive(Debug)]
-struct Connection {
-    server: ServerId,
-    kind: ConnectionKind,
-    /// The client that owns it.
-    owner: Option<u32>,
-    generation: u64,
-    /// While it is closed: when it opens again, by the clock of the process.
-    opens_at: Option<Nanos>,
-    unwritten: Vec<(Sender, Command)>,
-    releasing: Vec<u32>,
-    awaited: VecDeque<Sender>,
-    listeners: Vec<(Key, u32)>,
-}
-
-impl Connection {
-    fn new(server: ServerId, kind: ConnectionKind, owner: Option<u32>) -> Self {
-        Self {
-            server,
-            kind,
-            owner,
-            generation: 0,
-            opens_at: None,
-            unwritten: Vec::new(),
-            releasing: Vec::new(),
-            awaited: VecDeque::new(),
-            listeners: Vec::new(),
-        }
-    }
-
-    const fn is_open(&self) -> bool {
-        self.opens_at.is_none()
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct VirtualTransport {
@@ -130,11 +95,7 @@ impl VirtualTransport {
     /// Closes a connection, until `opens_at`.
     fn close(&mut self, index: u32, opens_at: Nanos) -> VecDeque<Sender> {
         let connection = &mut self.connections[index as usize];
-        let link = Link {
-            process: self.process,
-            index,
-            generation: connection.generation,
-        };
+        let link = connection.link(self.process, index);
         let (kind, server) = (connection.kind, connection.server);
         connection.generation += 1;
         connection.opens_at = Some(opens_at);
@@ -225,11 +186,7 @@ impl Transport for VirtualTransport {
         if !connection.is_open() {
             return Ok(false);
         }
-        let link = Link {
-            process: self.process,
-            index,
-            generation: connection.generation,
-        };
+        let link = connection.link(self.process, index);
         let (server, is_own) = (connection.server, connection.kind == ConnectionKind::Own);
         for (sender, command) in std::mem::take(&mut connection.unwritten) {
             let mut tally = self.tallies[sender.client as usize].borrow_mut();
@@ -295,12 +252,7 @@ impl Transport for VirtualTransport {
         if self.reading.is_empty() {
             return Ok(None);
         }
-        let generation = self.connections[index as usize].generation;
-        let session = Backend::Own(Link {
-            process: self.process,
-            index,
-            generation,
-        });
+        let session = Backend::Own(self.connections[index as usize].link(self.process, index));
         if network.database.has_ended(session) {
             // A server that ends a session resets its connection: what was not read by then is gone.
             self.reading = [Inbound::Closed].into();

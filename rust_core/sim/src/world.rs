@@ -8,18 +8,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use check::{Checker, Event, LostUpdates, Merge, Report, Rules, UpdateVerdict};
-use load::{
-    AfterLease, Connections, Distribution, Driver, Heard, KeyChoice, KeyOrder, Member, Pace, Poll, TrialSpec, drivers,
-    rules,
-};
-use locks::{AnyLock, Chance, Key, Nanos, Strategy};
+use load::rules;
+use locks::{Chance, Key, Nanos, Strategy};
 
-use crate::clock::{LocalClock, Skew, Time};
+use crate::asked::Asked;
+use crate::clock::{Skew, Time};
 use crate::conditions::{Conditions, Mistake};
 use crate::log::Logged;
-use crate::machine::{Observed, Tally};
+use crate::machine::Tally;
 use crate::network::{Happening, Network};
-use crate::transport::VirtualTransport;
+use crate::process::{self, Process};
 
 /// How long after the end of the faults each client must have been served again, besides thirty holds.
 const BOUND: Nanos = Nanos::from_secs(6);
@@ -27,9 +25,6 @@ const BOUND: Nanos = Nanos::from_secs(6);
 const ROUND: Nanos = Nanos::from_micros(1);
 /// More than the longest delay of a connection's end and the longest stop of a process together.
 const SESSION_END_SEEN_WITHIN: Nanos = Nanos::from_secs(1);
-/// The longest think time.
-const THINK: Nanos = Nanos::from_millis(5);
-
 /// The result of a world.
 #[derive(Debug)]
 pub struct World {
@@ -46,41 +41,6 @@ pub struct World {
     pub logs: Vec<Vec<(Nanos, Logged)>>,
     /// A hash of all that was heard.
     pub trace: u64,
-}
-
-/// What a test may choose of a world; the rest is drawn from the seed.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    pub strategy: Strategy,
-    pub mistake: Mistake,
-    pub seed: u64,
-    /// Nothing breaks, nobody is stopped or cancelled, and nobody gives up waiting.
-    pub calm: bool,
-    /// Clients of one process; processes are as many as the seed says.
-    pub clients_each: u32,
-    /// How long a read and a write take.
-    pub call_takes: Nanos,
-    pub keeps_logs: bool,
-    /// No clock is fast or slow.
-    pub true_clocks: bool,
-    /// The longest hold, after which nobody thinks; `None`: the seed decides.
-    pub hold: Option<Nanos>,
-}
-
-impl Asked {
-    pub const fn new(strategy: Strategy, mistake: Mistake, seed: u64) -> Self {
-        Self {
-            strategy,
-            mistake,
-            seed,
-            calm: false,
-            clients_each: 1,
-            call_takes: Nanos::ZERO,
-            keeps_logs: false,
-            true_clocks: false,
-            hold: None,
-        }
-    }
 }
 
 impl World {
@@ -101,18 +61,6 @@ impl World {
         run.go();
         run.finish()
     }
-}
-
-struct Process {
-    driver: Driver<Observed<AnyLock>, VirtualTransport, LocalClock>,
-    heard: Heard,
-    skew: Skew,
-    tallies: Vec<Rc<RefCell<Tally>>>,
-    /// When it may run again after its last round.
-    free_at: Nanos,
-    /// It gave up what it did, and begins anew once that is over.
-    restarts: bool,
-    acquires: u64,
 }
 
 struct Run {
@@ -138,7 +86,7 @@ impl Run {
             Conditions::draw(&mut chance).over_servers(strategy, &mut chance)
         };
         let (count, servers) = (conditions.clients, conditions.spec.servers);
-        let spec = trial(&asked, &conditions);
+        let spec = asked.trial(&conditions);
         let (hold, faults_end) = (conditions.faults.hold, conditions.faults.end);
         let skew = |_| {
             if asked.true_clocks {
@@ -149,7 +97,7 @@ impl Run {
         };
         let skews: Vec<Skew> = (0..count).map(skew).collect();
         let time = Time::default();
-        let (lease, max_wait) = (conditions.spec.lease, conditions.spec.retry.max_wait);
+        let max_wait = conditions.spec.retry.max_wait;
         let mut network = Network::new(
             time.clone(),
             (strategy, asked.mistake),
@@ -160,46 +108,7 @@ impl Run {
         );
         network.lock_timeout = max_wait;
         let network = Rc::new(RefCell::new(network));
-        let tallies: Vec<Vec<Rc<RefCell<Tally>>>> = (0..count)
-            .map(|_| (0..asked.clients_each).map(|_| Rc::default()).collect())
-            .collect();
-        let ends = skews.iter().enumerate().map(|(process, &skew)| {
-            let clock = LocalClock {
-                time: time.clone(),
-                skew,
-            };
-            let network = Rc::clone(&network);
-            let tallies = tallies[process].clone();
-            let mut transport =
-                VirtualTransport::new(process, network, tallies, time.clone(), servers, asked.call_takes);
-            transport.log.is_kept = asked.keeps_logs;
-            (transport, clock)
-        });
-        let mut unobserved = tallies.iter().flatten();
-        let lock = |spec, chance| {
-            let tally = unobserved.next().expect("one for each client");
-            let how = (asked.mistake, strategy.is_optimistic());
-            Observed::new(
-                AnyLock::new(strategy, spec, chance),
-                Rc::clone(tally),
-                time.clone(),
-                lease,
-                how,
-            )
-        };
-        let drivers = drivers(&spec, lock, ends.collect()).expect("the trial is sound");
-        let processes = drivers.into_iter().zip(&skews).zip(&tallies);
-        let processes: Vec<Process> = processes
-            .map(|((Member { driver, heard }, &skew), tallies)| Process {
-                driver,
-                heard,
-                skew,
-                tallies: tallies.clone(),
-                free_at: Nanos::ZERO,
-                restarts: false,
-                acquires: 0,
-            })
-            .collect();
+        let processes = process::all(&asked, &spec, &skews, &network, &time);
         let rules = Rules {
             // A connection of a world closes late, and a process that is stopped sees it later still.
             session_end_seen_within: SESSION_END_SEEN_WITHIN,
@@ -317,7 +226,7 @@ impl Run {
     }
 
     fn is_broken(&self) -> bool {
-        promises_broken(&self.asked, self.checker.counts()) > 0 && !self.network.borrow().wipes()
+        self.asked.promises_broken(self.checker.counts()) > 0 && !self.network.borrow().wipes()
     }
 
     fn are_all_served(&self) -> bool {
@@ -354,7 +263,7 @@ impl Run {
         });
         let report = self.checker.finish(self.time.now());
         outcomes.insert("overtaken", report.counts.fifo_inversions);
-        let broken = promises_broken(&self.asked, report.counts) > 0 && !wipes;
+        let broken = self.asked.promises_broken(report.counts) > 0 && !wipes;
         let mut trace = DefaultHasher::new();
         for (at, event) in &self.heard {
             (at, format!("{event:?}")).hash(&mut trace);
@@ -409,16 +318,6 @@ impl Run {
     }
 }
 
-/// What the report counts that this strategy promises not to do. An order is promised only where nothing breaks.
-fn promises_broken(asked: &Asked, counts: check::ViolationCounts) -> u64 {
-    let order = if asked.calm && asked.strategy.is_fifo() {
-        counts.fifo_inversions
-    } else {
-        0
-    };
-    counts.double_grants + counts.double_grants_after_overrun + counts.stale_fences + counts.findings + order
-}
-
 /// The ends of leases by the world's time.
 fn in_true_time(event: Event, skew: Skew) -> Event {
     match event {
@@ -439,49 +338,4 @@ fn in_true_time(event: Event, skew: Skew) -> Event {
         },
         other => other,
     }
-}
-
-/// The trial that all processes of the world are threads of.
-fn trial(asked: &Asked, conditions: &Conditions) -> TrialSpec {
-    let Conditions {
-        spec,
-        faults,
-        clients,
-        keys,
-    } = conditions;
-    let strategy = asked.strategy;
-    let processes = *clients as u32;
-    let keys_per_grant = if strategy.takes_many_keys() { 2 } else { 1 };
-    TrialSpec {
-        strategy,
-        lock: *spec,
-        servers: Vec::new(),
-        connections: Connections::SharedByClients(processes),
-        client_name: String::new(),
-        key_prefix: Vec::new(),
-        keys: (*keys as u32).max(keys_per_grant),
-        key_choice: KeyChoice::Uniform,
-        keys_per_grant,
-        key_order: KeyOrder::Random,
-        read_share: if strategy.shares() { 0.5 } else { 0.0 },
-        nesting: 1,
-        hold: uniform(asked.hold.unwrap_or(faults.hold)),
-        think: uniform(if asked.hold.is_some() { Nanos::ZERO } else { THINK }),
-        after_lease: AfterLease::Continue,
-        pace: Pace::Closed,
-        concurrency: processes * asked.clients_each,
-        warmup: Nanos::ZERO,
-        duration: Nanos::from_secs(1),
-        drain: Nanos::ZERO,
-        dies: false,
-        seed: asked.seed,
-        threads: processes,
-        cores: Vec::new(),
-        poll: Poll::Block,
-        least_belief: Nanos::ZERO,
-    }
-}
-
-const fn uniform(high: Nanos) -> Distribution {
-    Distribution::Uniform { low: Nanos::ZERO, high }
 }

@@ -37,6 +37,9 @@ pub(crate) struct TrialParams {
 
 impl TrialParams {
     pub(crate) fn new(spec: &TrialSpec) -> Result<Self, TrialError> {
+        if spec.servers.iter().any(|server| Length::new(&server.rtt).is_none()) {
+            return Err(TrialError::Field("rtt"));
+        }
         let max_in_flight = match spec.pace {
             Pace::Closed => spec.concurrency,
             Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.threads),
