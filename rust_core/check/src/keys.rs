@@ -10,7 +10,7 @@
 //! the pool as long as a client waits for its key or holds it, so a client may store that place. No allocation after
 //! construction: memory for a record of each key is reserved, and used only when it is needed.
 
-use crate::table::{KeyRecord, NOBODY};
+use crate::table::KeyRecord;
 use crate::turns::OUTSIDE;
 use locks::{Key, Nanos};
 use std::ops::{Index, IndexMut};
@@ -23,9 +23,9 @@ pub(crate) struct Keys {
     /// For each key the place of its record in the pool.
     slots: Box<[u32]>,
     pool: Vec<KeyRecord>,
-    /// The place of the record that was recycled last, or `NO_RECORD`. In `waiters.head` of a recycled record is the
-    /// place of the one that was recycled before it.
-    recycled: u32,
+    /// The places of the recycled records, the latest last. Not linked through the records: one that is not in the cache
+    /// would have to arrive before the place of the next is known.
+    recycled: Vec<u32>,
     /// For tests: the records of all keys are kept.
     #[cfg(test)]
     pub(crate) never_recycles: bool,
@@ -36,7 +36,7 @@ impl Keys {
         Self {
             slots: vec![NO_RECORD; keys as usize].into_boxed_slice(),
             pool: Vec::with_capacity(keys as usize),
-            recycled: NO_RECORD,
+            recycled: Vec::with_capacity(keys as usize),
             #[cfg(test)]
             never_recycles: false,
         }
@@ -58,13 +58,11 @@ impl Keys {
     pub(crate) fn place_of(&mut self, key: Key, now: Nanos) -> u32 {
         let slot = &mut self.slots[key.0 as usize];
         if *slot == NO_RECORD {
-            *slot = match self.recycled {
-                NO_RECORD => add(&mut self.pool),
-                place => place,
+            *slot = match self.recycled.pop() {
+                Some(place) => place,
+                None => add(&mut self.pool),
             };
-            let record = &mut self.pool[*slot as usize];
-            self.recycled = record.waiters.head;
-            *record = KeyRecord::new(now);
+            self.pool[*slot as usize] = KeyRecord::new(now);
         }
         *slot
     }
@@ -78,10 +76,9 @@ impl Keys {
             return;
         }
         debug_assert_eq!(self.slots[key.0 as usize], place, "a record is recycled once");
-        let record = &mut self.pool[place as usize];
-        if record.is_as_new(now) {
+        if self.pool[place as usize].is_as_new(now) {
             self.slots[key.0 as usize] = NO_RECORD;
-            record.waiters.head = std::mem::replace(&mut self.recycled, place);
+            self.recycled.push(place);
         }
     }
 
@@ -102,15 +99,9 @@ impl Keys {
 /// The place of one more record.
 #[cold]
 fn add(pool: &mut Vec<KeyRecord>) -> u32 {
-    // Its `waiters.head` is empty, so no recycled record comes after it.
     pool.push(KeyRecord::new(Nanos::ZERO));
     pool.len() as u32 - 1
 }
-
-const _: () = assert!(
-    NO_RECORD == NOBODY,
-    "an empty `waiters.head` is the end of the recycled records"
-);
 
 impl Index<u32> for Keys {
     type Output = KeyRecord;
