@@ -132,10 +132,10 @@ impl Sockets {
                     Some(used)
                 }
             };
-            match used {
-                Some(used) => *start += used,
-                None => break,
-            }
+            let Some(used) = used else { break };
+            *start += used;
+            // The log-in may have written its next message.
+            self.arm_delay(index);
         }
         Ok(())
     }
