@@ -18,6 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import settings
+
+# No example fails because the machine is slow.
+settings.register_profile("pybench")
+settings.load_profile("pybench")
 
 MARK = "PYTEST_SESSION_FOLDER"
 PATIENCE_S = 3.0

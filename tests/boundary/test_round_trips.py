@@ -156,3 +156,21 @@ def test_clients_go_on_over_new_connections_after_the_server_has_closed_theirs(s
     assert totals["reconnects"] == 2
     assert totals["lost_calls"] > 0, "what was under way is lost"
     assert totals["double_grants"] == 0
+
+
+def test_sessions_of_a_database_are_opened_again_over_the_same_distance(postgres):
+    """Over TCP, where the log-in asks for a password: each of its messages crosses the network."""
+    postgres.make_table(100)
+    server = postgres.core_spec(tcp=True, rtt=fixed(RTT_MS))
+    spec = trial_spec_of([server], strategy="pg-lease", client_name="far", **{**ALONE, "keys": 100})
+    with running(spec | {"duration_ns": 60_000 * MS}) as trial:
+        try:
+            wait_until(lambda: trial.progress().grants > 20, "locks are granted")
+            with postgres.connect() as session:
+                session.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'far'")
+            # What was under way may still be granted: at most one more for each client.
+            before = trial.progress().grants
+            wait_until(lambda: trial.progress().grants > before + 50, "locks are granted again")
+        finally:
+            trial.stop()
+    assert trial.result.totals["reconnects"] == 2

@@ -140,7 +140,7 @@ def test_a_pooled_quantile_above_a_median_takes_the_lower_one_with_it():
 
 
 # Encoding a histogram in Python takes long.
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(
     st.lists(
         st.tuples(st.lists(st.integers(1, 900), max_size=150), st.lists(st.integers(1, 900), max_size=40)),

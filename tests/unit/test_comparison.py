@@ -61,7 +61,7 @@ counts = st.sampled_from([0, 3, 900, 90_000])
 starved = st.one_of(st.none(), st.integers(0, CLIENTS))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(runs())
 def test_each_claim_holds_at_its_load_and_each_lock_stands_somewhere(run):
     summary, trials = run

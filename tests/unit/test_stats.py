@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pybench.analysis import stats
@@ -43,14 +43,12 @@ def test_a_median_is_of_what_is_there():
     assert stats.median([]) is None
 
 
-@settings(deadline=None)
 @given(st.lists(figures, min_size=2, max_size=12))
 def test_an_interval_holds_the_median_and_stays_in_range(samples):
     low, high = stats.median_interval(samples)
     assert min(samples) <= low <= stats.median(samples) <= high <= max(samples)
 
 
-@settings(deadline=None)
 @given(st.lists(figures, min_size=2, max_size=5, unique=True))
 def test_up_to_five_trials_are_bounded_by_their_range(samples):
     assert stats.median_interval(samples) == pytest.approx((min(samples), max(samples)), rel=1e-12)

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pybench.matrix import durations
@@ -79,7 +79,6 @@ def test_every_distribution_reads_back_from_its_canonical_text(distribution):
     assert Distribution.parse(distribution.text) == distribution
 
 
-@settings(deadline=None)
 @given(distributions, st.floats(0.001, 0.999))
 def test_the_share_above_a_quantile_is_what_lies_above_it(distribution, q):
     if distribution.kind == "fixed":
@@ -88,7 +87,6 @@ def test_the_share_above_a_quantile_is_what_lies_above_it(distribution, q):
         assert distribution.share_above(distribution.quantile(q)) == pytest.approx(1 - q, abs=1e-6)
 
 
-@settings(deadline=None)
 @given(by_quantiles)
 def test_a_distribution_goes_through_its_quantiles(distribution):
     for percent, ns in zip(distribution.parameters[::2], distribution.parameters[1::2], strict=True):

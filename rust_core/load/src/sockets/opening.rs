@@ -131,10 +131,10 @@ impl Sockets {
                     Some(used)
                 }
             };
-            match used {
-                Some(used) => self.reading.used(used),
-                None => break,
-            }
+            let Some(used) = used else { break };
+            self.reading.used(used);
+            // The log-in may have written its next message.
+            self.arm_delay(index);
         }
         Ok(())
     }
