@@ -123,7 +123,7 @@ COMMANDS = (
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @example(junk="@", place="redis://127.0.0.1:1?username={}", is_quoted=False, before=("plan",))
 @example(junk="&", place="unix:///nowhere?db=0;password={}", is_quoted=False, before=("run", "--resume"))
 @given(
