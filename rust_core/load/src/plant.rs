@@ -184,9 +184,10 @@ fn finds_a_lost_update(spec: &TrialSpec) -> Result<bool, TrialError> {
         let Part { clients, recorder, .. } = &mut scene.parts[0];
         clients.write_answered(0, Outcome::Released, recorder);
         clients.write_answered(0, Outcome::Released, recorder);
+        let written = recorder.written();
         let writes = LostUpdates {
-            acknowledged: recorder.counters.acknowledged_writes,
-            unknown: recorder.counters.unknown_writes,
+            acknowledged: written.acknowledged.iter().sum(),
+            unknown: written.unknown.iter().sum(),
         };
         acknowledged = u64::from(writes.judge(1) == UpdateVerdict::Lost { at_least: 1 });
     })?;

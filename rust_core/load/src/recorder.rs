@@ -7,6 +7,7 @@ mod error_replies;
 pub(crate) mod judge;
 pub(crate) mod stats;
 pub(crate) mod timeline;
+mod traffic;
 pub(crate) mod window;
 mod writes;
 
@@ -19,8 +20,6 @@ use locks::{Key, Nanos};
 use crate::clients::trial_params::TrialParams;
 use crate::clients::{Asked, Tried};
 use crate::control::Control;
-use crate::transport::{Cut, ErrorText};
-use error_replies::Came;
 pub(crate) use error_replies::ErrorReplies;
 pub use error_replies::{ErrorPhase, ErrorReply};
 use judge::Judge;
@@ -52,7 +51,7 @@ pub(crate) struct Recorder {
     judge: Judge,
     /// Whether the window is open.
     counting: bool,
-    pub(crate) counters: Counters,
+    counters: Counters,
     histograms: Histograms,
     timeline: Timeline,
     errors: ErrorReplies,
@@ -255,6 +254,35 @@ impl Recorder {
         }
     }
 
+    /// Counted in the whole trial.
+    #[inline]
+    pub(crate) fn granted(&mut self) {
+        self.counters.all_grants += 1;
+    }
+
+    /// A request ended so that a lock may still be taken; counted in the whole trial.
+    pub(crate) fn in_doubt(&mut self) {
+        self.counters.unsettled += 1;
+    }
+
+    // Of grants of the window, whenever it happens.
+
+    pub(crate) fn lapsed(&mut self) {
+        self.counters.lapsed += 1;
+    }
+
+    pub(crate) fn lost(&mut self) {
+        self.counters.lost += 1;
+    }
+
+    pub(crate) fn conflicts(&mut self, conflicts: u32) {
+        self.counters.conflicts += u64::from(conflicts);
+    }
+
+    pub(crate) fn conflicted(&mut self) {
+        self.counters.conflicted_grants += 1;
+    }
+
     pub(crate) fn renewed(&mut self) {
         self.counters.renewals += u64::from(self.counting);
     }
@@ -282,6 +310,10 @@ impl Recorder {
         self.writes.acknowledged[row] += 1;
     }
 
+    pub(crate) fn write_was_stale(&mut self) {
+        self.counters.stale_writes += 1;
+    }
+
     pub(crate) fn written(&self) -> &Writes {
         &self.writes
     }
@@ -289,80 +321,6 @@ impl Recorder {
     pub(crate) fn write_unknown(&mut self, row: usize) {
         self.counters.unknown_writes += 1;
         self.writes.unknown[row] += 1;
-    }
-
-    // What the transport does.
-
-    #[inline]
-    pub(crate) fn sent(&mut self, bytes: usize) {
-        self.counters.all_commands += 1;
-        if self.counting {
-            self.counters.commands += 1;
-            self.counters.bytes_out += bytes as u64;
-        }
-    }
-
-    /// How many commands were sent in the whole trial.
-    #[inline]
-    pub(crate) fn commands_sent(&self) -> u64 {
-        self.counters.all_commands
-    }
-
-    #[inline]
-    pub(crate) fn read(&mut self, bytes: usize) {
-        if self.counting {
-            self.counters.reads += 1;
-            self.counters.bytes_in += bytes as u64;
-        }
-    }
-
-    #[inline]
-    pub(crate) fn wrote(&mut self) {
-        self.counters.writes += u64::from(self.counting);
-    }
-
-    /// A message reached a client, which waited for it or not.
-    pub(crate) fn woken(&mut self, waited: bool) {
-        self.counters.wake_ups += u64::from(waited);
-    }
-
-    /// The drain is over: so many clients were left under way, or calls without a reply.
-    pub(crate) fn drained(&mut self, abandoned: usize, unsettled: bool) {
-        self.counters.abandoned += abandoned as u64;
-        self.counters.unsettled += u64::from(unsettled);
-    }
-
-    /// A connection has ended; each of the `orphans` may stay as long as `ttl`.
-    pub(crate) fn cut(&mut self, server: u16, cut: &Cut, now: Nanos, orphans: u64, ttl: Nanos) {
-        if let Some(error) = &cut.error {
-            let first = cut.calls.front().filter(|_| cut.answers_first);
-            let phase = first.map_or(ErrorPhase::Other, |call| ErrorPhase::of(call.doing));
-            self.error(phase, server, now, error);
-        }
-        self.counters.reconnects += u64::from(cut.was_open);
-        if cut.was_open {
-            self.first_cut = self.first_cut.min(now);
-        }
-        self.counters.lost_calls += cut.calls.len() as u64;
-        let orphan_ns = orphans.saturating_mul(ttl.0);
-        self.counters.orphan_ns = self.counters.orphan_ns.saturating_add(orphan_ns);
-    }
-
-    /// Counts an error of a server, in the whole trial.
-    #[cold]
-    pub(crate) fn error(&mut self, phase: ErrorPhase, server: u16, at: Nanos, error: &ErrorText) {
-        let came = Came {
-            phase,
-            server,
-            at,
-            in_warmup: at < self.control.window().0,
-        };
-        self.errors.count(came, error);
-    }
-
-    /// Whether no connection has broken and no reply was lost.
-    pub(crate) fn is_undisturbed(&self) -> bool {
-        self.counters.reconnects == 0 && self.counters.lost_calls == 0
     }
 
     // For the loop.

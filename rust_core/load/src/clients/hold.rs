@@ -76,7 +76,7 @@ impl<L: LockMachine> Clients<L> {
     pub(super) fn lapsed(&mut self, index: u32, now: Nanos, recorder: &mut Recorder) {
         let client = &mut self.list[index as usize];
         if client.counted != Counted::No {
-            recorder.counters.lapsed += 1;
+            recorder.lapsed();
         }
         client.until = client.until.min(now);
         self.report_loss(index, now, recorder);

@@ -68,7 +68,7 @@ impl<L: LockMachine> Clients<L> {
     pub(super) fn settled<T: Transport>(&mut self, index: u32, now: Nanos, outcome: Outcome, to: &mut Ports<'_, T>) {
         let in_doubt = matches!(outcome, Outcome::Unknown | Outcome::Failed(_) | Outcome::Expired);
         if in_doubt {
-            to.recorder.counters.unsettled += 1;
+            to.recorder.in_doubt();
         }
         match self.list[index as usize].doing {
             Doing::Acquiring => self.acquired(index, now, outcome, to),
@@ -131,7 +131,7 @@ impl<L: LockMachine> Clients<L> {
             hold,
             fence,
         });
-        recorder.counters.all_grants += 1;
+        recorder.granted();
         if counted {
             let asked = self.list[index as usize].asked();
             recorder.grant(index, asked, now, hold, attempts);
@@ -182,7 +182,9 @@ impl<L: LockMachine> Clients<L> {
         client.release_sent = at;
         if client.counted != Counted::No {
             let lost = at > client.until;
-            recorder.counters.lost += u64::from(lost);
+            if lost {
+                recorder.lost();
+            }
             let ended = match (client.counted, lost) {
                 (Counted::Whole, false) => Some(Ended::Granted),
                 (Counted::Whole, true) => Some(Ended::Lost),
@@ -208,7 +210,7 @@ impl<L: LockMachine> Clients<L> {
         self.hung_up.retain(|client| *client != index);
         let client = &self.list[index as usize];
         if client.counted != Counted::No {
-            to.recorder.counters.conflicts += u64::from(client.lock.conflicts());
+            to.recorder.conflicts(client.lock.conflicts());
         }
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now, to.recorder);
@@ -246,8 +248,8 @@ impl<L: LockMachine> Clients<L> {
     /// was sent.
     fn count_not_held(&self, index: u32, recorder: &mut Recorder) {
         let client = &self.list[index as usize];
-        if client.counted != Counted::No {
-            recorder.counters.lost += u64::from(client.release_sent <= client.until);
+        if client.counted != Counted::No && client.release_sent <= client.until {
+            recorder.lost();
         }
     }
 

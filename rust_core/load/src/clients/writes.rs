@@ -27,7 +27,8 @@ impl<L: LockMachine> Clients<L> {
                 recorder.write_acknowledged(row);
             }
             // An optimistic lock has no fence: there `Expired` means that the session had ended and nothing was sent.
-            Outcome::Expired => recorder.counters.stale_writes += u64::from(!self.params.strategy.is_optimistic()),
+            Outcome::Expired if self.params.strategy.is_optimistic() => {}
+            Outcome::Expired => recorder.write_was_stale(),
             Outcome::Failed(_) | Outcome::Unknown => recorder.write_unknown(row),
             // Nothing was written, or nothing has been written yet.
             Outcome::Conflict | Outcome::Held { .. } | Outcome::Refused(_) => {}
@@ -69,7 +70,9 @@ impl<L: LockMachine> Clients<L> {
             Outcome::Unknown => Ended::Unknown,
             Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release settled with {outcome:?}"),
         };
-        to.recorder.counters.all_grants += u64::from(ended == Ended::Granted);
+        if ended == Ended::Granted {
+            to.recorder.granted();
+        }
         if to.recorder.is_counting() {
             self.count_try(index, now, ended, to.recorder);
         }
@@ -95,8 +98,10 @@ impl<L: LockMachine> Clients<L> {
             return recorder.ungranted(index, asked, now, ended, attempts);
         }
         recorder.record(Phase::Hold, ended, release_sent.since(granted));
-        recorder.counters.conflicted_grants += u64::from(tried.conflicts > 0);
         recorder.grant(index, asked, granted, client.hold, attempts);
+        if tried.conflicts > 0 {
+            recorder.conflicted();
+        }
     }
 
     /// Another client changed what the work had read. The work is repeated with the same keys, and its latency still

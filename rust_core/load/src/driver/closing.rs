@@ -50,7 +50,7 @@ fn a_session_whose_end_was_there_to_be_read_is_lost_before_what_was_granted_afte
         drop(servers.remove(0));
         rig.round();
         assert_eq!(rig.doing(B), Doing::Holding);
-        assert_eq!(rig.driver.recorder.counters.lapsed, 1);
+        assert_eq!(rig.driver.recorder.counters().lapsed, 1);
         // A goes on with its work, and knows that it lost the lock.
         let expected = ViolationCounts {
             lease_overruns: 1,
@@ -67,14 +67,14 @@ fn a_server_that_answers_nobody_is_left_when_too_many_calls_wait_for_it() {
     rig.starts(A);
     let mut most = 0;
     // Each reply timeout is a call more, and no byte ever comes back.
-    while rig.driver.recorder.counters.reconnects == 0 {
+    while rig.driver.recorder.counters().reconnects == 0 {
         assert!(rig.now < Nanos::from_secs(1_000), "{most} calls wait");
         rig.now = rig.now.after(Nanos::from_secs(1));
         rig.round();
         most = most.max(rig.driver.transport.outstanding());
     }
     assert!((60..=68).contains(&most), "{most} calls waited");
-    assert!(rig.driver.recorder.counters.lost_calls >= 60);
+    assert!(rig.driver.recorder.counters().lost_calls >= 60);
     assert_eq!(rig.driver.transport.outstanding(), 0);
     drop(servers);
 }

@@ -231,6 +231,10 @@ impl Recorder {
         self.counting = false;
     }
 
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
     pub(crate) fn histograms(&mut self) -> &super::stats::Histograms {
         self.histograms.finish();
         &self.histograms

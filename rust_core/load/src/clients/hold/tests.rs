@@ -72,6 +72,6 @@ fn a_holder_that_sees_its_session_close_has_lost_the_lock() {
     let mut holding = overlapping();
     holding.dispatch(B, Event::Disconnected);
     let answered = holding.answered(Reply::Int(1));
-    assert_eq!(answered.driver.recorder.counters.lapsed, 1);
+    assert_eq!(answered.driver.recorder.counters().lapsed, 1);
     assert_eq!(answered.judged().counts, doubled(), "that was the later of the two");
 }

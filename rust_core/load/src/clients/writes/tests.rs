@@ -33,11 +33,11 @@ fn recorded(mut rig: Rig, phase: Phase) -> Vec<(Ended, u64)> {
 fn a_work_is_granted_when_its_write_was_accepted_and_not_before() {
     let held = work().begins(A).at_ms(1).answered(Reply::Int(7));
     assert_eq!(
-        (held.doing(A), held.driver.recorder.counters.grants),
+        (held.doing(A), held.driver.recorder.counters().grants),
         (Doing::Holding, 0)
     );
     let written = held.at_ms(2).answered(WRITTEN);
-    let counters = written.driver.recorder.counters;
+    let counters = written.driver.recorder.counters();
     assert_eq!(
         (counters.grants, counters.all_grants, counters.acknowledged_writes),
         (1, 1, 1)
@@ -49,14 +49,14 @@ fn a_work_is_granted_when_its_write_was_accepted_and_not_before() {
 #[test]
 fn a_conflict_is_a_refused_attempt_of_a_work_that_goes_on() {
     let again = meets_a_conflict();
-    let counters = again.driver.recorder.counters;
+    let counters = again.driver.recorder.counters();
     assert_eq!(again.doing(A), Doing::Acquiring);
     assert_eq!(
         (counters.grants, counters.acknowledged_writes, counters.attempts),
         (0, 0, 0)
     );
     let granted = again.at_ms(5).answered(Reply::Int(8)).at_ms(7).answered(WRITTEN);
-    let counters = granted.driver.recorder.counters;
+    let counters = granted.driver.recorder.counters();
     assert_eq!((counters.grants, counters.acknowledged_writes), (1, 1));
     assert_eq!((counters.attempts, counters.refused_attempts), (2, 1));
     assert_eq!((counters.conflicts, counters.conflicted_grants), (1, 1));
@@ -82,7 +82,7 @@ fn a_write_without_a_reply_is_no_grant_and_may_be_there() {
         .answered(Reply::Int(7))
         .at_ms(2)
         .loses_its_reply();
-    let counters = lost.driver.recorder.counters;
+    let counters = lost.driver.recorder.counters();
     assert_eq!(
         (counters.grants, counters.acknowledged_writes, counters.unknown_writes),
         (0, 0, 1)
@@ -96,14 +96,14 @@ fn a_write_without_a_reply_by_the_end_may_be_there() {
     assert_eq!(unanswered.doing(A), Doing::Releasing);
     let Driver { clients, recorder, .. } = &mut unanswered.driver;
     clients.count_unanswered_writes(recorder);
-    assert_eq!(unanswered.driver.recorder.counters.unknown_writes, 1);
+    assert_eq!(unanswered.driver.recorder.counters().unknown_writes, 1);
 }
 
 #[test]
 fn a_session_that_ends_during_the_work_leaves_nothing_written() {
     let mut held = work().begins(A).at_ms(1).answered(Reply::Int(7));
     held.dispatch(A, Event::Disconnected);
-    let counters = held.at_ms(2).driver.recorder.counters;
+    let counters = held.at_ms(2).driver.recorder.counters();
     assert_eq!(
         (
             counters.stale_writes,
@@ -123,7 +123,7 @@ fn a_write_after_the_window_counts_as_written_and_not_as_granted() {
     recorder.close_at_once(held.now);
     clients.running = false;
     held.cut_short(A);
-    let counters = held.answered(WRITTEN).driver.recorder.counters;
+    let counters = held.answered(WRITTEN).driver.recorder.counters();
     assert_eq!(
         (counters.acknowledged_writes, counters.all_grants, counters.grants),
         (1, 1, 0)
@@ -148,8 +148,8 @@ fn a_work_that_the_end_of_a_period_met_in_conflict_is_dropped() {
         .answered(WRITTEN);
     assert_eq!(
         (
-            next.driver.recorder.counters.attempts,
-            next.driver.recorder.counters.conflicted_grants
+            next.driver.recorder.counters().attempts,
+            next.driver.recorder.counters().conflicted_grants
         ),
         (1, 0)
     );

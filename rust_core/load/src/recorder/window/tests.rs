@@ -30,7 +30,7 @@ fn samples(rig: &mut Rig, phase: Phase) -> Vec<(Ended, u64)> {
 }
 
 fn counted(rig: &Rig) -> Counters {
-    rig.driver.recorder.counters
+    rig.driver.recorder.counters()
 }
 
 #[test]

@@ -185,9 +185,9 @@ fn a_grant_that_arrived_before_the_end_of_its_connection_is_held_and_then_lost()
     servers[0].write_all(GRANTED).expect("the client is there");
     drop(servers.remove(0));
     rounds_until(&mut rig, began, |rig| rig.doing(A) == Doing::Holding);
-    let lost = rounds_until(&mut rig, began, |rig| rig.driver.recorder.counters.lapsed == 1);
+    let lost = rounds_until(&mut rig, began, |rig| rig.driver.recorder.counters().lapsed == 1);
     assert!(lost >= HALF);
-    assert_eq!(rig.driver.recorder.counters.reconnects, 1);
+    assert_eq!(rig.driver.recorder.counters().reconnects, 1);
 }
 
 #[test]
@@ -204,7 +204,10 @@ fn an_end_that_comes_out_with_a_later_grant_is_handled_first() {
     round(&mut rig);
     std::thread::sleep(std::time::Duration::from_nanos(RTT.0));
     round(&mut rig);
-    assert_eq!((rig.doing(B), rig.driver.recorder.counters.lapsed), (Doing::Holding, 1));
+    assert_eq!(
+        (rig.doing(B), rig.driver.recorder.counters().lapsed),
+        (Doing::Holding, 1)
+    );
     rig.now = clock::now();
     assert_eq!(
         rig.judged().counts.sessions_lost,
