@@ -351,6 +351,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("transfer", 8, 75),
         ("redis-vs-postgres", 20, 120),
         ("postgres-locks", 27, 150),
+        ("regions", 9, 60),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -372,5 +373,6 @@ def test_every_example_is_planned_by_a_test():
         "transfer",
         "redis-vs-postgres",
         "postgres-locks",
+        "regions",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known

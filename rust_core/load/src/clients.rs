@@ -87,14 +87,14 @@ impl<L: LockMachine> Clients<L> {
         let mut actions = std::mem::take(&mut self.actions);
         self.list[index as usize].lock.on(now, event, &mut actions);
         let (mut settled, mut hung_up) = (None, false);
-        for action in actions.drain() {
-            match action {
+        for action in actions.as_slice() {
+            match *action {
                 Action::Send {
                     call,
                     to: server,
                     over,
-                    command,
-                } => self.send(index, (call, server, over), &command, to),
+                    ref command,
+                } => self.send(index, (call, server, over), command, to),
                 Action::WakeAt(at) => {
                     self.list[index as usize].lock_wake = at;
                     self.timers.arm(index, at);
@@ -114,6 +114,7 @@ impl<L: LockMachine> Clients<L> {
                 Action::Settle(outcome) => settled = Some(outcome),
             }
         }
+        actions.clear();
         self.actions = actions;
         if let Some(outcome) = settled {
             self.settled(index, now, outcome, to);

@@ -51,6 +51,16 @@ impl Actions {
         self.list.push(Action::Settle(outcome));
     }
 
+    /// The actions in order, to be read where they stand: an action is longer than a cache line.
+    pub fn as_slice(&self) -> &[Action] {
+        &self.list
+    }
+
+    /// Empties the list, which keeps its memory.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
     /// Yields the actions in order. The list is empty afterwards and keeps its memory.
     pub fn drain(&mut self) -> impl Iterator<Item = Action> {
         self.list.drain(..)
