@@ -337,3 +337,28 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         keys_per_grant: spec.keys_per_grant,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_leaves_nobody_at_the_gate() {
+        let control = Arc::new(Control::new(2));
+        let waits = {
+            let control = Arc::clone(&control);
+            std::thread::spawn(move || control.pass_gate())
+        };
+        let panics = std::thread::spawn(move || {
+            let _stops = StopsByPanic(control);
+            std::panic::resume_unwind(Box::new("on purpose"))
+        });
+        assert!(panics.join().is_err());
+        let since = clock::now();
+        while !waits.is_finished() {
+            assert!(clock::now().since(since) < Nanos::from_secs(20), "it waits for ever");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(waits.join().expect("it does not panic"), None);
+    }
+}
