@@ -21,7 +21,7 @@ import pytest
 from hypothesis import settings
 
 # No example fails because the machine is slow.
-settings.register_profile("pybench")
+settings.register_profile("pybench", parent=settings.default, deadline=None)
 settings.load_profile("pybench")
 
 MARK = "PYTEST_SESSION_FOLDER"

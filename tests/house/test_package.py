@@ -19,6 +19,9 @@ from tests.house.workspace import ROOT, Workspace
 DATA = [".css", ".html", ".js", ".lua", ".pyi", ".typed"]
 """What the package needs beside modules: it would be missing only once somebody makes a report."""
 
+# Where the core is not built yet.
+pytestmark = pytest.mark.timeout(600)
+
 
 def maturin(*arguments: str) -> None:
     command = [sys.executable, "-m", "maturin", *arguments]
