@@ -278,12 +278,7 @@ impl Rig {
 
     /// At the end of a phase: the holder releases all entries.
     pub(crate) fn cut_short(&mut self, client: u32) {
-        let Driver {
-            clients,
-            transport,
-            recorder,
-            ..
-        } = &mut self.driver;
-        clients.cut_short(client, self.now, &mut crate::clients::Ports { transport, recorder });
+        let (clients, mut to) = self.driver.split();
+        clients.cut_short(client, self.now, &mut to);
     }
 }

@@ -110,31 +110,32 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         now
     }
 
+    /// The clients, and where what they do goes.
     #[inline]
-    pub(crate) fn dispatch(&mut self, client: u32, now: Nanos, event: Event) {
-        let to = &mut Ports {
+    pub(crate) fn split(&mut self) -> (&mut Clients<L>, Ports<'_, T>) {
+        let to = Ports {
             transport: &mut self.transport,
             recorder: &mut self.recorder,
         };
-        self.clients.dispatch(client, now, event, to);
+        (&mut self.clients, to)
+    }
+
+    #[inline]
+    pub(crate) fn dispatch(&mut self, client: u32, now: Nanos, event: Event) {
+        let (clients, mut to) = self.split();
+        clients.dispatch(client, now, event, &mut to);
     }
 
     #[inline]
     pub(crate) fn fire_timers(&mut self, now: Nanos) {
-        let to = &mut Ports {
-            transport: &mut self.transport,
-            recorder: &mut self.recorder,
-        };
-        self.clients.fire_timers(now, to);
+        let (clients, mut to) = self.split();
+        clients.fire_timers(now, &mut to);
     }
 
     #[inline]
     fn start_waiting(&mut self, now: Nanos) {
-        let to = &mut Ports {
-            transport: &mut self.transport,
-            recorder: &mut self.recorder,
-        };
-        self.clients.start_waiting(now, to);
+        let (clients, mut to) = self.split();
+        clients.start_waiting(now, &mut to);
     }
 
     /// When the loop must wake up for a timer, or for commands that were held back.

@@ -35,11 +35,16 @@ pub(crate) struct TrialParams {
     is_delayed: bool,
 }
 
+/// The round-trip time that is added to each server; empty when none is.
+pub(crate) fn round_trips(spec: &TrialSpec) -> Result<Vec<Length>, TrialError> {
+    let rtts: Option<Vec<Length>> = spec.servers.iter().map(|server| Length::new(&server.rtt)).collect();
+    let rtts = rtts.ok_or(TrialError::Field("rtt"))?;
+    let is_delayed = rtts.iter().any(|rtt| !rtt.is_zero());
+    Ok(if is_delayed { rtts } else { Vec::new() })
+}
+
 impl TrialParams {
     pub(crate) fn new(spec: &TrialSpec) -> Result<Self, TrialError> {
-        if spec.servers.iter().any(|server| Length::new(&server.rtt).is_none()) {
-            return Err(TrialError::Field("rtt"));
-        }
         let max_in_flight = match spec.pace {
             Pace::Closed => spec.concurrency,
             Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.threads),
@@ -67,7 +72,7 @@ impl TrialParams {
             is_open_loop: spec.pace != Pace::Closed,
             written_keys: if spec.strategy.writes() { spec.keys as usize } else { 0 },
             poll: spec.poll,
-            is_delayed: spec.servers.iter().any(|server| server.rtt.longest() > Nanos::ZERO),
+            is_delayed: !round_trips(spec)?.is_empty(),
         })
     }
 

@@ -4,7 +4,6 @@ use locks::{LockMachine, Nanos};
 
 use super::Driver;
 use crate::LoadError;
-use crate::clients::Ports;
 use crate::clock::Clock;
 use crate::control::{Control, TrialPhase};
 use crate::recorder::judge::Judge;
@@ -129,11 +128,8 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         let now = self.clock.now();
         self.transport.begin_drain();
         let undisturbed = self.recorder.is_undisturbed();
-        let to = &mut Ports {
-            transport: &mut self.transport,
-            recorder: &mut self.recorder,
-        };
-        self.clients.stop(now, undisturbed, to);
+        let (clients, mut to) = self.split();
+        clients.stop(now, undisturbed, &mut to);
     }
 
     /// When the next round has something to do, even if nothing arrives.
