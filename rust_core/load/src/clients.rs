@@ -51,7 +51,8 @@ pub(crate) struct Clients<L> {
     starts: Starts,
     /// Clients whose lock closed the session of its own hold; until their release.
     hung_up: Vec<u32>,
-    actions: Actions,
+    /// Empty lists, one for each depth of nested calls.
+    spare: Vec<Actions>,
     /// Whether clients may start.
     running: bool,
     /// After a `stop`: this many of the first are known to be at rest.
@@ -70,7 +71,7 @@ impl<L: LockMachine> Clients<L> {
             list,
             starts,
             hung_up: Vec::new(),
-            actions: Actions::default(),
+            spare: Vec::new(),
             running: false,
             rested: 0,
         }
@@ -82,9 +83,8 @@ impl<L: LockMachine> Clients<L> {
 
     /// Passes an event to the lock of a client, and carries out the resulting actions.
     pub(crate) fn dispatch<T: Transport>(&mut self, index: u32, now: Nanos, event: Event, to: &mut Ports<'_, T>) {
-        // Moved out so that the list can be read while the clients are changed; a nested call finds an empty list in
-        // its place.
-        let mut actions = std::mem::take(&mut self.actions);
+        // Moved out, so that the list can be read while the clients are changed. A nested call takes another one.
+        let mut actions = self.spare.pop().unwrap_or_default();
         self.list[index as usize].lock.on(now, event, &mut actions);
         let (mut settled, mut hung_up) = (None, false);
         for action in actions.as_slice() {
@@ -111,17 +111,17 @@ impl<L: LockMachine> Clients<L> {
                 Action::Queued => self.tell(to.recorder, index, now, |client, _| Judged::Queued { client }),
                 Action::Renewed { lasts } => self.renewed(index, now, lasts, to.recorder),
                 Action::Lapsed => self.lapsed(index, now, to.recorder),
-                Action::Settle(outcome) => settled = Some(outcome),
+                Action::Settle(ref outcome) => settled = Some(outcome),
             }
         }
-        actions.clear();
-        self.actions = actions;
         if let Some(outcome) = settled {
             self.settled(index, now, outcome, to);
         }
         if hung_up {
             self.note_hang_up(index);
         }
+        actions.clear();
+        self.spare.push(actions);
     }
 
     fn send<T: Transport>(

@@ -326,7 +326,8 @@ impl Recorder {
     // For the loop.
 
     /// Prefetches the records for the next event of a client; `judged` names it to the judge.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call costs as much as what it does")]
+    #[inline(always)]
     pub(crate) fn touch(&self, index: u32, judged: Option<(ClientId, Key)>) {
         std::hint::black_box(self.figures[index as usize].grants);
         if let Some((client, key)) = judged {

@@ -29,7 +29,7 @@ use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgo
 use crate::{LoadError, TrialError};
 use added_delay::Delays;
 use channels::Channels;
-use connection::{Awaited, Connection, State};
+use connection::{Connection, State};
 pub(crate) use dialect::fits;
 use dialect::{Encoder, Target};
 pub(crate) use layout::Layout;
@@ -192,37 +192,41 @@ impl Transport for Sockets {
         self.connections[connection as usize].is_ready()
     }
 
-    #[inline]
-    fn next(&mut self, index: u32, now: Nanos) -> Result<Option<Arrival>, Broken> {
+    #[expect(clippy::inline_always, reason = "see `Transport::next`")]
+    #[inline(always)]
+    fn next(&mut self, index: u32, now: Nanos, into: &mut Arrival) -> bool {
         let subscribes = self.layout.subscribes_over(index);
         if subscribes && let Some((who, reply)) = self.channels.next_joined() {
-            return Ok(Some(Arrival {
+            *into = Arrival {
                 who,
                 doing: None,
                 reply,
-            }));
+            };
+            return true;
         }
         let connection = &self.connections[index as usize];
-        let answered = if !connection.is_ready() {
-            None // It is not open yet, or its lock has closed it: then the rest of the bytes concerns nobody.
+        let is_answered = if !connection.is_ready() {
+            false // It is not open yet, or its lock has closed it: then the rest of the bytes concerns nobody.
         } else if connection.session.is_some() {
-            self.database_reply(index)?
+            self.database_reply(index, into)
         } else {
-            self.redis_reply(index, now)?
+            self.redis_reply(index, now, into)
         };
-        let Some((Awaited { sender, .. }, reply)) = answered else {
-            self.keep_rest(index);
-            return Ok(None);
-        };
-        self.outstanding -= 1;
-        if subscribes {
-            self.channels.answered(index, reply);
+        if is_answered {
+            self.outstanding -= 1;
+            if subscribes {
+                self.channels.answered(index, into.reply);
+            }
         }
-        Ok(Some(Arrival {
-            who: sender.caller(),
-            doing: Some(sender.doing),
-            reply,
-        }))
+        is_answered
+    }
+
+    fn end_of_read(&mut self, index: u32) -> Result<(), Broken> {
+        if let Some(broken) = self.reading.broken.take() {
+            return Err(broken);
+        }
+        self.keep_rest(index);
+        Ok(())
     }
 
     #[cold]

@@ -38,6 +38,18 @@ pub struct Sender {
     pub doing: Doing,
 }
 
+impl Arrival {
+    /// To be overwritten by `Transport::next`.
+    pub const NONE: Self = Self {
+        who: Caller {
+            client: 0,
+            call: CallId(0),
+        },
+        doing: None,
+        reply: Reply::Other,
+    };
+}
+
 impl Sender {
     pub const fn caller(self) -> Caller {
         Caller {
@@ -187,8 +199,12 @@ pub trait Transport {
     fn read(&mut self, connection: u32) -> Result<Option<usize>, Broken>;
     /// Whether commands can be sent over it.
     fn is_open(&self, connection: u32) -> bool;
-    /// The next whole reply among what was read at `now`. `None`: the rest is incomplete, or concerns nobody any more.
-    fn next(&mut self, connection: u32, now: Nanos) -> Result<Option<Arrival>, Broken>;
+    /// The next whole reply among what was read at `now`, in `into`. `false`: the rest is incomplete, or concerns nobody
+    /// any more, or `end_of_read` has the reason. Not an `Option`: the compiler takes such a value apart and puts it
+    /// together again, and the processor waits for the stores.
+    fn next(&mut self, connection: u32, now: Nanos, into: &mut Arrival) -> bool;
+    /// To be called when `next` has returned `false`.
+    fn end_of_read(&mut self, connection: u32) -> Result<(), Broken>;
     /// The words of the error that `next` returned last; `None` for an error that is part of normal operation.
     fn error_text(&mut self, connection: u32) -> Option<ErrorText>;
     /// The clients whose replies come next over this connection.

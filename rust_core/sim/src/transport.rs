@@ -265,28 +265,39 @@ impl Transport for VirtualTransport {
         self.connections[connection as usize].is_open()
     }
 
-    fn next(&mut self, index: u32, now: Nanos) -> Result<Option<Arrival>, Broken> {
+    fn next(&mut self, index: u32, now: Nanos, into: &mut Arrival) -> bool {
         if !self.is_open(index) {
             self.reading.clear();
         }
         while let Some(inbound) = self.reading.pop_front() {
             match inbound {
-                Inbound::Closed => return Err(Broken::Closed),
+                Inbound::Closed => {
+                    self.reading.push_front(inbound);
+                    return false;
+                }
                 Inbound::Message(key) => self.messages.push_back((key, now)),
                 Inbound::Reply { client, tag, reply } => {
                     let Some(sender) = self.answered(index, client, tag) else {
                         continue;
                     };
                     self.log.push(self.time.now(), Logged::Read { sender, reply });
-                    return Ok(Some(Arrival {
+                    *into = Arrival {
                         who: sender.caller(),
                         doing: Some(sender.doing),
                         reply,
-                    }));
+                    };
+                    return true;
                 }
             }
         }
-        Ok(None)
+        false
+    }
+
+    fn end_of_read(&mut self, _: u32) -> Result<(), Broken> {
+        match self.reading.pop_front() {
+            Some(Inbound::Closed) => Err(Broken::Closed),
+            _ => Ok(()),
+        }
     }
 
     fn error_text(&mut self, _: u32) -> Option<ErrorText> {

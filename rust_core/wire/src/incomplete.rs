@@ -68,6 +68,12 @@ impl IncompleteReply {
         parse_frame(buf)
     }
 
+    /// Whether a part of a reply was scanned.
+    #[inline]
+    pub const fn is_pending(&self) -> bool {
+        self.at > 0 || self.searched > 0
+    }
+
     /// Whether a reply of which a part was scanned is still incomplete. For the usual case that there is none, so that
     /// whole replies are parsed without a scan before.
     ///
@@ -75,10 +81,7 @@ impl IncompleteReply {
     /// As [`parse`].
     #[inline]
     pub fn still_needs_more(&mut self, buf: &[u8]) -> Result<bool, Malformed> {
-        if self.at == 0 && self.searched == 0 {
-            return Ok(false);
-        }
-        self.needs_more(buf)
+        Ok(self.is_pending() && self.needs_more(buf)?)
     }
 
     /// Whether the reply is incomplete. Scans only bytes that are new.

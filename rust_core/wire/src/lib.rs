@@ -34,5 +34,5 @@ pub use incomplete::IncompleteReply;
 pub use login::{Greeting, GreetingStep, Login, Protocol, greeting};
 pub use malformed::{Excerpt, Malformed};
 pub use names::KeyNames;
-pub use reply::{Parsed, parse};
+pub use reply::{Parsed, common_reply, parse};
 pub use scan::{MAX_DEPTH, MAX_LINE, MAX_REPLY, parse_frame};

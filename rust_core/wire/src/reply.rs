@@ -23,16 +23,45 @@ pub enum Parsed<'a> {
 /// When no further bytes can make a reply of at most [`crate::MAX_REPLY`] bytes out of `buf`.
 #[inline]
 pub fn parse(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {
-    // Nearly all replies to a lock; the frame parser gives the same results, but slower.
-    let (reply, used) = match *buf {
-        [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Ok, 5),
-        [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => (Reply::Int(i64::from(digit - b'0')), 4),
-        [b'_', b'\r', b'\n', ..] => (Reply::Nil, 3),
-        [b'$', b'-', b'1', b'\r', b'\n', ..] => (Reply::Nil, 5),
-        _ => return parse_any(buf),
-    };
-    Ok(Parsed::Reply { reply, used })
+    match common_reply(buf) {
+        Some((&reply, used)) => Ok(Parsed::Reply { reply, used }),
+        None => parse_any(buf),
+    }
 }
+
+/// Nearly all replies to a lock, with the bytes that they take; [`parse`] gives the same result for them. They are
+/// lent, so that a driver copies each in one piece: written field by field and then read as a whole, it would have to
+/// wait until the stores have left the processor's buffer.
+#[inline]
+pub fn common_reply(buf: &[u8]) -> Option<(&'static Reply, usize)> {
+    let (index, used) = match *buf {
+        [b'+', b'O', b'K', b'\r', b'\n', ..] => (OK, 5),
+        [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => (usize::from(digit - b'0'), 4),
+        [b'_', b'\r', b'\n', ..] => (NIL, 3),
+        [b'$', b'-', b'1', b'\r', b'\n', ..] => (NIL, 5),
+        _ => return None,
+    };
+    Some((&COMMON[index], used))
+}
+
+const OK: usize = 10;
+const NIL: usize = 11;
+
+/// The numbers of one digit, and then these.
+static COMMON: [Reply; 12] = [
+    Reply::Int(0),
+    Reply::Int(1),
+    Reply::Int(2),
+    Reply::Int(3),
+    Reply::Int(4),
+    Reply::Int(5),
+    Reply::Int(6),
+    Reply::Int(7),
+    Reply::Int(8),
+    Reply::Int(9),
+    Reply::Ok,
+    Reply::Nil,
+];
 
 #[inline(never)] // so that the code inlined into a driver's loop stays small
 fn parse_any(buf: &[u8]) -> Result<Parsed<'_>, Malformed> {

@@ -54,8 +54,12 @@ impl Transport for ByHand {
         true
     }
 
-    fn next(&mut self, _: u32, _: Nanos) -> Result<Option<Arrival>, Broken> {
-        Ok(None)
+    fn next(&mut self, _: u32, _: Nanos, _: &mut Arrival) -> bool {
+        false
+    }
+
+    fn end_of_read(&mut self, _: u32) -> Result<(), Broken> {
+        Ok(())
     }
 
     fn error_text(&mut self, _: u32) -> Option<ErrorText> {

@@ -65,14 +65,14 @@ impl<L: LockMachine> Clients<L> {
     }
 
     /// Handles the outcome of a client's request.
-    pub(super) fn settled<T: Transport>(&mut self, index: u32, now: Nanos, outcome: Outcome, to: &mut Ports<'_, T>) {
+    pub(super) fn settled<T: Transport>(&mut self, index: u32, now: Nanos, outcome: &Outcome, to: &mut Ports<'_, T>) {
         let in_doubt = matches!(outcome, Outcome::Unknown | Outcome::Failed(_) | Outcome::Expired);
         if in_doubt {
             to.recorder.in_doubt();
         }
         match self.list[index as usize].doing {
             Doing::Acquiring => self.acquired(index, now, outcome, to),
-            Doing::Entering => self.entered(index, now, outcome, to),
+            Doing::Entering => self.entered(index, now, *outcome, to),
             Doing::Releasing => self.released(index, now, outcome, to),
             Doing::Cancelling => self.free(index),
             Doing::Idle | Doing::Holding | Doing::Pausing => {
@@ -81,13 +81,13 @@ impl<L: LockMachine> Clients<L> {
         }
     }
 
-    fn acquired<T: Transport>(&mut self, index: u32, now: Nanos, outcome: Outcome, to: &mut Ports<'_, T>) {
+    fn acquired<T: Transport>(&mut self, index: u32, now: Nanos, outcome: &Outcome, to: &mut Ports<'_, T>) {
         if matches!(outcome, Outcome::Held { .. }) && self.params.strategy.is_optimistic() {
             return self.begin_try(index, now, to);
         }
         let client = &self.list[index as usize];
         let attempts = to.recorder.attempts(index, client.tried());
-        let ended = match outcome {
+        let ended = match *outcome {
             Outcome::Held { lasts, fence } => {
                 self.granted(index, now, (lasts, fence), attempts, to.recorder);
                 return self.enter_or_hold(index, now, to);
@@ -200,8 +200,8 @@ impl<L: LockMachine> Clients<L> {
         self.tell(recorder, index, at, |client, _| Judged::Released { client });
     }
 
-    fn released<T: Transport>(&mut self, index: u32, now: Nanos, outcome: Outcome, to: &mut Ports<'_, T>) {
-        if let Outcome::Held { lasts, .. } = outcome {
+    fn released<T: Transport>(&mut self, index: u32, now: Nanos, outcome: &Outcome, to: &mut Ports<'_, T>) {
+        if let Outcome::Held { lasts, .. } = *outcome {
             return self.left(index, now, lasts, to);
         }
         // Whichever entry was to be left, all entries are over. What the lock wants to send now is not written yet.
@@ -215,12 +215,12 @@ impl<L: LockMachine> Clients<L> {
         // A release that sent nothing, or that no connection took, was not stamped by a write.
         self.stamp_release(index, now, to.recorder);
         if self.params.strategy.writes() {
-            self.write_answered(index, outcome, to.recorder);
+            self.write_answered(index, *outcome, to.recorder);
             if self.params.strategy.is_optimistic() {
-                return self.try_answered(index, now, outcome, to);
+                return self.try_answered(index, now, *outcome, to);
             }
         }
-        let ended = match outcome {
+        let ended = match *outcome {
             Outcome::Released => Ended::Granted,
             Outcome::Expired => {
                 self.count_not_held(index, to.recorder);

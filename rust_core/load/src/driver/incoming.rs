@@ -60,17 +60,19 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         self.recorder.read(bytes);
         // A hold that ended while other replies were handled must not wait for these as well.
         self.fire_timers(now);
+        let mut arrival = Arrival::NONE;
         for count in 0.. {
             if count % AHEAD == 0 {
                 for client in self.transport.awaiting(connection).take(AHEAD) {
                     self.clients.touch(client, &self.recorder);
                 }
             }
-            let Some(arrival) = self.transport.next(connection, now)? else {
+            if !self.transport.next(connection, now, &mut arrival) {
                 break;
-            };
-            self.arrived(connection, now, arrival);
+            }
+            self.arrived(connection, now, &arrival);
         }
+        self.transport.end_of_read(connection)?;
         // Clients that released start again at once, so that their next command is sent with this batch; not where a lock
         // has closed this connection, which they may need.
         if self.transport.is_open(connection) {
@@ -83,12 +85,16 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     }
 
     #[inline]
-    fn arrived(&mut self, connection: u32, now: Nanos, Arrival { who, doing, reply }: Arrival) {
+    fn arrived(&mut self, connection: u32, now: Nanos, arrival: &Arrival) {
+        let Arrival { who, doing, ref reply } = *arrival;
         if let (Reply::Error(_), Some(doing)) = (reply, doing) {
-            return self.failed(connection, now, who, doing, reply);
+            return self.failed(connection, now, who, doing, *reply);
         }
-        let call = who.call;
-        self.dispatch(who.client, now, Event::Replied { call, reply });
+        let event = Event::Replied {
+            call: who.call,
+            reply: *reply,
+        };
+        self.dispatch(who.client, now, event);
     }
 
     /// An error is counted unless it is part of the lock's normal operation.

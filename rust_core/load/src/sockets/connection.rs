@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use locks::Nanos;
+use locks::{Nanos, Reply};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use wire::IncompleteReply;
 use wire::postgres::BlockKind;
@@ -23,7 +23,7 @@ use super::dialect::{DatabaseSession, Target};
 use super::poller::{Interest, Poller};
 use crate::clock;
 use crate::spec::Address;
-use crate::transport::{Broken, Sender};
+use crate::transport::{Arrival, Broken, Sender};
 
 /// The first pause before a connection is reopened. Each failure doubles it, up to `RETRY_MAX`.
 const RETRY_MIN: Nanos = Nanos::from_millis(10);
@@ -114,6 +114,19 @@ impl Connection {
         self.awaited.push_back(awaited);
         self.unflushed += 1;
         self.unflushed == 1
+    }
+
+    /// The reply answers the oldest call; `false` if no call waits.
+    #[inline]
+    pub(crate) fn answers(&mut self, reply: &Reply, into: &mut Arrival) -> bool {
+        let Some(&Awaited { sender, .. }) = self.awaited.front() else {
+            return false;
+        };
+        into.who = sender.caller();
+        into.doing = Some(sender.doing);
+        into.reply = *reply;
+        self.awaited.pop_front();
+        true
     }
 
     pub(crate) fn is_dirty(&self) -> bool {

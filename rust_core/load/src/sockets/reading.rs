@@ -1,11 +1,11 @@
 //! What was read last from any connection, and how far it has been handed out.
 
-use locks::{Nanos, Reply};
-use wire::{Parsed, error_code, error_text, parse, parse_frame};
+use locks::Nanos;
+use wire::{Parsed, common_reply, error_code, error_text, parse, parse_frame};
 
 use super::Sockets;
-use super::connection::{Awaited, Connection};
-use crate::transport::{Broken, ErrorText};
+use super::connection::Connection;
+use crate::transport::{Arrival, Broken, ErrorText};
 
 /// Bytes read at once from a connection; a pipelined batch of 1,000 replies takes 5 kB.
 const SCRATCH: usize = 256 * 1024;
@@ -23,6 +23,8 @@ pub(super) struct Reading {
     last: usize,
     /// The words of the last reply, if it was a database's error.
     pub(super) error: Option<ErrorText>,
+    /// Why nothing that follows can be read.
+    pub(super) broken: Option<Broken>,
 }
 
 impl Reading {
@@ -34,6 +36,7 @@ impl Reading {
             start: 0,
             last: 0,
             error: None,
+            broken: None,
         }
     }
 
@@ -74,20 +77,40 @@ impl Reading {
 }
 
 impl Sockets {
-    /// The next reply of Redis among what was read; `None` when the rest is incomplete. Messages on the way to it are
-    /// put aside.
-    pub(super) fn redis_reply(&mut self, index: u32, now: Nanos) -> Result<Option<(Awaited, Reply)>, Broken> {
+    /// The next reply of Redis among what was read; `false` when the rest is incomplete, or broken. Messages on the way
+    /// to it are put aside.
+    #[expect(clippy::inline_always, reason = "see `Transport::next`")]
+    #[inline(always)]
+    pub(super) fn redis_reply(&mut self, index: u32, now: Nanos, into: &mut Arrival) -> bool {
+        let connection = &mut self.connections[index as usize];
+        if !connection.incomplete.is_pending()
+            && let Some((reply, used)) = common_reply(self.reading.rest())
+            && connection.answers(reply, into)
+        {
+            self.reading.used(used);
+            return true;
+        }
+        self.any_reply(index, now, into).unwrap_or_else(|broken| {
+            self.reading.broken = Some(broken);
+            false
+        })
+    }
+
+    #[inline(never)]
+    fn any_reply(&mut self, index: u32, now: Nanos, into: &mut Arrival) -> Result<bool, Broken> {
         let connection = &mut self.connections[index as usize];
         let reading = &mut self.reading;
         if reading.start == 0 && connection.incomplete.still_needs_more(reading.rest())? {
-            return Ok(None);
+            return Ok(false);
         }
         loop {
             match parse(reading.rest())? {
                 Parsed::Reply { reply, used } => {
                     reading.used(used);
-                    let awaited = connection.awaited.pop_front().ok_or(Broken::Unasked)?;
-                    return Ok(Some((awaited, reply)));
+                    if !connection.answers(&reply, into) {
+                        return Err(Broken::Unasked);
+                    }
+                    return Ok(true);
                 }
                 Parsed::Published { channel, used } => {
                     let key = self.encoders[usize::from(connection.server)].key_of(channel);
@@ -101,19 +124,28 @@ impl Sockets {
                     if reading.start == 0 {
                         connection.incomplete.needs_more(reading.rest())?;
                     }
-                    return Ok(None);
+                    return Ok(false);
                 }
             }
         }
     }
 
     /// The next reply of a database.
-    pub(super) fn database_reply(&mut self, index: u32) -> Result<Option<(Awaited, Reply)>, Broken> {
+    pub(super) fn database_reply(&mut self, index: u32, into: &mut Arrival) -> bool {
         let mut error = None;
-        let (used, reply) = self.connections[index as usize].session_reply(self.reading.rest(), &mut error)?;
-        self.reading.used(used);
-        self.reading.error = error;
-        Ok(reply)
+        let connection = &mut self.connections[index as usize];
+        let replied = connection.session_reply(self.reading.rest(), &mut error, into);
+        match replied {
+            Ok((used, is_answered)) => {
+                self.reading.used(used);
+                self.reading.error = error;
+                is_answered
+            }
+            Err(broken) => {
+                self.reading.broken = Some(broken);
+                false
+            }
+        }
     }
 
     /// Keeps what is left of the bytes until more of them arrive.

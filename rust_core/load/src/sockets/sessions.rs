@@ -4,13 +4,13 @@
 //! session for which the server has no room, or whose server is not up yet, may try again for a while, also before the
 //! trial begins: sessions of the trial before may not have ended yet.
 
-use locks::{ErrorKind, Nanos, Reply};
+use locks::{ErrorKind, Nanos};
 use wire::postgres::{LogInError, LogInPlan, Progress};
 
-use super::connection::{Awaited, Connection, State};
+use super::connection::{Connection, State};
 use super::dialect;
 use super::poller::Poller;
-use crate::transport::{Broken, ErrorText};
+use crate::transport::{Arrival, Broken, ErrorText};
 
 /// How many sessions one thread opens at a time.
 pub(crate) const AT_ONCE: usize = 16;
@@ -49,12 +49,12 @@ impl Connection {
         &mut self,
         bytes: &[u8],
         error: &mut Option<ErrorText>,
-    ) -> Result<(usize, Option<(Awaited, Reply)>), Broken> {
+        into: &mut Arrival,
+    ) -> Result<(usize, bool), Broken> {
         let session = self.session.as_mut().expect("the connection leads to a database");
         let asked = self.awaited.front().map(|awaited| awaited.block);
         let (used, reply) = session.replies.parse(bytes, asked)?;
-        let Some(reply) = reply else { return Ok((used, None)) };
-        let awaited = self.awaited.pop_front().ok_or(Broken::Unasked)?;
+        let Some(reply) = reply else { return Ok((used, false)) };
         if let Some(refusal) = session.replies.take_error()
             && !refusal.kind().is_contention()
         {
@@ -63,7 +63,10 @@ impl Connection {
                 text: refusal.text.clone(),
             });
         }
-        Ok((used, Some((awaited, reply))))
+        if !self.answers(&reply, into) {
+            return Err(Broken::Unasked);
+        }
+        Ok((used, true))
     }
 
     /// Whether the session is being opened.
