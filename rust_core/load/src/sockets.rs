@@ -73,7 +73,10 @@ impl Sockets {
         hashes: &Arc<Hashes>,
     ) -> Result<Self, TrialError> {
         Ok(Self {
-            connections: layout.servers().map(Connection::new).collect(),
+            connections: (0..)
+                .zip(layout.servers())
+                .map(|(index, server)| Connection::new(server, layout.clients_of(index)))
+                .collect(),
             layout,
             targets: dialect::targets(spec)?,
             encoders: dialect::encoders(spec, names, hashes)?,
@@ -240,7 +243,7 @@ impl Transport for Sockets {
     #[inline]
     fn awaiting(&self, connection: u32) -> impl Iterator<Item = u32> {
         let awaited = self.connections[connection as usize].awaited.iter();
-        awaited.map(|awaited| awaited.sender.client)
+        awaited.map(|awaited| awaited.client)
     }
 
     fn server(&self, connection: u32) -> u16 {

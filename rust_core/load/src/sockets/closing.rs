@@ -6,7 +6,7 @@ use locks::{Key, Nanos};
 use wire::postgres::{self, LogInError};
 
 use super::Sockets;
-use super::connection::State;
+use super::connection::{Awaited, State};
 use crate::LoadError;
 use crate::transport::{Broken, Cut, ErrorText, Sender};
 
@@ -28,11 +28,7 @@ impl Sockets {
         let connection = &mut self.connections[index as usize];
         let was_open = connection.state == State::Ready;
         let server = connection.server;
-        let calls: VecDeque<Sender> = connection
-            .close(now)
-            .into_iter()
-            .map(|awaited| awaited.sender)
-            .collect();
+        let calls: VecDeque<Sender> = connection.close(now).into_iter().map(Awaited::sender).collect();
         self.next_upkeep = self.next_upkeep.min(self.connections[index as usize].deadline());
         if self.stage.ends_the_trial(broken, now) {
             return Err(LoadError::Connect {
@@ -66,7 +62,7 @@ impl Sockets {
         let awaited = self.connections[index as usize].hang_up(now);
         self.next_upkeep = self.next_upkeep.min(now);
         self.mark_disconnected(index);
-        self.lose(awaited.into_iter().map(|awaited| awaited.sender));
+        self.lose(awaited.into_iter().map(Awaited::sender));
     }
 }
 

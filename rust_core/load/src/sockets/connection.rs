@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use locks::{Nanos, Reply};
+use locks::{CallId, Nanos, Reply};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use wire::IncompleteReply;
 use wire::postgres::BlockKind;
@@ -21,9 +21,10 @@ use wire::postgres::BlockKind;
 use super::added_delay::AddedDelay;
 use super::dialect::{DatabaseSession, Target};
 use super::poller::{Interest, Poller};
+use crate::clients::Doing;
 use crate::clock;
 use crate::spec::Address;
-use crate::transport::{Arrival, Broken, Sender};
+use crate::transport::{Arrival, Broken, Caller, Sender};
 
 /// The first pause before a connection is reopened. Each failure doubles it, up to `RETRY_MAX`.
 const RETRY_MIN: Nanos = Nanos::from_millis(10);
@@ -36,11 +37,32 @@ pub(crate) const OPEN_WITHIN: Nanos = Nanos::from_secs(3);
 /// acknowledges, through its kernel.
 const VANISHED_AFTER: Duration = Duration::from_secs(10);
 
-/// A command that was sent and has no reply yet.
+/// A command that was sent and has no reply yet. In 16 bytes, because each client has one or two of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
-    pub(crate) sender: Sender,
+    call: CallId,
+    pub(crate) client: u32,
+    doing: Doing,
     pub(crate) block: BlockKind,
+}
+
+impl Awaited {
+    pub(crate) const fn new(Sender { client, call, doing }: Sender, block: BlockKind) -> Self {
+        Self {
+            call,
+            client,
+            doing,
+            block,
+        }
+    }
+
+    pub(crate) const fn sender(self) -> Sender {
+        Sender {
+            client: self.client,
+            call: self.call,
+            doing: self.doing,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +82,13 @@ fn notice_a_vanished_peer(socket: &OwnedFd) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))
 }
 
+/// How many calls of so many clients may wait for replies over one connection. A lock has one or two under way, and
+/// asks again when a reply timeout has passed: this many mean that the server answers nobody any more. Without a bound
+/// the calls, and the bytes that the server does not take, would grow for as long as it is silent.
+const fn most_awaited(clients: u32) -> usize {
+    clients as usize * 4 + 64
+}
+
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) server: u16,
@@ -74,6 +103,7 @@ pub(crate) struct Connection {
     pub(crate) out: Vec<u8>,
     sent: usize,
     pub(crate) awaited: VecDeque<Awaited>,
+    most_awaited: usize,
     /// Clients whose release is in `out` and has no time stamp yet.
     pub(crate) releasing: Vec<u32>,
     /// How many of the awaited commands are in `out` since the last write. While there are any, this connection is
@@ -86,7 +116,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(server: u16) -> Self {
+    /// For so many clients.
+    pub(crate) fn new(server: u16, clients: u32) -> Self {
         Self {
             server,
             state: State::Down { retry_at: Nanos::ZERO },
@@ -97,6 +128,7 @@ impl Connection {
             out: Vec::new(),
             sent: 0,
             awaited: VecDeque::new(),
+            most_awaited: most_awaited(clients),
             releasing: Vec::new(),
             unflushed: 0,
             interest: Interest::Read,
@@ -109,6 +141,11 @@ impl Connection {
         self.state == State::Ready
     }
 
+    #[inline]
+    pub(crate) fn awaits_too_many(&self) -> bool {
+        self.awaited.len() >= self.most_awaited
+    }
+
     /// Registers a call whose command is in `out`; true when it is the first since the last write.
     pub(crate) fn await_reply(&mut self, awaited: Awaited) -> bool {
         self.awaited.push_back(awaited);
@@ -119,11 +156,14 @@ impl Connection {
     /// The reply answers the oldest call; `false` if no call waits.
     #[inline]
     pub(crate) fn answers(&mut self, reply: &Reply, into: &mut Arrival) -> bool {
-        let Some(&Awaited { sender, .. }) = self.awaited.front() else {
+        let Some(awaited) = self.awaited.front() else {
             return false;
         };
-        into.who = sender.caller();
-        into.doing = Some(sender.doing);
+        into.who = Caller {
+            client: awaited.client,
+            call: awaited.call,
+        };
+        into.doing = Some(awaited.doing);
         into.reply = *reply;
         self.awaited.pop_front();
         true
@@ -307,6 +347,11 @@ impl Connection {
             self.sent = 0;
             Interest::Read
         } else {
+            // A socket under load may never take all: what it has taken must not stay in front of the rest.
+            if self.sent > out.len() / 4 {
+                out.drain(..self.sent);
+                self.sent = 0;
+            }
             Interest::ReadAndWrite
         };
         if interest != self.interest {
@@ -348,38 +393,4 @@ impl Connection {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_after_the_reply_that_made_a_lock_close_its_connection_do_not_start_the_next_one() {
-        let mut connection = Connection::new(0);
-        connection.state = State::Ready;
-        connection.keep(Vec::new(), b"+OK\r\n$5\r\nhel", 5);
-        assert_eq!(connection.partial, b"$5\r\nhel");
-        let kept = connection.take_kept(b"lo");
-        assert_eq!(kept, b"$5\r\nhello");
-        connection.hang_up(Nanos::ZERO);
-        connection.keep(kept, b"lo", 0);
-        assert!(connection.partial.is_empty());
-        connection.keep(Vec::new(), b"$5\r\nhel", 0);
-        assert!(connection.partial.is_empty());
-    }
-
-    #[test]
-    fn a_reply_in_many_pieces_stays_where_it_is_until_it_is_whole() {
-        let mut connection = Connection::new(0);
-        connection.state = State::Ready;
-        connection.keep(Vec::with_capacity(64), b"$9\r\n", 0);
-        let place = connection.partial.as_ptr();
-        for piece in [b"abc", b"def", b"ghi"] {
-            let kept = connection.take_kept(piece);
-            assert_eq!(kept.as_ptr(), place);
-            connection.keep(kept, piece, 0);
-        }
-        let kept = connection.take_kept(b"\r\n:1");
-        assert_eq!(kept, b"$9\r\nabcdefghi\r\n:1");
-        connection.keep(kept, b"\r\n:1", 15);
-        assert_eq!(connection.partial, b":1");
-    }
-}
+mod tests;

@@ -6,13 +6,6 @@ use super::Sockets;
 use super::connection::Awaited;
 use crate::transport::Outgoing;
 
-/// How many calls of so many clients may wait for replies over one connection. A lock has one or two under way, and
-/// asks again when a reply timeout has passed: this many mean that the server answers nobody any more. Without a bound
-/// the calls, and the bytes that the server does not take, would grow for as long as it is silent.
-const fn most_calls(clients: u32) -> usize {
-    clients as usize * 4 + 64
-}
-
 impl Sockets {
     /// Puts the command among the unwritten bytes of this connection.
     pub(super) fn send_over(&mut self, index: u32, out: &Outgoing<'_>) -> Option<usize> {
@@ -21,7 +14,7 @@ impl Sockets {
             self.lost.push(out.sender.caller());
             return None;
         }
-        if connection.awaited.len() >= most_calls(self.layout.clients_of(index)) {
+        if connection.awaits_too_many() {
             self.lost.push(out.sender.caller());
             self.overfull.push(index);
             self.next_upkeep = Nanos::ZERO;
@@ -30,7 +23,7 @@ impl Sockets {
         let before = connection.out.len();
         let block = self.encoders[usize::from(connection.server)].encode(out.command, &mut connection.out);
         let sender = out.sender;
-        if connection.await_reply(Awaited { sender, block }) {
+        if connection.await_reply(Awaited::new(sender, block)) {
             self.unwritten.push(index);
         }
         self.outstanding += 1;
