@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "ConnectError",
+    "Drained",
     "HistogramRow",
     "Progress",
     "Trial",
@@ -138,7 +139,8 @@ class TrialSpec(TypedDict):
     ttl_ms: int
     reply_timeout_ns: int
     warmup_ns: int
-    duration_ns: int
+    duration_ns: int | None
+    """The length of the window. None: it has no end, and the time line coarsens as it grows."""
     drain_ns: int
     dies: bool
     """At the end of the window all clients die: nothing is released."""
@@ -264,17 +266,60 @@ class ConnectError(Exception):
     """The server's index, what it refused, the code and the text of its error; None if it sent no error."""
 
 @final
+class Drained:
+    """What a running trial has counted since the last drain."""
+
+    counters: dict[str, int]
+    """The counters of `TrialResult.totals` that grow with each event, and the counts of violations.
+
+    `nominal_hold_ns` is 0 before the end: what lies beyond the window is subtracted then.
+    """
+    histograms: list[HistogramRow]
+    """As `TrialResult.histograms`, without hand-overs."""
+    violations: list[Violation]
+    """Those of the first 100 of the trial that are new. What had not ended then has no end yet."""
+
+@final
 class Trial:
     """One trial of one cell."""
 
     def __new__(cls, spec: TrialSpec) -> Self:
         """Parse `spec`. Raises ValueError with the name of the field, RuntimeError in a debug build of the core."""
 
+    def start(self) -> None:
+        """Start the trial on native threads and return at once; `stop` ends it, or its window.
+
+        Raises RuntimeError when started twice or after a fork. A trial that nobody refers to any more is stopped.
+        """
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end of a started trial, at most so many seconds: whether it has ended.
+
+        Python handles its signals meanwhile; an exception of a handler is raised, and the trial goes on. Raises the
+        error of the trial, once: ConnectError. Raises RuntimeError when the trial was not started, or after a fork.
+        """
+
+    def drain(self) -> Drained:
+        """What the trial has counted since the last call, from any thread, while it runs or after its end.
+
+        Each count comes exactly once. The call waits for no server: a thread of the trial answers between two events,
+        and what is not there within 50 ms comes with the next call.
+        """
+
+    def set(self, *, concurrency: int | None = None, rate: float | None = None) -> None:
+        """Change the load from now on, of all threads together. Returns at once.
+
+        In a closed loop `concurrency` clients work, 0 to as many as the spec has; the others finish what they do. In an
+        open loop `rate` arrivals come a second; 0: none. Before the start it holds from the start on. Raises ValueError
+        for the other loop, or when the value is out of range.
+        """
+
     def run(self) -> TrialResult:
-        """Run the trial with the interpreter detached. Python handles its signals at least every 20 ms.
+        """Start the trial and wait for its end, with the interpreter detached. Python handles its signals at least every 20 ms.
 
         If a signal handler raises, the trial is stopped within 100 ms, `result` keeps what it measured, and the
-        exception is raised. Raises ConnectError; RuntimeError when run twice or after a fork.
+        exception is raised. Raises ConnectError; RuntimeError when run twice or after a fork; ValueError for a trial
+        without an end.
         """
 
     def planted(self) -> list[tuple[str, bool]]:
@@ -284,14 +329,14 @@ class Trial:
         """
 
     def stop(self) -> None:
-        """End the trial early, from any thread; `run` then returns what it measured."""
+        """End the trial early, from any thread. Returns at once; the result has what was measured until then."""
 
     def progress(self) -> Progress:
         """The progress of the trial, from any thread; costs the running trial nothing."""
 
     @property
     def result(self) -> TrialResult | None:
-        """The result of `run`; None before its end."""
+        """The result; None before the end of the trial, or if it failed. Raises ConnectError as `wait` does."""
 
 def histogram_buckets(hdr: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """The filled buckets of an encoded histogram: highest equivalent value in ns, and count, both ascending by value.

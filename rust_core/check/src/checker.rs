@@ -165,6 +165,11 @@ impl Checker {
         self.log.counts
     }
 
+    /// The first violations so far, at most 100. What had not ended then has no end yet.
+    pub fn violations(&self) -> &[crate::Violation] {
+        self.log.recorded()
+    }
+
     /// Ends the trial. Violations whose grants have not ended are reported without their ends.
     pub fn finish(mut self, at: Nanos) -> Report {
         if at < self.now {

@@ -70,6 +70,26 @@ pub struct ViolationCounts {
     pub findings: u64,
 }
 
+impl ViolationCounts {
+    /// What was counted after `earlier`, of the same trial.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            double_grants: self.double_grants - earlier.double_grants,
+            double_grants_after_overrun: self.double_grants_after_overrun - earlier.double_grants_after_overrun,
+            lease_overruns: self.lease_overruns - earlier.lease_overruns,
+            sessions_lost: self.sessions_lost - earlier.sessions_lost,
+            outlived: self.outlived - earlier.outlived,
+            stale_fences: self.stale_fences - earlier.stale_fences,
+            fifo_inversions: self.fifo_inversions - earlier.fifo_inversions,
+            stalls: self.stalls - earlier.stalls,
+            starved: self.starved - earlier.starved,
+            denied_releases: self.denied_releases - earlier.denied_releases,
+            findings: self.findings - earlier.findings,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ViolationKind {
     DoubleGrant,

@@ -77,6 +77,11 @@ impl ViolationLog {
         }
     }
 
+    /// Those that are described so far.
+    pub(crate) fn recorded(&self) -> &[Violation] {
+        &self.recorded
+    }
+
     pub(crate) fn finish(mut self, at: Nanos) -> (ViolationCounts, Vec<Violation>) {
         for violation in &mut self.recorded {
             let Some(second) = violation.second.filter(|second| second.granted.is_some()) else {

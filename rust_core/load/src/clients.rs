@@ -2,11 +2,12 @@
 //!
 //! A client is driven by what its lock answers and by its timers. What it sends goes to the transport, what it does is
 //! told to the recorder; both are handed in with each event, as `Ports`. `steps.rs` has the way from the request to the
-//! release, `hold.rs` what happens in between, `writes.rs` the locks whose release writes, `starts.rs` says who starts
-//! when.
+//! release, `hold.rs` what happens in between, `writes.rs` the locks whose release writes, `starting.rs` how
+//! clients begin; `starts.rs` says who starts when.
 
 mod client;
 mod hold;
+mod starting;
 mod starts;
 mod steps;
 
@@ -26,9 +27,8 @@ use crate::timers::Timers;
 use crate::transport::{Outgoing, Sender, Transport};
 pub use client::Doing;
 pub(crate) use client::{Asked, Client, Tried};
-use starts::Arrived;
 pub(crate) use starts::Starts;
-use trial_params::TrialParams;
+use trial_params::{Thread, TrialParams};
 
 /// The pause of a client that met an error or found no server: a dead server must not be asked in a tight loop.
 const ERROR_PAUSE: Nanos = Nanos::from_millis(10);
@@ -42,6 +42,7 @@ pub(crate) struct Ports<'a, T> {
 #[derive(Debug)]
 pub(crate) struct Clients<L> {
     params: Arc<TrialParams>,
+    thread: Thread,
     /// The number of the first of them in the whole trial.
     first: ClientId,
     list: Vec<Client<L>>,
@@ -55,17 +56,20 @@ pub(crate) struct Clients<L> {
     spare: Vec<Actions>,
     /// Whether clients may start.
     running: bool,
+    /// In a closed loop only so many of the first may start.
+    active: u32,
     /// After a `stop`: this many of the first are known to be at rest.
     rested: usize,
 }
 
 impl<L: LockMachine> Clients<L> {
-    pub(crate) fn new(params: Arc<TrialParams>, first: ClientId, list: Vec<Client<L>>, starts: Starts) -> Self {
+    pub(crate) fn new(params: Arc<TrialParams>, thread: Thread, list: Vec<Client<L>>, starts: Starts) -> Self {
         // Room for the keys of each client, if an acquire names several.
         let sets = if params.keys_per_grant() == 1 { 0 } else { list.len() };
         Self {
+            first: thread.share(params.concurrency).0,
             params,
-            first,
+            thread,
             key_sets: vec![KeyList::one(Key(0)); sets],
             timers: Timers::new(list.len()),
             list,
@@ -73,6 +77,7 @@ impl<L: LockMachine> Clients<L> {
             hung_up: Vec::new(),
             spare: Vec::new(),
             running: false,
+            active: u32::MAX,
             rested: 0,
         }
     }
@@ -285,17 +290,6 @@ impl<L: LockMachine> Clients<L> {
         calls.into_iter().filter(may_take).count() as u64
     }
 
-    /// Starts the work: every client at rest starts, or waits for an arrival.
-    pub(crate) fn begin(&mut self, now: Nanos) {
-        self.running = true;
-        self.starts.begin(now);
-        for index in 0..self.list.len() as u32 {
-            if self.list[index as usize].is_at_rest() {
-                self.free(index);
-            }
-        }
-    }
-
     /// Ends the work: waiting clients cancel, holders release, nobody starts. `undisturbed`: no connection has broken
     /// and no reply was lost, so that a place that a client knows of is still there on the server.
     pub(crate) fn stop<T: Transport>(&mut self, now: Nanos, undisturbed: bool, to: &mut Ports<'_, T>) {
@@ -313,44 +307,6 @@ impl<L: LockMachine> Clients<L> {
                 }
                 Doing::Entering | Doing::Holding => self.cut_short(index, now, to),
                 Doing::Idle | Doing::Releasing | Doing::Cancelling | Doing::Pausing => {}
-            }
-        }
-    }
-
-    /// The client has nothing to do: in a closed loop it starts in this round, in an open one with the next arrival.
-    fn free(&mut self, index: u32) {
-        let client = &mut self.list[index as usize];
-        client.doing = Doing::Idle;
-        client.own_wake = Nanos::NEVER;
-        if self.running {
-            self.starts.free(index);
-        }
-    }
-
-    /// Arrivals that are due go to idle clients, or queue, or are dropped when too many are in flight.
-    pub(crate) fn take_arrivals(&mut self, now: Nanos, recorder: &mut Recorder) {
-        while let Some((due, arrived)) = self.starts.next_arrival(now, self.list.len()) {
-            recorder.arrived(due, now, arrived == Arrived::Dropped);
-        }
-    }
-
-    /// Starts the clients whose turn it is. Clients that become free meanwhile start in the next round, so that a lock
-    /// that answers at once cannot block the loop.
-    pub(crate) fn start_waiting<T: Transport>(&mut self, now: Nanos, to: &mut Ports<'_, T>) {
-        if self.starts.starting().len() > 1 {
-            self.touch_starting(to.recorder);
-        }
-        let mut starting = self.starts.take_starting();
-        for index in starting.drain(..) {
-            self.start(index, now, to);
-        }
-        self.starts.reuse(starting);
-    }
-
-    fn touch_starting(&self, recorder: &Recorder) {
-        for &index in self.starts.starting() {
-            if let Some(key) = self.params.keys.peek(&self.list[index as usize].stream) {
-                recorder.touch_judge(self.first + index, key);
             }
         }
     }

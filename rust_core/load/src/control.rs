@@ -7,6 +7,7 @@ use std::time::Duration;
 use locks::Nanos;
 
 use crate::clock;
+use crate::live::Live;
 
 /// The phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,8 @@ pub struct Progress {
 #[derive(Debug, Default)]
 pub(crate) struct ThreadProgress {
     pub(crate) grants: AtomicU64,
-    pub(crate) step_grants: AtomicU64,
+    /// In the last step.
+    pub(crate) grants_per_s: AtomicU64,
     pub(crate) p99_ns: AtomicU64,
     pub(crate) errors: AtomicU64,
     pub(crate) reconnects: AtomicU64,
@@ -69,6 +71,7 @@ pub(crate) struct Control {
     window_start: AtomicU64,
     window_end: AtomicU64,
     pub(crate) threads: Vec<ThreadProgress>,
+    pub(crate) live: Live,
     gate: Mutex<Gate>,
     opened: Condvar,
 }
@@ -89,6 +92,7 @@ impl Control {
             window_start: AtomicU64::new(u64::MAX),
             window_end: AtomicU64::new(u64::MAX),
             threads: (0..threads).map(|_| ThreadProgress::default()).collect(),
+            live: Live::new(threads as usize),
             gate: Mutex::new(Gate {
                 waiting: 0,
                 passed: 0,
@@ -161,7 +165,7 @@ impl Control {
             phase: TrialPhase::ALL[usize::from(self.phase.load(Ordering::Relaxed))],
             elapsed: clock::now().since(Nanos(self.phase_began.load(Ordering::Relaxed))),
             grants: sum(|thread| &thread.grants),
-            grants_per_s: sum(|thread| &thread.step_grants) as f64 * (1e9 / crate::recorder::stats::STEP.0 as f64),
+            grants_per_s: sum(|thread| &thread.grants_per_s) as f64,
             p99: Nanos(p99.unwrap_or(0)),
             errors: sum(|thread| &thread.errors),
             reconnects: sum(|thread| &thread.reconnects),

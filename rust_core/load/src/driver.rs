@@ -76,6 +76,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         let now = self.read_clock();
         self.recorder.looks(planned, now);
         self.recorder.reached(now);
+        if self.recorder.is_asked() {
+            self.answer(now);
+        }
         // Timers before reads: a hold that has ended must not wait for a batch of replies.
         if !ready.is_empty() || now >= self.next_timed() {
             self.fire_timers(now);
@@ -92,6 +95,13 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         }
         self.tell_losses();
         self.write_all(now)
+    }
+
+    /// Answers what was asked of the running trial.
+    #[cold]
+    pub(crate) fn answer(&mut self, now: Nanos) {
+        let load = self.recorder.answer(self.clock.thread_cpu());
+        self.clients.set_load(load, now);
     }
 
     /// Whether something is left to do without waiting for anything.

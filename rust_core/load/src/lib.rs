@@ -15,6 +15,7 @@ mod clock;
 mod control;
 mod driver;
 mod error;
+mod live;
 mod plant;
 mod recorder;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use clock::Clock;
 pub use control::{Progress, TrialPhase};
 pub use driver::Driver;
 pub use error::{LoadError, ServerRefusal, TrialError};
+pub use live::Drained;
 pub use plant::Planted;
 pub use recorder::judge::Heard;
 pub use recorder::stats::{Counters, Ended, Histograms, Phase};

@@ -20,6 +20,7 @@ use locks::{Key, Nanos};
 use crate::clients::trial_params::TrialParams;
 use crate::clients::{Asked, Tried};
 use crate::control::Control;
+use crate::live::Load;
 pub(crate) use error_replies::ErrorReplies;
 pub use error_replies::{ErrorPhase, ErrorReply};
 use judge::Judge;
@@ -60,6 +61,8 @@ pub(crate) struct Recorder {
     figures: Vec<ClientFigures>,
     /// When an open connection was first found closed; `NEVER` if none was.
     first_cut: Nanos,
+    /// The last question to a running trial that was answered: see `live`.
+    answered: u64,
 }
 
 /// What one thread measured.
@@ -100,6 +103,7 @@ impl Recorder {
             writes: Writes::to(params.written_keys),
             figures: vec![ClientFigures::default(); clients as usize],
             first_cut: Nanos::NEVER,
+            answered: 0,
         }
     }
 
@@ -118,6 +122,11 @@ impl Recorder {
             first_cut: self.first_cut,
         };
         (share, self.judge)
+    }
+
+    /// This thread answers no further question.
+    pub(crate) fn ends(&self) {
+        self.control.live.ended(self.thread);
     }
 
     // The judge.
@@ -166,6 +175,30 @@ impl Recorder {
     pub(crate) fn looks(&mut self, planned: Nanos, now: Nanos) {
         self.window.note_stall(planned, now);
         self.window.last_look = now;
+    }
+
+    /// Whether somebody has asked something of the running trial.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.control.live.asked() != self.answered
+    }
+
+    /// Hands over what was counted, if that is asked for, and returns how much load is asked for.
+    pub(crate) fn answer(&mut self, cpu: Nanos) -> Load {
+        self.answered = self.control.live.asked();
+        let mut counters = self.counters;
+        if self.counting {
+            self.window.leave_out_before(&mut counters);
+            counters.client_cpu_ns = cpu.0.saturating_sub(counters.client_cpu_ns);
+        }
+        // What lies beyond the end of the window is left out at the end.
+        counters.nominal_hold_ns = 0;
+        let live = &self.control.live;
+        if let Some(found) = self.judge.found() {
+            live.found(found);
+        }
+        live.answer(self.thread, self.answered, &counters, &mut self.histograms);
+        live.load()
     }
 
     // What clients do.
@@ -343,9 +376,9 @@ impl Recorder {
     /// Publishes this thread's progress.
     fn publish(&self) {
         let progress = &self.control.threads[self.thread];
-        let (step_grants, p99) = self.timeline.running();
+        let (grants_per_s, p99) = self.timeline.running();
         progress.grants.store(self.counters.grants, Ordering::Relaxed);
-        progress.step_grants.store(step_grants, Ordering::Relaxed);
+        progress.grants_per_s.store(grants_per_s, Ordering::Relaxed);
         progress.p99_ns.store(p99.0, Ordering::Relaxed);
         let errors = self.counters.errors + self.counters.unknown;
         progress.errors.store(errors, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use wire::KeyNames;
 use wire::postgres::Hashes;
 
 use crate::TrialError;
-use crate::clients::trial_params::TrialParams;
+use crate::clients::trial_params::{Thread, TrialParams};
 use crate::clients::workload::{Arrivals, streams};
 use crate::clients::{Client, Clients, Starts};
 use crate::clock::Clock;
@@ -76,12 +76,6 @@ fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
     }
 }
 
-/// The part of `whole` that thread `index` of `threads` takes: its first element and its length.
-fn share(whole: u32, index: u32, threads: u32) -> (u32, u32) {
-    let first = |index: u32| (u64::from(whole) * u64::from(index) / u64::from(threads)) as u32;
-    (first(index), first(index + 1) - first(index))
-}
-
 /// One thread before it has a transport.
 #[derive(Debug)]
 pub(crate) struct Part<L> {
@@ -102,7 +96,8 @@ pub(crate) fn parts<L: LockMachine>(
     let lock_spec = Arc::new(spec.lock);
     let mut parts = Vec::new();
     for (index, judge) in (0..spec.threads).zip(judges) {
-        let (first, count) = share(spec.concurrency, index, spec.threads);
+        let thread = thread(spec, index);
+        let (first, count) = thread.share(spec.concurrency);
         let list = streams(spec.seed, first, count)
             .into_iter()
             .zip(&mut chances)
@@ -111,7 +106,7 @@ pub(crate) fn parts<L: LockMachine>(
         let starts = Starts::new(arrivals(spec, index)?, params.max_in_flight);
         parts.push(Part {
             recorder: Recorder::new(&params, Arc::clone(control), index as usize, (first, count), judge),
-            clients: Clients::new(Arc::clone(&params), first, list, starts),
+            clients: Clients::new(Arc::clone(&params), thread, list, starts),
             params: Arc::clone(&params),
         });
     }
@@ -155,10 +150,11 @@ pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
     let names = KeyNames::new(&spec.key_prefix, spec.keys);
     let hashes = Arc::new(Hashes::new(&names, spec.strategy.statements()));
     let of_thread = |index| {
-        let (_, count) = share(spec.concurrency, index, spec.threads);
+        let thread = thread(spec, index);
+        let (_, count) = thread.share(spec.concurrency);
         let per_server = match spec.connections {
             _ if !spec.strategy.shares_connections() => 0,
-            Connections::SharedByClients(whole) => share(whole, index, spec.threads).1.clamp(1, count),
+            Connections::SharedByClients(whole) => thread.share(whole).1.clamp(1, count),
             Connections::PerClient => count,
         };
         let per_client = spec.connections == Connections::PerClient;
@@ -167,6 +163,13 @@ pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
         Sockets::new(spec, index, layout, &names, &hashes)
     };
     (0..spec.threads).map(of_thread).collect()
+}
+
+const fn thread(spec: &TrialSpec, index: u32) -> Thread {
+    Thread {
+        index,
+        of: spec.threads,
+    }
 }
 
 fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialError> {
@@ -184,12 +187,14 @@ fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialErro
 
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::Thread;
 
     #[test]
     fn shares_cover_the_whole_without_overlap() {
         for (whole, threads) in [(7, 3), (64, 2), (3, 3), (100_000, 7)] {
-            let shares: Vec<_> = (0..threads).map(|index| share(whole, index, threads)).collect();
+            let shares: Vec<_> = (0..threads)
+                .map(|index| Thread { index, of: threads }.share(whole))
+                .collect();
             assert_eq!(shares.iter().map(|(_, count)| count).sum::<u32>(), whole);
             assert!(shares.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0));
             assert!(shares.iter().all(|(_, count)| *count > 0));

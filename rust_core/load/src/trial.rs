@@ -12,6 +12,7 @@ use wire::KeyNames;
 use crate::clock::{self, Monotonic};
 use crate::control::{Control, Progress, TrialPhase};
 use crate::driver::Driver;
+use crate::live::Found;
 use crate::plant::{self, Planted};
 use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
 use crate::recorder::stats::{Counters, Histograms};
@@ -69,8 +70,8 @@ pub struct ClientColumns {
 /// A trial whose description was checked, before and while it runs.
 #[derive(Debug)]
 pub struct Trial {
-    spec: TrialSpec,
-    control: Arc<Control>,
+    pub(crate) spec: TrialSpec,
+    pub(crate) control: Arc<Control>,
 }
 
 /// A trial that runs.
@@ -97,6 +98,11 @@ impl Trial {
             run(&spec, &control)
         });
         Running { done, thread }
+    }
+
+    /// Whether only `stop` ends it.
+    pub fn is_endless(&self) -> bool {
+        self.spec.duration == Nanos::NEVER
     }
 
     /// Ends the trial early; harmless before and after.
@@ -130,11 +136,12 @@ impl Running {
 
 fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
     let began = clock::now();
+    control.live.begin(began);
     let (shares, judged) = judged(spec, control, |judges| {
         spec.strategy.visit(RunThreads { spec, control, judges })
     })?;
     control.enter(TrialPhase::Done, clock::now());
-    Ok(gather(spec, control, began, &shares, judged))
+    Ok(gather(spec, control, began, shares, judged))
 }
 
 /// Runs `work` with a judge for each thread of a trial, connected to a checker in the way that their number and the lock
@@ -274,7 +281,7 @@ fn bind_to(core: u32) {
     let _ = sched_setaffinity(None, &cores);
 }
 
-fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], mut judged: Judged) -> Measured {
+fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>, mut judged: Judged) -> Measured {
     let mut counters = Counters {
         client_cpu_ns: judged.cpu.0,
         ..Counters::default()
@@ -286,13 +293,15 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
     let mut clients = ClientColumns::default();
     let mut window = Nanos::ZERO;
     let mut longest = Longest::default();
+    let mut first_cut = Nanos::NEVER;
     for share in shares {
         counters.add(&share.counters);
         histograms.add(&share.histograms);
-        timeline.add(&share.timeline);
+        timeline.add(share.timeline);
         errors.add(&share.error_replies);
         window = window.max(share.window_length);
         longest = longest.of_both(share.longest);
+        first_cut = first_cut.min(share.first_cut);
         writes.add(&share.writes);
         for figures in &share.figures {
             clients.grants.push(figures.grants);
@@ -301,6 +310,11 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
             clients.wait_max_ns.push(figures.wait_max_ns);
         }
     }
+    let found = Found {
+        counts: judged.report.counts,
+        violations: judged.report.violations.clone(),
+    };
+    control.live.finish(&counters, &mut histograms, found);
     if spec.strategy.is_optimistic() {
         // An optimistic lock is tested whenever another client wrote in between: then its write must be refused.
         judged.report.figures.grants = counters.grants;
@@ -314,12 +328,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         stopped: control.stopped(),
         window,
         began,
-        first_cut: shares
-            .iter()
-            .map(|share| share.first_cut)
-            .filter(|&cut| cut < Nanos::NEVER)
-            .min()
-            .map(|cut| cut.since(began)),
+        first_cut: (first_cut < Nanos::NEVER).then(|| first_cut.since(began)),
         errors: errors.into_rows(),
         timeline: timeline.columns(window),
         longest_wait: clients

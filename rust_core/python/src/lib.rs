@@ -16,7 +16,7 @@ mod _core {
     #[pymodule_export]
     use super::histograms::{histogram_buckets, merge_histograms};
     #[pymodule_export]
-    use super::result::{HistogramRow, Progress, TrialResult};
+    use super::result::{Drained, HistogramRow, Progress, TrialResult};
     #[pymodule_export]
     use super::trial::{ConnectError, Trial};
     #[pymodule_export]

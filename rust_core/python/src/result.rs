@@ -1,11 +1,12 @@
 //! The result of a trial, as Python sees it.
 
-use check::{GrantSpan, Violation, ViolationKind};
-use load::Measured;
+use check::{GrantSpan, Violation, ViolationCounts, ViolationKind};
+use load::{Histograms, Measured};
 use locks::Nanos;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use wire::KeyNames;
 
 use crate::histograms::encode;
 
@@ -56,14 +57,47 @@ impl From<load::Progress> for Progress {
     }
 }
 
+/// What was counted since the last drain of a running trial.
+#[pyclass(frozen, get_all, module = "pybench._core")]
+pub(crate) struct Drained {
+    counters: Py<PyDict>,
+    histograms: Py<PyList>,
+    violations: Py<PyList>,
+}
+
+impl Drained {
+    pub(crate) fn new(py: Python<'_>, drained: &load::Drained) -> PyResult<Self> {
+        let counters = PyDict::new(py);
+        for (name, value) in drained.counters.named() {
+            counters.set_item(name, value)?;
+        }
+        set_counts(&counters, &drained.counts)?;
+        let context = Context {
+            began: drained.began,
+            names: &drained.names,
+            keys_per_grant: drained.keys_per_grant,
+        };
+        Ok(Self {
+            counters: counters.unbind(),
+            histograms: histograms(py, &drained.histograms)?.unbind(),
+            violations: violations(py, &context, &drained.violations)?.unbind(),
+        })
+    }
+}
+
 impl TrialResult {
     pub(crate) fn new(py: Python<'_>, measured: Measured) -> PyResult<Self> {
+        let context = Context {
+            began: measured.began,
+            names: &measured.names,
+            keys_per_grant: measured.keys_per_grant,
+        };
         Ok(Self {
             stopped: measured.stopped,
             totals: totals(py, &measured)?.unbind(),
             jain: measured.jain,
-            histograms: histograms(py, &measured)?.unbind(),
-            violations: violations(py, &measured)?.unbind(),
+            histograms: histograms(py, &measured.histograms)?.unbind(),
+            violations: violations(py, &context, &measured.report.violations)?.unbind(),
             finding: measured.report.first_finding.clone(),
             errors: errors(py, &measured)?.unbind(),
             writes: columns(
@@ -113,6 +147,19 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         ("longest_streak", figures.longest_streak),
         ("longest_stall_ns", measured.longest_stall.0),
         ("longest_wait_ns", measured.longest_wait.0),
+        ("lease_freed_grants", figures.lease_freed_grants / sets),
+    ] {
+        totals.set_item(name, value)?;
+    }
+    set_counts(&totals, counts)?;
+    if let Some(cut) = measured.first_cut {
+        totals.set_item("first_cut_ns", cut.0)?;
+    }
+    Ok(totals)
+}
+
+fn set_counts(dict: &Bound<'_, PyDict>, counts: &ViolationCounts) -> PyResult<()> {
+    for (name, value) in [
         ("double_grants", counts.double_grants),
         ("double_grants_after_overrun", counts.double_grants_after_overrun),
         ("sessions_lost", counts.sessions_lost),
@@ -124,18 +171,14 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         ("starved", counts.starved),
         ("denied_releases", counts.denied_releases),
         ("findings", counts.findings),
-        ("lease_freed_grants", figures.lease_freed_grants / sets),
     ] {
-        totals.set_item(name, value)?;
+        dict.set_item(name, value)?;
     }
-    if let Some(cut) = measured.first_cut {
-        totals.set_item("first_cut_ns", cut.0)?;
-    }
-    Ok(totals)
+    Ok(())
 }
 
-fn histograms<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyList>> {
-    let rows = measured.histograms.filled().map(|(phase, ended, histogram)| {
+fn histograms<'py>(py: Python<'py>, histograms: &Histograms) -> PyResult<Bound<'py, PyList>> {
+    let rows = histograms.filled().map(|(phase, ended, histogram)| {
         let row = HistogramRow {
             phase: phase.name(),
             outcome: ended.name(),
@@ -170,23 +213,31 @@ fn columns<const N: usize>(py: Python<'_>, columns: [(&str, Vec<u64>); N]) -> Py
     Ok(dict.unbind())
 }
 
-fn violations<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyList>> {
+/// What the times, keys and clients of violations mean.
+struct Context<'a> {
+    began: Nanos,
+    names: &'a KeyNames,
+    /// How many of the checker's clients belong to each client of the trial.
+    keys_per_grant: u32,
+}
+
+fn violations<'py>(py: Python<'py>, of: &Context<'_>, found: &[Violation]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for violation in &measured.report.violations {
-        list.append(violation_dict(py, measured, violation)?)?;
+    for violation in found {
+        list.append(violation_dict(py, of, violation)?)?;
     }
     Ok(list)
 }
 
-fn violation_dict<'py>(py: Python<'py>, measured: &Measured, violation: &Violation) -> PyResult<Bound<'py, PyDict>> {
-    let since = |point: Nanos| point.since(measured.began).0;
+fn violation_dict<'py>(py: Python<'py>, of: &Context<'_>, violation: &Violation) -> PyResult<Bound<'py, PyDict>> {
+    let since = |point: Nanos| point.since(of.began).0;
     let dict = PyDict::new(py);
     dict.set_item("kind", kind(violation.kind))?;
-    dict.set_item("key", String::from_utf8_lossy(&measured.names.name(violation.key)))?;
+    dict.set_item("key", String::from_utf8_lossy(&of.names.name(violation.key)))?;
     dict.set_item("at_ns", since(violation.at))?;
     dict.set_item("overlap_ns", violation.overlap.0)?;
     let span = |names: [&str; 5], span: Option<GrantSpan>| -> PyResult<()> {
-        dict.set_item(names[0], span.map(|span| span.client / measured.keys_per_grant))?;
+        dict.set_item(names[0], span.map(|span| span.client / of.keys_per_grant))?;
         dict.set_item(names[1], span.and_then(|span| span.granted).map(since))?;
         dict.set_item(names[2], span.and_then(|span| span.until).map(since))?;
         dict.set_item(names[3], span.and_then(|span| span.fence).map(|fence| fence.0))?;

@@ -89,7 +89,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         pace: pace(&dict(spec, "loop")?)?,
         concurrency: field(spec, "concurrency")?,
         warmup: nanos(spec, "warmup_ns")?,
-        duration: nanos(spec, "duration_ns")?,
+        duration: field::<Option<u64>>(spec, "duration_ns")?.map_or(Nanos::NEVER, Nanos),
         drain: nanos(spec, "drain_ns")?,
         dies: field(spec, "dies")?,
         seed: field(spec, "seed")?,

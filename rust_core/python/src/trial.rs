@@ -1,7 +1,7 @@
 //! One trial as a Python object. The waiting thread lets Python handle its signals; nothing else calls into Python.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use load::{LoadError, ServerRefusal, TrialError};
 use numpy::PyArray1;
@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::result::{Progress, TrialResult};
+use crate::result::{Drained, Progress, TrialResult};
 use crate::spec::trial_spec;
 
 create_exception!(pybench._core, ConnectError, PyException);
@@ -24,6 +24,8 @@ pub(crate) struct Trial {
     /// Threads do not survive a fork.
     process: u32,
     state: Mutex<State>,
+    /// From the start until the result is kept.
+    running: Mutex<Option<load::Running>>,
 }
 
 enum State {
@@ -48,24 +50,19 @@ impl Trial {
             inner,
             process: std::process::id(),
             state: Mutex::new(State::New),
+            running: Mutex::new(None),
         })
     }
 
     fn run(&self, py: Python<'_>) -> PyResult<Py<TrialResult>> {
-        if self.process != std::process::id() {
-            return Err(PyRuntimeError::new_err(
-                "this trial was made before a fork: make it in the process that runs it",
+        if self.inner.is_endless() {
+            return Err(PyValueError::new_err(
+                "a trial without an end is started, and then stopped: `run` would not return",
             ));
         }
-        let mut state = self.state();
-        if !matches!(*state, State::New) {
-            return Err(PyRuntimeError::new_err("a trial runs once"));
-        }
-        *state = State::Running;
-        drop(state);
-        let mut running = self.inner.start();
+        self.start()?;
         let mut raised = None;
-        while !py.detach(|| running.wait(SIGNALS)) {
+        while !py.detach(|| self.has_ended(SIGNALS)) {
             if raised.is_none()
                 && let Err(error) = py.check_signals()
             {
@@ -73,14 +70,64 @@ impl Trial {
                 raised = Some(error);
             }
         }
-        let ended = py.detach(|| running.finish()).map_err(|error| to_python(py, &error));
-        let ended = ended.and_then(|measured| Py::new(py, TrialResult::new(py, measured)?));
-        *self.state() = match &ended {
-            Ok(result) => State::Done(result.clone_ref(py)),
-            Err(_) => State::Failed,
-        };
+        let ended = self.collect(py);
         // An exception of a signal handler comes first, because it is the reason for the end.
-        raised.map_or(ended, Err)
+        raised.map_or(Ok(()), Err)?;
+        ended?;
+        Ok(self.result(py)?.expect("the trial has ended without an error"))
+    }
+
+    fn start(&self) -> PyResult<()> {
+        self.check_process()?;
+        let mut state = self.state();
+        if !matches!(*state, State::New) {
+            return Err(PyRuntimeError::new_err("a trial runs once"));
+        }
+        *state = State::Running;
+        *self.running() = Some(self.inner.start());
+        Ok(())
+    }
+
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
+        self.check_process()?;
+        let until = timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+        loop {
+            match *self.state() {
+                State::New => return Err(PyRuntimeError::new_err("the trial was not started")),
+                State::Running => {}
+                State::Done(_) | State::Failed => return Ok(true),
+            }
+            let left = until.map_or(SIGNALS, |until| until.saturating_duration_since(Instant::now()));
+            if py.detach(|| self.has_ended(left.min(SIGNALS))) {
+                self.collect(py)?;
+                return Ok(true);
+            }
+            py.check_signals()?;
+            if left.is_zero() {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn drain(&self, py: Python<'_>) -> PyResult<Drained> {
+        self.check_process()?;
+        let drained = py.detach(|| self.inner.drain());
+        Drained::new(py, &drained)
+    }
+
+    #[pyo3(signature = (*, concurrency=None, rate=None))]
+    fn set(&self, py: Python<'_>, concurrency: Option<u32>, rate: Option<f64>) -> PyResult<()> {
+        self.check_process()?;
+        if let Some(clients) = concurrency {
+            self.inner
+                .set_concurrency(clients)
+                .map_err(|error| to_python(py, &error))?;
+        }
+        if let Some(per_s) = rate {
+            self.inner.set_rate(per_s).map_err(|error| to_python(py, &error))?;
+        }
+        Ok(())
     }
 
     /// The planted faults that the checker must find: pairs of a kind and whether the checker found exactly that.
@@ -100,17 +147,60 @@ impl Trial {
     }
 
     #[getter]
-    fn result(&self, py: Python<'_>) -> Option<Py<TrialResult>> {
-        match &*self.state() {
+    fn result(&self, py: Python<'_>) -> PyResult<Option<Py<TrialResult>>> {
+        if self.process == std::process::id() && self.has_ended(Duration::ZERO) {
+            self.collect(py)?;
+        }
+        Ok(match &*self.state() {
             State::Done(result) => Some(result.clone_ref(py)),
             State::New | State::Running | State::Failed => None,
-        }
+        })
     }
 }
 
 impl Trial {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<load::Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_process(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(
+            "this trial was made before a fork: make it in the process that runs it",
+        ))
+    }
+
+    /// Waits at most `length` for the end of the trial. One that was never started does not end.
+    fn has_ended(&self, length: Duration) -> bool {
+        self.running().as_mut().is_some_and(|running| running.wait(length))
+    }
+
+    /// Keeps the result of a trial that has ended; its error is raised once.
+    fn collect(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(running) = self.running().take() else {
+            return Ok(());
+        };
+        let ended = py.detach(|| running.finish()).map_err(|error| to_python(py, &error));
+        let ended = ended.and_then(|measured| Py::new(py, TrialResult::new(py, measured)?));
+        let (state, error) = match ended {
+            Ok(result) => (State::Done(result), Ok(())),
+            Err(error) => (State::Failed, Err(error)),
+        };
+        *self.state() = state;
+        error
+    }
+}
+
+impl Drop for Trial {
+    /// Nobody can ask anything of the trial any more.
+    fn drop(&mut self) {
+        self.inner.stop();
     }
 }
 

@@ -41,6 +41,13 @@ impl Starts {
         self.arrivals.is_some()
     }
 
+    /// Arrivals come at this rate from now on.
+    pub(crate) fn set_rate(&mut self, per_s: f64, now: Nanos) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.set_rate(per_s, now);
+        }
+    }
+
     pub(crate) fn begin(&mut self, now: Nanos) {
         self.idle.clear();
         self.queue.clear();

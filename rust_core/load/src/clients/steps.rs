@@ -12,7 +12,8 @@ use crate::transport::Transport;
 
 impl<L: LockMachine> Clients<L> {
     pub(super) fn start<T: Transport>(&mut self, index: u32, now: Nanos, to: &mut Ports<'_, T>) {
-        if !self.running {
+        // It may have been told to start twice, or to start no more.
+        if !self.running || index >= self.active || self.list[index as usize].doing != Doing::Idle {
             return;
         }
         if !to.transport.can_reach_a_server(index) {

@@ -8,9 +8,27 @@ use super::workload::{KeyDraw, Length, Stream};
 use crate::TrialError;
 use crate::spec::{AfterLease, KeyOrder, Pace, Poll, TrialSpec};
 
+/// One of the threads of a trial.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thread {
+    pub(crate) index: u32,
+    /// How many there are.
+    pub(crate) of: u32,
+}
+
+impl Thread {
+    /// The part of `whole` that this thread takes: its first element and its length.
+    pub(crate) fn share(self, whole: u32) -> (u32, u32) {
+        let first = |index: u32| (u64::from(whole) * u64::from(index) / u64::from(self.of)) as u32;
+        (first(self.index), first(self.index + 1) - first(self.index))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct TrialParams {
     pub(crate) strategy: Strategy,
+    /// Of all threads.
+    pub(crate) concurrency: u32,
     pub(crate) keys: KeyDraw,
     keys_per_grant: u32,
     key_order: KeyOrder,
@@ -51,6 +69,7 @@ impl TrialParams {
         };
         Ok(Self {
             strategy: spec.strategy,
+            concurrency: spec.concurrency,
             keys: KeyDraw::new(spec.key_choice, spec.keys).ok_or(TrialError::Field("key_choice"))?,
             keys_per_grant: spec.keys_per_grant,
             key_order: spec.key_order,

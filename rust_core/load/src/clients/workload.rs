@@ -6,7 +6,7 @@
 
 use locks::{Key, Nanos};
 use rand_core::SeedableRng;
-use rand_distr::{Distribution as Draw, Exp, LogNormal, StandardNormal, StandardUniform, Uniform, Zipf};
+use rand_distr::{Distribution as Draw, Exp, Exp1, LogNormal, StandardNormal, StandardUniform, Uniform, Zipf};
 use rand_xoshiro::Xoroshiro128PlusPlus;
 
 use crate::spec::{ArrivalKind, Distribution, KeyChoice};
@@ -158,8 +158,8 @@ impl KeyDraw {
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     kind: ArrivalKind,
+    /// The mean gap; infinite while no arrivals come.
     gap_ns: f64,
-    exp: Exp<f64>,
     stream: Stream,
     start: Nanos,
     /// From `start`; a float, so that a gap of a third of a nanosecond does not drift.
@@ -172,15 +172,29 @@ impl Arrivals {
         if !(rate_per_s.is_finite() && rate_per_s > 0.0) {
             return None;
         }
-        let gap_ns = 1e9 / rate_per_s;
         Some(Self {
             kind,
-            gap_ns,
-            exp: Exp::new(1.0 / gap_ns).ok()?,
+            gap_ns: 1e9 / rate_per_s,
             stream,
             start: Nanos::NEVER,
             next_ns: f64::INFINITY,
         })
+    }
+
+    /// Arrivals come at this rate from now on; 0: none. What is left of the gap under way is stretched or shortened in
+    /// proportion, which for Poisson arrivals is as if it were drawn anew.
+    pub(crate) fn set_rate(&mut self, per_s: f64, now: Nanos) {
+        let before = std::mem::replace(&mut self.gap_ns, 1e9 / per_s);
+        if self.start == Nanos::NEVER || self.gap_ns.to_bits() == before.to_bits() {
+            return;
+        }
+        let elapsed = now.since(self.start).0 as f64;
+        if before.is_infinite() {
+            self.next_ns = elapsed;
+            self.step();
+        } else if self.next_ns > elapsed {
+            self.next_ns = elapsed + (self.next_ns - elapsed) * (self.gap_ns / before);
+        }
     }
 
     /// Starts the schedule at `at`; the first arrival comes one gap later.
@@ -216,7 +230,10 @@ impl Arrivals {
     fn step(&mut self) {
         self.next_ns += match self.kind {
             ArrivalKind::Constant => self.gap_ns,
-            ArrivalKind::Poisson => self.exp.sample(&mut self.stream),
+            ArrivalKind::Poisson => {
+                let gap: f64 = Exp1.sample(&mut self.stream);
+                gap * self.gap_ns
+            }
         };
     }
 }

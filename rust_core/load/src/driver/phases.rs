@@ -23,6 +23,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     pub(crate) fn run(mut self, control: &Control) -> Result<(Share, Judge), LoadError> {
         let ended = self.run_phases(control);
         self.recorder.reached(Nanos::NEVER);
+        self.recorder.ends();
         if let Err(error) = ended {
             control.stop();
             return Err(error);
@@ -85,6 +86,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
 
     /// Lets the clients work from `began` until `end`, or until the trial is stopped.
     fn work(&mut self, control: &Control, began: Nanos, end: Nanos) -> Result<(), LoadError> {
+        self.answer(began);
         self.begin(began);
         loop {
             let now = self.read_clock();

@@ -15,6 +15,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::stats::histogram;
 use crate::clock;
 use crate::control::Control;
+use crate::live::Found;
 
 /// How many events a thread may be ahead of the checker before it has to wait.
 pub(crate) const RING: usize = 1 << 16;
@@ -65,6 +66,14 @@ impl Judge {
         }
     }
 
+    /// What the checker has found so far, if this thread calls it.
+    pub(crate) fn found(&self) -> Option<Found> {
+        match self {
+            Self::Inline(checker) => Some(checker.found()),
+            Self::Ring(_) | Self::NotJudged => None,
+        }
+    }
+
     /// The verdict, if the thread called the checker directly.
     pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
         match self {
@@ -110,6 +119,13 @@ impl WindowedChecker {
             handoff: histogram(),
             cpu_began: Nanos::ZERO,
             cpu: Nanos::ZERO,
+        }
+    }
+
+    fn found(&self) -> Found {
+        Found {
+            counts: self.inner.counts(),
+            violations: self.inner.violations().to_vec(),
         }
     }
 
@@ -221,6 +237,7 @@ pub(crate) fn ring(room: usize) -> (RingEnd, Source) {
 pub(crate) fn merge(mut checker: WindowedChecker, mut sources: Vec<Source>) -> Judged {
     let mut merge = Merge::new(sources.len(), RING);
     let mut open = sources.len();
+    let mut answered = 0;
     while open > 0 {
         open = 0;
         for (index, source) in sources.iter_mut().enumerate() {
@@ -237,6 +254,11 @@ pub(crate) fn merge(mut checker: WindowedChecker, mut sources: Vec<Source>) -> J
             }
         }
         merge.drain(|at, event| checker.handle(at, event));
+        let asked = checker.control.live.asked();
+        if asked != answered {
+            answered = asked;
+            checker.control.live.found(checker.found());
+        }
         if open > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -17,6 +17,11 @@ macro_rules! counters {
                 $(self.$name += other.$name;)*
             }
 
+            /// What was counted after `earlier`.
+            pub(crate) fn since(&self, earlier: &Self) -> Self {
+                Self { $($name: self.$name.saturating_sub(earlier.$name)),* }
+            }
+
             /// Each counter with its name.
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name)),*]
@@ -120,7 +125,7 @@ const BUCKETS: usize = bucket(LONGEST) + 1;
 /// Counts in the same buckets as `histogram`, and is added to it at the end. The library's own recording also updates
 /// the extremes and the total, and reads a count twice as wide from memory before it goes on: with it, recording three
 /// values per grant costs more than the whole checker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Recorder {
     counts: Box<[u32]>,
     histogram: Histogram<u64>,
@@ -168,17 +173,21 @@ const fn lowest(bucket: usize) -> u64 {
 }
 
 /// One histogram per phase and outcome, created with its first value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Histograms {
     table: [[Option<Recorder>; Ended::ALL.len()]; Phase::ALL.len()],
 }
 
 impl Histograms {
+    pub(crate) fn empty() -> Self {
+        Self {
+            table: std::array::from_fn(|_| std::array::from_fn(|_| None)),
+        }
+    }
+
     /// Includes the histograms that every trial fills, so that the hot loop does not allocate them.
     pub(crate) fn new() -> Self {
-        let mut empty = Self {
-            table: std::array::from_fn(|_| std::array::from_fn(|_| None)),
-        };
+        let mut empty = Self::empty();
         for phase in [
             Phase::Queue,
             Phase::Response,

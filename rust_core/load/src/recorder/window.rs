@@ -127,11 +127,27 @@ impl Window {
     }
 
     /// Subtracts what was tried before the window.
-    pub(super) fn leave_out_before(&self, counters: &mut Counters, figures: &mut [ClientFigures]) {
-        counters.attempts -= self.before.attempts;
-        counters.refused_attempts -= self.before.refused_attempts;
-        counters.no_quorum -= self.before.no_quorum;
-        counters.conflicts -= self.before.conflicts;
+    ///
+    /// An acquire that is still under way was not counted yet: then there is less to subtract.
+    pub(super) fn leave_out_before(&self, counters: &mut Counters) {
+        let Counters {
+            attempts,
+            refused_attempts,
+            no_quorum,
+            conflicts,
+            ..
+        } = counters;
+        for (count, before) in [
+            (attempts, self.before.attempts),
+            (refused_attempts, self.before.refused_attempts),
+            (no_quorum, self.before.no_quorum),
+            (conflicts, self.before.conflicts),
+        ] {
+            *count = count.saturating_sub(before);
+        }
+    }
+
+    fn leave_out_before_of_clients(&self, figures: &mut [ClientFigures]) {
         for (figures, &before) in figures.iter_mut().zip(&self.attempts_before) {
             figures.attempts -= u64::from(before);
         }
@@ -182,7 +198,8 @@ impl Recorder {
         self.counters.client_cpu_ns = cpu.0 - self.counters.client_cpu_ns;
         self.publish();
         self.count_unfinished(end, clients);
-        self.window.leave_out_before(&mut self.counters, &mut self.figures);
+        self.window.leave_out_before(&mut self.counters);
+        self.window.leave_out_before_of_clients(&mut self.figures);
         self.counters.nominal_hold_ns -= clients.nominal_holds_beyond(end);
         self.counting = false;
         self.window.close(end);
