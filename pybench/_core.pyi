@@ -111,6 +111,9 @@ class ConnectionsSpec(TypedDict):
     kind: Literal["shared", "per-client"]
     count: NotRequired[int]
 
+StageSpec = TypedDict("StageSpec", {"from": float, "to": float, "length_ns": int})
+"""The load goes linearly from one value to another: clients of a closed loop, or arrivals a second of an open one."""
+
 @type_check_only
 class TrialSpec(TypedDict):
     """The description of one trial. The same spec gives the same keys, holds, pauses and arrivals."""
@@ -141,6 +144,8 @@ class TrialSpec(TypedDict):
     warmup_ns: int
     duration_ns: int | None
     """The length of the window. None: it has no end, and the time line coarsens as it grows."""
+    stages: NotRequired[list[StageSpec]]
+    """How the load changes within the window, which they fill. The warm-up has the load of their begin."""
     drain_ns: int
     dies: bool
     """At the end of the window all clients die: nothing is released."""
@@ -233,8 +238,12 @@ class TrialResult:
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]
-    timeline: dict[str, NDArray[np.uint64]]
-    """One element per step of 100 ms of the window: start_ns, grants, refused, errors, p50_ns, p99_ns."""
+    timeline: dict[str, NDArray[np.uint64 | np.float64]]
+    """One element per step of the window: start_ns, grants, refused, errors, p50_ns, p99_ns.
+
+    A step takes 100 ms. Of a window of more than 3,000 steps each two become one, again and again. With stages also
+    `offered`, as floats: the mean load of the step, clients or arrivals a second.
+    """
     clients: dict[str, NDArray[np.uint64]]
     """One element per client: grants, attempts, wait_sum_ns, wait_max_ns."""
     violations: list[Violation]
@@ -315,11 +324,11 @@ class Trial:
         """
 
     def run(self) -> TrialResult:
-        """Start the trial and wait for its end, with the interpreter detached. Python handles its signals at least every 20 ms.
+        """Start the trial and wait for its end, with the interpreter detached.
 
-        If a signal handler raises, the trial is stopped within 100 ms, `result` keeps what it measured, and the
-        exception is raised. Raises ConnectError; RuntimeError when run twice or after a fork; ValueError for a trial
-        without an end.
+        Python handles its signals at least every 20 ms. If a signal handler raises, the trial is stopped within 100 ms,
+        `result` keeps what it measured, and the exception is raised. Raises ConnectError; RuntimeError when run twice
+        or after a fork; ValueError for a trial without an end.
         """
 
     def planted(self) -> list[tuple[str, bool]]:
