@@ -111,9 +111,6 @@ class ConnectionsSpec(TypedDict):
     kind: Literal["shared", "per-client"]
     count: NotRequired[int]
 
-StageSpec = TypedDict("StageSpec", {"from": float, "to": float, "length_ns": int})
-"""The load goes linearly from one value to another: clients of a closed loop, or arrivals a second of an open one."""
-
 @type_check_only
 class TrialSpec(TypedDict):
     """The description of one trial. The same spec gives the same keys, holds, pauses and arrivals."""
@@ -144,8 +141,12 @@ class TrialSpec(TypedDict):
     warmup_ns: int
     duration_ns: int | None
     """The length of the window. None: it has no end, and the time line coarsens as it grows."""
-    stages: NotRequired[list[StageSpec]]
-    """How the load changes within the window, which they fill. The warm-up has the load of their begin."""
+    stages: NotRequired[list[dict[str, float]]]
+    """How the load changes within the window, which they fill: `from`, `to` and `length_ns` (an int) of each.
+
+    The load goes linearly from one value to the other: clients of a closed loop, or arrivals a second of an open one.
+    The warm-up has the load of their begin.
+    """
     drain_ns: int
     dies: bool
     """At the end of the window all clients die: nothing is released."""
