@@ -105,6 +105,10 @@ class LoopSpec(TypedDict):
     max_in_flight: NotRequired[int]
 
 @type_check_only
+StageSpec = TypedDict("StageSpec", {"from": float, "to": float, "length_ns": int})
+"""A part of the window. The load goes linearly from `from` to `to`: clients in a closed loop, arrivals per second in an open one."""
+
+@type_check_only
 class ConnectionsSpec(TypedDict):
     """`shared`: all clients share `count` connections to each server. `per-client`: each client has its own."""
 
@@ -134,6 +138,11 @@ class TrialSpec(TypedDict):
     think: DistributionSpec
     after_lease: Literal["continue", "stop"]
     loop: LoopSpec
+    stages: NotRequired[list[StageSpec]]
+    """A load that changes during the window, whose length is theirs together; the warm-up has the first `from`.
+
+    In a closed loop whole clients, at most `concurrency`; in an open loop `rate_per_s` is then only the highest rate.
+    """
     concurrency: int
     retry: RetrySpec
     ttl_ms: int
@@ -233,8 +242,11 @@ class TrialResult:
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]
-    timeline: dict[str, NDArray[np.uint64]]
-    """One element per step of 100 ms of the window: start_ns, grants, refused, errors, p50_ns, p99_ns."""
+    timeline: dict[str, NDArray[np.uint64] | NDArray[np.float64]]
+    """One element per step of the window, 100 ms or longer: start_ns, grants, refused, errors, p50_ns, p99_ns.
+
+    With `stages` also offered: the mean load offered in the step, clients or arrivals per second, as a float.
+    """
     clients: dict[str, NDArray[np.uint64]]
     """One element per client: grants, attempts, wait_sum_ns, wait_max_ns."""
     violations: list[Violation]

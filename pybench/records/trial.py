@@ -277,7 +277,7 @@ def _counts(cell: Cell, strategy: Strategy, result: TrialResult, totals: Mapping
     }
 
 
-def _timeline(columns: Mapping[str, NDArray[np.uint64]]) -> list[dict[str, Any]]:
+def _timeline(columns: Mapping[str, NDArray[np.uint64] | NDArray[np.float64]]) -> list[dict[str, Any]]:
     counts = ("start_ns", "grants", "refused", "errors")
     quantiles = (("p50_ns", 0.5), ("p99_ns", 0.99))
     rows = []
@@ -285,6 +285,8 @@ def _timeline(columns: Mapping[str, NDArray[np.uint64]]) -> list[dict[str, Any]]
         row: dict[str, Any] = {name: int(columns[name][step]) for name in counts}
         for name, q in quantiles:
             row[name] = int(columns[name][step]) if stats.enough(row["grants"], q) else None
+        # Only a load in stages differs from step to step.
+        row["offered"] = float(columns["offered"][step]) if "offered" in columns else None
         rows.append(row)
     return rows
 
