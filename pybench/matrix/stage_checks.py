@@ -47,7 +47,7 @@ def _contradictions(values: Mapping[str, Any], path: Callable[[str], Path]) -> I
         if any(value != stages.highest for value in _listed(values.get(name, ()))):
             highest = format_rate(stages.highest) if stages.is_open else f"{int(stages.highest)}"
             message = f"{name} contradicts the stages {stages.text}, which set it to their highest value, {highest}"
-            yield Problem(path(name), message, f"leave {name} out; put cells of a steady load under include")
+            yield Problem(path(name), message, f"leave {name} out (cells with a steady load belong under include)")
 
 
 def _stages_in(values: Mapping[str, Any]) -> list[Stages]:

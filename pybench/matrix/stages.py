@@ -26,6 +26,7 @@ MOST_CLIENTS = 1_000_000
 _NOTHING = "none"
 _STAGE = re.compile(r"(?P<values>.+?)\s+(?P<word>over|for)\s+(?P<length>.+)")
 _NO_ARRIVALS = re.compile(r"0+(\.0*)?\s*/\s*s")
+_WHOLE = re.compile(r"[+-]?\d{1,30}")
 _FORMS = f'use for example "{EXAMPLE}"'
 
 
@@ -158,7 +159,7 @@ def _parsed(text: str, before: Stage | None, units: set[bool]) -> Stage:
     values = [_value(one, units) for one in ([first, last] if arrow else [first])]
     if match["word"] == "for":
         if arrow:
-            hint = f"use {first.strip()} -> {last.strip()} over {match['length']}, or {last.strip()} for ..."
+            hint = f"use {first.strip()} -> {last.strip()} over {match['length']}, or {last.strip()} for {match['length']}"
             raise BadValue(f"{shown(text)} holds two values: for keeps one value, and over goes to another", hint=hint)
         return Stage(values[0], values[0], length_ns)
     if arrow:
@@ -179,6 +180,9 @@ def _value(text: str, units: set[bool]) -> float:
     if "/" in text:
         units.add(True)
         return parse_rate(text)
+    if not _WHOLE.fullmatch(text):
+        hint = "clients are a whole number, as in 256; arrivals per second have /s, as in 5000/s"
+        raise BadValue(f"{shown(text)} is not a load", hint=hint)
     clients = parse_count(text, lowest=0, highest=MOST_CLIENTS)
     if clients:
         units.add(False)
