@@ -105,10 +105,6 @@ class LoopSpec(TypedDict):
     max_in_flight: NotRequired[int]
 
 @type_check_only
-StageSpec = TypedDict("StageSpec", {"from": float, "to": float, "length_ns": int})
-"""A part of the window. The load goes linearly from `from` to `to`: clients in a closed loop, arrivals per second in an open one."""
-
-@type_check_only
 class ConnectionsSpec(TypedDict):
     """`shared`: all clients share `count` connections to each server. `per-client`: each client has its own."""
 
@@ -138,11 +134,6 @@ class TrialSpec(TypedDict):
     think: DistributionSpec
     after_lease: Literal["continue", "stop"]
     loop: LoopSpec
-    stages: NotRequired[list[StageSpec]]
-    """A load that changes during the window, whose length is theirs together; the warm-up has the first `from`.
-
-    In a closed loop whole clients, at most `concurrency`; in an open loop `rate_per_s` is then only the highest rate.
-    """
     concurrency: int
     retry: RetrySpec
     ttl_ms: int
@@ -150,6 +141,12 @@ class TrialSpec(TypedDict):
     warmup_ns: int
     duration_ns: int | None
     """The length of the window. None: it has no end, and the time line coarsens as it grows."""
+    stages: NotRequired[list[dict[str, float]]]
+    """How the load changes within the window, which they fill: `from`, `to` and `length_ns` (an int) of each.
+
+    The load goes linearly from one value to the other: clients of a closed loop, or arrivals a second of an open one.
+    The warm-up has the load of their begin.
+    """
     drain_ns: int
     dies: bool
     """At the end of the window all clients die: nothing is released."""
@@ -242,10 +239,11 @@ class TrialResult:
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]
-    timeline: dict[str, NDArray[np.uint64] | NDArray[np.float64]]
-    """One element per step of the window, 100 ms or longer: start_ns, grants, refused, errors, p50_ns, p99_ns.
+    timeline: dict[str, NDArray[np.uint64 | np.float64]]
+    """One element per step of the window: start_ns, grants, refused, errors, p50_ns, p99_ns.
 
-    With `stages` also offered: the mean load offered in the step, clients or arrivals per second, as a float.
+    A step takes 100 ms. Of a window of more than 3,000 steps each two become one, again and again. With stages also
+    `offered`, as floats: the mean load of the step, clients or arrivals a second.
     """
     clients: dict[str, NDArray[np.uint64]]
     """One element per client: grants, attempts, wait_sum_ns, wait_max_ns."""
@@ -327,11 +325,11 @@ class Trial:
         """
 
     def run(self) -> TrialResult:
-        """Start the trial and wait for its end, with the interpreter detached. Python handles its signals at least every 20 ms.
+        """Start the trial and wait for its end, with the interpreter detached.
 
-        If a signal handler raises, the trial is stopped within 100 ms, `result` keeps what it measured, and the
-        exception is raised. Raises ConnectError; RuntimeError when run twice or after a fork; ValueError for a trial
-        without an end.
+        Python handles its signals at least every 20 ms. If a signal handler raises, the trial is stopped within 100 ms,
+        `result` keeps what it measured, and the exception is raised. Raises ConnectError; RuntimeError when run twice
+        or after a fork; ValueError for a trial without an end.
         """
 
     def planted(self) -> list[tuple[str, bool]]:

@@ -10,13 +10,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
 from pybench.matrix.durations import LONGEST_DURATION_NS, MS, format_duration, format_rate, parse_duration, parse_rate
 from pybench.notation import BadValue, parse_count, shown, split_list
-
-if TYPE_CHECKING:
-    from pybench._core import StageSpec
 
 EXAMPLE = "0 -> 256 over 5s, 256 for 10s, 0 over 1s"
 MOST_STAGES = 100
@@ -124,7 +119,7 @@ class Stages:
         shorter = [replace(stage, length_ns=length) for stage, length in zip(self.stages, lengths, strict=True)]
         return replace(self, stages=tuple(shorter))
 
-    def to_core(self) -> list[StageSpec]:
+    def to_core(self) -> list[dict[str, float]]:
         """The form of the core."""
         return [{"from": stage.begin, "to": stage.end, "length_ns": stage.length_ns} for stage in self.stages]
 

@@ -277,7 +277,7 @@ def _counts(cell: Cell, strategy: Strategy, result: TrialResult, totals: Mapping
     }
 
 
-def _timeline(columns: Mapping[str, NDArray[np.uint64] | NDArray[np.float64]]) -> list[dict[str, Any]]:
+def _timeline(columns: Mapping[str, NDArray[np.uint64 | np.float64]]) -> list[dict[str, Any]]:
     counts = ("start_ns", "grants", "refused", "errors")
     quantiles = (("p50_ns", 0.5), ("p99_ns", 0.99))
     rows = []

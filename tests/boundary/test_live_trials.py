@@ -91,7 +91,9 @@ def test_what_is_drained_adds_up_to_the_result(make_spec: MakeSpec, strategy: st
         assert buckets(rows) == buckets([whole[step]])
     found = [violation for part in parts for violation in part.violations]
     told = ("kind", "key", "at_ns", "first_client", "second_client")
-    assert [[one[name] for name in told] for one in found] == [[one[name] for name in told] for one in result.violations]
+    assert [[one[name] for name in told] for one in found] == [
+        [one[name] for name in told] for one in result.violations
+    ]
     assert bool(found) == (strategy == "none")
     assert not trial.drain().counters["grants"], "nothing comes twice"
 
@@ -255,3 +257,66 @@ def test_a_trial_is_started_once_and_not_in_another_process(make_spec: MakeSpec)
     assert [outcome.get() for _ in range(3)] == [True] * 3
     with pytest.raises(ValueError, match="without an end"):
         _core.Trial(make_spec(**WITHOUT_END)).run()
+
+
+def staged(*stages: tuple[float, float, int]) -> dict[str, Any]:
+    """Stages as `from`, `to` and a length in ms, which are the window."""
+    described = [{"from": begin, "to": end, "length_ns": ms * MS} for begin, end, ms in stages]
+    return {"stages": described, "duration_ns": sum(ms for *_, ms in stages) * MS, "warmup_ns": 0}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_clients_work_as_the_stages_say(make_spec: MakeSpec, threads: int) -> None:
+    stages = staged((0, 0, 300), (0, 8, 400), (8, 8, 300), (2, 2, 400), (0, 0, 300))
+    # Each client is granted its own lock for 1 ms and asks again: the grants say how many work.
+    result = _core.Trial(make_spec(**stages, keys=1_000, threads=threads, hold=fixed(1))).run()
+    offered = result.timeline["offered"].tolist()
+    expected = [0] * 3 + [1, 3, 5, 7] + [8] * 3 + [2] * 4 + [0] * 3
+    assert offered == pytest.approx(expected)
+    grants = result.timeline["grants"].tolist()
+    # Until a hold has ended, a client that is too many goes on.
+    assert sum(grants[:3]) == 0
+    assert sum(grants[15:]) == 0
+    for count, load in zip(grants, offered, strict=True):
+        assert count <= (load + 2) * 100, "no client is granted more than a lock a ms"
+    assert result.clients["grants"].min() > 0, "every client has worked"
+
+
+def test_arrivals_come_as_the_stages_say(make_spec: MakeSpec) -> None:
+    loop = {"kind": "open", "arrivals": "constant", "rate_per_s": 2_000.0, "max_in_flight": 1_000}
+    stages = staged((0, 0, 200), (0, 2_000, 400), (2_000, 2_000, 200), (0, 0, 200))
+    result = _core.Trial(make_spec(**stages, loop=loop, keys=1_000)).run()
+    assert result.totals["arrivals"] == pytest.approx(2_000 * 0.2 + 2_000 * 0.2, abs=1)
+    assert result.timeline["offered"].tolist() == pytest.approx([0, 0, 250, 750, 1250, 1750, 2000, 2000, 0, 0])
+
+
+def test_the_stages_begin_with_the_window(make_spec: MakeSpec) -> None:
+    spec = make_spec(**staged((2, 2, 100), (2, 4, 100)) | {"warmup_ns": 100 * MS}, keys=1_000)
+    result = _core.Trial(spec).run()
+    assert result.totals["all_grants"] > result.totals["grants"] > 0
+    assert result.timeline["offered"].tolist() == pytest.approx([2, 3])
+    assert [index for index, count in enumerate(result.clients["grants"]) if count] == [0, 1, 2, 3]
+
+
+def test_what_is_asked_for_takes_the_place_of_the_stages(make_spec: MakeSpec) -> None:
+    with started(make_spec(**staged((1, 1, 60_000)), keys=1_000)) as trial:
+        drained_until(trial, lambda sums: sums["grants"] > 100, "one client works")
+        trial.set(concurrency=8)
+        drained_until(trial, lambda sums: sums["grants"] > 2_000, "all clients work")
+    assert trial.result is not None
+    assert all(trial.result.clients["grants"])
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        staged((0, 9, 100)),
+        staged((-1, 0, 100)),
+        staged((float("nan"), 0, 100)),
+        staged((0, 1, 0), (0, 1, 100)),
+        staged((0, 1, 100)) | {"duration_ns": 101 * MS},
+    ],
+)
+def test_stages_that_the_trial_cannot_have_are_refused(make_spec: MakeSpec, stages: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="stages"):
+        _core.Trial(make_spec(**stages))

@@ -54,6 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         concurrency: clients.parse()?,
         warmup: Nanos::from_millis(200),
         duration: Nanos((seconds * 1e9) as u64),
+        stages: Vec::new(),
         drain: Nanos::from_secs(1),
         dies: false,
         seed: 1,

@@ -64,6 +64,7 @@ pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         concurrency,
         warmup: Nanos::ZERO,
         duration: Nanos::from_secs(1),
+        stages: Vec::new(),
         drain: Nanos::ZERO,
         dies: false,
         seed: 1,

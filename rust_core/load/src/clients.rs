@@ -5,12 +5,14 @@
 //! release, `hold.rs` what happens in between, `writes.rs` the locks whose release writes, `starting.rs` how
 //! clients begin; `starts.rs` says who starts when.
 
+pub(crate) mod arrivals;
 mod client;
 mod hold;
 mod starting;
 mod starts;
 mod steps;
 
+pub(crate) mod stages;
 pub(crate) mod trial_params;
 pub(crate) mod workload;
 mod writes;
@@ -27,6 +29,7 @@ use crate::timers::Timers;
 use crate::transport::{Outgoing, Sender, Transport};
 pub use client::Doing;
 pub(crate) use client::{Asked, Client, Tried};
+use stages::Stages;
 pub(crate) use starts::Starts;
 use trial_params::{Thread, TrialParams};
 
@@ -58,6 +61,11 @@ pub(crate) struct Clients<L> {
     running: bool,
     /// In a closed loop only so many of the first may start.
     active: u32,
+    /// How many may start over time, in a closed loop with stages; taken from `stages_begin` on.
+    stages: Option<Stages>,
+    stages_begin: Nanos,
+    /// When that number next changes.
+    next_stage: Nanos,
     /// After a `stop`: this many of the first are known to be at rest.
     rested: usize,
 }
@@ -78,6 +86,9 @@ impl<L: LockMachine> Clients<L> {
             spare: Vec::new(),
             running: false,
             active: u32::MAX,
+            stages: None,
+            stages_begin: Nanos::NEVER,
+            next_stage: Nanos::NEVER,
             rested: 0,
         }
     }

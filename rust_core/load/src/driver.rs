@@ -84,6 +84,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             self.fire_timers(now);
         }
         self.clients.take_arrivals(now, &mut self.recorder);
+        if now >= self.clients.next_stage() {
+            self.clients.follow_stages(now);
+        }
         self.start_waiting(now);
         self.serve_closed_first(&mut ready)?;
         for &event in &ready {

@@ -41,7 +41,7 @@ pub use recorder::{ErrorPhase, ErrorReply, Writes};
 pub use setup::{Member, drivers};
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
-    RedisServer, ServerSpec, Speaks, TrialSpec,
+    RedisServer, ServerSpec, Speaks, Stage, TrialSpec,
 };
 pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Sender, Transport};
 pub use trial::{ClientColumns, Measured, Running, Trial, rules};

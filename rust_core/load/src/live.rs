@@ -23,11 +23,15 @@ use crate::trial::Trial;
 /// An idle thread looks every 20 ms.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(50);
 
+/// No number of clients: a trial has fewer.
+const NOT_ASKED: u32 = u32::MAX;
+
 /// How much load there is from now on, in the whole trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Load {
     /// So many clients work in a closed loop.
-    pub(crate) clients: u32,
+    /// `None` as long as nobody has asked for a number.
+    pub(crate) clients: Option<u32>,
     /// Arrivals a second in an open one; `None` as long as nobody has asked for a rate.
     pub(crate) rate_per_s: Option<f64>,
 }
@@ -141,7 +145,7 @@ impl Live {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
             asked: AtomicU64::new(0),
-            clients: AtomicU32::new(u32::MAX),
+            clients: AtomicU32::new(NOT_ASKED),
             began: AtomicU64::new(0),
             rate_bits: AtomicU64::new(f64::NAN.to_bits()),
             handed: Mutex::new(Handed {
@@ -209,9 +213,10 @@ impl Live {
     // The threads of the trial.
 
     pub(crate) fn load(&self) -> Load {
+        let clients = self.clients.load(Ordering::Relaxed);
         let rate = f64::from_bits(self.rate_bits.load(Ordering::Relaxed));
         Load {
-            clients: self.clients.load(Ordering::Relaxed),
+            clients: (clients != NOT_ASKED).then_some(clients),
             rate_per_s: (!rate.is_nan()).then_some(rate),
         }
     }

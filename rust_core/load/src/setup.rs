@@ -8,8 +8,10 @@ use wire::KeyNames;
 use wire::postgres::Hashes;
 
 use crate::TrialError;
+use crate::clients::arrivals::Arrivals;
+use crate::clients::stages::Stages;
 use crate::clients::trial_params::{Thread, TrialParams};
-use crate::clients::workload::{Arrivals, streams};
+use crate::clients::workload::streams;
 use crate::clients::{Client, Clients, Starts};
 use crate::clock::Clock;
 use crate::control::Control;
@@ -28,6 +30,7 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
         ("concurrency", spec.concurrency > 0),
         ("threads", spec.threads > 0 && spec.threads <= spec.concurrency),
         ("duration_ns", spec.duration > Nanos::ZERO),
+        ("stages", stages_are_sound(spec)),
         (
             "servers",
             !spec.servers.is_empty()
@@ -59,6 +62,23 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
         // Builds the distributions once for this check, so that a bad one is refused before anything starts.
         None => TrialParams::new(spec).and(arrivals(spec, 0)).map(|_| ()),
     }
+}
+
+/// They fill the window, and the trial can have their load.
+fn stages_are_sound(spec: &TrialSpec) -> bool {
+    let most = match spec.pace {
+        Pace::Closed => f64::from(spec.concurrency),
+        Pace::Open { .. } => f64::MAX,
+    };
+    let loads = spec.stages.iter().flat_map(|stage| [stage.from, stage.to]);
+    let length = spec
+        .stages
+        .iter()
+        .try_fold(0_u64, |sum, stage| sum.checked_add(stage.length.0));
+    spec.stages.is_empty()
+        || (loads.into_iter().all(|load| (0.0..=most).contains(&load))
+            && spec.stages.iter().all(|stage| stage.length > Nanos::ZERO)
+            && length == Some(spec.duration.0))
 }
 
 /// Too few distinct keys would make the drawing of a set endless.
@@ -104,9 +124,11 @@ pub(crate) fn parts<L: LockMachine>(
             .map(|(stream, chance)| Client::new(lock(Arc::clone(&lock_spec), chance), stream))
             .collect();
         let starts = Starts::new(arrivals(spec, index)?, params.max_in_flight);
+        let mut clients = Clients::new(Arc::clone(&params), thread, list, starts);
+        clients.follow(Stages::new(spec.warmup, &spec.stages));
         parts.push(Part {
             recorder: Recorder::new(&params, Arc::clone(control), index as usize, (first, count), judge),
-            clients: Clients::new(Arc::clone(&params), thread, list, starts),
+            clients,
             params: Arc::clone(&params),
         });
     }
@@ -182,7 +204,9 @@ fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialErro
     // A separate random stream, apart from those of the clients.
     let stream = streams(spec.seed ^ 0x9216_d5d9_8979_fb1b, thread, 1).remove(0);
     let arrivals = Arrivals::new(arrivals, rate_per_s / f64::from(spec.threads), stream);
-    arrivals.map(Some).ok_or(TrialError::Field("rate_per_s"))
+    let mut arrivals = arrivals.ok_or(TrialError::Field("rate_per_s"))?;
+    arrivals.follow(Stages::new(spec.warmup, &spec.stages), f64::from(spec.threads));
+    Ok(Some(arrivals))
 }
 
 #[cfg(test)]

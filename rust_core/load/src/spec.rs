@@ -32,6 +32,8 @@ pub struct TrialSpec {
     pub concurrency: u32,
     pub warmup: Nanos,
     pub duration: Nanos,
+    /// How the load changes within the window; empty: it does not.
+    pub stages: Vec<Stage>,
     /// How long the clients may take to finish at the end.
     pub drain: Nanos,
     /// At the end of the window all clients die: nothing is released, as when a machine fails.
@@ -137,6 +139,15 @@ impl Distribution {
             Self::Exp { .. } | Self::LogNormal { .. } | Self::Quantiles { .. } => Nanos::NEVER,
         }
     }
+}
+
+/// A part of the window in which the load goes linearly from one value to another: clients of a closed loop, or arrivals
+/// a second of an open one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stage {
+    pub from: f64,
+    pub to: f64,
+    pub length: Nanos,
 }
 
 /// What a holder does when its lease ends during its work.

@@ -9,6 +9,7 @@ use locks::{Chance, LockMachine, MachineVisitor, Nanos, Spec};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use wire::KeyNames;
 
+use crate::clients::stages::Stages;
 use crate::clock::{self, Monotonic};
 use crate::control::{Control, Progress, TrialPhase};
 use crate::driver::Driver;
@@ -330,7 +331,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         began,
         first_cut: (first_cut < Nanos::NEVER).then(|| first_cut.since(began)),
         errors: errors.into_rows(),
-        timeline: timeline.columns(window),
+        timeline: with_offered(spec, timeline.step(), timeline.columns(window)),
         longest_wait: clients
             .wait_max_ns
             .iter()
@@ -345,6 +346,15 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         names: KeyNames::new(&spec.key_prefix, spec.keys),
         keys_per_grant: spec.keys_per_grant,
     }
+}
+
+/// The columns, with the load that was offered in each step.
+fn with_offered(spec: &TrialSpec, step: Nanos, mut columns: Columns) -> Columns {
+    if let Some(stages) = Stages::new(Nanos::ZERO, &spec.stages) {
+        let starts = columns.start_ns.iter().map(|&start| start as f64);
+        columns.offered = starts.map(|start| stages.mean(start, start + step.0 as f64)).collect();
+    }
+    columns
 }
 
 #[cfg(test)]

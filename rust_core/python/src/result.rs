@@ -1,7 +1,7 @@
 //! The result of a trial, as Python sees it.
 
 use check::{GrantSpan, Violation, ViolationCounts, ViolationKind};
-use load::{Histograms, Measured};
+use load::{Columns, Histograms, Measured};
 use locks::Nanos;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -107,17 +107,7 @@ impl TrialResult {
                     ("unknown", measured.writes.unknown),
                 ],
             )?,
-            timeline: columns(
-                py,
-                [
-                    ("start_ns", measured.timeline.start_ns),
-                    ("grants", measured.timeline.grants),
-                    ("refused", measured.timeline.refused),
-                    ("errors", measured.timeline.errors),
-                    ("p50_ns", measured.timeline.p50_ns),
-                    ("p99_ns", measured.timeline.p99_ns),
-                ],
-            )?,
+            timeline: timeline(py, measured.timeline)?,
             clients: columns(
                 py,
                 [
@@ -219,6 +209,24 @@ struct Context<'a> {
     names: &'a KeyNames,
     /// How many of the checker's clients belong to each client of the trial.
     keys_per_grant: u32,
+}
+
+fn timeline(py: Python<'_>, timeline: Columns) -> PyResult<Py<PyDict>> {
+    let dict = columns(
+        py,
+        [
+            ("start_ns", timeline.start_ns),
+            ("grants", timeline.grants),
+            ("refused", timeline.refused),
+            ("errors", timeline.errors),
+            ("p50_ns", timeline.p50_ns),
+            ("p99_ns", timeline.p99_ns),
+        ],
+    )?;
+    if !timeline.offered.is_empty() {
+        dict.bind(py).set_item("offered", timeline.offered.into_pyarray(py))?;
+    }
+    Ok(dict)
 }
 
 fn violations<'py>(py: Python<'py>, of: &Context<'_>, found: &[Violation]) -> PyResult<Bound<'py, PyList>> {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll};
-use load::{PostgresServer, RedisServer, Speaks};
+use load::{PostgresServer, RedisServer, Speaks, Stage};
 use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -44,6 +44,25 @@ fn choice<T: Copy>(dict: &Bound<'_, PyDict>, name: &str, choices: &[(&str, T)]) 
         let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
         PyValueError::new_err(format!("`{name}` is {given:?}; it must be one of {}", known.join(", ")))
     })
+}
+
+fn stages(spec: &Bound<'_, PyDict>) -> PyResult<Vec<Stage>> {
+    if !spec.contains("stages")? {
+        return Ok(Vec::new());
+    }
+    field::<Vec<Bound<'_, PyAny>>>(spec, "stages")?
+        .into_iter()
+        .map(|stage| {
+            let stage: Bound<'_, PyDict> = stage
+                .cast_into()
+                .map_err(|_| PyValueError::new_err("`stages` must hold dictionaries"))?;
+            Ok(Stage {
+                from: field(&stage, "from")?,
+                to: field(&stage, "to")?,
+                length: nanos(&stage, "length_ns")?,
+            })
+        })
+        .collect()
 }
 
 pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> {
@@ -89,6 +108,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         pace: pace(&dict(spec, "loop")?)?,
         concurrency: field(spec, "concurrency")?,
         warmup: nanos(spec, "warmup_ns")?,
+        stages: stages(spec)?,
         duration: field::<Option<u64>>(spec, "duration_ns")?.map_or(Nanos::NEVER, Nanos),
         drain: nanos(spec, "drain_ns")?,
         dies: field(spec, "dies")?,

@@ -84,6 +84,7 @@ impl Asked {
             concurrency: processes * self.clients_each,
             warmup: Nanos::ZERO,
             duration: Nanos::from_secs(1),
+            stages: Vec::new(),
             drain: Nanos::ZERO,
             dies: false,
             seed: self.seed,

@@ -2,6 +2,7 @@
 
 use locks::{LockMachine, Nanos};
 
+use super::stages::Stages;
 use super::starts::Arrived;
 use super::{Clients, Doing, Ports};
 use crate::live::Load;
@@ -12,6 +13,8 @@ impl<L: LockMachine> Clients<L> {
     /// Starts the work: every client at rest starts, or waits for an arrival.
     pub(crate) fn begin(&mut self, now: Nanos) {
         self.running = true;
+        self.stages_begin = now;
+        self.follow_stages(now);
         self.starts.begin(now);
         for index in 0..self.list.len() as u32 {
             if self.list[index as usize].is_at_rest() {
@@ -26,10 +29,37 @@ impl<L: LockMachine> Clients<L> {
         if let Some(rate_per_s) = load.rate_per_s {
             self.starts.set_rate(rate_per_s / f64::from(self.thread.of), now);
         }
-        if self.starts.is_open_loop() {
-            return;
+        if let Some(clients) = load.clients {
+            self.stages = None;
+            self.next_stage = Nanos::NEVER;
+            self.set_active(clients);
         }
-        let active = self.thread.share(load.clients).1.min(self.list.len() as u32);
+    }
+
+    /// In a closed loop these stages say how many clients work, from the begin on.
+    pub(crate) fn follow(&mut self, stages: Option<Stages>) {
+        if !self.starts.is_open_loop() {
+            self.stages = stages;
+        }
+    }
+
+    /// So many clients work now as the stages say.
+    pub(crate) fn follow_stages(&mut self, now: Nanos) {
+        let Some(stages) = &self.stages else { return };
+        let since = now.since(self.stages_begin).0 as f64;
+        let (clients, next) = (stages.clients(since), stages.next_change(since));
+        self.next_stage = self.stages_begin.after(Nanos(next.ceil() as u64));
+        self.set_active(clients);
+    }
+
+    #[inline]
+    pub(crate) fn next_stage(&self) -> Nanos {
+        self.next_stage
+    }
+
+    /// So many clients of the trial work from now on.
+    fn set_active(&mut self, clients: u32) {
+        let active = self.thread.share(clients).1.min(self.list.len() as u32);
         let before = std::mem::replace(&mut self.active, active);
         for index in before..active {
             if self.running && self.list[index as usize].doing == Doing::Idle {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use locks::Nanos;
 
-use super::workload::Arrivals;
+use super::arrivals::Arrivals;
 
 /// What became of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

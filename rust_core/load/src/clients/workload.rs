@@ -1,15 +1,14 @@
-//! What the clients do with their locks: which key they take, how long they hold it, how long they think, when they
-//! arrive.
+//! What the clients do with their locks: which key they take, how long they hold it, how long they think.
 //!
 //! Each client draws from its own random stream, apart from the stream of its lock, so that the same seed gives the
 //! same keys and holds whatever the lock does.
 
 use locks::{Key, Nanos};
 use rand_core::SeedableRng;
-use rand_distr::{Distribution as Draw, Exp, Exp1, LogNormal, StandardNormal, StandardUniform, Uniform, Zipf};
+use rand_distr::{Distribution as Draw, Exp, LogNormal, StandardNormal, StandardUniform, Uniform, Zipf};
 use rand_xoshiro::Xoroshiro128PlusPlus;
 
-use crate::spec::{ArrivalKind, Distribution, KeyChoice};
+use crate::spec::{Distribution, KeyChoice};
 
 /// One client's random stream for its choices.
 pub(crate) type Stream = Xoroshiro128PlusPlus;
@@ -154,90 +153,6 @@ impl KeyDraw {
     }
 }
 
-/// The schedule of an open loop: the due times of its arrivals.
-#[derive(Debug)]
-pub(crate) struct Arrivals {
-    kind: ArrivalKind,
-    /// The mean gap; infinite while no arrivals come.
-    gap_ns: f64,
-    stream: Stream,
-    start: Nanos,
-    /// From `start`; a float, so that a gap of a third of a nanosecond does not drift.
-    next_ns: f64,
-}
-
-impl Arrivals {
-    /// `None` when the rate is not a positive number.
-    pub(crate) fn new(kind: ArrivalKind, rate_per_s: f64, stream: Stream) -> Option<Self> {
-        if !(rate_per_s.is_finite() && rate_per_s > 0.0) {
-            return None;
-        }
-        Some(Self {
-            kind,
-            gap_ns: 1e9 / rate_per_s,
-            stream,
-            start: Nanos::NEVER,
-            next_ns: f64::INFINITY,
-        })
-    }
-
-    /// Arrivals come at this rate from now on; 0: none. What is left of the gap under way is stretched or shortened in
-    /// proportion, which for Poisson arrivals is as if it were drawn anew.
-    pub(crate) fn set_rate(&mut self, per_s: f64, now: Nanos) {
-        let before = std::mem::replace(&mut self.gap_ns, 1e9 / per_s);
-        if self.start == Nanos::NEVER || self.gap_ns.to_bits() == before.to_bits() {
-            return;
-        }
-        let elapsed = now.since(self.start).0 as f64;
-        if before.is_infinite() {
-            self.next_ns = elapsed;
-            self.step();
-        } else if self.next_ns > elapsed {
-            self.next_ns = elapsed + (self.next_ns - elapsed) * (self.gap_ns / before);
-        }
-    }
-
-    /// Starts the schedule at `at`; the first arrival comes one gap later.
-    pub(crate) fn begin(&mut self, at: Nanos) {
-        self.start = at;
-        self.next_ns = 0.0;
-        self.step();
-    }
-
-    /// No further arrivals.
-    pub(crate) fn end(&mut self) {
-        self.start = Nanos::NEVER;
-    }
-
-    pub(crate) fn next_due(&self) -> Nanos {
-        if self.start == Nanos::NEVER {
-            Nanos::NEVER
-        } else {
-            self.start.after(Nanos(self.next_ns as u64))
-        }
-    }
-
-    /// The due time of the next arrival, if it has come.
-    pub(crate) fn pop(&mut self, now: Nanos) -> Option<Nanos> {
-        let due = self.next_due();
-        if due > now {
-            return None;
-        }
-        self.step();
-        Some(due)
-    }
-
-    fn step(&mut self) {
-        self.next_ns += match self.kind {
-            ArrivalKind::Constant => self.gap_ns,
-            ArrivalKind::Poisson => {
-                let gap: f64 = Exp1.sample(&mut self.stream);
-                gap * self.gap_ns
-            }
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,25 +266,6 @@ mod tests {
                 KeyChoice::Single => assert_eq!(counts[0], 10_000),
             }
         }
-    }
-
-    #[test]
-    fn constant_arrivals_do_not_drift_and_poisson_ones_keep_the_rate() {
-        for kind in [ArrivalKind::Constant, ArrivalKind::Poisson] {
-            let mut arrivals = Arrivals::new(kind, 3_000.0, stream()).expect("the rate is positive");
-            assert_eq!(arrivals.next_due(), Nanos::NEVER);
-            arrivals.begin(Nanos::from_secs(5));
-            let mut count = 0;
-            while arrivals.pop(Nanos::from_secs(15)).is_some() {
-                count += 1;
-            }
-            match kind {
-                ArrivalKind::Constant => assert_eq!(count, 30_000),
-                ArrivalKind::Poisson => assert!((29_300..30_700).contains(&count), "{count}"),
-            }
-        }
-        assert!(Arrivals::new(ArrivalKind::Poisson, 0.0, stream()).is_none());
-        assert!(Arrivals::new(ArrivalKind::Poisson, f64::NAN, stream()).is_none());
     }
 
     #[test]

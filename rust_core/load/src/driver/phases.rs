@@ -144,6 +144,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         self.next_timed()
             .min(turns_at)
             .min(arrival)
+            .min(self.clients.next_stage())
             .min(self.transport.next_upkeep())
     }
 

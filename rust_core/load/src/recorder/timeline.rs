@@ -57,6 +57,8 @@ pub struct Columns {
     pub errors: Vec<u64>,
     pub p50_ns: Vec<u64>,
     pub p99_ns: Vec<u64>,
+    /// The mean load of each step; empty for a load that does not change.
+    pub offered: Vec<f64>,
 }
 
 impl Timeline {
@@ -160,6 +162,11 @@ impl Timeline {
             mine.add(theirs);
         }
         add_each(&mut self.buckets, &other.buckets);
+    }
+
+    /// How long a step takes.
+    pub(crate) const fn step(&self) -> Nanos {
+        self.step
     }
 
     /// The whole steps of a window of `length`; a last step of less than half its length is left out.
