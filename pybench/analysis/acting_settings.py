@@ -182,7 +182,8 @@ def _grown_ns(retry: Retry, pauses: int | None) -> int:
 def gaps_are_longer(cell: Mapping[str, Any], limit_ns: int) -> bool:
     """Whether in an open loop a connection may be idle for longer than `limit_ns` between two of its arrivals.
 
-    With stages the lowest rate counts. Each arrival goes to the client that has been idle longest, so all connections take turns.
+    Each arrival goes to the client that has been idle longest, so all connections take turns. With stages the lowest
+    rate counts.
     """
     rate_per_s, stages = cell.get("rate_per_s"), recorded_stages(cell.get("stages"))
     if stages.is_open:

@@ -1,6 +1,6 @@
 """Contradictions between the axis `stages` and the axes that it sets.
 
-Stages of clients set `concurrency`, stages of arrivals set `rate`, each to their highest value. Another value of the set
+Stages of clients set `concurrency`, stages of arrivals set `rate`, each to their highest value. Another value of that
 axis would have no effect, so it is an error.
 """
 

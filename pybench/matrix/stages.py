@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+
 from pybench.matrix.durations import LONGEST_DURATION_NS, MS, format_duration, format_rate, parse_duration, parse_rate
 from pybench.notation import BadValue, parse_count, shown, split_list
 
@@ -19,6 +20,7 @@ MOST_CLIENTS = 1_000_000
 """As many as the axis `concurrency` takes."""
 
 _NOTHING = "none"
+_CLIENTS, _ARRIVALS = "clients", "arrivals per second"
 _STAGE = re.compile(r"(?P<values>.+?)\s+(?P<word>over|for)\s+(?P<length>.+)")
 _NO_ARRIVALS = re.compile(r"0+(\.0*)?\s*/\s*s")
 _WHOLE = re.compile(r"[+-]?\d{1,30}")
@@ -66,13 +68,13 @@ class Stages:
         if len(parts) > MOST_STAGES:
             raise BadValue(f"{len(parts)} stages are too many", hint=f"at most {MOST_STAGES}")
         stages: list[Stage] = []
-        units: set[bool] = set()
+        units: set[str] = set()
         for part in parts:
             stages.append(_parsed(part, stages[-1] if stages else None, units))
         if len(units) > 1:
             hint = "write all as clients (256), or all as rates (5000/s)"
             raise BadValue(f"{shown(value)} mixes clients and arrivals per second", hint=hint)
-        parsed = cls(tuple(stages), is_open=units == {True})
+        parsed = cls(tuple(stages), is_open=units == {_ARRIVALS})
         if not parsed.highest:
             raise BadValue(f"{shown(value)} offers no load", hint=f"give a value above 0, as in {EXAMPLE}")
         if parsed.length_ns > LONGEST_DURATION_NS:
@@ -142,8 +144,8 @@ def recorded_stages(value: object) -> Stages:
         return NO_STAGES
 
 
-def _parsed(text: str, before: Stage | None, units: set[bool]) -> Stage:
-    """One stage; adds to `units` whether its values that are not 0 are arrivals per second."""
+def _parsed(text: str, before: Stage | None, units: set[str]) -> Stage:
+    """One stage; adds to `units` what its values are."""
     match = _STAGE.fullmatch(text)
     if match is None:
         raise BadValue(f"{shown(text)} is not a stage", hint=f"{_FORMS}; each stage is given over or for a time")
@@ -154,7 +156,9 @@ def _parsed(text: str, before: Stage | None, units: set[bool]) -> Stage:
     values = [_value(one, units) for one in ([first, last] if arrow else [first])]
     if match["word"] == "for":
         if arrow:
-            hint = f"use {first.strip()} -> {last.strip()} over {match['length']}, or {last.strip()} for {match['length']}"
+            hint = (
+                f"use {first.strip()} -> {last.strip()} over {match['length']}, or {last.strip()} for {match['length']}"
+            )
             raise BadValue(f"{shown(text)} holds two values: for keeps one value, and over goes to another", hint=hint)
         return Stage(values[0], values[0], length_ns)
     if arrow:
@@ -166,19 +170,19 @@ def _parsed(text: str, before: Stage | None, units: set[bool]) -> Stage:
     return Stage(before.end, values[0], length_ns)
 
 
-def _value(text: str, units: set[bool]) -> float:
+def _value(text: str, units: set[str]) -> float:
     """A number of clients or of arrivals per second; 0 is either, with or without `/s`."""
     text = text.strip()
     if _NO_ARRIVALS.fullmatch(text):
-        units.add(True)
+        units.add(_ARRIVALS)
         return 0.0
     if "/" in text:
-        units.add(True)
+        units.add(_ARRIVALS)
         return parse_rate(text)
     if not _WHOLE.fullmatch(text):
         hint = "clients are a whole number, as in 256; arrivals per second have /s, as in 5000/s"
         raise BadValue(f"{shown(text)} is not a load", hint=hint)
     clients = parse_count(text, lowest=0, highest=MOST_CLIENTS)
     if clients:
-        units.add(False)
+        units.add(_CLIENTS)
     return float(clients)

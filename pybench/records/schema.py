@@ -14,8 +14,8 @@ from pybench.matrix.cells import CELL_COLUMNS
 
 SCHEMA = 4
 """Schema 1 had the named axes as text. Since schema 2 every axis is a column, with durations and rates as numbers.
-Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks. Schema 4 added the axis `stages` in the same way, and the
-load `offered` in each step of the time line."""
+Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks.
+Schema 4 added the axis `stages`, for the same reason, and the load `offered` in each step of the time line."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}

@@ -70,7 +70,9 @@ def latency_of_now(latency: pa.Table) -> pa.Table:
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of the manifest's `cells` with every axis, and with its loop replaced by the axes of the loop."""
     loop = cell.get("loop")
-    entry: dict[str, Any] = {name: ADDED[name] for name in ("rtt", "stages")} | {name: value for name, value in cell.items() if name != "loop"}
+    entry: dict[str, Any] = {name: ADDED[name] for name in ("rtt", "stages")} | {
+        name: value for name, value in cell.items() if name != "loop"
+    }
     if loop is None:
         return entry
     entry |= {"rate_per_s": None, "arrival_process": None, "max_in_flight": None}

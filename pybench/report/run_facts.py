@@ -169,7 +169,9 @@ def load_settings(manifest: Mapping[str, Any]) -> Rows:
     shared = dict(shared_settings(manifest))
     stages = recorded_stages(shared.get("stages"))
     left_out = {"stages"} if not stages else {"rate_per_s"} if stages.is_open else {"concurrency"}
-    return [(name, f"({value})" if name == "stages" else value) for name, value in shared.items() if name not in left_out]
+    return [
+        (name, f"({value})" if name == "stages" else value) for name, value in shared.items() if name not in left_out
+    ]
 
 
 def plan_rows(manifest: Mapping[str, Any]) -> Rows:

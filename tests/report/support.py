@@ -128,7 +128,8 @@ def listed(point: Point) -> dict[str, Any]:
         "concurrency": point.concurrency, "keys": point.keys, "key_choice": "uniform", "keys_per_grant": 1,
         "key_order": "random", "read_share": 0.0, "nesting": 1, "hold": "0", "think": "0", "ttl_ms": 10_000,
         "retry": point.retry, "connections": "shared(4)", "threads": 1, "poll": "block",
-        "rate_per_s": point.rate_per_s, "arrival_process": None, "max_in_flight": None, "after_lease": "continue", "appendfsync": "off",
+        "rate_per_s": point.rate_per_s, "arrival_process": None, "max_in_flight": None,
+        "after_lease": "continue", "appendfsync": "off",
         "rtt": point.rtt, "stages": point.stages,
     }  # fmt: skip
 
@@ -182,7 +183,9 @@ def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, t
 def offered_shares(stages: Stages, steps: int) -> list[float]:
     """The mean offered load of each of `steps` steps of 100 ms, as a share of the highest."""
     ends = np.cumsum([stage.length_ns for stage in stages.stages]) / 1e8
-    places = [place for end, stage in zip(ends, stages.stages, strict=True) for place in (end - stage.length_ns / 1e8, end)]
+    places = [
+        place for end, stage in zip(ends, stages.stages, strict=True) for place in (end - stage.length_ns / 1e8, end)
+    ]
     values = [value for stage in stages.stages for value in (stage.begin, stage.end)]
     return [float(np.interp(step + 0.5, places, values)) / stages.highest for step in range(steps)]
 

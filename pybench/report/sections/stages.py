@@ -22,11 +22,10 @@ from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.sections.timeline import middles, time_axis, whole_steps
 from pybench.report.view import CellView, View
 
-HEIGHT = 640
 # Points of the whole section. With more, steps are averaged, so that the report of any run stays small.
 POINTS = 20_000
-# The vertical room of each measure as shares of a panel, the offered load on top; its title stands above each.
-DOMAINS = ((0.86, 1.0), (0.58, 0.79), (0.29, 0.51), (0.0, 0.22))
+# Pixels of the parts of a panel; the title of each part stands in the room above it.
+OFFERED_HEIGHT, PART_HEIGHT, BETWEEN = 80, 124, 40
 NOTE = (
     "A line is the median over the trials of a lock. A step with fewer than 20 grants has no p50, and one with fewer "
     "than 1,000 has no p99."
@@ -66,7 +65,13 @@ class _Load:
     @property
     def offered(self) -> pd.Series:
         """The offered load by the beginning of each step, which is the same for all locks."""
-        return pd.concat([self.medians[cell.id]["offered"] for cell in self.drawn]).groupby(level=0).median()
+        offered: pd.Series = pd.concat([self.medians[cell.id]["offered"] for cell in self.drawn])
+        return offered.groupby(level=0).median()
+
+    @property
+    def measures(self) -> list[_Measure]:
+        """The measures that some lock has in some step."""
+        return [one for one in MEASURES if any(rows[one.column].notna().any() for rows in self.medians.values())]
 
     @property
     def step_ns(self) -> float:
@@ -141,23 +146,33 @@ def _coarser(load: _Load, width: int) -> _Load:
 
 def _panel(view: View, load: _Load, id_: str) -> Figure:
     end_s = float((load.offered.index.max() + load.step_ns) / 1e9)
-    # Plotly counts its axes from the lowest part.
-    layout: dict[str, Any] = {"xaxis": time_axis(end_s).layout() | {"anchor": "y"}, "margin": MARGIN}
     unit = "arrivals/s" if load.stages.is_open else "clients"
     offered = linear_axis([load.stages.highest], f"{unit} offered", format_count)
-    axes = [offered, *(_axis(view, load, measure) for measure in MEASURES)]
-    for place, (axis, domain) in enumerate(zip(axes, DOMAINS, strict=True)):
-        layout[f"yaxis{_suffix(place)}"] = axis.layout() | {"domain": list(domain), "anchor": "x"}
-    data = [_area(load, unit)]
-    for place, measure in enumerate(MEASURES, start=1):
-        data += [_line(cell, load.medians[cell.id], measure, _suffix(place)) for cell in load.drawn]
+    measures = load.measures
+    axes = [offered, *(_axis(view, load, measure) for measure in measures)]
+    # Plotly numbers its axes from 1, which it does not write: here from the lowest part.
+    suffixes = [str(number) if number > 1 else "" for number in range(len(axes), 0, -1)]
+    layout: dict[str, Any] = {"xaxis": time_axis(end_s).layout() | {"anchor": "y"}, "margin": MARGIN}
+    for axis, suffix, domain in zip(axes, suffixes, _domains(len(measures)), strict=True):
+        layout[f"yaxis{suffix}"] = axis.layout() | {"domain": domain, "anchor": "x"}
+    data = [_area(load, unit, suffixes[0])]
+    for measure, suffix in zip(measures, suffixes[1:], strict=True):
+        data += [_line(cell, load.medians[cell.id], measure, suffix) for cell in load.drawn]
     missing = [cell.line.label for cell in load.cells if cell.id not in load.medians]
-    return Figure(id_, load.title, _alt(load, unit), data, layout, HEIGHT, missing=missing)
+    height = MARGIN["t"] + _room(len(measures)) + MARGIN["b"]
+    return Figure(id_, load.title, _alt(load, unit), data, layout, height, missing=missing)
 
 
-def _suffix(place: int) -> str:
-    """The number of the axis of the part at `place` from the top, as plotly names it."""
-    return "" if place == len(MEASURES) else str(len(MEASURES) + 1 - place)
+def _room(measures: int) -> int:
+    return OFFERED_HEIGHT + measures * (BETWEEN + PART_HEIGHT)
+
+
+def _domains(measures: int) -> list[list[float]]:
+    """The vertical room of each part as shares of a panel, the offered load on top."""
+    room = _room(measures)
+    tops = [room, *(room - OFFERED_HEIGHT - BETWEEN - place * (BETWEEN + PART_HEIGHT) for place in range(measures))]
+    heights = [OFFERED_HEIGHT] + [PART_HEIGHT] * measures
+    return [[round((top - height) / room, 4), round(top / room, 4)] for top, height in zip(tops, heights, strict=True)]
 
 
 def _axis(view: View, load: _Load, measure: _Measure) -> Axis:
@@ -173,7 +188,7 @@ def _axis(view: View, load: _Load, measure: _Measure) -> Axis:
     return linear_axis([top], measure.title, format_count)
 
 
-def _area(load: _Load, unit: str) -> dict[str, Any]:
+def _area(load: _Load, unit: str, suffix: str) -> dict[str, Any]:
     offered = load.offered
     return {
         "type": "scatter",
@@ -181,7 +196,7 @@ def _area(load: _Load, unit: str) -> dict[str, Any]:
         "name": "offered",
         "x": middles(offered.index, load.step_ns),
         "y": [_short(value) for value in offered],
-        "yaxis": f"y{_suffix(0)}",
+        "yaxis": f"y{suffix}",
         "fill": "tozeroy",
         "fillcolor": "var(--line-strong)",
         "line": {"color": "var(--ink-soft)", "width": 1.5},
@@ -209,6 +224,7 @@ def _line(cell: CellView, rows: pd.DataFrame, measure: _Measure, suffix: str) ->
             "color": colour,
             "size": [7 if place == last else 2 for place in range(len(values))],
             "symbol": symbol(cell),
+            "line": {"width": 0},
         },
         "customdata": [measure.text(value) for value in values],
         "hovertemplate": f"%{{fullData.name}}: {plot_text(measure.title)} %{{customdata}}<extra></extra>",
@@ -255,16 +271,13 @@ def _other_conditions(cell: CellView) -> Conditions:
 
 
 def _figures(steps: pd.DataFrame) -> list[Datum]:
+    p50, p99 = steps["p50_us"].dropna(), steps["p99_us"].dropna()
+    quantiles = ((p50, p50.median()), (p99, p99.max()))
     return [
         datum(float(steps["offered"].mean()), Format.RATE.text),
         datum(float(steps["grants_per_s"].mean()), Format.RATE.text),
-        datum(_known(steps["p50_us"].median()), format_us),
-        datum(_known(steps["p99_us"].max()), format_us),
+        *(datum(float(one) if len(known) else None, format_us) for known, one in quantiles),
     ]
-
-
-def _known(value: float) -> float | None:
-    return None if pd.isna(value) else float(value)
 
 
 def _short(value: float) -> float:

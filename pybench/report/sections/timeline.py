@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from pybench.formats import Format
-from pybench.matrix.durations import format_duration
 from pybench.matrix.conditions import Conditions, say_conditions
+from pybench.matrix.durations import format_duration
 from pybench.numbers import format_count
 from pybench.report.charts.axes import Axis, linear_axis
 from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, series_text, symbol
