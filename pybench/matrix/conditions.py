@@ -59,7 +59,9 @@ def say_condition(column: str, value: AxisValue) -> str:
 
 def _told_by_stages(pairs: Iterable[tuple[str, AxisValue]]) -> set[str]:
     stages = next((recorded_stages(value) for column, value in pairs if column == "stages"), NO_STAGES)
-    return {"rate_per_s" if stages.is_open else "concurrency"} if stages else set()
+    if not stages:
+        return set()
+    return {"rate_per_s"} if stages.is_open else {"rate_per_s", "concurrency"}
 
 
 def condition_value(column: str, value: AxisValue) -> str:

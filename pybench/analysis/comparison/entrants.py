@@ -159,16 +159,11 @@ def load_axes(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
 
 
 def set_by_stages(column: str, rows: Sequence[Mapping[Any, Any]]) -> bool:
-    """Whether the load axis `column` differs between `rows` only because their stages set it.
-
-    Such an axis tells nothing beside the stages.
-    """
+    """Whether the stages of all `rows` set the load axis `column`, which then tells nothing beside them."""
     if column not in ("concurrency", "rate_per_s"):
         return False
-    found: dict[AxisValue, set[AxisValue]] = {}
-    for row in rows:
-        found.setdefault(axis_value(row.get("stages")), set()).add(axis_value(row.get(column)))
-    return len(found) > 1 and all(len(values) == 1 for values in found.values())
+    found = {text: recorded_stages(text) for text in {axis_value(row.get("stages")) for row in rows}}
+    return all(stages and stages.is_open == (column == "rate_per_s") for stages in found.values())
 
 
 def _places(values: Sequence[AxisValue]) -> dict[AxisValue, int]:

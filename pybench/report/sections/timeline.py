@@ -76,10 +76,10 @@ def whole_steps(view: View) -> pd.DataFrame:
 
 def step_lengths_ns(steps: pd.DataFrame) -> pd.Series:
     """The length of each of `steps`: the smallest distance of two within its trial, 100 ms where it has one step."""
-    trials = [steps["cell"], steps["trial"]]
-    sorted_ns = steps.sort_values("start_ns").groupby(["cell", "trial"], sort=False)["start_ns"]
-    smallest = sorted_ns.diff().groupby(trials).transform("min")
-    return smallest.fillna(STEP_NS).astype("int64")
+    ordered, trial = steps.sort_values("start_ns"), ["cell", "trial"]
+    ordered["step_ns"] = ordered.groupby(trial, sort=False)["start_ns"].diff()
+    smallest = ordered.groupby(trial, sort=False)["step_ns"].transform("min")
+    return smallest.reindex(steps.index).fillna(STEP_NS).astype("int64")
 
 
 def _coarser(steps: pd.DataFrame, width: int) -> pd.DataFrame:
