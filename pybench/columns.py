@@ -207,7 +207,7 @@ _FAIRNESS = (
     _figure(
         "clients_served",
         "average number of clients in a cycle that ended with a grant, by Little's law: grants/s x (mean response + "
-        "mean hold + mean release + mean think), at most `concurrency`; closed loop only",
+        "mean hold + mean release + mean think), at most `concurrency`, with `stages` their mean; closed loop only",
     ),
     _count("starved_clients", "clients that asked and had no grant in the window", over=Over.MOST, summary=True),
     _figure(

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from pybench.matrix.durations import MS, S, format_duration
+from pybench.matrix.stages import recorded_stages
 from pybench.matrix.values import Connections, Distribution, Retry
 from pybench.notation import BadValue
 from pybench.strategies import CATALOGUE, ServerKind
@@ -100,9 +101,17 @@ def _silent(cells: Cells, limit_ns: int, *, in_transaction: bool) -> str:
         # A client that waits on the server does not pause: for it the retry policy only limits the wait.
         "back-offs": any(longest_pause_ns(cell) > limit_ns for cell in cells if not _waits_on_server(cell)),
         "gaps between arrivals": any(gaps_are_longer(cell, limit_ns) for cell in cells),
+        "stages with fewer clients": any(_has_idle_clients(cell, limit_ns) for cell in cells),
     }
     *first, last = [name for name, longer in times.items() if longer] or [""]
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def _has_idle_clients(cell: Mapping[str, Any], limit_ns: int) -> bool:
+    """Whether the stages of a closed loop may leave a client without work for longer than `limit_ns`."""
+    stages = recorded_stages(cell.get("stages"))
+    values = {value for stage in stages.stages for value in (stage.begin, stage.end)}
+    return not stages.is_open and len(values) > 1 and stages.length_ns > limit_ns
 
 
 def _waits_on_server(cell: Mapping[str, Any]) -> bool:
@@ -173,9 +182,14 @@ def _grown_ns(retry: Retry, pauses: int | None) -> int:
 def gaps_are_longer(cell: Mapping[str, Any], limit_ns: int) -> bool:
     """Whether in an open loop a connection may be idle for longer than `limit_ns` between two of its arrivals.
 
-    Each arrival goes to the client that has been idle longest, so all connections take turns.
+    Each arrival goes to the client that has been idle longest, so all connections take turns. With stages the lowest
+    rate counts.
     """
-    rate_per_s = cell.get("rate_per_s")
+    rate_per_s, stages = cell.get("rate_per_s"), recorded_stages(cell.get("stages"))
+    if stages.is_open:
+        rate_per_s = min(min(stage.begin, stage.end) for stage in stages.stages)
+        if not rate_per_s:
+            return stages.length_ns > limit_ns
     if not rate_per_s:
         return False
     with suppress(BadValue, KeyError):

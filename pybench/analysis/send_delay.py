@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybench.analysis.stats import median
+from pybench.matrix.stages import recorded_stages
 from pybench.numbers import format_us
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def late_cells(trials: pd.DataFrame) -> dict[str, str]:
                 utilisation=median(rows["utilisation"]),
                 contention_rate=median(rows["contention_rate"]),
                 rtt_ms=median(rows["rtt_ms"]) if "rtt_ms" in rows else None,
+                varies="stages" in rows and bool(recorded_stages(rows["stages"].iloc[0])),
             ),
             send_delay_p99_us=median(rows["send_delay_p99_us"]),
             acquire_us=_longest_us(rows),
@@ -86,12 +88,14 @@ def under_test_is_limit(
     utilisation: float | None,
     contention_rate: float | None,
     rtt_ms: float | None = None,
+    varies: bool = False,
 ) -> bool:
     """Whether arrivals were dropped because earlier ones still waited for the server, for the lock or for the network.
 
     The limit is a server core that is busy 90 % of the time, keys that are held 90 % of the time, or a lock that
     refuses half of the attempts. With an added round-trip time the clients wait for it most of their time: then only
-    the send delay shows that the generator was late. A figure that was not measured is no limit.
+    the send delay shows that the generator was late. The same holds for a load that `varies`: all three figures are
+    means over the window, and arrivals are dropped at its highest load. A figure that was not measured is no limit.
     """
     busy = (server_cpu_share or 0.0) >= BUSY or (utilisation or 0.0) >= BUSY
-    return busy or (contention_rate or 0.0) >= MOSTLY_REFUSED or (rtt_ms or 0.0) > 0
+    return busy or (contention_rate or 0.0) >= MOSTLY_REFUSED or (rtt_ms or 0.0) > 0 or varies

@@ -189,7 +189,7 @@ def _head(run: Run) -> Iterator[str]:
         f"{server['label']} ({', '.join(filter(None, (server['source'], server['address'])))})"
         for server in run.manifest["servers"]
     )
-    shared = [(name, value) for name, value in run_facts.shared_settings(run.manifest) if name in SHOWN_SETTINGS]
+    shared = [(name, value) for name, value in run_facts.load_settings(run.manifest) if name in SHOWN_SETTINGS]
     yield f"{run.manifest['name']} on {', '.join(servers)}"
     yield ", ".join(f"{name} {value}" for name, value in [*run_facts.plan_rows(run.manifest), *shared])
     yield from run_facts.baseline_sentences(run.manifest)
@@ -197,7 +197,7 @@ def _head(run: Run) -> Iterator[str]:
     yield ""
 
 
-SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "connections", "loop")
+SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "connections", "loop", "stages")
 
 
 def _remarks(outcome: Outcome, view: View) -> Iterator[str]:

@@ -60,7 +60,9 @@ def _lines(plan: Plan) -> list[str]:
     from pybench.numbers import plural
 
     matrix = plan.matrix
-    times = f"{format_duration(matrix.duration_ns)} after {format_duration(matrix.warmup_ns)} of warm-up"
+    windows = sorted({cell.window_ns(matrix.duration_ns) for cell in plan.cells} or {matrix.duration_ns})
+    window = format_duration(windows[0]) + (f" to {format_duration(windows[-1])}" if len(windows) > 1 else "")
+    times = f"{window} after {format_duration(matrix.warmup_ns)} of warm-up"
     lines = [f"{matrix.name}: {plural(len(plan.cells), 'cell')}, {plural(matrix.trials, 'trial')} each of {times}"]
     if plan.cells:
         lines += [

@@ -65,6 +65,8 @@ class Axis:
     on_chart: Callable[[str], float | None] | None
     """The place of a canonical text on the axis of a chart, None for a text without one. Columns of numbers and texts
     that are drawn as panels have no such function."""
+    has_commas: bool
+    """Whether a value may have commas of its own, so that a text of an option is always one value."""
 
     @property
     def sentence(self) -> str:
@@ -117,6 +119,7 @@ def axis(
     only_open: bool = False,
     of_servers: bool = False,
     on_chart: Callable[[str], float | None] | None = None,
+    has_commas: bool = False,
 ) -> Any:  # noqa: ANN401 - a field of a dataclass, which stands for its value
     """A field of `Cell` that is an axis; `name` is given where the axis and its column have different names."""
     described = Axis(
@@ -135,6 +138,7 @@ def axis(
         only_open=only_open,
         of_servers=of_servers,
         on_chart=on_chart,
+        has_commas=has_commas,
     )
     metadata = {"axis": described}
     return field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)

@@ -22,10 +22,12 @@ from pybench.matrix.notations import (
     RATE,
     RETRY,
     ROUND_TRIP,
+    STAGES,
     parse_place,
     strategy_schema,
 )
 from pybench.matrix.round_trips import NO_ROUND_TRIP, RoundTrip, milliseconds
+from pybench.matrix.stages import NO_STAGES, Stages
 from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
 from pybench.notation import format_number
 from pybench.strategies import Arguments, arguments_text, parse_strategy, strategy_text
@@ -163,6 +165,15 @@ class Cell:
     max_in_flight: int = axis(
         count(10_000_000), 10_000, "Open loop: the most arrivals that wait or run; more are dropped", only_open=True
     )
+    stages: Stages = axis(
+        Parsed(Stages.parse, STAGES),
+        NO_STAGES,
+        "A load that changes during the window, which is as long as its stages: "
+        "`0 -> 256 over 5s, 256 for 10s, 0 over 1s`, of clients, or of arrivals per second (`0 -> 5000/s over 5s`) in "
+        "an open loop. Sets `concurrency` or `rate` to the highest value",
+        metavar="STAGES",
+        has_commas=True,
+    )
     after_lease: AfterLease = axis(
         AfterLease,
         "continue",
@@ -191,13 +202,28 @@ class Cell:
         values: dict[str, Any] = {
             one.column: _to_core(getattr(self, one.column))
             for one in AXES.values()
-            if not (one.of_servers or one.only_open or one.name in ("rate", "rtt", "connections"))
+            if not (one.of_servers or one.only_open or one.name in ("rate", "rtt", "connections", "stages"))
         }
         return {
             **values,
             "connections": self.connections.to_core(self.concurrency),
             "loop": self._loop(),
+            **({"stages": self.stages.to_core()} if self.stages else {}),
         }
+
+    def window_ns(self, duration_ns: int) -> int:
+        """The length of its window in a matrix whose windows take `duration_ns`: that of its stages, if it has any."""
+        return self.stages.length_ns or duration_ns
+
+    @property
+    def mean_clients(self) -> float:
+        """The mean number of clients over the window: with stages of clients fewer than `concurrency`."""
+        return self.stages.mean if self.stages and not self.stages.is_open else float(self.concurrency)
+
+    @property
+    def mean_rate_per_s(self) -> float | None:
+        """The mean rate of arrivals over the window; None in a closed loop."""
+        return self.stages.mean if self.stages and self.stages.is_open else self.rate_per_s
 
     def _loop(self) -> LoopSpec:
         """The loop in the form of the core: open where the cell has a rate, else closed."""

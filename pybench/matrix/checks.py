@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pybench.matrix.cells import AXES
 from pybench.matrix.places import kinds_of_place, parts_of_place, places
 from pybench.matrix.problems import Path, Problem
+from pybench.matrix.stage_checks import makes_open, stage_problems
 from pybench.notation import shown, suggestion
 from pybench.strategies import CATALOGUE, ServerKind
 
@@ -30,8 +31,9 @@ def problems_of(matrix: Matrix) -> list[Problem]:
         *_repeated(axes),
         *_strategies(matrix, axes, fixed),
         *_backends(matrix),
-        *_open_loop_words(("axes",), axes, {*axes, *fixed}),
-        *_open_loop_words(("fixed",), fixed, {*axes, *fixed}),
+        *_open_loop_words(("axes",), axes, makes_open({**fixed, **axes})),
+        *_open_loop_words(("fixed",), fixed, makes_open({**fixed, **axes})),
+        *stage_problems(matrix, axes, fixed),
         *_includes(matrix, fixed),
         *_persistence(matrix, axes, fixed),
         *_size(matrix, axes),
@@ -158,17 +160,17 @@ def _nowhere(path: Path, strategy: str, matrix: Matrix) -> Problem:
     return Problem(path, message, hint)
 
 
-def _open_loop_words(path: Path, names: Iterable[str], beside: set[str]) -> Iterator[Problem]:
+def _open_loop_words(path: Path, names: Iterable[str], is_open: bool) -> Iterator[Problem]:  # noqa: FBT001 - a fact
     for name in (axis.name for axis in AXES.values() if axis.only_open):
-        if name in names and "rate" not in beside:
+        if name in names and not is_open:
             message = f"{name} has an effect in an open loop only, which needs a rate"
             yield Problem((*path, name), message, "add for example rate: 5000/s", of_key=True)
 
 
 def _includes(matrix: Matrix, fixed: dict[str, Any]) -> Iterator[Problem]:
     for index, part in enumerate(matrix.include):
-        names = part.model_fields_set
-        yield from _open_loop_words(("include", index), names, {*names, *fixed})
+        own = given(part)
+        yield from _open_loop_words(("include", index), own, makes_open({**fixed, **own}))
 
 
 def _persistence(matrix: Matrix, axes: dict[str, Any], fixed: dict[str, Any]) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from pybench.matrix.cells import BY_COLUMN
+from pybench.matrix.stages import NO_STAGES, recorded_stages
 from pybench.notation import BadValue
 from pybench.numbers import format_percent, missing, plural
 
@@ -22,13 +23,15 @@ def say_conditions(conditions: Iterable[tuple[str, AxisValue]]) -> str:
 def condition_texts(conditions: Iterable[tuple[str, AxisValue]]) -> list[str]:
     """Each of the conditions in words; what means nothing beside the others is left out.
 
-    Such are the order of the keys of a grant of one key, and the arrivals of a closed loop.
+    Such are the order of the keys of a grant of one key, the arrivals of a closed loop, and the clients or the rate
+    beside stages, which name them.
     """
     pairs = list(conditions)
     one_key = ("keys_per_grant", 1) in pairs
     idle = {column for column, value in pairs if missing(value) and column in BY_COLUMN and BY_COLUMN[column].only_open}
     if one_key:
         idle.add("key_order")
+    idle |= _told_by_stages(pairs)
     return [say_condition(column, value) for column, value in pairs if column not in idle]
 
 
@@ -42,6 +45,9 @@ def say_condition(column: str, value: AxisValue) -> str:
             return f"{plural(value, 'key')} a grant"
         case "key_order", _:
             return f"keys in {value} order"
+        case "stages", str():
+            # Stages have commas of their own.
+            return "no stages" if value == NO_STAGES.text else f"stages ({value})"
         case "read_share", int() | float():
             return f"{format_percent(value)} readers" if value else "no readers"
     if axis is None:
@@ -49,6 +55,13 @@ def say_condition(column: str, value: AxisValue) -> str:
     if axis.noun is not None and isinstance(value, int):
         return plural(value, axis.noun)
     return f"{axis.name} {axis.text_in_table(value)}"
+
+
+def _told_by_stages(pairs: Iterable[tuple[str, AxisValue]]) -> set[str]:
+    stages = next((recorded_stages(value) for column, value in pairs if column == "stages"), NO_STAGES)
+    if not stages:
+        return set()
+    return {"rate_per_s"} if stages.is_open else {"rate_per_s", "concurrency"}
 
 
 def condition_value(column: str, value: AxisValue) -> str:

@@ -45,8 +45,8 @@ def idle_excludes(matrix: Matrix) -> list[str]:
 
 
 def cell_id(point: Point) -> str:
-    """The strategy with its arguments, then each axis off its default, by name."""
-    usual = {"backend": default_place(point["strategy"][0])}
+    """The strategy with its arguments, then each axis off its default, by name; without the axis that stages set."""
+    usual = {"backend": default_place(point["strategy"][0]), **_set_by_stages(point)}
     texts = [
         f"{name}={AXES[name].text(value)}"
         for name, value in sorted(point.items())
@@ -84,7 +84,16 @@ def _places(matrix: Matrix, strategy: str, named: Sequence[str] | None) -> list[
 
 
 def _completed(named: Point) -> Point:
-    return {name: named.get(name, axis.default) for name, axis in AXES.items()}
+    point = {name: named.get(name, axis.default) for name, axis in AXES.items()}
+    return {**point, **_set_by_stages(point)}
+
+
+def _set_by_stages(point: Point) -> Point:
+    """The axis that the stages of `point` set, with its value: the highest number of clients, or the highest rate."""
+    stages = point["stages"]
+    if not stages:
+        return {}
+    return {"rate": stages.highest} if stages.is_open else {"concurrency": int(stages.highest)}
 
 
 def _applicable(point: Point, matrix: Matrix) -> Point:

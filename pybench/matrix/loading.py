@@ -222,7 +222,8 @@ def _listed(value: object) -> list[Any]:
 
 def _overlay_axis(raw: dict[str, Any], name: str, value: object, flag: str) -> None:
     try:
-        values = [one for text in _listed(value) for one in split_list(str(text))]
+        texts = [str(one) for one in _listed(value)]
+        values = texts if AXES[name].has_commas else [one for text in texts for one in split_list(text)]
     except BadValue as problem:
         raise InputError(f"{flag}: {problem.message}", hint=problem.hint or OPTIONS_HINT) from None
     axes, fixed = raw.get("axes") or {}, raw.get("fixed") or {}

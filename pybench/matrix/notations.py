@@ -20,6 +20,12 @@ ROUND_TRIP: dict[str, Any] = {
     "description": "One time for all servers, or per-server(...) with a time for each server. A list has several "
     "values of the axis, and not those of several servers.",
 }
+STAGES: dict[str, Any] = {
+    "type": "string",
+    "examples": ["0 -> 256 over 5s, 256 for 10s, 0 over 1s", "0 -> 5000/s over 10s", "none"],
+    "description": "One text with all stages, separated by commas. A list has several values of the axis: quote each "
+    "value in a list in brackets.",
+}
 KEY_CHOICE: dict[str, Any] = {
     "type": "string",
     "pattern": "^(uniform|single|zipf\\(.*\\))$",

@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     rate: Values
     arrivals: Values
     max_in_flight: Values
+    stages: Values
     after_lease: Values
     appendfsync: Values
     name: str

@@ -39,6 +39,7 @@ fixed:
   # poll: block # also: spin
   # rate: 5000/s # makes the loop open: arrivals at this rate, and latency counts from their due time
   # arrivals: constant # also: poisson
+  # stages: 0 -> 256 over 5s, 256 for 10s, 0 over 1s # a changing number of clients (or 0 -> 5000/s over 5s)
   # after_lease: continue # also: stop
   # appendfsync: off # also: everysec, always
 

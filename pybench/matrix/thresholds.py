@@ -6,8 +6,8 @@ Does not do: evaluating thresholds; `pybench.analysis.thresholds` does.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
@@ -62,6 +62,11 @@ class Threshold:
     def selects(self, row: Mapping[Any, Any]) -> bool:
         """Whether the threshold selects the cell with the columns `row`, from a table or from `Cell.columns`."""
         return all(_column_text(row, axis) in texts for axis, texts in self.where)
+
+    def with_where(self, axis: str, change: Callable[[str], str]) -> Threshold:
+        """The threshold with every accepted value of `axis` changed."""
+        where = tuple((one, tuple(map(change, texts)) if one == axis else texts) for one, texts in self.where)
+        return replace(self, where=where)
 
     def to_dict(self) -> dict[str, Any]:
         """The threshold as in a matrix; `parse_threshold` reads it back to an equal threshold."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS
 from pybench.matrix.round_trips import NO_ROUND_TRIP
+from pybench.matrix.stages import NO_STAGES
 from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning.needs import on_backend
 from pybench.strategies import Arguments, ServerKind
@@ -95,6 +96,7 @@ def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
         hold=_NOTHING,
         think=_NOTHING,
         rtt=NO_ROUND_TRIP,
+        stages=NO_STAGES,
         rate_per_s=None,
         after_lease="continue",
     )

@@ -37,16 +37,17 @@ SHARES_SHOWN = (0.01, 0.001)
 
 def expected_per_s(cell: Cell) -> float:
     """The most grants/s that the clients, the keys and the arrivals of `cell` allow."""
-    most = most_per_s(cell)
-    return most if cell.rate_per_s is None else min(most, cell.rate_per_s)
+    # The mean of a varying load: the grants of the window are what counts.
+    most, rate = most_per_s(cell, cell.mean_clients), cell.mean_rate_per_s
+    return most if rate is None else min(most, rate)
 
 
-def most_per_s(cell: Cell) -> float:
-    """The most grants/s that the clients and the keys of `cell` allow."""
+def most_per_s(cell: Cell, clients: float | None = None) -> float:
+    """The most grants/s that `clients`, by default all clients of `cell`, and its keys allow."""
     strategy = CATALOGUE[cell.strategy]
     # A lock that sends nothing crosses no network.
     hold_ns, call_ns = cell.hold.mean(), CALL_NS + (added_ns(cell) if strategy.commands else 0)
-    by_clients = cell.concurrency * S / (hold_ns + cell.think.mean() + 2 * call_ns)
+    by_clients = (cell.concurrency if clients is None else clients) * S / (hold_ns + cell.think.mean() + 2 * call_ns)
     most = [by_clients]
     if strategy.judged_by is not Judge.EFFECTS and strategy.commands and cell.read_share == 0:
         keys = 1 if cell.key_choice.kind == "single" else cell.keys // cell.keys_per_grant
@@ -58,19 +59,19 @@ def p99_forecast(cells: Sequence[Cell], matrix: Matrix) -> list[str]:
     """A sentence for the cells that will have no p99, and one for those whose p99 needs the samples of all trials."""
     pooled, without = [], []
     for cell in cells:
-        needed_s = P99_GRANTS / expected_per_s(cell)
-        if needed_s * S > matrix.duration_ns * matrix.trials:
+        needed_s, window_ns = P99_GRANTS / expected_per_s(cell), cell.window_ns(matrix.duration_ns)
+        if needed_s * S > window_ns * matrix.trials:
             without.append((needed_s, cell))
-        elif needed_s * S > matrix.duration_ns:
+        elif needed_s * S > window_ns:
             pooled.append((needed_s, cell))
-    trial, together = format_duration(matrix.duration_ns), plural(matrix.trials, "trial")
+    together = plural(matrix.trials, "trial")
     return [
-        *_forecast(without, f"{together} of {trial} are too short even together"),
-        *_forecast(pooled, f"each trial of {trial} is too short, so samples of all trials are merged"),
+        *_forecast(without, matrix, f"{together} of {{trial}} are too short even together"),
+        *_forecast(pooled, matrix, "each trial of {trial} is too short, so samples of all trials are merged"),
     ]
 
 
-def _forecast(cells: Sequence[tuple[float, Cell]], consequence: str) -> list[str]:
+def _forecast(cells: Sequence[tuple[float, Cell]], matrix: Matrix, consequence: str) -> list[str]:
     if not cells:
         return []
     needed_s, longest = max(cells, key=lambda entry: entry[0])
@@ -78,10 +79,11 @@ def _forecast(cells: Sequence[tuple[float, Cell]], consequence: str) -> list[str
     conditions: list[tuple[str, AxisValue]]
     conditions = [("hold", longest.hold.text), ("keys", longest.keys), ("concurrency", longest.concurrency)]
     conditions += [] if longest.rtt.is_zero else [("rtt", longest.rtt.text)]
-    where = say_conditions(conditions)
+    conditions += [("stages", longest.stages.text)] if longest.stages else []
+    where, trial = say_conditions(conditions), format_duration(longest.window_ns(matrix.duration_ns))
     which = f"{longest.strategy} ({where})"
     least = f"{P99_GRANTS:,} grants, at least {format_seconds(needed_s)}"
-    return [f"the p99 of {which} needs {least}: {consequence}{others}"]
+    return [f"the p99 of {which} needs {least}: {consequence.format(trial=trial)}{others}"]
 
 
 def needed_ttl_ns(hold_ns: float, call_ns: float) -> float:

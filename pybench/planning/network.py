@@ -84,9 +84,11 @@ def rate_warnings(cells: Sequence[Cell], most_per_s: Callable[[Cell], float]) ->
             continue
         most = most_per_s(cell)
         if most < cell.rate_per_s:
+            rate = format_rate(cell.rate_per_s)
+            which = f"the highest rate of the stages, {rate}," if cell.stages else f"a rate of {rate}"
             found[
-                f"a rate of {format_rate(cell.rate_per_s)} cannot be kept: {plural(cell.concurrency, 'client')} of "
-                f"{cell.strategy} at an rtt of {cell.rtt.text} make at most {most:,.4g} grants/s"
+                f"{which} cannot be kept: {plural(cell.concurrency, 'client')} of {cell.strategy} at an rtt of "
+                f"{cell.rtt.text} make at most {most:,.4g} grants/s"
             ] = None
     return list(found)
 

@@ -17,6 +17,7 @@ from pybench.matrix import Matrix, expand, idle_excludes
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS, S
 from pybench.matrix.places import parts_of_place
+from pybench.matrix.shortening import with_shorter_stages
 from pybench.planning import control
 from pybench.planning import probes as probing
 from pybench.planning.forecast import hold_tails, most_per_s, p99_forecast
@@ -30,6 +31,8 @@ from pybench.quota import cpu_quota, quota_sentence
 from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
+QUICK_STAGES_NS = 2 * S
+"""Twenty steps of the time line: enough to see how figures follow the load."""
 
 TRIAL_OVERHEAD_NS = 70 * MS
 """Connecting, draining, reading the server's figures, removing keys and saving, as measured on two busy cores."""
@@ -86,7 +89,7 @@ class Plan:
     """One block for each trial: every index into `cells` once, in an order drawn from the seed."""
     servers: list[ServerNeed]
     seconds_per_trial: float
-    """Seconds for one trial of any cell: warm-up, window and overhead."""
+    """Seconds for one trial of the cell with the longest window: warm-up, window and overhead."""
     seconds: float
     """Seconds for the whole run, including controls, the start of servers and the report."""
 
@@ -169,8 +172,11 @@ def make_plan(matrix: Matrix, limits: Limits = NO_LIMITS) -> Plan:
 
 
 def quickened(matrix: Matrix) -> Matrix:
-    """The matrix with at most 4 trials of 100 ms warm-up and 300 ms window: too short for high quantiles."""
-    return matrix.model_copy(
+    """The matrix with at most 4 trials of 100 ms warm-up and 300 ms window: too short for high quantiles.
+
+    Stages keep their values, and take 2 s together.
+    """
+    return with_shorter_stages(matrix, QUICK_STAGES_NS).model_copy(
         update={
             "trials": min(matrix.trials, QUICK_TRIALS),
             "warmup_ns": min(matrix.warmup_ns, QUICK_WARMUP_NS),
@@ -214,8 +220,9 @@ def _table_ns(cell: Cell) -> int:
 
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     servers = _servers(matrix, cells)
-    per_trial = matrix.warmup_ns + matrix.duration_ns + TRIAL_OVERHEAD_NS
-    block = per_trial * len(cells) + sum(_table_ns(cell) + ROUND_TRIPS * slowest_ns(cell) for cell in cells)
+    windows = [cell.window_ns(matrix.duration_ns) for cell in cells]
+    around = matrix.warmup_ns + TRIAL_OVERHEAD_NS
+    block = sum(windows) + sum(around + _table_ns(cell) + ROUND_TRIPS * slowest_ns(cell) for cell in cells)
     total = block * matrix.trials + _surroundings_ns(cells, servers)
     return Plan(
         matrix=matrix,
@@ -223,7 +230,7 @@ def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
         refused=refused,
         order=[block_order(matrix.seed, block, cells) for block in range(1, matrix.trials + 1)] if cells else [],
         servers=servers,
-        seconds_per_trial=per_trial / S,
+        seconds_per_trial=(around + max(windows, default=matrix.duration_ns)) / S,
         seconds=total / S,
     )
 

@@ -12,9 +12,10 @@ from pybench.columns import COLUMNS
 from pybench.errors import RecordError
 from pybench.matrix.cells import CELL_COLUMNS
 
-SCHEMA = 3
+SCHEMA = 4
 """Schema 1 had the named axes as text. Since schema 2 every axis is a column, with durations and rates as numbers.
-Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks."""
+Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks.
+Schema 4 added the axis `stages`, for the same reason, and the load `offered` in each step of the time line."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
@@ -39,6 +40,7 @@ _TIMELINE = {
     "errors": pa.int64(),
     "p50_ns": pa.int64(),
     "p99_ns": pa.int64(),
+    "offered": pa.float64(),
 }
 _VIOLATION = {
     "schema": pa.int64(),

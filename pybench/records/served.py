@@ -4,7 +4,8 @@ By Little's law the average number of clients in a successful cycle (wait, hold,
 mean length of a cycle. A client whose wait does not end is in no such cycle. Where few clients take all grants, the
 waits of the grants are short, and this figure shows how few clients there are.
 
-Promises: None in an open loop, whose clients wait for arrivals, and in a trial without a grant.
+Promises: None in an open loop, whose clients wait for arrivals, and in a trial without a grant. With stages of clients
+no client is called starved: only a part of the clients asks throughout the window.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def served_columns(cell: Cell, result: TrialResult) -> dict[str, float | int | N
 
 
 def clients_served(cell: Cell, result: TrialResult) -> float | None:
-    """Grants/s x (mean response + mean hold + mean release + mean pause), at most the number of clients."""
+    """Grants/s x (mean response + mean hold + mean release + mean pause), at most the mean number of clients."""
     grants, window_ns = result.totals["grants"], result.totals["window_ns"]
     response_ns = _mean_ns(result.histograms, "response", "granted")
     if cell.rate_per_s is not None or not grants or not window_ns or response_ns is None:
@@ -44,15 +45,17 @@ def clients_served(cell: Cell, result: TrialResult) -> float | None:
     # With effects the release writes, and a hold with a conflict has no release: missing phases count as 0.
     other_ns = (_mean_ns(result.histograms, phase, None) or 0.0 for phase in ("hold", "release"))
     cycle_ns = response_ns + sum(other_ns) + cell.think.mean()
-    return min(float(cell.concurrency), grants / window_ns * cycle_ns)
+    return min(cell.mean_clients, grants / window_ns * cycle_ns)
 
 
 def starved_clients(cell: Cell, result: TrialResult) -> int | None:
     """The number of clients that asked in the window and had no grant; None in a trial without a grant.
 
+    None too where the number of clients changes: a client that joins last may have no grant without any starvation.
+
     Without pauses every client of a closed loop asks all the time, even if its only attempt began before the window.
     """
-    if not result.totals["grants"]:
+    if not result.totals["grants"] or (cell.stages and cell.rate_per_s is None):
         return None
     asked = result.clients["attempts"] > 0
     if cell.rate_per_s is None and cell.think.mean() == 0:
@@ -73,7 +76,7 @@ def missed_wake_ups(cell: Cell, totals: Mapping[str, int]) -> int:
     A wait may end before its client has subscribed, so a single grant without a message proves nothing. If many clients
     ask all the time, every release of a key has a subscribed client that waits.
     """
-    all_ask = cell.rate_per_s is None and cell.think.mean() == 0
+    all_ask = cell.rate_per_s is None and cell.think.mean() == 0 and not cell.stages
     all_wait = cell.retry.kind != "none" and cell.retry.max_attempts is None and cell.retry.max_wait_ns >= LONG_WAIT_NS
     crowded = cell.concurrency >= CROWD * cell.keys
     undisturbed = not any(totals[name] for name in ("errors", "unknown", "reconnects", "lost_calls"))

@@ -147,6 +147,10 @@ def _split(parts: pa.Table) -> Tables:
         lists = parts[name].combine_chunks()
         owner = pc.list_parent_indices(lists)
         inner = pa.Table.from_struct_array(pc.list_flatten(lists))
+        for field in schema.inner_schema(name):
+            # A part of an older schema lacks the columns that came later.
+            if field.name not in inner.column_names:
+                inner = inner.append_column(field, pa.nulls(len(inner), field.type))
         for column in ("trial", "cell"):
             inner = inner.add_column(0, column, pc.take(parts[column], owner))
         return inner.select(schema.NESTED[name].names)

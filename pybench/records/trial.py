@@ -285,6 +285,8 @@ def _timeline(columns: Mapping[str, NDArray[np.uint64 | np.float64]]) -> list[di
         row: dict[str, Any] = {name: int(columns[name][step]) for name in counts}
         for name, q in quantiles:
             row[name] = int(columns[name][step]) if stats.enough(row["grants"], q) else None
+        # Only a load in stages differs from step to step.
+        row["offered"] = float(columns["offered"][step]) if "offered" in columns else None
         rows.append(row)
     return rows
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pybench.matrix.durations import format_duration
+from pybench.matrix.stages import recorded_stages
 from pybench.numbers import format_bytes, format_exact, format_us
 
 Rows = list[tuple[str, str]]
@@ -163,9 +164,24 @@ def shared_settings(manifest: Mapping[str, Any]) -> Rows:
     return rows
 
 
+def load_settings(manifest: Mapping[str, Any]) -> Rows:
+    """The shared settings, without `stages` where there are none, and without the axis that stages set."""
+    shared = dict(shared_settings(manifest))
+    stages = recorded_stages(shared.get("stages"))
+    left_out = {"stages"} if not stages else {"rate_per_s"} if stages.is_open else {"concurrency"}
+    return [
+        (name, f"({value})" if name == "stages" else value) for name, value in shared.items() if name not in left_out
+    ]
+
+
 def plan_rows(manifest: Mapping[str, Any]) -> Rows:
-    """How long and how often each cell was measured."""
-    expanded = (manifest.get("matrix") or {}).get("expanded") or {}
+    """How long and how often each cell was measured; stages have a length of their own."""
+    expanded = dict((manifest.get("matrix") or {}).get("expanded") or {})
+    stages = [recorded_stages(cell.get("stages")) for cell in manifest.get("cells") or []]
+    own = [format_duration(ns) for ns in sorted({one.length_ns for one in stages if one})]
+    if own:
+        steady = [] if all(stages) else [say(expanded.get("duration"))]
+        expanded["duration"] = " or ".join([*steady, f"{', '.join(own)} in stages"])
     names = ("trials", "duration", "warmup")
     return [(name, say(expanded[name])) for name in names if expanded.get(name) is not None]
 

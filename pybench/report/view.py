@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
-from pybench.analysis.comparison.entrants import BASE_LINE, load_axes, lock_labels
+from pybench.analysis.comparison.entrants import BASE_LINE, load_axes, lock_labels, set_by_stages
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
 from pybench.columns import Over, summed
@@ -229,7 +229,8 @@ def make_view(run: Run) -> View:
         further.get(str(row["cell"]), {}) | {str(name): value for name, value in row.items()}
         for row in summary.to_dict("records")
     ]
-    axes = tuple(axis for axis in load_axes(rows) if summary[axis].nunique(dropna=False) > 1)
+    varied = (axis for axis in load_axes(rows) if summary[axis].nunique(dropna=False) > 1)
+    axes = tuple(axis for axis in varied if not set_by_stages(axis, rows))
     order = {str(cell["id"]): place for place, cell in enumerate(run.manifest.get("cells", []))}
     # Trials ran in random order; tables follow the order of the matrix.
     rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))

@@ -50,9 +50,12 @@ class Ending(Enum):
 
 def slots_of(plan: Plan) -> list[Slot]:
     """Every trial of `plan`, in order. A block has each cell once, so the block's number is the trial number."""
-    seconds = (plan.matrix.warmup_ns + plan.matrix.duration_ns) / 1e9
-    ordered = [(block, index) for block, indices in enumerate(plan.order, start=1) for index in indices]
-    return [Slot(number, plan.cells[index], block, seconds) for number, (block, index) in enumerate(ordered, start=1)]
+    ordered = [(block, plan.cells[index]) for block, indices in enumerate(plan.order, start=1) for index in indices]
+    times = plan.matrix.warmup_ns, plan.matrix.duration_ns
+    return [
+        Slot(number, cell, block, (times[0] + cell.window_ns(times[1])) / 1e9)
+        for number, (block, cell) in enumerate(ordered, start=1)
+    ]
 
 
 class Runner:
@@ -196,7 +199,8 @@ class Runner:
         cell, matrix = slot.cell, self.plan.matrix
         servers = self.observer.servers(cell)
         before = throttled()
-        measured = self.observer.observe(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=matrix.duration_ns)
+        duration_ns = cell.window_ns(matrix.duration_ns)
+        measured = self.observer.observe(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=duration_ns)
         since = throttled_since(before)
         database = measured.database
         record = trial_record(

@@ -14,6 +14,7 @@ from hdrh.histogram import HdrHistogram
 
 from pybench.analysis import verdicts, violation_sentences
 from pybench.analysis.terms import Terms
+from pybench.matrix.stages import Stages, recorded_stages
 from pybench.records import Run, schema
 from pybench.records.tables import Tables
 from pybench.records.trial import judgement_columns
@@ -45,6 +46,8 @@ class Point:
     database: str | None = None
     """Its `database_figures`."""
     rtt: str = "0"
+    stages: str = "none"
+    rate_per_s: float | None = None
 
     @property
     def id(self) -> str:
@@ -52,6 +55,7 @@ class Point:
         where = f"concurrency={self.concurrency} keys={self.keys}"
         where += "" if self.retry.startswith("full-jitter") else f" retry={self.retry}"
         where += "" if self.rtt == "0" else f" rtt={self.rtt}"
+        where += "" if self.stages == "none" else f" stages={self.stages}"
         return f"{name} {where}" if self.backend == "default" else f"{name} {where} backend={self.backend}"
 
 
@@ -123,16 +127,17 @@ def listed(point: Point) -> dict[str, Any]:
         "id": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend,
         "concurrency": point.concurrency, "keys": point.keys, "key_choice": "uniform", "keys_per_grant": 1,
         "key_order": "random", "read_share": 0.0, "nesting": 1, "hold": "0", "think": "0", "ttl_ms": 10_000,
-        "retry": point.retry, "connections": "shared(4)", "threads": 1, "poll": "block", "rate_per_s": None,
-        "arrival_process": None, "max_in_flight": None, "after_lease": "continue", "appendfsync": "off",
-        "rtt": point.rtt,
+        "retry": point.retry, "connections": "shared(4)", "threads": 1, "poll": "block",
+        "rate_per_s": point.rate_per_s, "arrival_process": None, "max_in_flight": None,
+        "after_lease": "continue", "appendfsync": "off",
+        "rtt": point.rtt, "stages": point.stages,
     }  # fmt: skip
 
 
 def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, trials: int) -> dict[str, Any]:
     """A manifest with everything in it."""
     return {
-        "schema": 3,
+        "schema": 4,
         "status": status,
         "name": name,
         "started_at": "2026-03-14T09:26:53+00:00",
@@ -173,6 +178,16 @@ def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, t
             "cores_allowed": 2, "memory_bytes": 33_500_000_000, "virtualisation": "hypervisor", "container": False,
         },
     }  # fmt: skip
+
+
+def offered_shares(stages: Stages, steps: int) -> list[float]:
+    """The mean offered load of each of `steps` steps of 100 ms, as a share of the highest."""
+    ends = np.cumsum([stage.length_ns for stage in stages.stages]) / 1e8
+    places = [
+        place for end, stage in zip(ends, stages.stages, strict=True) for place in (end - stage.length_ns / 1e8, end)
+    ]
+    values = [value for stage in stages.stages for value in (stage.begin, stage.end)]
+    return [float(np.interp(step + 0.5, places, values)) / stages.highest for step in range(steps)]
 
 
 class _Trial:
@@ -251,12 +266,17 @@ class _Trial:
 
     def timeline(self) -> list[dict[str, Any]]:
         level = self.rate / 10 * self.rng.lognormal(0, 0.06, self.steps)
+        stages = recorded_stages(self.point.stages)
+        share = offered_shares(stages, self.steps) if stages else [None] * self.steps
         return [
             {
-                "cell": self.point.id, "trial": self.number, "start_ns": step * 100_000_000, "grants": int(grants),
-                "refused": 0, "errors": 0, "p50_ns": 40_000, "p99_ns": 90_000,
+                "cell": self.point.id, "trial": self.number, "start_ns": step * 100_000_000,
+                "grants": int(grants * (1 if part is None else min(1.0, 2 * part))), "refused": 0, "errors": 0,
+                "p50_ns": 40_000 if part is None else int(40_000 * (1 + 20 * part)),
+                "p99_ns": 90_000 if part is None else int(90_000 * (1 + 40 * part)) if part > 0.1 else None,
+                "offered": None if part is None else part * stages.highest,
             }
-            for step, grants in enumerate(level)
+            for step, (grants, part) in enumerate(zip(level, share, strict=True))
         ]  # fmt: skip
 
     def violations(self) -> list[dict[str, Any]]:
@@ -277,4 +297,4 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
     sentence = violation_sentences.sentence(cast("Violation", fields))
-    return {"schema": 3, "cell": cell, "trial": trial, "sentence": sentence, **fields}
+    return {"schema": 4, "cell": cell, "trial": trial, "sentence": sentence, **fields}

@@ -352,6 +352,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("redis-vs-postgres", 20, 120),
         ("postgres-locks", 27, 150),
         ("regions", 9, 60),
+        ("stages", 3, 120),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -374,5 +375,6 @@ def test_every_example_is_planned_by_a_test():
         "redis-vs-postgres",
         "postgres-locks",
         "regions",
+        "stages",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known

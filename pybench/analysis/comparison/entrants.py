@@ -17,6 +17,7 @@ from pybench.analysis.comparison.claims import Figure, Out, axis_value
 from pybench.analysis.verdicts import Verdict
 from pybench.matrix.cells import BY_COLUMN, HAS_NONE, LOAD_COLUMNS
 from pybench.matrix.conditions import AxisValue, Conditions, say_condition, say_conditions
+from pybench.matrix.stages import recorded_stages
 from pybench.notation import BadValue
 from pybench.numbers import missing
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Judge, parse_strategy
@@ -95,6 +96,7 @@ def loads_of(rows: Sequence[Row], late: AbstractSet[str] = frozenset()) -> list[
     for row in rows:
         groups.setdefault(tuple(axis_value(row.get(axis)) for axis in axes), []).append(row)
     varied = [place for place in range(len(axes)) if len({values[place] for values in groups}) > 1]
+    varied = [place for place in varied if not set_by_stages(axes[place], rows)]
     places = [_places([values[place] for values in groups]) for place in range(len(axes))]
     order = sorted(groups, key=lambda values: [places[axis][values[axis]] for axis in reversed(range(len(axes)))])
     holders = {str(row["cell"]): most_holders(row) for row in rows}
@@ -156,6 +158,14 @@ def load_axes(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     return [column for column in found if len(values[column]) > 1 or column not in partial]
 
 
+def set_by_stages(column: str, rows: Sequence[Mapping[Any, Any]]) -> bool:
+    """Whether the stages of all `rows` set the load axis `column`, which then tells nothing beside them."""
+    if column not in ("concurrency", "rate_per_s"):
+        return False
+    found = {text: recorded_stages(text) for text in {axis_value(row.get("stages")) for row in rows}}
+    return all(stages and stages.is_open == (column == "rate_per_s") for stages in found.values())
+
+
 def _places(values: Sequence[AxisValue]) -> dict[AxisValue, int]:
     """The position of each value of an axis: None first, numbers ascending, other values in order of appearance."""
     distinct = list(dict.fromkeys(values))
@@ -166,8 +176,15 @@ def _places(values: Sequence[AxisValue]) -> dict[AxisValue, int]:
 
 
 def offered_rate(row: Mapping[Any, Any]) -> float | None:
-    """The arrivals a second of a row of the summary; None in a closed loop."""
-    return _finite(row.get("rate_per_s"))
+    """The arrivals a second of a row of the summary, with stages their mean; None in a closed loop."""
+    stages = recorded_stages(row.get("stages"))
+    return stages.mean if stages.is_open else _finite(row.get("rate_per_s"))
+
+
+def offered_clients(row: Mapping[Any, Any]) -> float:
+    """The clients of a row of the summary, with stages of clients their mean number over the window."""
+    stages = recorded_stages(row.get("stages"))
+    return stages.mean if stages and not stages.is_open else float(row["concurrency"])
 
 
 def most_holders(row: Mapping[Any, Any]) -> float:

@@ -39,10 +39,10 @@
     title: given.title && { ...given.title, standoff: 8, font: { size: 12 } },
   });
   /* The title of the vertical axis stands above it, so that it is not turned. */
-  const above = (title, left) => ({
-    text: title,
+  const above = ({ title, domain }, left) => ({
+    text: title.text,
     x: 0,
-    y: 1,
+    y: domain?.[1] ?? 1,
     xref: "paper",
     yref: "paper",
     xanchor: "left",
@@ -98,7 +98,9 @@
       showarrow: false,
     }));
   const layoutOf = (figure, room) => {
-    const { xaxis, yaxis, annotations = [], meta, ...rest } = figure.layout;
+    const { xaxis, annotations = [], meta, ...rest } = figure.layout;
+    /* A panel may have several vertical axes above each other. */
+    const vertical = Object.entries(rest).filter(([name]) => name.startsWith("yaxis"));
     const ink = resolve("var(--ink-soft)");
     const family = getComputedStyle(document.body).fontFamily;
     ruler.font = `12px ${family}`;
@@ -107,10 +109,10 @@
       width: room.clientWidth,
       height: room.clientHeight,
       xaxis: axis({ showgrid: false, ...thinned(xaxis, room.clientWidth - rest.margin.l - rest.margin.r) }),
-      yaxis: { ...axis(yaxis), title: undefined },
+      ...Object.fromEntries(vertical.map(([name, given]) => [name, { ...axis(given), title: undefined }])),
       annotations: [
         ...gapsOf(figure).map((one) => ({ ...one, font: { size: 10, color: ink } })),
-        ...(yaxis.title ? [above(yaxis.title.text, rest.margin.l)] : []),
+        ...vertical.filter(([, { title }]) => title).map(([, given]) => above(given, rest.margin.l)),
         ...annotations
           .filter((one) => !hiddenSeries.has(one.name))
           .map((one) => ({ ...labelled(one, figure.data), font: { size: 12, color: resolve("var(--ink)") } })),
@@ -167,7 +169,7 @@
   const stress = (rooms, label) =>
     rooms.filter(({ id }) => widths.has(id)).forEach((room) => {
       const given = figures[room.id].data.map(({ meta, opacity = 1 }) =>
-        label === undefined ? opacity : meta === label ? Math.max(opacity, 0.8) : FAINT * opacity,
+        label === undefined || meta === undefined ? opacity : meta === label ? Math.max(opacity, 0.8) : FAINT * opacity,
       );
       Plotly.restyle(room, { opacity: given });
     });

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from pybench.analysis.assumptions import entry_of
-from pybench.analysis.comparison.entrants import BASE_LINE
+from pybench.analysis.comparison.entrants import BASE_LINE, offered_clients
 from pybench.analysis.overload import overload
 from pybench.analysis.send_delay import late_cells
 from pybench.analysis.starvation import GIVES_UP, refused_share, starving
@@ -53,12 +53,18 @@ def _starved(view: View) -> Iterator[Caution]:
 def _without_grants(view: View) -> Iterator[Caution]:
     """Cells without any grant: they have no figures, and none of their clients starves beside others."""
     lines = [
-        f"All {plural(int(cell.row['concurrency']), 'client')} waited in vain in {cell.name}"
+        f"{_all_clients(cell)} waited in vain in {cell.name}"
         for cell in _measured(view)
         if cell.number("grants") == 0 and cell.number("unfinished")
     ]
     if lines:
         yield Caution("Nothing granted", listed(lines))
+
+
+def _all_clients(cell: CellView) -> str:
+    clients = plural(int(cell.row["concurrency"]), "client")
+    varies = offered_clients(cell.row) < cell.row["concurrency"]
+    return f"Up to {clients} asked at a time, and all" if varies else f"All {clients}"
 
 
 def _few_served(view: View) -> Iterator[Caution]:
@@ -67,13 +73,15 @@ def _few_served(view: View) -> Iterator[Caution]:
         if cell.series.strategy == BASE_LINE:
             # Clients without a lock never wait, and without a hold are hardly ever counted, however even the service.
             continue
-        served, clients = cell.number("clients_served"), int(cell.row["concurrency"])
-        if clients == 1:
+        served, clients = cell.number("clients_served"), offered_clients(cell.row)
+        if cell.row["concurrency"] == 1:
             continue  # A single client never waits; only the end of the window cuts its last hold off.
         grants = (cell.number("grants") or 0) / (cell.number("trials") or 1)
         if served is None or served >= SERVED_AT_LEAST * clients or grants < GRANTS_A_CLIENT * clients:
             continue
-        lines.append(f"{format_ratio(served)} of {plural(clients, 'client')} in {cell.name}")
+        varies = clients < cell.row["concurrency"]
+        asked = f"{clients:.1f} clients on average" if varies else plural(int(clients), "client")
+        lines.append(f"{format_ratio(served)} of {asked} in {cell.name}")
     if lines:
         how = "By Little's law, far fewer clients were served at a time than asked for the lock"
         yield Caution("Few clients served", f"{how}. Latencies are those of the served clients: {listed(lines)}")

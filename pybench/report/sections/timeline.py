@@ -10,6 +10,7 @@ import pandas as pd
 
 from pybench.formats import Format
 from pybench.matrix.conditions import Conditions, say_conditions
+from pybench.matrix.durations import format_duration
 from pybench.numbers import format_count
 from pybench.report.charts.axes import Axis, linear_axis
 from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, series_text, symbol
@@ -17,6 +18,7 @@ from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
+# The step of a window of up to five minutes, and the time for which grants are given.
 STEP_NS = 100_000_000
 # Points of the whole section. With more, steps are averaged, so that the report of any run stays small.
 POINTS = 40_000
@@ -30,7 +32,8 @@ MEDIANS = (
 
 def render(view: View) -> Section | None:
     """Grants per step of every trial, a panel for each load; None where no window had a whole step."""
-    steps = _whole_steps(view)
+    steps = whole_steps(view)
+    steps["grants"] = steps["grants"] * (STEP_NS / steps["step_ns"])
     if steps.empty:
         return None
     medians = steps.drop_duplicates(["cell", "start_ns"])
@@ -42,10 +45,13 @@ def render(view: View) -> Section | None:
         if any(cell.id in by_cell for cell in cells)
     ]
     averaged = f" Here {width} steps are averaged into one point." if width > 1 else ""
+    longest = steps["step_ns"].max()
+    if longest > STEP_NS:
+        averaged = f" Steps of a long window take up to {format_duration(int(longest))}.{averaged}"
     charts = Charts(
         id="timeline",
         title="Over time",
-        lede="Grants in each whole step of 100 ms of the measured window, one thin line for each trial. A steady lock "
+        lede="Grants per 100 ms in each whole step of the measured window, one thin line for each trial. A steady lock "
         f"is flat; a stall drops to zero.{averaged}",
         figures=figures,
         note=MEDIANS if view.run.trials["trial"].nunique() > 1 else "",
@@ -54,23 +60,35 @@ def render(view: View) -> Section | None:
     return charts_section(charts)
 
 
-def _whole_steps(view: View) -> pd.DataFrame:
-    """The time line without steps that the end of a window cut off: half a step would look like a stall."""
+def whole_steps(view: View) -> pd.DataFrame:
+    """The time line without steps that the end of a window cut off: half a step would look like a stall.
+
+    Each step has its length as `step_ns`, which is longer than 100 ms in a long window.
+    """
     windows = view.run.trials.set_index(["cell", "trial"])["window_s"].rename("window")
     steps = view.run.timeline.join(windows, on=["cell", "trial"], how="inner")
     # A float holds the length of a window less precisely than the nanoseconds it was measured in.
-    whole = steps["start_ns"] + STEP_NS <= steps["window"] * 1e9 + 1_000
+    steps["step_ns"] = step_lengths_ns(steps)
+    whole = steps["start_ns"] + steps["step_ns"] <= steps["window"] * 1e9 + 1_000
     # Where no step was joined, pandas keeps the keys as the index.
     return steps[whole].drop(columns="window").reset_index(drop=True).sort_values(["cell", "trial", "start_ns"])
+
+
+def step_lengths_ns(steps: pd.DataFrame) -> pd.Series:
+    """The length of each of `steps`: the smallest distance of two within its trial, 100 ms where it has one step."""
+    ordered, trial = steps.sort_values("start_ns"), ["cell", "trial"]
+    ordered["step_ns"] = ordered.groupby(trial, sort=False)["start_ns"].diff()
+    smallest = ordered.groupby(trial, sort=False)["step_ns"].transform("min")
+    return smallest.reindex(steps.index).fillna(STEP_NS).astype("int64")
 
 
 def _coarser(steps: pd.DataFrame, width: int) -> pd.DataFrame:
     """`steps`, `width` of them averaged into one within each trial."""
     if width == 1:
         return steps
-    block = (steps["start_ns"] // (STEP_NS * width)).rename("block")
+    block = (steps["start_ns"] // (steps["step_ns"] * width)).rename("block")
     means = steps.groupby([steps["cell"], steps["trial"], block], sort=True).agg(
-        start_ns=("start_ns", "first"), grants=("grants", "mean")
+        start_ns=("start_ns", "first"), grants=("grants", "mean"), step_ns=("step_ns", "first")
     )
     return means.reset_index()
 
@@ -86,14 +104,19 @@ def _panel(
     traces = [_traces(cell, by_cell[cell.id]) for cell in drawn]
     # All thin lines are drawn first, so that they lie below the medians.
     data = [trace for layer in zip_longest(*traces) for trace in layer if trace is not None]
-    end = max(float(by_cell[cell.id]["start_ns"].max()) + STEP_NS for cell in drawn) / 1e9
-    x = linear_axis([end], "seconds into the window", lambda value: f"{value:g}")
-    x = Axis("linear", 0.0, end, x.ticks, x.title, x.text)
+    shown = [by_cell[cell.id] for cell in drawn]
+    x = time_axis(max(float((rows["start_ns"] + rows["step_ns"]).max()) for rows in shown) / 1e9)
     title = say_conditions(conditions)
     ranges = "; ".join(f"{cell.line.label}: {_spread(cell, by_cell[cell.id])}" for cell in drawn)
     alt = f"Grants per 100 ms over time{', ' + title if title else ''}. {ranges}."
     layout = {"xaxis": x.layout(), "yaxis": _y_axis(view, drawn, by_cell).layout(), "margin": MARGIN}
     return Figure(id_, title, alt, data, layout, missing=[one.line.label for one in cells if one.id not in by_cell])
+
+
+def time_axis(end_s: float) -> Axis:
+    """The seconds of a window that ends at `end_s`."""
+    x = linear_axis([end_s], "seconds into the window", lambda value: f"{value:g}")
+    return Axis("linear", 0.0, end_s, x.ticks, x.title, x.text)
 
 
 def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFrame]) -> Axis:
@@ -113,11 +136,12 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     """
     xs: list[float | None] = []
     ys: list[float | None] = []
+    step_ns = float(rows["step_ns"].iloc[0])
     for _, trial in rows.groupby("trial", sort=True):
-        xs += [*_middles(trial["start_ns"]), None]
+        xs += [*middles(trial["start_ns"], step_ns), None]
         ys += [*_short(trial["grants"]), None]
     medians = rows.groupby("start_ns", sort=True)["grants"].median()
-    x, y = _middles(medians.index), _short(medians)
+    x, y = middles(medians.index, step_ns), _short(medians)
     several = rows["trial"].nunique() > 1
     trace = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion), "meta": cell.line.label}
     hover = {
@@ -136,9 +160,9 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     return ([trials] + [median] * several if len(x) > 1 else []) + [end]
 
 
-def _middles(starts: Iterable[float]) -> list[float]:
-    """A step is drawn at its middle."""
-    return [round((start + STEP_NS / 2) / 1e9, 3) for start in starts]
+def middles(starts: Iterable[float], step_ns: float) -> list[float]:
+    """The middles in seconds of steps that begin at `starts` in nanoseconds: a step is drawn at its middle."""
+    return [round((start + step_ns / 2) / 1e9, 3) for start in starts]
 
 
 def _short(counts: Iterable[float]) -> list[float]:
