@@ -81,7 +81,7 @@ impl Event {
     }
 
     /// Whether the event ends a belief: at equal stamps such events come first.
-    pub(crate) const fn ends_belief(self) -> bool {
+    pub const fn ends_belief(self) -> bool {
         match self {
             Self::LeaseLost { .. } | Self::Stopped { .. } | Self::Released { .. } => true,
             Self::Waiting { .. }

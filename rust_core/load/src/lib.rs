@@ -33,6 +33,7 @@ pub use driver::Driver;
 pub use error::{LoadError, ServerRefusal, TrialError};
 pub use plant::Planted;
 pub use recorder::judge::Heard;
+pub use recorder::recording::{Recorded, Recording};
 pub use recorder::stats::{Counters, Ended, Histograms, Phase};
 pub use recorder::timeline::Columns;
 pub use recorder::{ErrorPhase, ErrorReply, Writes};

@@ -14,6 +14,7 @@ use crate::control::{Control, Progress, TrialPhase};
 use crate::driver::Driver;
 use crate::plant::{self, Planted};
 use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
+use crate::recorder::recording::{self, Recorded, Recording};
 use crate::recorder::stats::{Counters, Histograms};
 use crate::recorder::timeline::{Columns, Timeline};
 use crate::recorder::window::Longest;
@@ -55,6 +56,7 @@ pub struct Measured {
     pub names: KeyNames,
     /// How many of the checker's clients belong to each client of the trial: see `report`.
     pub keys_per_grant: u32,
+    pub recorded: Option<Recorded>,
 }
 
 /// One element per client, in the window.
@@ -71,6 +73,7 @@ pub struct ClientColumns {
 pub struct Trial {
     spec: TrialSpec,
     control: Arc<Control>,
+    recording: Option<Recording>,
 }
 
 /// A trial that runs.
@@ -84,17 +87,27 @@ impl Trial {
     pub fn new(spec: TrialSpec) -> Result<Self, TrialError> {
         setup::check(&spec)?;
         let control = Arc::new(Control::new(spec.threads));
-        Ok(Self { spec, control })
+        Ok(Self {
+            spec,
+            control,
+            recording: None,
+        })
+    }
+
+    /// The same trial, which also records its events.
+    #[must_use]
+    pub fn recorded(self, recording: Option<Recording>) -> Self {
+        Self { recording, ..self }
     }
 
     /// Starts the trial on its own threads.
     pub fn start(&self) -> Running {
         let (tell, done) = mpsc::channel();
-        let (spec, control) = (self.spec.clone(), Arc::clone(&self.control));
+        let (spec, control, recording) = (self.spec.clone(), Arc::clone(&self.control), self.recording.clone());
         let thread = std::thread::spawn(move || {
             // Dropped at the end, also by a panic, so that a waiting caller wakes up.
             let _tell: mpsc::Sender<()> = tell;
-            run(&spec, &control)
+            run(&spec, &control, recording.as_ref())
         });
         Running { done, thread }
     }
@@ -128,13 +141,33 @@ impl Running {
     }
 }
 
-fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
+fn run(spec: &TrialSpec, control: &Arc<Control>, recording: Option<&Recording>) -> Result<Measured, TrialError> {
     let began = clock::now();
-    let (shares, judged) = judged(spec, control, |judges| {
-        spec.strategy.visit(RunThreads { spec, control, judges })
+    let (shares, judged) = judged(spec, control, |mut judges| {
+        if let Some(recording) = recording {
+            judges = recording.before(judges, spec, &rules(spec), began)?;
+        }
+        let (shares, judges) = spec.strategy.visit(RunThreads { spec, control, judges })?;
+        Ok((shares, recording::finish(judges)?))
     })?;
     control.enter(TrialPhase::Done, clock::now());
-    Ok(gather(spec, control, began, &shares, judged))
+    let recorded = recording.map(|recording| recorded(recording, spec, control, judged.ended));
+    Ok(Measured {
+        recorded,
+        ..gather(spec, control, began, &shares, judged)
+    })
+}
+
+fn recorded(recording: &Recording, spec: &TrialSpec, control: &Control, ended: Nanos) -> Recorded {
+    let (start, end) = control.window();
+    let reached = |at: Nanos| (at <= ended).then_some(at);
+    Recorded {
+        files: (0..spec.threads as usize)
+            .map(|thread| recording.file(thread))
+            .collect(),
+        window: (reached(start), reached(end)),
+        ended,
+    }
 }
 
 /// Runs `work` with a judge for each thread of a trial, connected to a checker in the way that their number and the lock
@@ -335,6 +368,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: &[Share], m
         report: judged.report,
         names: KeyNames::new(&spec.key_prefix, spec.keys),
         keys_per_grant: spec.keys_per_grant,
+        recorded: None,
     }
 }
 

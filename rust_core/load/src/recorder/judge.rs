@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 use locks::{Key, Nanos};
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use super::recording::RecordedJudge;
 use super::stats::histogram;
 use crate::clock;
 use crate::control::Control;
@@ -26,6 +27,8 @@ pub(crate) struct Judged {
     pub(crate) handoff: Histogram<u64>,
     /// CPU time of the checker's own thread within the window; zero when it had none.
     pub(crate) cpu: Nanos,
+    /// When the verdict was given.
+    pub(crate) ended: Nanos,
 }
 
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(crate) enum Judge {
     Ring(RingEnd),
     /// For locks that exclude nobody: there is no belief to judge.
     NotJudged,
+    /// One of the others, whose events are recorded first.
+    Recorded(Box<RecordedJudge>),
 }
 
 impl Judge {
@@ -48,9 +53,18 @@ impl Judge {
             heard.add(format!("{at:?} {event:?}\n").as_bytes());
         });
         match self {
+            Self::Recorded(recorded) => recorded.record(at, event),
+            judge => judge.pass_on(at, event),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pass_on(&mut self, at: Nanos, event: Event) {
+        match self {
             Self::Inline(checker) => checker.handle(at, event),
             Self::Ring(ring) => ring.push(at, event),
             Self::NotJudged => {}
+            Self::Recorded(_) => unreachable!("a recorded judge is none of another"),
         }
     }
 
@@ -60,7 +74,11 @@ impl Judge {
         if cfg!(feature = "bare") {
             return;
         }
-        if let Self::Inline(checker) = self {
+        let judge = match self {
+            Self::Recorded(recorded) => &recorded.judge,
+            judge => judge,
+        };
+        if let Self::Inline(checker) = judge {
             checker.inner.touch(client, key);
         }
     }
@@ -69,14 +87,18 @@ impl Judge {
     pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
         match self {
             Self::Inline(checker) => Some(checker.finish(at)),
-            Self::Ring(_) | Self::NotJudged => None,
+            Self::Ring(_) | Self::NotJudged | Self::Recorded(_) => None,
         }
     }
 
     /// Promises that no event before `at` follows; after `NEVER`, none at all.
     #[inline]
     pub(crate) fn reached(&self, at: Nanos) {
-        if let Self::Ring(ring) = self {
+        let judge = match self {
+            Self::Recorded(recorded) => &recorded.judge,
+            judge => judge,
+        };
+        if let Self::Ring(ring) = judge {
             ring.watermark.store(at.0, Ordering::Release);
         }
     }
@@ -143,6 +165,7 @@ impl WindowedChecker {
             report: self.inner.finish(at),
             handoff: self.handoff,
             cpu: Nanos::ZERO,
+            ended: at,
         }
     }
 }

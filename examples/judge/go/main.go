@@ -1,0 +1,62 @@
+// Histories of bsm/redislock: go run . URL FOLDER.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sys/unix"
+)
+
+const key, lease = "pybench-judge:redislock", 2 * time.Second
+
+func now() (at unix.Timespec) {
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &at) // Go's own clock does not show this time.
+	return
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func work(client *redis.Client, path, boot string, end time.Time) {
+	ctx, file, locker := context.Background(), must(os.Create(path)), redislock.New(client)
+	fmt.Fprintf(file, `{"pybench_history":1,"clock":"monotonic","boot_id":"%s","lock":"bsm/redislock"}`+"\n", boot)
+	write := func(event, more string) {
+		fmt.Fprintf(file, `{"t":%d,"client":"worker","event":"%s","key":"%s"%s}`+"\n", now().Nano(), event, key, more)
+	}
+	for time.Now().Before(end) {
+		write("acquire", "")
+		until := now().Nano() + int64(lease)             // Counted from before the attempt is sent.
+		lock, err := locker.Obtain(ctx, key, lease, nil) // Without options, one attempt.
+		if err != nil {
+			write("gave-up", "")
+			continue
+		}
+		write("granted", fmt.Sprintf(`,"until":%d`, until))
+		time.Sleep(time.Millisecond)
+		write("released", "") // Before the release is sent.
+		if lock.Release(ctx) != nil && now().Nano() < until {
+			write("denied", "")
+		}
+	}
+}
+
+func main() {
+	boot := strings.TrimSpace(string(must(os.ReadFile("/proc/sys/kernel/random/boot_id"))))
+	client, end := redis.NewClient(must(redis.ParseURL(os.Args[1]))), time.Now().Add(2*time.Second)
+	var all sync.WaitGroup
+	for number := range 8 {
+		all.Go(func() { work(client, fmt.Sprintf("%s/redislock-%d.jsonl", os.Args[2], number), boot, end) })
+	}
+	all.Wait()
+}
