@@ -29,7 +29,8 @@ pub struct Judged {
     pub finding: Option<(String, u32)>,
 }
 
-pub(crate) fn judge(section: Section) -> Judged {
+pub(crate) fn judge(mut section: Section) -> Judged {
+    section.number_by_name();
     let rules = section.header.promises.rules();
     let (clients, keys) = (section.clients.len() as u32, section.keys.len() as u32);
     let mut checker = Checker::new(clients, keys, rules);
@@ -83,7 +84,7 @@ pub(crate) fn judge(section: Section) -> Judged {
         files: section.sources.iter().map(|source| source.file.clone()).collect(),
         began: section.header.began.map_or(first, Nanos),
         header: section.header,
-        clients: section.clients,
+        clients: section.clients.into_iter().map(|client| client.name).collect(),
         keys: section.keys,
         counts: section.counts,
         torn: section.torn,

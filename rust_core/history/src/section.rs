@@ -37,6 +37,12 @@ struct Part {
     doing: Doing,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientName {
+    pub(crate) name: String,
+    pub(crate) part: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Nothing,
@@ -50,7 +56,7 @@ pub(crate) struct Section {
     pub(crate) header: Header,
     pub(crate) sources: Vec<Source>,
     /// The names of the clients and keys by their numbers.
-    pub(crate) clients: Vec<String>,
+    pub(crate) clients: Vec<ClientName>,
     pub(crate) keys: Vec<String>,
     key_numbers: BTreeMap<String, u32>,
     pub(crate) counts: BTreeMap<String, u64>,
@@ -81,6 +87,25 @@ impl Section {
             window_ended: None,
             ended: None,
         });
+    }
+
+    /// Numbers the clients in the order of their names, as a trial does: where several violations are found at once,
+    /// they are reported in the order of the numbers.
+    pub(crate) fn number_by_name(&mut self) {
+        let mut order: Vec<usize> = (0..self.clients.len()).collect();
+        order.sort_by_key(|&id| {
+            let ClientName { name, part } = &self.clients[id];
+            (name.len(), name.clone(), *part)
+        });
+        let mut numbers = vec![0; order.len()];
+        for (number, &id) in order.iter().enumerate() {
+            numbers[id] = number as ClientId;
+        }
+        for stamped in self.sources.iter_mut().flat_map(|source| &mut source.events) {
+            let client = stamped.event.client_mut();
+            *client = numbers[*client as usize];
+        }
+        self.clients = order.iter().map(|&id| self.clients[id].clone()).collect();
     }
 
     /// Takes one line of the latest source. The error is a sentence without the place.
@@ -149,6 +174,9 @@ impl Section {
             Some(key) if of.key != Some(key) => {
                 return Err(format!("client \"{name}\" has not sent an acquire of this key last"));
             }
+            None if of.key.is_none() && !matches!(line.event, Kind::Died | Kind::DriverStalled) => {
+                return Err(format!("client \"{name}\" has not sent an acquire before"));
+            }
             _ => {}
         }
         let client = of.id;
@@ -216,7 +244,10 @@ impl Section {
             .ok()
             .filter(|id| *id < ClientId::MAX - 1)
             .ok_or("too many clients")?;
-        self.clients.push(name.to_owned());
+        self.clients.push(ClientName {
+            name: name.to_owned(),
+            part,
+        });
         let parts = source.clients.entry(name.to_owned()).or_default();
         parts.push(Part {
             part,

@@ -25,8 +25,12 @@ fn refused(lines: &[&str]) -> String {
 #[test]
 fn each_mistake_is_named_with_its_file_and_line() {
     let acquire = r#"{"t":5,"client":"a","event":"acquire","key":"k"}"#;
-    let table: [(&[&str], &str); 21] = [
+    let table: [(&[&str], &str); 22] = [
         (&["nonsense"], "file0:2: the line is no JSON object"),
+        (
+            &[r#"{"t":5,"client":"a","event":"denied"}"#],
+            "file0:2: client \"a\" has not sent an acquire before",
+        ),
         (&[""], "file0:2: the line is no JSON object"),
         (&[acquire, "[]"], "file0:3: the line is no JSON object"),
         (
@@ -210,8 +214,12 @@ fn a_client_that_died_ends_what_it_did() {
 
 #[test]
 fn an_event_that_its_client_cannot_do_is_found_with_its_line() {
-    let file = format!("{HEADER}\n{}\n", r#"{"t":1,"client":"a","event":"released"}"#);
+    let acquire = r#"{"t":1,"client":"a","event":"acquire","key":"k"}"#;
+    let file = format!(
+        "{HEADER}\n{acquire}\n{}\n",
+        r#"{"t":1,"client":"a","event":"released"}"#
+    );
     let judged = &read(&[&file]).expect("the format is kept")[0];
-    assert_eq!(judged.finding, Some(("file0".to_owned(), 2)));
+    assert_eq!(judged.finding, Some(("file0".to_owned(), 3)));
     assert_eq!(judged.report.counts.findings, 1);
 }

@@ -48,7 +48,14 @@ fn records(most: usize) -> impl Strategy<Value = Vec<Record>> {
             at += step;
             Record { at: Nanos(at), event }
         });
-        stamped.collect()
+        // Before its first acquire a client does nothing: that would break the format.
+        let mut known = [false; CLIENTS as usize];
+        let has_begun = |record: &Record| {
+            let known = &mut known[record.event.client() as usize];
+            *known |= matches!(record.event, Event::Waiting { .. });
+            *known || matches!(record.event, Event::DriverStalled { .. })
+        };
+        stamped.filter(has_begun).collect()
     })
 }
 
