@@ -376,7 +376,7 @@ class RecordedLines:
         files: list[str],
         window: tuple[int | None, int | None] = (None, None),
         ended_ns: int | None = None,
-        counts: dict[str, int] = {},  # noqa: B006
+        counts: dict[str, int] = {},
         number: int | None = None,
     ) -> Self:
         """Open the `files` of all threads. `number` replaces the number of the trial. Raises OSError."""

@@ -17,12 +17,12 @@ class History:
 
     def __init__(self, path: Path, *, lock: str, key: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-        self._key = key
+        self._client, self._key = path.stem, key
         self._line({"pybench_history": 1, "clock": "monotonic", "boot_id": BOOT_ID, "lock": lock})
 
     def write(self, event: str, **fields: int | None) -> None:
         """Append `event`, which happens now."""
-        self._line({"t": time.monotonic_ns(), "client": "worker", "event": event, "key": self._key, **fields})
+        self._line({"t": time.monotonic_ns(), "client": self._client, "event": event, "key": self._key, **fields})
 
     def _line(self, values: dict[str, object]) -> None:
         os.write(self._file, (json.dumps(values) + "\n").encode())

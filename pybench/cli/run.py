@@ -27,7 +27,9 @@ Resume = Annotated[
 History = Annotated[
     bool,
     typer.Option(
-        "--history", rich_help_panel="Record", help="Keep each event of the trials, for pybench judge. Takes disk space."
+        "--history",
+        rich_help_panel="Record",
+        help="Keep each event of the trials, for pybench judge. Takes disk space.",
     ),
 ]
 

@@ -120,7 +120,9 @@ class RunFolder:
             (self.path / tables.PARTS).mkdir(exist_ok=True)
         return self.path / tables.PARTS / histories.part_stem(cell, trial)
 
-    def add_trial(self, record: TrialRecord, *, recorded: Recorded | None = None, trouble: Trouble | None = None) -> None:
+    def add_trial(
+        self, record: TrialRecord, *, recorded: Recorded | None = None, trouble: Trouble | None = None
+    ) -> None:
         """Save one trial; it replaces an earlier record of the same cell and trial. So does its history.
 
         An incomplete trial with a violation gets a new number after those of the plan. The trial is run again, and the
@@ -136,9 +138,7 @@ class RunFolder:
             parts.mkdir(exist_ok=True)
             if recorded is not None:
                 counts = histories.counts_of(record, trouble=trouble)
-                histories.write_part(
-                    parts / f"{stem}{histories.PART_SUFFIX}", recorded, counts, trial=record.trial
-                )
+                histories.write_part(parts / f"{stem}{histories.PART_SUFFIX}", recorded, counts, trial=record.trial)
             write_atomically(parts / f"{stem}{tables.PART_SUFFIX}", data)
 
     def done(self) -> set[tuple[str, int]]:

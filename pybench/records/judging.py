@@ -153,7 +153,7 @@ def _verdict(history: JudgedHistory, run: RunOfHistory | None) -> HistoryVerdict
         trouble = Trouble(ServerError("the servers were disturbed"), extra.pop("intact_ns", float("inf")))
     totals, kept = counted(totals, violations, trouble)  # type: ignore[arg-type]
     counts = dict.fromkeys(verdicts.EFFECTS) | totals | extra
-    rows = [row for row in violation_rows(kept, terms, _zeros() | counts)]
+    rows = list(violation_rows(kept, terms, _zeros() | counts))
     judgement, of_record = _judgement(counts, terms, key, run)
     judgement = proven(judgement, DISTURBED if trouble else "complete")
     notes = [f"{file}: line {line} was torn off and is left out" for file, line in history["torn"]]

@@ -4,14 +4,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
-	"sync"
-	"time"
-
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
+	"os"
+	"sync"
+	"time"
 )
 
 const key, lease = "pybench-judge:redislock", 2 * time.Second
@@ -20,7 +18,6 @@ func now() (at unix.Timespec) {
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &at) // Go's own clock does not show this time.
 	return
 }
-
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -28,13 +25,13 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func work(client *redis.Client, path, boot string, end time.Time) {
+func work(client *redis.Client, path, boot string) {
 	ctx, file, locker := context.Background(), must(os.Create(path)), redislock.New(client)
 	fmt.Fprintf(file, `{"pybench_history":1,"clock":"monotonic","boot_id":"%s","lock":"bsm/redislock"}`+"\n", boot)
 	write := func(event, more string) {
 		fmt.Fprintf(file, `{"t":%d,"client":"worker","event":"%s","key":"%s"%s}`+"\n", now().Nano(), event, key, more)
 	}
-	for time.Now().Before(end) {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 		write("acquire", "")
 		until := now().Nano() + int64(lease)             // Counted from before the attempt is sent.
 		lock, err := locker.Obtain(ctx, key, lease, nil) // Without options, one attempt.
@@ -52,11 +49,11 @@ func work(client *redis.Client, path, boot string, end time.Time) {
 }
 
 func main() {
-	boot := strings.TrimSpace(string(must(os.ReadFile("/proc/sys/kernel/random/boot_id"))))
-	client, end := redis.NewClient(must(redis.ParseURL(os.Args[1]))), time.Now().Add(2*time.Second)
+	boot := string(must(os.ReadFile("/proc/sys/kernel/random/boot_id"))[:36])
+	client := redis.NewClient(must(redis.ParseURL(os.Args[1])))
 	var all sync.WaitGroup
 	for number := range 8 {
-		all.Go(func() { work(client, fmt.Sprintf("%s/redislock-%d.jsonl", os.Args[2], number), boot, end) })
+		all.Go(func() { work(client, fmt.Sprintf("%s/redislock-%d.jsonl", os.Args[2], number), boot) })
 	}
 	all.Wait()
 }

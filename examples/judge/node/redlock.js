@@ -19,7 +19,7 @@ async function work(number) {
   const file = openSync(join(folder, `redlock-${number}.jsonl`), "w");
   const line = (text) => writeSync(file, text + "\n");
   const write = (event, more = "") =>
-    line(`{"t":${now()},"client":"worker","event":"${event}","key":"${KEY}"${more}}`);
+    line(`{"t":${now()},"client":"redlock-${number}","event":"${event}","key":"${KEY}"${more}}`);
   line(JSON.stringify({ pybench_history: 1, clock: "monotonic", boot_id: boot, lock: "npm redlock" }));
   while (Date.now() < END) {
     write("acquire");

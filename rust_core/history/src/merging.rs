@@ -49,7 +49,9 @@ pub(crate) fn judge(mut section: Section) -> Judged {
         .chain(stamps())
         .max();
     let ended = last.unwrap_or(first);
-    let (starts, ends) = window(&section, first);
+    // A trial turns its window at an event, and a trial that was killed has not marked it.
+    let is_marked = section.header.trial.is_some() && section.sources.iter().any(|source| source.ended.is_some());
+    let (starts, ends) = window(&section, (!is_marked).then_some(first));
     let (mut begun, mut over) = (false, false);
     let mut finding = None;
     let mut events = 0;
@@ -75,16 +77,15 @@ pub(crate) fn judge(mut section: Section) -> Judged {
             finding = Some((section.sources[source].file.clone(), stamped.line));
         }
     });
-    // A trial turns its window at an event, and without a further event not at all.
-    if begun && !over && section.header.trial.is_none() {
+    if begun && !over && !is_marked {
         checker.end_window(ends.unwrap_or(ended));
     }
     Judged {
         report: checker.finish(ended),
+        clients: section.client_names(),
         files: section.sources.iter().map(|source| source.file.clone()).collect(),
         began: section.header.began.map_or(first, Nanos),
         header: section.header,
-        clients: section.clients.into_iter().map(|client| client.name).collect(),
         keys: section.keys,
         counts: section.counts,
         torn: section.torn,
@@ -93,11 +94,10 @@ pub(crate) fn judge(mut section: Section) -> Judged {
     }
 }
 
-/// Start and end of the window: as its writers marked them, otherwise from the first event on.
-fn window(section: &Section, first: Nanos) -> (Option<Nanos>, Option<Nanos>) {
+/// Start and end of the window: as its writers marked them, otherwise from `unmarked` on.
+fn window(section: &Section, unmarked: Option<Nanos>) -> (Option<Nanos>, Option<Nanos>) {
     let start = section.sources.iter().filter_map(|source| source.window_began).min();
     let end = section.sources.iter().filter_map(|source| source.window_ended).max();
-    let unmarked = section.header.trial.is_none().then_some(first);
     (start.or(unmarked), end)
 }
 

@@ -1,6 +1,6 @@
 //! One history while it is read: its events, and the numbers of its clients and keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use check::{ClientId, Event};
 use locks::{Fence, Key, Mode, Nanos};
@@ -39,8 +39,10 @@ struct Part {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientName {
-    pub(crate) name: String,
-    pub(crate) part: u32,
+    /// The number of the source.
+    source: usize,
+    name: String,
+    part: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +96,8 @@ impl Section {
     pub(crate) fn number_by_name(&mut self) {
         let mut order: Vec<usize> = (0..self.clients.len()).collect();
         order.sort_by_key(|&id| {
-            let ClientName { name, part } = &self.clients[id];
-            (name.len(), name.clone(), *part)
+            let ClientName { source, name, part } = &self.clients[id];
+            (*source, name.len(), name.clone(), *part)
         });
         let mut numbers = vec![0; order.len()];
         for (number, &id) in order.iter().enumerate() {
@@ -106,6 +108,27 @@ impl Section {
             *client = numbers[*client as usize];
         }
         self.clients = order.iter().map(|&id| self.clients[id].clone()).collect();
+    }
+
+    /// The names of the clients by their numbers. A name that several files use gets the name of its file, too.
+    pub(crate) fn client_names(&self) -> Vec<String> {
+        let mut users: BTreeMap<&str, usize> = BTreeMap::new();
+        let several: BTreeSet<&str> = self
+            .clients
+            .iter()
+            .filter(|client| *users.entry(&client.name).or_insert(client.source) != client.source)
+            .map(|client| client.name.as_str())
+            .collect();
+        let shown = |client: &ClientName| {
+            if several.contains(client.name.as_str()) {
+                let file = &self.sources[client.source].file;
+                let file = file.rsplit('/').next().unwrap_or(file);
+                format!("{} of {file}", client.name)
+            } else {
+                client.name.clone()
+            }
+        };
+        self.clients.iter().map(shown).collect()
     }
 
     /// Takes one line of the latest source. The error is a sentence without the place.
@@ -234,7 +257,8 @@ impl Section {
 
     /// The place of this part of the client in the list of the client's parts.
     fn part(&mut self, name: &str, part: u32) -> Result<usize, String> {
-        let source = self.sources.last_mut().expect("a line has a source");
+        let last = self.sources.len() - 1;
+        let source = &mut self.sources[last];
         if let Some(parts) = source.clients.get(name)
             && let Some(place) = parts.iter().position(|known| known.part == part)
         {
@@ -245,6 +269,7 @@ impl Section {
             .filter(|id| *id < ClientId::MAX - 1)
             .ok_or("too many clients")?;
         self.clients.push(ClientName {
+            source: last,
             name: name.to_owned(),
             part,
         });

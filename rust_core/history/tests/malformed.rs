@@ -210,6 +210,7 @@ fn a_client_that_died_ends_what_it_did() {
         judged.report.counts.double_grants, 1,
         "the same name in another file is another client"
     );
+    assert_eq!(judged.clients, ["a of file0", "a of file1"]);
 }
 
 #[test]
