@@ -67,9 +67,8 @@ pub(crate) struct Line<'a> {
     pub(crate) key: Option<Cow<'a, str>>,
     #[serde(default)]
     pub(crate) mode: Option<HeldMode>,
-    /// The outer level says whether the field stands there: `null` is a lease without an end.
-    #[serde(default, deserialize_with = "given")]
-    pub(crate) until: Option<Option<u64>>,
+    #[serde(default)]
+    pub(crate) until: Until,
     #[serde(default)]
     pub(crate) hold: Option<u64>,
     #[serde(default)]
@@ -96,8 +95,20 @@ impl From<HeldMode> for Mode {
     }
 }
 
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+/// The end of a lease, as a line gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Until {
+    #[default]
+    Missing,
+    /// `null`: nothing ends the lease.
+    Never,
+    At(u64),
+}
+
+impl<'de> Deserialize<'de> for Until {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Never, Self::At))
+    }
 }
 
 impl<'a> Line<'a> {
@@ -108,7 +119,7 @@ impl<'a> Line<'a> {
         let fields = [
             ("client", line.client.is_some(), line.event.needs_client()),
             ("key", line.key.is_some(), line.event.needs_key()),
-            ("until", line.until.is_some(), line.event.needs_until()),
+            ("until", line.until != Until::Missing, line.event.needs_until()),
             ("part", line.part.is_some(), line.event.needs_client().at_most_may()),
             ("mode", line.mode.is_some(), only(line.event, Kind::Acquire)),
             ("hold", line.hold.is_some(), only(line.event, Kind::Granted)),
@@ -123,7 +134,11 @@ impl<'a> Line<'a> {
                 _ => {}
             }
         }
-        let times = [Some(line.t), line.until.flatten(), line.hold];
+        let until = match line.until {
+            Until::At(until) => until,
+            Until::Missing | Until::Never => 0,
+        };
+        let times = [Some(line.t), Some(until), line.hold];
         if times.into_iter().flatten().any(|time| time > MOST_NS) {
             return Err("a time is out of range: the most is 2^62 ns".to_owned());
         }

@@ -6,7 +6,7 @@ use check::{ClientId, Event};
 use locks::{Fence, Key, Mode, Nanos};
 
 use crate::header::Header;
-use crate::line::{HeldMode, Kind, Line};
+use crate::line::{HeldMode, Kind, Line, Until};
 
 /// An event with its time and its line.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Source {
 /// A client, or the part of a client that takes one of several keys at once.
 #[derive(Debug)]
 struct Part {
-    part: u32,
+    number: u32,
     id: ClientId,
     key: Option<u32>,
     doing: Doing,
@@ -203,7 +203,10 @@ impl Section {
             _ => {}
         }
         let client = of.id;
-        let until = Nanos(line.until.flatten().unwrap_or(Nanos::NEVER.0));
+        let until = match line.until {
+            Until::At(until) => Nanos(until),
+            Until::Missing | Until::Never => Nanos::NEVER,
+        };
         let before = of.doing;
         of.doing = match line.event {
             Kind::Acquire => Doing::Waiting,
@@ -260,7 +263,7 @@ impl Section {
         let last = self.sources.len() - 1;
         let source = &mut self.sources[last];
         if let Some(parts) = source.clients.get(name)
-            && let Some(place) = parts.iter().position(|known| known.part == part)
+            && let Some(place) = parts.iter().position(|known| known.number == part)
         {
             return Ok(place);
         }
@@ -275,7 +278,7 @@ impl Section {
         });
         let parts = source.clients.entry(name.to_owned()).or_default();
         parts.push(Part {
-            part,
+            number: part,
             id,
             key: None,
             doing: Doing::Nothing,

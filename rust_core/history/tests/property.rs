@@ -118,9 +118,9 @@ fn preamble(rules: &Rules) -> Preamble {
 
 fn recording(records: &[Record], rules: &Rules) -> Vec<u8> {
     let mut bytes = preamble(rules).encode();
-    records
-        .iter()
-        .for_each(|record| bytes.extend_from_slice(&record.encode()));
+    for record in records {
+        bytes.extend_from_slice(&record.encode());
+    }
     bytes
 }
 
@@ -210,8 +210,11 @@ proptest! {
         // Each thread has clients of its own.
         let second: Vec<Record> = second.into_iter().map(|record| Record { at: record.at, event: moved(record.event) }).collect();
         let mut merge = check::Merge::new(2, 8);
-        first.iter().for_each(|record| merge.push(0, record.at, record.event));
-        second.iter().for_each(|record| merge.push(1, record.at, record.event));
+        for (source, records) in [(0, &first), (1, &second)] {
+            for record in records {
+                merge.push(source, record.at, record.event);
+            }
+        }
         (0..2).for_each(|source| merge.finish(source));
         let mut merged = Vec::new();
         merge.drain(|at, event| merged.push(Record { at, event }));

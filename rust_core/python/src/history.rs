@@ -114,7 +114,7 @@ impl RecordedLines {
         number: Option<u32>,
     ) -> PyResult<Self> {
         let opened = files
-            .iter()
+            .into_iter()
             .map(|path| Ok(BufReader::with_capacity(PIECE, File::open(path)?)));
         let opened = opened.collect::<std::io::Result<_>>()?;
         let mut trial = RecordedTrial::new(opened, window)?;
