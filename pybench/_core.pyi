@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 __all__ = [
     "ConnectError",
     "Drained",
+    "FormatError",
     "HistogramRow",
+    "HistoryReader",
     "Progress",
+    "RecordedLines",
     "Trial",
     "TrialResult",
     "build_profile",
@@ -157,6 +160,29 @@ class TrialSpec(TypedDict):
     poll: Literal["block", "spin"]
     least_belief_ns: int
     """A grant counts as contended only if its holder believed in it for at least this long."""
+    recording: NotRequired[RecordingSpec]
+    """Without it no events are recorded."""
+
+@type_check_only
+class RecordingSpec(TypedDict):
+    """Where a trial records its events, and what the header of its history says; docs/judge.md has the terms."""
+
+    stem: str
+    """The path of the files: each thread writes to STEM.THREAD.recording."""
+    lock: str
+    cell: str
+    trial: int
+    exclusion: str
+    wake_ups: bool
+    judged_by: str
+
+@type_check_only
+class Recorded(TypedDict):
+    """The files that a trial recorded, and the times for `RecordedLines`."""
+
+    files: list[str]
+    window: tuple[int | None, int | None]
+    ended_ns: int
 
 @type_check_only
 class Violation(TypedDict):
@@ -254,6 +280,8 @@ class TrialResult:
     errors: list[ErrorReply]
     writes: dict[str, NDArray[np.uint64]]
     """One element per key, for the whole trial: acknowledged, unknown. Empty if the lock writes nothing."""
+    recorded: Recorded | None
+    """The recording of the trial, if its spec asked for one."""
 
 @final
 class Progress:
@@ -306,7 +334,8 @@ class Trial:
         """Wait for the end of a started trial, at most so many seconds: whether it has ended.
 
         Python handles its signals meanwhile; an exception of a handler is raised, and the trial goes on. Raises the
-        error of the trial, once: ConnectError. Raises RuntimeError when the trial was not started, or after a fork.
+        error of the trial, once: ConnectError, or OSError where the recording cannot be written. Raises RuntimeError
+        when the trial was not started, or after a fork.
         """
 
     def drain(self) -> Drained:
@@ -328,8 +357,8 @@ class Trial:
         """Start the trial and wait for its end, with the interpreter detached.
 
         Python handles its signals at least every 20 ms. If a signal handler raises, the trial is stopped within 100 ms,
-        `result` keeps what it measured, and the exception is raised. Raises ConnectError; RuntimeError when run twice
-        or after a fork; ValueError for a trial without an end.
+        `result` keeps what it measured, and the exception is raised. Raises ConnectError; OSError where the recording
+        cannot be written; RuntimeError when run twice or after a fork; ValueError for a trial without an end.
         """
 
     def planted(self) -> list[tuple[str, bool]]:
@@ -347,6 +376,68 @@ class Trial:
     @property
     def result(self) -> TrialResult | None:
         """The result; None before the end of the trial, or if it failed. Raises ConnectError as `wait` does."""
+
+class FormatError(ValueError):
+    """Bytes that break the format of a history. Its arguments are the file, the line from 1, and what is wrong."""
+
+@type_check_only
+class JudgedHistory(TypedDict):
+    """The history of one trial, or the merged histories of other programs, judged by the checker."""
+
+    header: str
+    """The first line of the history, with all defaults."""
+    files: list[str]
+    totals: dict[str, int]
+    """What the checker counted, and `grants`, by the names of a trial's totals."""
+    violations: list[dict[str, object]]
+    """As `Violation`; clients are texts."""
+    counts: dict[str, int]
+    """What the last line of the history counts."""
+    events: int
+    clients: int
+    keys: int
+    torn: list[tuple[str, int]]
+    """Files whose last line was torn off, with its number."""
+    finding: tuple[str, int] | None
+    """File and line of the first event that its client's state does not allow."""
+    first_finding: str | None
+
+@final
+class HistoryReader:
+    """Reads histories and judges them: for each file `begin`, `feed`, `end`; then `judge`, once.
+
+    The history of a trial is judged by itself, all others are merged by their times.
+    """
+
+    def __new__(cls) -> Self: ...
+    def begin(self, file: str) -> None:
+        """The bytes that follow are those of `file`."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the file. Raises FormatError."""
+
+    def end(self) -> None:
+        """The file has ended. Raises FormatError."""
+
+    def judge(self) -> list[JudgedHistory]:
+        """The verdicts, and what they rest on."""
+
+@final
+class RecordedLines:
+    """The history of a recorded trial, as lines of the format. Without `ended_ns`, of a trial that was killed."""
+
+    def __new__(
+        cls,
+        files: list[str],
+        window: tuple[int | None, int | None] = (None, None),
+        ended_ns: int | None = None,
+        counts: dict[str, int] = {},
+        number: int | None = None,
+    ) -> Self:
+        """Open the `files` of all threads. `number` replaces the number of the trial. Raises OSError."""
+
+    def next(self) -> bytes:
+        """The next lines; empty when nothing is left. Raises OSError."""
 
 def histogram_buckets(hdr: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """The filled buckets of an encoded histogram: highest equivalent value in ns, and count, both ascending by value.

@@ -24,9 +24,25 @@ Resume = Annotated[
     Path | None,
     typer.Option(metavar="DIR", rich_help_panel="Record", help="Resume the interrupted run in this folder."),
 ]
+History = Annotated[
+    bool,
+    typer.Option(
+        "--history",
+        rich_help_panel="Record",
+        help="Keep each event of the trials, for pybench judge. Takes disk space.",
+    ),
+]
 
 
-def run(*, asked: Asked, yes: Yes = False, out: Out = None, resume: Resume = None, as_json: AsJson = False) -> int:
+def run(
+    *,
+    asked: Asked,
+    yes: Yes = False,
+    out: Out = None,
+    resume: Resume = None,
+    history: History = False,
+    as_json: AsJson = False,
+) -> int:
     """Measure a matrix: progress, ranked table, report.
 
     The matrix comes from a file, from options, or from both. An option replaces the file's values of that axis;
@@ -40,25 +56,25 @@ def run(*, asked: Asked, yes: Yes = False, out: Out = None, resume: Resume = Non
     from pybench.cli.consent import asking
     from pybench.cli.outcome import carry_out_and_show
 
-    job = _new_job(asked, out) if resume is None else _resumed_job(resume, asked, out)
+    job = _new_job(asked, out, history=history) if resume is None else _resumed_job(resume, asked, out, history=history)
     code, _ = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
     return code
 
 
-def _new_job(asked: Asked, out: Path | None) -> Job:
+def _new_job(asked: Asked, out: Path | None, *, history: bool) -> Job:
     from pybench.cli.command import repeating
     from pybench.running.job import Job
 
     matrix, text = asked.read()
-    return Job(matrix, command=repeating(sys.argv[1:]), given=text, out=out)
+    return Job(matrix, command=repeating(sys.argv[1:]), given=text, out=out, history=history)
 
 
-def _resumed_job(folder: Path, asked: Asked, out: Path | None) -> Job:
+def _resumed_job(folder: Path, asked: Asked, out: Path | None, *, history: bool) -> Job:
     from pybench.running.job import Job
     from pybench.running.resume import given_servers, matrix_of, open_run
     from pybench.strategies import ServerKind
 
-    fixed = [*asked.given, *(["--out"] if out else [])]
+    fixed = [*asked.given, *(["--out"] if out else []), *(["--history"] if history else [])]
     if fixed:
         raise InputError(
             f"--resume reuses the saved settings; leave out {fixed[0]}",

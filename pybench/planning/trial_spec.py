@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from pybench.matrix.durations import MS
-from pybench.strategies import CATALOGUE
+from pybench.strategies import CATALOGUE, Promise
 
 if TYPE_CHECKING:
-    from pybench._core import PostgresServerSpec, RedisServerSpec, TrialSpec
+    from pathlib import Path
+
+    from pybench._core import PostgresServerSpec, RecordingSpec, RedisServerSpec, TrialSpec
     from pybench.matrix.cells import Cell
     from pybench.strategies import Arguments, Strategy
 
@@ -39,6 +41,7 @@ def trial_spec(
     warmup_ns: int,
     duration_ns: int,
     least_belief_ns: int = 0,
+    recording: RecordingSpec | None = None,
 ) -> TrialSpec:
     """The specification of one trial of `cell`. Its threads are bound to `cores`, if there are any.
 
@@ -61,9 +64,24 @@ def trial_spec(
         "seed": seed,
         "cores": list(cores[: cell.threads]),
         "least_belief_ns": least_belief_ns,
+        **({} if recording is None else {"recording": recording}),
     }
     # The core rejects unknown values and missing ones.
     return cast("TrialSpec", values)
+
+
+def recording_spec(cell: Cell, *, trial: int, stem: Path) -> RecordingSpec:
+    """Where the events of trial number `trial` of `cell` are recorded, and what their history says of the lock."""
+    strategy = CATALOGUE[cell.strategy].with_arguments(cell.args)
+    return {
+        "stem": str(stem),
+        "lock": cell.strategy,
+        "cell": cell.id,
+        "trial": trial,
+        "exclusion": strategy.exclusion.value,
+        "wake_ups": Promise.WAKE_UP in strategy.promises,
+        "judged_by": strategy.judged_by.value,
+    }
 
 
 def slowest_ns(cell: Cell) -> int:

@@ -7,7 +7,6 @@ Readers see whole files at any time. Every failure is a RecordError with a hint.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -17,17 +16,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pybench.errors import RecordError
-from pybench.records import schema, tables
+from pybench.records import histories, schema, tables
 from pybench.records.atomic import absolute, explained, remove_temporaries, write_atomically
 from pybench.records.manifest import MANIFEST, encode_manifest, read_manifest
 from pybench.records.run import Run
 from pybench.records.trial import TrialRecord
+
+if TYPE_CHECKING:
+    from pybench._core import Recorded
+    from pybench.analysis.disturbances import Trouble
 
 SUMMARY = "summary.csv"
 COMPLETE = "complete"
@@ -111,8 +114,16 @@ class RunFolder:
         with explained(self.path):
             write_atomically(self.path / MANIFEST, encode_manifest(self._manifest))
 
-    def add_trial(self, record: TrialRecord) -> None:
-        """Save one trial; it replaces an earlier record of the same cell and trial.
+    def recording(self, cell: str, trial: int) -> Path:
+        """Where the core records the events of a trial: a path without suffix."""
+        with explained(self.path):
+            (self.path / tables.PARTS).mkdir(exist_ok=True)
+        return self.path / tables.PARTS / histories.part_stem(cell, trial)
+
+    def add_trial(
+        self, record: TrialRecord, *, recorded: Recorded | None = None, trouble: Trouble | None = None
+    ) -> None:
+        """Save one trial; it replaces an earlier record of the same cell and trial. So does its history.
 
         An incomplete trial with a violation gets a new number after those of the plan. The trial is run again, and the
         violation still counts, beside the repeated trial.
@@ -120,12 +131,15 @@ class RunFolder:
         if record.row["status"] != COMPLETE and record.row["violations"]:
             number = self._next_number(record.cell)
             record = replace(record, trial=number, row={**record.row, "trial": number})
-        # The id of a cell may contain any character and may be longer than a file name.
-        name = f"{hashlib.sha256(record.cell.encode()).hexdigest()[:24]}-{record.trial}{tables.PART_SUFFIX}"
+        stem = histories.part_stem(record.cell, record.trial)
         data = tables.encode_part(record)
         with explained(self.path):
-            (self.path / tables.PARTS).mkdir(exist_ok=True)
-            write_atomically(self.path / tables.PARTS / name, data)
+            parts = self.path / tables.PARTS
+            parts.mkdir(exist_ok=True)
+            if recorded is not None:
+                counts = histories.counts_of(record, trouble=trouble)
+                histories.write_part(parts / f"{stem}{histories.PART_SUFFIX}", recorded, counts, trial=record.trial)
+            write_atomically(parts / f"{stem}{tables.PART_SUFFIX}", data)
 
     def done(self) -> set[tuple[str, int]]:
         """The cell and number of every complete trial, which need not be run again."""
@@ -157,6 +171,7 @@ class RunFolder:
             write_atomically(self.path / tables.VIOLATIONS, _json_lines(gathered.violations))
             summary = run.summary.to_csv(index=False, float_format=CSV_DIGITS, lineterminator="\n")
             write_atomically(self.path / SUMMARY, summary.encode())
+            histories.gather(self.path)
         self.update_manifest(status=status, finished_at=datetime.now(UTC).isoformat(timespec="seconds"))
         # The parts are removed last: until the manifest has the new status, they are the record.
         with explained(self.path):

@@ -131,7 +131,7 @@ def trial_record(
         row=row,
         latency=[] if status == DISTURBED else _latency_rows(result.histograms),
         timeline=[] if status == DISTURBED else _timeline(result.timeline),
-        violations=_violations(findings, terms, counts),
+        violations=violation_rows(findings, terms, counts),
     )
 
 
@@ -178,7 +178,7 @@ def _effects(result: TrialResult, judged_by: Judge, final_values: NDArray[np.uin
     return {**written, "final_value": int(final_values.sum()), "lost_updates": lost, "surplus_updates": surplus}
 
 
-def _violations(findings: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:
+def violation_rows(findings: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:
     """A row with a sentence for each violation; for kinds that are only counted, one row for each kind."""
     rows: list[dict[str, Any]] = [
         {"schema": SCHEMA, "sentence": violation_sentences.sentence(violation), **violation}

@@ -46,6 +46,8 @@ class Job:
     given: str | None = None
     out: Path | None = None
     resume: RunFolder | None = None
+    history: bool = False
+    """Whether the events of every trial are kept; a resumed run does as before."""
 
 
 class LeftAtOnce(KeyboardInterrupt):
@@ -85,14 +87,15 @@ def run(
     *,
     out: str | Path | None = None,
     quick: bool = False,
+    history: bool = False,
     **options: Unpack[Options],
 ) -> Run:
     """Measure a matrix and return its record, like `pybench run` without output.
 
     `matrix` is the path of a file, a parsed matrix, or None when `options` describe the matrix: `strategy`,
     `concurrency` and the other options of the command line, as texts, numbers or lists of them. The run folder `out`
-    (by default `results/<name>-<time>`) and its report are written. `quick` shortens every trial. Given servers are
-    used without asking.
+    (by default `results/<name>-<time>`) and its report are written. `quick` shortens every trial. `history` also
+    writes each event of every trial to `history.jsonl.zst`. Given servers are used without asking.
 
     Raises InputError for invalid input, ServerError, RecordError or CoreBuildError. Raises KeyboardInterrupt after the
     trials so far are saved.
@@ -112,9 +115,10 @@ def run(
         Job(
             quickened(parsed) if quick else parsed,
             # A matrix that is a Python object has no command line.
-            command=[] if isinstance(matrix, Matrix) else _command(path, options, quick=quick),
+            command=[] if isinstance(matrix, Matrix) else _command(path, options, quick=quick, history=history),
             given=given,
             out=None if out is None else Path(out),
+            history=history,
         )
     )
     outcome.write_report()
@@ -126,14 +130,14 @@ def run(
     return outcome.run
 
 
-def _command(path: Path | None, options: Mapping[str, object], *, quick: bool) -> list[str]:
+def _command(path: Path | None, options: Mapping[str, object], *, quick: bool, history: bool) -> list[str]:
     """The command line that is equivalent to a call of `run`."""
     words = ["pybench", "run", *([str(path)] if path is not None else [])]
     for name, given in options.items():
         if given is not None:
             texts = given if isinstance(given, list | tuple) else [given]
             words += [word for text in texts for word in (f"--{name.replace('_', '-')}", str(text))]
-    return [*words, *(["--quick"] if quick else [])]
+    return [*words, *(["--quick"] if quick else []), *(["--history"] if history else [])]
 
 
 def read_matrix(path: Path | None, text: str | None = None, /, **options: object) -> Matrix:
@@ -284,6 +288,8 @@ def _folder(
         command=job.command,
         secrets=job.matrix.secrets,
     )
+    if job.history:
+        manifest["history"] = True
     folder = RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)
     begun.append(folder)
     folder.claim()

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from pybench import _core
 from pybench.analysis import error_replies
 from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
-from pybench.errors import ServerError
+from pybench.errors import RecordError, ServerError
 from pybench.matrix.stages import NO_STAGES
 from pybench.planning.needs import CallConditions, Part, call_conditions_of, largest, parts_of, servers_in
 from pybench.planning.network import added_ns
-from pybench.planning.trial_spec import trial_seed, trial_spec
+from pybench.planning.trial_spec import recording_spec, trial_seed, trial_spec
 from pybench.running.aftermath import (
     all_is_released,
     cleared,
@@ -35,6 +35,8 @@ from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
 from pybench.running.watch import Slot
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
@@ -135,15 +137,25 @@ class Observer:
         steady = replace(cell, stages=NO_STAGES)  # Stages would have to fill the window of 1 ns.
         return self._trial(Slot(0, steady, 0, 0.0), self._sides(cell), warmup_ns=0, duration_ns=1).planted()
 
-    def observe(self, slot: Slot, servers: Sequence[AnyServer], *, warmup_ns: int, duration_ns: int) -> Measured:
+    def observe(
+        self,
+        slot: Slot,
+        servers: Sequence[AnyServer],
+        *,
+        warmup_ns: int,
+        duration_ns: int,
+        stem: Path | None = None,
+    ) -> Measured:
         """Run one trial with its own keys, and remove them. An interrupted trial returns its figures so far.
+
+        With a `stem`, the path of files without a suffix, the core records the events of the trial there.
 
         Raises ServerError where the trial could not begin.
         """
         self.trials_begun += 1
         backends = self.matrix.backends
         sides = sides_of(slot.cell, servers, backends, run_id=self.run_id, trial=self.trials_begun)
-        trial = self._trial(slot, sides, warmup_ns=warmup_ns, duration_ns=duration_ns)
+        trial = self._trial(slot, sides, warmup_ns=warmup_ns, duration_ns=duration_ns, stem=stem)
         try:
             for side in sides:
                 side.prepare()
@@ -175,7 +187,10 @@ class Observer:
         """The servers of `cell`, for calls outside a trial."""
         return sides_of(cell, self.servers(cell), self.matrix.backends, run_id=self.run_id, trial=0)
 
-    def _trial(self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int) -> _core.Trial:
+    def _trial(
+        self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int, stem: Path | None = None
+    ) -> _core.Trial:
+        recording = None if stem is None else recording_spec(slot.cell, trial=slot.block, stem=stem)
         return _core.Trial(
             trial_spec(
                 slot.cell,
@@ -187,6 +202,7 @@ class Observer:
                 warmup_ns=warmup_ns,
                 duration_ns=duration_ns,
                 least_belief_ns=self._least_belief_ns(slot.cell),
+                recording=recording,
             )
         )
 
@@ -213,6 +229,11 @@ class Observer:
             if result is None or self.interrupts.insisted:
                 raise
             return result
+        except OSError as error:
+            raise RecordError(
+                f"the history of the trial cannot be written: {error.strerror or error}",
+                hint="free some space; the trials saved so far are intact",
+            ) from error
         except _core.ConnectError as error:
             raise not_connected(error, sides, strategy, secrets=self.matrix.secrets) from error
 

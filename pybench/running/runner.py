@@ -199,8 +199,13 @@ class Runner:
         cell, matrix = slot.cell, self.plan.matrix
         servers = self.observer.servers(cell)
         before = throttled()
-        duration_ns = cell.window_ns(matrix.duration_ns)
-        measured = self.observer.observe(slot, servers, warmup_ns=matrix.warmup_ns, duration_ns=duration_ns)
+        measured = self.observer.observe(
+            slot,
+            servers,
+            warmup_ns=matrix.warmup_ns,
+            duration_ns=cell.window_ns(matrix.duration_ns),
+            stem=self.folder.recording(cell.id, slot.block) if self.folder.manifest.get("history") else None,
+        )
         since = throttled_since(before)
         database = measured.database
         record = trial_record(
@@ -222,7 +227,7 @@ class Runner:
             trouble=measured.trouble,
             throttled=since,
         )
-        self.folder.add_trial(record)
+        self.folder.add_trial(record, recorded=measured.result.recorded, trouble=measured.trouble)
         self.watch.trial_ends(slot, self._finished(record.row))
         if measured.trouble is not None:
             # Raised last, so that the trial is saved.

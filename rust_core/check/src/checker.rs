@@ -170,6 +170,11 @@ impl Checker {
         self.log.recorded()
     }
 
+    /// How many events so far their clients' states, or their stamps, did not allow.
+    pub const fn findings(&self) -> u64 {
+        self.findings.count
+    }
+
     /// Ends the trial. Violations whose grants have not ended are reported without their ends.
     pub fn finish(mut self, at: Nanos) -> Report {
         if at < self.now {

@@ -80,8 +80,26 @@ impl Event {
         }
     }
 
+    /// The client, to give it another number.
+    pub const fn client_mut(&mut self) -> &mut ClientId {
+        match self {
+            Self::Waiting { client, .. }
+            | Self::Queued { client }
+            | Self::GaveUp { client }
+            | Self::CutOff { client, .. }
+            | Self::Granted { client, .. }
+            | Self::Renewed { client, .. }
+            | Self::LeaseLost { client }
+            | Self::HungUp { client }
+            | Self::Stopped { client }
+            | Self::Released { client }
+            | Self::DeniedRelease { client }
+            | Self::DriverStalled { client } => client,
+        }
+    }
+
     /// Whether the event ends a belief: at equal stamps such events come first.
-    pub(crate) const fn ends_belief(self) -> bool {
+    pub const fn ends_belief(self) -> bool {
         match self {
             Self::LeaseLost { .. } | Self::Stopped { .. } | Self::Released { .. } => true,
             Self::Waiting { .. }

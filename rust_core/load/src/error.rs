@@ -13,6 +13,8 @@ pub enum TrialError {
     Lock(#[from] SpecError),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error("the history cannot be written: {0}")]
+    Recording(#[source] io::Error),
 }
 
 /// A server's error reply to the handshake of a connection.

@@ -35,6 +35,7 @@ pub use error::{LoadError, ServerRefusal, TrialError};
 pub use live::Drained;
 pub use plant::Planted;
 pub use recorder::judge::Heard;
+pub use recorder::recording::{Recorded, Recording};
 pub use recorder::stats::{Counters, Ended, Histograms, Phase};
 pub use recorder::timeline::Columns;
 pub use recorder::{ErrorPhase, ErrorReply, Writes};

@@ -5,6 +5,7 @@
 
 mod error_replies;
 pub(crate) mod judge;
+pub(crate) mod recording;
 pub(crate) mod stats;
 pub(crate) mod timeline;
 mod traffic;

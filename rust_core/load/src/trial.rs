@@ -16,6 +16,7 @@ use crate::driver::Driver;
 use crate::live::Found;
 use crate::plant::{self, Planted};
 use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
+use crate::recorder::recording::{self, Recorded, Recording};
 use crate::recorder::stats::{Counters, Histograms};
 use crate::recorder::timeline::{Columns, Timeline};
 use crate::recorder::window::Longest;
@@ -57,6 +58,7 @@ pub struct Measured {
     pub names: KeyNames,
     /// How many of the checker's clients belong to each client of the trial: see `report`.
     pub keys_per_grant: u32,
+    pub recorded: Option<Recorded>,
 }
 
 /// One element per client, in the window.
@@ -73,6 +75,7 @@ pub struct ClientColumns {
 pub struct Trial {
     pub(crate) spec: TrialSpec,
     pub(crate) control: Arc<Control>,
+    recording: Option<Recording>,
 }
 
 /// A trial that runs.
@@ -86,17 +89,27 @@ impl Trial {
     pub fn new(spec: TrialSpec) -> Result<Self, TrialError> {
         setup::check(&spec)?;
         let control = Arc::new(Control::new(spec.threads));
-        Ok(Self { spec, control })
+        Ok(Self {
+            spec,
+            control,
+            recording: None,
+        })
+    }
+
+    /// The same trial, which also records its events.
+    #[must_use]
+    pub fn recorded(self, recording: Option<Recording>) -> Self {
+        Self { recording, ..self }
     }
 
     /// Starts the trial on its own threads.
     pub fn start(&self) -> Running {
         let (tell, done) = mpsc::channel();
-        let (spec, control) = (self.spec.clone(), Arc::clone(&self.control));
+        let (spec, control, recording) = (self.spec.clone(), Arc::clone(&self.control), self.recording.clone());
         let thread = std::thread::spawn(move || {
             // Dropped at the end, also by a panic, so that a waiting caller wakes up.
             let _tell: mpsc::Sender<()> = tell;
-            run(&spec, &control)
+            run(&spec, &control, recording.as_ref())
         });
         Running { done, thread }
     }
@@ -135,14 +148,34 @@ impl Running {
     }
 }
 
-fn run(spec: &TrialSpec, control: &Arc<Control>) -> Result<Measured, TrialError> {
+fn run(spec: &TrialSpec, control: &Arc<Control>, recording: Option<&Recording>) -> Result<Measured, TrialError> {
     let began = clock::now();
     control.live.begin(began);
-    let (shares, judged) = judged(spec, control, |judges| {
-        spec.strategy.visit(RunThreads { spec, control, judges })
+    let (shares, judged) = judged(spec, control, |mut judges| {
+        if let Some(recording) = recording {
+            judges = recording.before(judges, spec, &rules(spec), began)?;
+        }
+        let (shares, judges) = spec.strategy.visit(RunThreads { spec, control, judges })?;
+        Ok((shares, recording::finish(judges)?))
     })?;
     control.enter(TrialPhase::Done, clock::now());
-    Ok(gather(spec, control, began, shares, judged))
+    let recorded = recording.map(|recording| recorded(recording, spec, control, judged.ended));
+    Ok(Measured {
+        recorded,
+        ..gather(spec, control, began, shares, judged)
+    })
+}
+
+fn recorded(recording: &Recording, spec: &TrialSpec, control: &Control, ended: Nanos) -> Recorded {
+    let (start, end) = control.window();
+    let reached = |at: Nanos| (at <= ended).then_some(at);
+    Recorded {
+        files: (0..spec.threads as usize)
+            .map(|thread| recording.file(thread))
+            .collect(),
+        window: (reached(start), reached(end)),
+        ended,
+    }
 }
 
 /// Runs `work` with a judge for each thread of a trial, connected to a checker in the way that their number and the lock
@@ -345,6 +378,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         report: judged.report,
         names: KeyNames::new(&spec.key_prefix, spec.keys),
         keys_per_grant: spec.keys_per_grant,
+        recorded: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! thread lets Python handle its signals.
 
 mod histograms;
+mod history;
 mod result;
 mod spec;
 mod trial;
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::histograms::{histogram_buckets, merge_histograms};
+    #[pymodule_export]
+    use super::history::{FormatError, HistoryReader, RecordedLines};
     #[pymodule_export]
     use super::result::{Drained, HistogramRow, Progress, TrialResult};
     #[pymodule_export]

@@ -1,8 +1,8 @@
 //! The result of a trial, as Python sees it.
 
-use check::{GrantSpan, Violation, ViolationCounts, ViolationKind};
+use check::{GrantSpan, Report, Violation, ViolationCounts, ViolationKind};
 use load::{Columns, Histograms, Measured};
-use locks::Nanos;
+use locks::{Key, Nanos};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -30,6 +30,7 @@ pub(crate) struct TrialResult {
     finding: Option<String>,
     errors: Py<PyList>,
     writes: Py<PyDict>,
+    recorded: Option<Py<PyDict>>,
 }
 
 #[pyclass(frozen, get_all, module = "pybench._core")]
@@ -99,6 +100,7 @@ impl TrialResult {
             histograms: histograms(py, &measured.histograms)?.unbind(),
             violations: violations(py, &context, &measured.report.violations)?.unbind(),
             finding: measured.report.first_finding.clone(),
+            recorded: recorded(py, &measured)?,
             errors: errors(py, &measured)?.unbind(),
             writes: columns(
                 py,
@@ -126,25 +128,39 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
     for (name, value) in measured.counters.named() {
         totals.set_item(name, value)?;
     }
-    let (figures, counts) = (&measured.report.figures, &measured.report.counts);
-    // The checker counts each key of a set as a grant of its own.
-    let sets = u64::from(measured.keys_per_grant);
     for (name, value) in [
         ("began_ns", measured.began.0),
         ("window_ns", measured.window.0),
+        ("longest_stall_ns", measured.longest_stall.0),
+        ("longest_wait_ns", measured.longest_wait.0),
+    ] {
+        totals.set_item(name, value)?;
+    }
+    totals.update(report_totals(py, &measured.report, measured.keys_per_grant)?.as_mapping())?;
+    if let Some(cut) = measured.first_cut {
+        totals.set_item("first_cut_ns", cut.0)?;
+    }
+    Ok(totals)
+}
+
+/// What the checker counted. It counts each key of a set as a grant of its own.
+pub(crate) fn report_totals<'py>(
+    py: Python<'py>,
+    report: &Report,
+    keys_per_grant: u32,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (figures, counts) = (&report.figures, &report.counts);
+    let sets = u64::from(keys_per_grant);
+    let totals = PyDict::new(py);
+    for (name, value) in [
         ("contended_grants", figures.contended_grants / sets),
         ("overtakes", figures.overtakes / sets),
         ("longest_streak", figures.longest_streak),
-        ("longest_stall_ns", measured.longest_stall.0),
-        ("longest_wait_ns", measured.longest_wait.0),
         ("lease_freed_grants", figures.lease_freed_grants / sets),
     ] {
         totals.set_item(name, value)?;
     }
     set_counts(&totals, counts)?;
-    if let Some(cut) = measured.first_cut {
-        totals.set_item("first_cut_ns", cut.0)?;
-    }
     Ok(totals)
 }
 
@@ -165,6 +181,20 @@ fn set_counts(dict: &Bound<'_, PyDict>, counts: &ViolationCounts) -> PyResult<()
         dict.set_item(name, value)?;
     }
     Ok(())
+}
+
+/// The files of a recorded trial, and the times for `RecordedLines`.
+fn recorded(py: Python<'_>, measured: &Measured) -> PyResult<Option<Py<PyDict>>> {
+    let Some(recorded) = &measured.recorded else {
+        return Ok(None);
+    };
+    let dict = PyDict::new(py);
+    let files: Vec<_> = recorded.files.iter().map(|path| path.as_os_str()).collect();
+    dict.set_item("files", files)?;
+    let (start, end) = recorded.window;
+    dict.set_item("window", (start.map(|at| at.0), end.map(|at| at.0)))?;
+    dict.set_item("ended_ns", recorded.ended.0)?;
+    Ok(Some(dict.unbind()))
 }
 
 fn histograms<'py>(py: Python<'py>, histograms: &Histograms) -> PyResult<Bound<'py, PyList>> {
@@ -203,7 +233,7 @@ fn columns<const N: usize>(py: Python<'_>, columns: [(&str, Vec<u64>); N]) -> Py
     Ok(dict.unbind())
 }
 
-/// What the times, keys and clients of violations mean.
+/// What the times, keys and clients of violations of a trial mean.
 struct Context<'a> {
     began: Nanos,
     names: &'a KeyNames,
@@ -230,22 +260,38 @@ fn timeline(py: Python<'_>, timeline: Columns) -> PyResult<Py<PyDict>> {
 }
 
 fn violations<'py>(py: Python<'py>, of: &Context<'_>, found: &[Violation]) -> PyResult<Bound<'py, PyList>> {
+    let namer = Namer {
+        began: of.began,
+        key: &|key| String::from_utf8_lossy(&of.names.name(key)).into_owned(),
+        client: &|client| Ok((client / of.keys_per_grant).into_pyobject(py)?.into_any()),
+    };
     let list = PyList::empty(py);
     for violation in found {
-        list.append(violation_dict(py, of, violation)?)?;
+        list.append(violation_dict(py, &namer, violation)?)?;
     }
     Ok(list)
 }
 
-fn violation_dict<'py>(py: Python<'py>, of: &Context<'_>, violation: &Violation) -> PyResult<Bound<'py, PyDict>> {
-    let since = |point: Nanos| point.since(of.began).0;
+/// The names of keys and clients, and the time from which a report counts.
+pub(crate) struct Namer<'a, 'py> {
+    pub(crate) began: Nanos,
+    pub(crate) key: &'a dyn Fn(Key) -> String,
+    pub(crate) client: &'a dyn Fn(u32) -> PyResult<Bound<'py, PyAny>>,
+}
+
+pub(crate) fn violation_dict<'py>(
+    py: Python<'py>,
+    namer: &Namer<'_, 'py>,
+    violation: &Violation,
+) -> PyResult<Bound<'py, PyDict>> {
+    let since = |point: Nanos| point.since(namer.began).0;
     let dict = PyDict::new(py);
     dict.set_item("kind", kind(violation.kind))?;
-    dict.set_item("key", String::from_utf8_lossy(&of.names.name(violation.key)))?;
+    dict.set_item("key", (namer.key)(violation.key))?;
     dict.set_item("at_ns", since(violation.at))?;
     dict.set_item("overlap_ns", violation.overlap.0)?;
     let span = |names: [&str; 5], span: Option<GrantSpan>| -> PyResult<()> {
-        dict.set_item(names[0], span.map(|span| span.client / of.keys_per_grant))?;
+        dict.set_item(names[0], span.map(|span| (namer.client)(span.client)).transpose()?)?;
         dict.set_item(names[1], span.and_then(|span| span.granted).map(since))?;
         dict.set_item(names[2], span.and_then(|span| span.until).map(since))?;
         dict.set_item(names[3], span.and_then(|span| span.fence).map(|fence| fence.0))?;

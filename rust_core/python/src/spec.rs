@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use history::{Exclusion, JudgedBy, Promises, TrialName};
 use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll};
 use load::{PostgresServer, RedisServer, Speaks, Stage};
 use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
@@ -118,6 +119,39 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         poll: choice(spec, "poll", &[("block", Poll::Block), ("spin", Poll::Spin)])?,
         least_belief: nanos(spec, "least_belief_ns")?,
     })
+}
+
+/// Where the trial records its events, if it does.
+pub(crate) fn recording(spec: &Bound<'_, PyDict>) -> PyResult<Option<load::Recording>> {
+    if !spec.contains("recording")? {
+        return Ok(None);
+    }
+    let given = dict(spec, "recording")?;
+    let exclusions = [
+        ("nothing", Exclusion::Nothing),
+        ("while-nobody-outlives", Exclusion::WhileNobodyOutlives),
+        ("always", Exclusion::Always),
+    ];
+    let judges = [
+        ("belief", JudgedBy::Belief),
+        ("effects", JudgedBy::Effects),
+        ("guard", JudgedBy::Guard),
+    ];
+    Ok(Some(load::Recording {
+        stem: field(&given, "stem")?,
+        lock: field(&given, "lock")?,
+        promises: Promises {
+            exclusion: choice(&given, "exclusion", &exclusions)?,
+            wake_ups: field(&given, "wake_ups")?,
+            judged_by: choice(&given, "judged_by", &judges)?,
+            ..Promises::default()
+        },
+        trial: TrialName {
+            cell: field(&given, "cell")?,
+            trial: field(&given, "trial")?,
+            keys_per_grant: field(spec, "keys_per_grant")?,
+        },
+    }))
 }
 
 fn arguments(args: &Bound<'_, PyDict>) -> PyResult<Vec<(String, ArgValue)>> {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use load::{LoadError, ServerRefusal, TrialError};
 use numpy::PyArray1;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::result::{Drained, Progress, TrialResult};
-use crate::spec::trial_spec;
+use crate::spec::{recording, trial_spec};
 
 create_exception!(pybench._core, ConnectError, PyException);
 
@@ -46,6 +46,7 @@ impl Trial {
         // trial.
         PyArray1::<u64>::zeros(spec.py(), 0, false);
         let inner = load::Trial::new(trial_spec(spec)?).map_err(|error| to_python(spec.py(), &error))?;
+        let inner = inner.recorded(recording(spec)?);
         Ok(Self {
             inner,
             process: std::process::id(),
@@ -213,6 +214,7 @@ fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
                 Err(other) => other,
             }
         }
+        TrialError::Recording(reason) => PyOSError::new_err((reason.raw_os_error(), error.to_string())),
         TrialError::Load(LoadError::Poll(_)) => PyRuntimeError::new_err(error.to_string()),
         TrialError::Field(_) | TrialError::Lock(_) => PyValueError::new_err(error.to_string()),
     }

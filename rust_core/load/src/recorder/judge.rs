@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 use locks::{Key, Nanos};
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use super::recording::RecordedJudge;
 use super::stats::histogram;
 use crate::clock;
 use crate::control::Control;
@@ -27,6 +28,8 @@ pub(crate) struct Judged {
     pub(crate) handoff: Histogram<u64>,
     /// CPU time of the checker's own thread within the window; zero when it had none.
     pub(crate) cpu: Nanos,
+    /// When the verdict was given.
+    pub(crate) ended: Nanos,
 }
 
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(crate) enum Judge {
     Ring(RingEnd),
     /// For locks that exclude nobody: there is no belief to judge.
     NotJudged,
+    /// One of the others, whose events are recorded first.
+    Recorded(Box<RecordedJudge>),
 }
 
 impl Judge {
@@ -49,9 +54,18 @@ impl Judge {
             heard.add(format!("{at:?} {event:?}\n").as_bytes());
         });
         match self {
+            Self::Recorded(recorded) => recorded.record(at, event),
+            judge => judge.pass_on(at, event),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pass_on(&mut self, at: Nanos, event: Event) {
+        match self {
             Self::Inline(checker) => checker.handle(at, event),
             Self::Ring(ring) => ring.push(at, event),
             Self::NotJudged => {}
+            Self::Recorded(_) => unreachable!("a recorded judge is none of another"),
         }
     }
 
@@ -61,7 +75,11 @@ impl Judge {
         if cfg!(feature = "bare") {
             return;
         }
-        if let Self::Inline(checker) = self {
+        let judge = match self {
+            Self::Recorded(recorded) => &recorded.judge,
+            judge => judge,
+        };
+        if let Self::Inline(checker) = judge {
             checker.inner.touch(client, key);
         }
     }
@@ -70,6 +88,7 @@ impl Judge {
     pub(crate) fn found(&self) -> Option<Found> {
         match self {
             Self::Inline(checker) => Some(checker.found()),
+            Self::Recorded(recorded) => recorded.judge.found(),
             Self::Ring(_) | Self::NotJudged => None,
         }
     }
@@ -78,14 +97,18 @@ impl Judge {
     pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
         match self {
             Self::Inline(checker) => Some(checker.finish(at)),
-            Self::Ring(_) | Self::NotJudged => None,
+            Self::Ring(_) | Self::NotJudged | Self::Recorded(_) => None,
         }
     }
 
     /// Promises that no event before `at` follows; after `NEVER`, none at all.
     #[inline]
     pub(crate) fn reached(&self, at: Nanos) {
-        if let Self::Ring(ring) = self {
+        let judge = match self {
+            Self::Recorded(recorded) => &recorded.judge,
+            judge => judge,
+        };
+        if let Self::Ring(ring) = judge {
             ring.watermark.store(at.0, Ordering::Release);
         }
     }
@@ -159,6 +182,7 @@ impl WindowedChecker {
             report: self.inner.finish(at),
             handoff: self.handoff,
             cpu: Nanos::ZERO,
+            ended: at,
         }
     }
 }

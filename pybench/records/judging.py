@@ -1,0 +1,218 @@
+"""The verdict on histories: those of a run, trial by trial, and those of other programs, merged into one.
+
+Promises: the history of a trial gets the counts, violations and sentences of the trial's record. Another program's
+history is SAFE only if grants were contended.
+Does not do: knowing whether a program has written all that it did.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench import _core, exits
+from pybench.analysis import verdicts
+from pybench.analysis.disturbances import DISTURBED, Trouble, counted, proven
+from pybench.analysis.evidence import LEAST_CONTENDED
+from pybench.analysis.terms import Terms
+from pybench.analysis.verdicts import Judgement, Verdict
+from pybench.errors import InputError, ServerError
+from pybench.exits import Exit
+from pybench.numbers import plural
+from pybench.records import histories
+from pybench.records.manifest import MANIFEST, read_manifest
+from pybench.records.tables import gather, judged_row
+from pybench.records.trial import violation_rows
+from pybench.strategies import Exclusion, Judge, Promise
+
+if TYPE_CHECKING:
+    from pybench._core import JudgedHistory
+
+CAUGHT: Sequence[Mapping[str, Any]] = ({"caught": True},)
+"""A history has no control: the same checker has caught those of every run."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryVerdict:
+    """The verdict on the history of one trial, or on the merged histories of another program."""
+
+    name: str
+    """The id of the cell, or the name of the lock."""
+    trial: int | None
+    """None for another program."""
+    files: list[str]
+    terms: Terms
+    judgement: Judgement
+    counts: dict[str, int | None]
+    violations: list[dict[str, Any]]
+    """With their sentences, as in `violations.jsonl`: the first 100."""
+    events: int
+    clients: int
+    keys: int
+    notes: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `pybench judge --json` prints of it."""
+        return {
+            "name": self.name,
+            "trial": self.trial,
+            "verdict": self.judgement.verdict.value,
+            "reason": self.judgement.reason,
+            "promise_broken": self.judgement.promise_broken,
+            "bound_per_million": self.judgement.bound_per_million,
+            "promises": self.terms.columns(),
+            "files": self.files,
+            "events": self.events,
+            "clients": self.clients,
+            "keys": self.keys,
+            "counts": self.counts,
+            "violations": self.violations,
+            "notes": self.notes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunOfHistory:
+    """What the manifest and the trials of a run add to its histories."""
+
+    controls: Sequence[Mapping[str, Any]]
+    probes: Sequence[Mapping[str, Any]]
+    rows: Mapping[tuple[str, int], Mapping[str, Any]]
+
+
+def judge_paths(paths: Iterable[Path]) -> list[HistoryVerdict]:
+    """Judge files and run folders. Raises InputError for a file that breaks the format, RecordError for one unread."""
+    found: list[HistoryVerdict] = []
+    files = []
+    for path in paths:
+        if path.is_dir():
+            found += _of_folder(path)
+        else:
+            files.append((str(path), histories.pieces(path)))
+    return found + _judged(files, None)
+
+
+def exit_code(found: Iterable[HistoryVerdict]) -> Exit:
+    """The exit code by these verdicts, as for a run."""
+    codes = set()
+    for one in found:
+        if one.judgement.promise_broken:
+            codes.add(Exit.PROMISE_BROKEN)
+        if one.judgement.verdict is Verdict.VOID:
+            codes.add(Exit.CONTROL_NOT_CAUGHT)
+        if one.judgement.verdict is Verdict.UNDECIDED and one.terms.leave_something_to_decide:
+            codes.add(Exit.UNDECIDED)
+    return exits.first(codes)
+
+
+def _of_folder(folder: Path) -> list[HistoryVerdict]:
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    sources = list(histories.sources_of(folder))
+    if not sources or manifest is None:
+        raise InputError(
+            f"{folder} has no history",
+            hint="pybench run --history writes one; for other programs, name the files themselves",
+        )
+    rows = gather(folder, manifest).trials.to_pylist()
+    run = RunOfHistory(
+        manifest["control"], manifest.get("probes", ()), {(row["cell"], row["trial"]): row for row in rows}
+    )
+    return _judged(sources, run)
+
+
+def _judged(sources: Iterable[tuple[str, Iterator[bytes]]], run: RunOfHistory | None) -> list[HistoryVerdict]:
+    reader = _core.HistoryReader()
+    try:
+        for name, pieces in sources:
+            reader.begin(name)
+            for piece in pieces:
+                reader.feed(piece)
+            reader.end()
+    except _core.FormatError as error:
+        file, line, what = error.args
+        raise InputError(f"{file}:{line}: {what}", hint="docs/judge.md describes the format of a history") from None
+    latest: dict[object, JudgedHistory] = {}
+    for number, history in enumerate(reader.judge()):
+        key = histories.section_key(json.loads(history["header"]))
+        # A trial that was run again replaces the earlier one, as in the record.
+        latest[number if key is None else key] = history
+    return [_verdict(history, run) for history in latest.values()]
+
+
+def _verdict(history: JudgedHistory, run: RunOfHistory | None) -> HistoryVerdict:
+    header = json.loads(history["header"])
+    key, terms = histories.section_key(header), terms_of(header["promises"])
+    extra = dict(history["counts"])
+    violations = [_with_numbers(one) if key else one for one in history["violations"]]
+    totals: dict[str, Any] = dict(history["totals"]) | {name: 0 for name in verdicts.CIRCUMSTANCES if name in extra}
+    trouble = None
+    if extra.pop("disturbed", 0):
+        trouble = Trouble(ServerError("the servers were disturbed"), extra.pop("intact_ns", float("inf")))
+    totals, kept = counted(totals, violations, trouble)  # type: ignore[arg-type]
+    counts = dict.fromkeys(verdicts.EFFECTS) | totals | extra
+    rows = list(violation_rows(kept, terms, _zeros() | counts))
+    judgement, of_record = _judgement(counts, terms, key, run)
+    judgement = proven(judgement, DISTURBED if trouble else "complete")
+    notes = [f"{file}: line {line} was torn off and is left out" for file, line in history["torn"]]
+    if history["finding"]:
+        file, line = history["finding"]
+        notes.append(f"{file}:{line}: the event is impossible in the state of its client: {history['first_finding']}")
+    if key and run and not of_record:
+        notes.append("the run has no record of this trial: it was killed in it, or the trial was run again")
+    return HistoryVerdict(
+        name=key[0] if key else header.get("lock") or "histories",
+        trial=key[1] if key else None,
+        files=list(history["files"]),
+        terms=terms,
+        judgement=judgement,
+        counts={name: counts.get(name) for name in (*verdicts.COUNTS, *verdicts.CIRCUMSTANCES) if name in counts},
+        violations=rows,
+        events=history["events"],
+        clients=history["clients"],
+        keys=history["keys"],
+        notes=notes,
+    )
+
+
+def _judgement(
+    counts: Mapping[str, Any], terms: Terms, key: tuple[str, int] | None, run: RunOfHistory | None
+) -> tuple[Judgement, bool]:
+    """The judgement, and whether the run has a record of this trial."""
+    row = run.rows.get(key) if run is not None and key is not None else None
+    if run is not None and row is not None:
+        known = {name: row[name] for name in ("strategy", "args", "backend", "status", "concurrency")}
+        return judged_row({**counts, **terms.columns(), **known}, run.controls, run.probes).judgement, True
+    controls = CAUGHT if run is None else run.controls
+    judgement = verdicts.judge(counts, terms, control_caught=verdicts.controls_caught(controls))
+    contended = counts["contended_grants"] or 0
+    if key is None and judgement.verdict is Verdict.SAFE and contended < LEAST_CONTENDED:
+        few = f"no violation, but only {plural(contended, 'contended grant')}, and SAFE needs {LEAST_CONTENDED}"
+        judgement = replace(judgement, verdict=Verdict.UNDECIDED, reason=few, bound_per_million=None)
+    return judgement, False
+
+
+def terms_of(promises: Mapping[str, Any]) -> Terms:
+    """The terms of a verdict by the promises in the header of a history."""
+    made = {
+        Promise.FENCE: promises["fences"],
+        Promise.FIFO: promises["order"] == "promised",
+        Promise.WAKE_UP: promises["wake_ups"],
+    }
+    return Terms(
+        Exclusion(promises["exclusion"]),
+        frozenset(promise for promise, is_made in made.items() if is_made),
+        Judge(promises["judged_by"]),
+    )
+
+
+def _with_numbers(violation: Any) -> Any:  # noqa: ANN401 - the dictionary of the core
+    """A violation of a run, whose clients are numbers."""
+    clients = {name: violation[name] for name in ("first_client", "second_client")}
+    return violation | {name: None if client is None else int(client) for name, client in clients.items()}
+
+
+def _zeros() -> dict[str, int | None]:
+    return {kind.column: 0 for kind in verdicts.KINDS.values()}
