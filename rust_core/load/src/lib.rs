@@ -1,4 +1,6 @@
-//! The measuring driver: many clients on few native threads, against real servers, in real time.
+//! The measuring driver, and the lock client of programs (`lock_client.rs`), over the same sockets.
+//!
+//! The driver: many clients on few native threads, against real servers, in real time.
 //!
 //! Each client drives one lock of `locks`. Every command that one round of events produced is sent in one write per
 //! connection. The checker receives every grant as it happens.
@@ -15,6 +17,7 @@ mod clock;
 mod control;
 mod driver;
 mod error;
+pub mod lock_client;
 mod plant;
 mod recorder;
 #[cfg(test)]

@@ -1,20 +1,24 @@
 //! The module `pybench._core`: arguments in, columns out. `pybench/_core.pyi` is its contract.
 //!
-//! One call per trial. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
+//! One call per trial, and two per lock of a program. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
 //! thread lets Python handle its signals.
 
 mod histograms;
+mod lock_client;
 mod result;
 mod spec;
 mod trial;
 mod updates;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[pymodule]
 mod _core {
     #[pymodule_export]
     use super::histograms::{histogram_buckets, merge_histograms};
+    #[pymodule_export]
+    use super::lock_client::{LockClient, LockPort, LockTicket};
     #[pymodule_export]
     use super::result::{HistogramRow, Progress, TrialResult};
     #[pymodule_export]
@@ -22,7 +26,8 @@ mod _core {
     #[pymodule_export]
     use super::updates::judge_rows;
 
-    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+    use super::lock_client;
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python sees")]
@@ -30,6 +35,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("lock_answers", PyTuple::new(module.py(), lock_client::ANSWERS)?)?;
         module.add(
             "build_profile",
             if cfg!(debug_assertions) { "debug" } else { "release" },
