@@ -371,10 +371,13 @@ class LockTicket:
         """The words of the last error about it."""
 
     def acquire(self) -> int | None:
-        """Ask for the lock. None: the answer comes through the port of the ticket."""
+        """Ask for the lock. None: the answer comes through the ticket's port, after a `wake`."""
 
     def release(self) -> int | None: ...
     def extend(self) -> int | None: ...
+    def wake(self) -> None: ...
+    @property
+    def holder_left(self) -> float | None: ...
     def cancel(self) -> None:
         """Free what was or will be taken. Returns at once; harmless when the lock is over."""
 

@@ -33,7 +33,10 @@ def acquire_error(name: str | bytes, answer: int, ticket: LockTicket) -> LockErr
     lock = _lock(name)
     match _core.lock_answers[answer]:
         case "busy":
-            return NotAcquired(f"{lock} is held by another client", hint="try again later, or wait longer: wait='5s'")
+            left = ticket.holder_left
+            until = "" if left is None else f", whose lease has {left:.3g} s left"
+            hint = "try again later, or wait longer: wait='5s'"
+            return NotAcquired(f"{lock} is held by another client{until}", hint=hint, time_left=left)
         case "no quorum":
             return NoQuorum(f"{lock} was not granted by enough servers: other clients took the rest", hint="try again")
         case "too late":

@@ -130,6 +130,7 @@ class AsyncHeld(_Held):
         future = self._settler.extension_of(self._ticket)
         answer = self._ticket.extend()
         if answer is None:
+            self._ticket.wake()
             answer = await future
         if answer != EXTENDED:
             raise extend_error(self._name, answer, self._ticket)

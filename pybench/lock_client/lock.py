@@ -64,6 +64,7 @@ class Lock:
             future = settler.answer_of(ticket)
             answer = ticket.acquire()
             if answer is None:
+                settler.wake(self._client, ticket)
                 answer = await future
             self._expect_held(ticket, answer)
             return AsyncHeld(ticket, self._name, settler, extends=self._client.extends)
@@ -89,6 +90,7 @@ class Lock:
         future = settler.answer_of(ticket)
         answer = ticket.release()
         if answer is None:
+            settler.wake(self._client, ticket)
             answer = await future
         if answer != RELEASED and error is None:
             raise release_error(self._name, answer, ticket)

@@ -9,18 +9,20 @@ from pybench import _core
 
 if TYPE_CHECKING:
     from pybench._core import LockTicket
+    from pybench.lock_client.client import LockClient
 
 
 class Settler:
     """The futures of one event loop that wait for answers, of whatever client."""
 
-    __slots__ = ("_losses", "futures", "loop", "port")
+    __slots__ = ("_losses", "_to_wake", "futures", "loop", "port")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.port = _core.LockPort()
         self.futures: dict[int, asyncio.Future[int]] = {}
         """By twice the ticket's id, and one more for an extension."""
+        self._to_wake: dict[LockClient, LockTicket] = {}
         self._losses: dict[int, asyncio.Event] = {}
         loop.add_reader(self.port.fileno(), self._settle)
 
@@ -28,6 +30,23 @@ class Settler:
         for ticket in self.port.settle(self.futures):
             if (event := self._losses.get(ticket)) is not None:
                 event.set()
+
+    def wake(self, client: LockClient, ticket: LockTicket) -> None:
+        """Have the request of `ticket` handled: at once if it is the only one, otherwise with all of this round.
+
+        One wake-up and one write for the requests of many tasks cost a fraction of as many for each.
+        """
+        if len(self.futures) == 1:
+            ticket.wake()
+        elif client not in self._to_wake:
+            if not self._to_wake:
+                self.loop.call_soon(self._wake_all)
+            self._to_wake[client] = ticket
+
+    def _wake_all(self) -> None:
+        for ticket in self._to_wake.values():
+            ticket.wake()
+        self._to_wake.clear()
 
     def answer_of(self, ticket: LockTicket) -> asyncio.Future[int]:
         """The future of the answer to the next acquire or release."""

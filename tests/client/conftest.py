@@ -42,5 +42,3 @@ def three_urls() -> Iterator[list[str]]:
     yield [supervised.endpoint.address for supervised in started]
     for supervised in started:
         supervised.stop()
-
-

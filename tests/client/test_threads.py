@@ -48,6 +48,17 @@ def test_redis_pys_lock_keeps_us_out_and_we_keep_it_out(client, other):
     theirs.release()
 
 
+def test_a_refusal_says_how_long_the_holder_has_left(client, other):
+    other.set("orders:17", "somebody", px=60_000)
+    with pytest.raises(NotAcquired, match="left") as refused, client.lock("orders:17", wait="0"):
+        pass
+    assert 30 < refused.value.time_left <= 60
+    other.set("orders:17", "somebody for ever")
+    with pytest.raises(NotAcquired) as refused, client.lock("orders:17", wait="20ms"):
+        pass
+    assert refused.value.time_left is None
+
+
 def test_a_waiting_lock_is_granted_when_the_holder_releases(client, other):
     theirs = other.lock("orders:17", timeout=5)
     theirs.acquire()

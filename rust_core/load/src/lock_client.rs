@@ -127,39 +127,29 @@ impl LockClient {
         })
     }
 
-    /// Asks for the lock of a new ticket; the answer goes to its port.
+    /// Asks for the lock of a new ticket. Its answer comes once somebody calls `wake`, `wait` or `cancel`.
     pub fn acquire(&self, ticket: &Arc<Ticket>) {
-        self.shared.submit(Request::Acquire(Arc::clone(ticket)));
-    }
-
-    /// Asks for its release; the answer goes to its port.
-    pub fn release(&self, ticket: &Arc<Ticket>) {
-        self.shared.submit(Request::Release(Arc::clone(ticket)));
-    }
-
-    /// Asks for a renewal of its lease; only where `Strategy::extends`. The answer goes to its port.
-    pub fn extend(&self, ticket: &Arc<Ticket>) {
-        self.shared.submit(Request::Extend(Arc::clone(ticket)));
-    }
-
-    /// Stops whatever is under way for it, and frees what was or will be taken. Harmless when it is over.
-    pub fn cancel(&self, ticket: &Arc<Ticket>) {
-        self.shared.submit(Request::Cancel(Arc::clone(ticket)));
-    }
-
-    /// As `acquire`, for a calling thread that then calls `wait`.
-    pub fn push_acquire(&self, ticket: &Arc<Ticket>) {
         self.push(Request::Acquire(Arc::clone(ticket)));
     }
 
-    /// As `release`, for a calling thread that then calls `wait`.
-    pub fn push_release(&self, ticket: &Arc<Ticket>) {
+    /// Asks for its release, as `acquire`.
+    pub fn release(&self, ticket: &Arc<Ticket>) {
         self.push(Request::Release(Arc::clone(ticket)));
     }
 
-    /// As `extend`, for a calling thread that then calls `wait`.
-    pub fn push_extend(&self, ticket: &Arc<Ticket>) {
+    /// Asks for a renewal of its lease, as `acquire`; only where `Strategy::extends`.
+    pub fn extend(&self, ticket: &Arc<Ticket>) {
         self.push(Request::Extend(Arc::clone(ticket)));
+    }
+
+    /// Has what was asked for so far handled, by another thread.
+    pub fn wake(&self) {
+        self.shared.wake();
+    }
+
+    /// Stops whatever is under way for a ticket, and frees what was or will be taken. Harmless when it is over.
+    pub fn cancel(&self, ticket: &Arc<Ticket>) {
+        self.shared.submit(Request::Cancel(Arc::clone(ticket)));
     }
 
     fn push(&self, request: Request) {

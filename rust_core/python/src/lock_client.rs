@@ -203,7 +203,7 @@ impl LockTicket {
         self.ticket.text()
     }
 
-    /// Asks for the lock. An answer if it is known already; otherwise it comes through the port.
+    /// Asks for the lock. An answer if it is known already; otherwise it comes through the port, after a `wake`.
     fn acquire(&self) -> Option<u8> {
         self.submit(|client| client.acquire(&self.ticket))
     }
@@ -216,6 +216,17 @@ impl LockTicket {
         self.submit(|client| client.extend(&self.ticket))
     }
 
+    /// Has what was asked for so far handled, for all tickets of the client.
+    fn wake(&self) {
+        self.submit(load::lock_client::LockClient::wake);
+    }
+
+    /// Seconds that the holder had left when the lock was refused, if the server told.
+    #[getter]
+    fn holder_left(&self) -> Option<f64> {
+        self.ticket.holder_left().map(|left| left.0 as f64 / 1e9)
+    }
+
     /// Frees what was or will be taken. Returns at once; harmless when the lock is over, and in a forked child.
     fn cancel(&self) {
         self.submit(|client| client.cancel(&self.ticket));
@@ -223,15 +234,15 @@ impl LockTicket {
 
     /// Asks for the lock, and waits for the answer. If a signal handler raises, what was taken is released first.
     fn acquire_and_wait(&self, py: Python<'_>) -> PyResult<u8> {
-        self.waited(py, Asked::Lock, |client| client.push_acquire(&self.ticket))
+        self.waited(py, Asked::Lock, |client| client.acquire(&self.ticket))
     }
 
     fn release_and_wait(&self, py: Python<'_>) -> PyResult<u8> {
-        self.waited(py, Asked::Lock, |client| client.push_release(&self.ticket))
+        self.waited(py, Asked::Lock, |client| client.release(&self.ticket))
     }
 
     fn extend_and_wait(&self, py: Python<'_>) -> PyResult<u8> {
-        self.waited(py, Asked::Extension, |client| client.push_extend(&self.ticket))
+        self.waited(py, Asked::Extension, |client| client.extend(&self.ticket))
     }
 
     /// Waits until the lock is lost or over; with a limit in seconds at most so long. Whether it is lost.

@@ -34,6 +34,16 @@ fn the_name_stands_in_the_command_as_it_was_given() {
 }
 
 #[test]
+fn a_refused_program_asks_how_long_the_holder_has_left() {
+    let names = GivenNames::default();
+    let key = names.enter(b"a");
+    assert_eq!(
+        encoded(&names, &Command::TimeLeft { key }),
+        "*2\\r\\n$4\\r\\nPTTL\\r\\n$1\\r\\na\\r\\n"
+    );
+}
+
+#[test]
 fn any_bytes_are_a_name_also_those_of_a_stand_in_or_a_command() {
     for name in [&b""[..], b"\0{0000000000}", b"\r\n$3\r\n", &[0xff; GivenNames::LONGEST]] {
         let names = GivenNames::default();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use locks::{
-    Action, AnyLock, Event, Fence, KeyList, Lasts, LockMachine, Nanos, Outcome, Refusal, Retry, RetryKind, Spec,
+    Action, AnyLock, CallId, Command, ConnectionKind, Event, Fence, KeyList, Lasts, LockMachine, Nanos, Outcome,
+    Refusal, Reply, Retry, RetryKind, ServerId, Spec, Strategy,
 };
 
 use super::engine::{Engine, Request};
@@ -14,6 +15,9 @@ use crate::transport::{Outgoing, Sender, Transport};
 /// The pauses between attempts while a lock is waited for.
 const PAUSE_FIRST: Nanos = Nanos::from_millis(1);
 const PAUSE_MOST: Nanos = Nanos::from_millis(50);
+
+/// The one call of a lock that its machine does not make. Machines count from 1.
+const TIME_LEFT: CallId = CallId(u64::MAX);
 
 /// Settings that are kept for the next lock with the same ttl and wait.
 const SPECS_KEPT: usize = 256;
@@ -144,7 +148,7 @@ impl Engine {
     fn cancel(&mut self, ticket: &Arc<Ticket>, now: Nanos) {
         let Some(index) = self.slots.of(ticket) else { return };
         match self.slots.get(index).phase {
-            Phase::Opening(_) => self.end(index, Answer::Released),
+            Phase::Opening(_) | Phase::Refused(_) => self.end(index, Answer::Released),
             Phase::Acquiring | Phase::Held => self.release(index, now, Event::Cancel),
             Phase::Releasing | Phase::Over => {}
         }
@@ -178,6 +182,7 @@ impl Engine {
                 self.slots.get(index).ticket.say(why);
                 self.end(index, Answer::Unreachable);
             }
+            Phase::Refused(_) => self.end(index, Answer::Busy),
             Phase::Held => {
                 if slot.until <= now {
                     self.lose(index);
@@ -192,6 +197,9 @@ impl Engine {
 
     /// Passes an event to the machine of a lock, and carries out what it wants done.
     pub(super) fn dispatch(&mut self, index: u32, now: Nanos, event: Event) {
+        if let Event::Replied { call: TIME_LEFT, reply } = event {
+            return self.refused(index, reply);
+        }
         let mut actions = self.spare.pop().unwrap_or_default();
         self.slots.get(index).lock.on(now, event, &mut actions);
         for action in actions.as_slice() {
@@ -201,22 +209,7 @@ impl Engine {
                     to,
                     over,
                     ref command,
-                } => {
-                    let slot = self.slots.get(index);
-                    slot.unanswered += 1;
-                    let doing = slot.phase.doing();
-                    self.sockets.send(Outgoing {
-                        sender: Sender {
-                            client: index,
-                            call,
-                            doing,
-                        },
-                        to,
-                        over,
-                        command,
-                        ends_hold: false,
-                    });
-                }
+                } => self.send(index, (call, to, over), command),
                 Action::WakeAt(at) => {
                     self.slots.get(index).lock_wake = at;
                     self.timers.arm(index, at);
@@ -225,14 +218,62 @@ impl Engine {
                 Action::Queued => {}
                 Action::Renewed { lasts } => self.renewed(index, lasts),
                 Action::Lapsed => self.lose(index),
-                Action::Settle(outcome) => self.settled(index, outcome),
+                Action::Settle(outcome) => self.settled(index, now, outcome),
             }
         }
         actions.clear();
         self.spare.push(actions);
     }
 
-    fn settled(&mut self, index: u32, outcome: Outcome) {
+    fn send(&mut self, index: u32, (call, to, over): (CallId, ServerId, ConnectionKind), command: &Command) {
+        let slot = self.slots.get(index);
+        slot.unanswered += 1;
+        let doing = slot.phase.doing();
+        self.sockets.send(Outgoing {
+            sender: Sender {
+                client: index,
+                call,
+                doing,
+            },
+            to,
+            over,
+            command,
+            ends_hold: false,
+        });
+    }
+
+    /// Asks how long the holder has left, where the key of the lock itself has its lease.
+    fn ask_time_left(&mut self, index: u32, now: Nanos) -> bool {
+        let is_told = match self.strategy {
+            Strategy::Mutex | Strategy::Watchdog { .. } | Strategy::Fenced { .. } | Strategy::Notify { .. } => true,
+            _ => false,
+        };
+        if is_told {
+            let slot = self.slots.get(index);
+            slot.phase = Phase::Refused(now.after(self.reply_timeout));
+            let command = Command::TimeLeft { key: slot.key };
+            self.send(
+                index,
+                (TIME_LEFT, ServerId(0), ConnectionKind::SharedByClients),
+                &command,
+            );
+            self.arm(index);
+        }
+        is_told
+    }
+
+    /// The holder has so many milliseconds left; negative for a key that has none, or is gone.
+    fn refused(&mut self, index: u32, reply: Reply) {
+        let slot = self.slots.get(index);
+        if let Phase::Refused(_) = slot.phase {
+            if let Some(left) = reply.int().and_then(|ms| u64::try_from(ms).ok()) {
+                slot.ticket.refused(Nanos::from_millis(left));
+            }
+            self.end(index, Answer::Busy);
+        }
+    }
+
+    fn settled(&mut self, index: u32, now: Nanos, outcome: Outcome) {
         let slot = self.slots.get(index);
         let answer = match outcome {
             Outcome::Held { lasts, fence } if slot.phase == Phase::Acquiring => {
@@ -240,7 +281,12 @@ impl Engine {
             }
             Outcome::Held { .. } | Outcome::Released | Outcome::Conflict => Answer::Released,
             Outcome::Refused(_) if slot.lock.no_quorum_attempts() > 0 => Answer::NoQuorum,
-            Outcome::Refused(Refusal::Busy | Refusal::TimedOut) => Answer::Busy,
+            Outcome::Refused(Refusal::Busy | Refusal::TimedOut) => {
+                if self.ask_time_left(index, now) {
+                    return;
+                }
+                Answer::Busy
+            }
             Outcome::Refused(Refusal::TooLate) => Answer::TooLate,
             Outcome::Expired => Answer::Expired,
             Outcome::Failed(_) => Answer::Failed,

@@ -64,14 +64,18 @@ impl Shared {
 
     /// Hands a request to whoever leads.
     pub(super) fn submit(&self, request: Request) {
-        if self.push(request) {
-            self.wake.wake();
-            if self.native_is_parked.load(SeqCst) {
-                self.unpark_native();
-            }
-        }
+        self.push(request);
+        self.wake();
         if self.is_finished() {
             self.refuse_all();
+        }
+    }
+
+    /// Has whoever leads look into the inbox.
+    pub(super) fn wake(&self) {
+        self.wake.wake();
+        if self.native_is_parked.load(SeqCst) {
+            self.unpark_native();
         }
     }
 
@@ -82,11 +86,9 @@ impl Shared {
         waiting.iter().for_each(refuse);
     }
 
-    /// Hands a request to the thread that calls `wait` next. True when it is the only one.
-    pub(super) fn push(&self, request: Request) -> bool {
-        let mut inbox = locked(&self.inbox);
-        inbox.push(request);
-        inbox.len() == 1
+    /// For whoever leads next: it is handled by a `wait` or after a `wake`.
+    pub(super) fn push(&self, request: Request) {
+        locked(&self.inbox).push(request);
     }
 
     /// Waits for an answer until `limit`, and leads if nobody else does.

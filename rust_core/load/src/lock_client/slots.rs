@@ -19,6 +19,8 @@ pub(super) enum Phase {
     Opening(Nanos),
     Acquiring,
     Held,
+    /// Was refused, and asks how long the holder has left: until this time.
+    Refused(Nanos),
     /// Releases, or cancels.
     Releasing,
 }
@@ -27,7 +29,7 @@ impl Phase {
     /// The same as the transport names it.
     pub(super) const fn doing(self) -> Doing {
         match self {
-            Self::Over | Self::Opening(_) => Doing::Idle,
+            Self::Over | Self::Opening(_) | Self::Refused(_) => Doing::Idle,
             Self::Acquiring => Doing::Acquiring,
             Self::Held => Doing::Holding,
             Self::Releasing => Doing::Releasing,
@@ -71,7 +73,7 @@ impl Slot {
     /// When something is to be done for it that its machine has not asked for.
     pub(super) fn own_wake(&self) -> Nanos {
         match self.phase {
-            Phase::Opening(until) => until,
+            Phase::Opening(until) | Phase::Refused(until) => until,
             Phase::Held if self.ticket.is_lost() => self.extension_until,
             Phase::Held => self.until.min(self.extension_until),
             Phase::Over | Phase::Acquiring | Phase::Releasing => Nanos::NEVER,

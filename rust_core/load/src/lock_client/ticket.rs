@@ -89,6 +89,8 @@ pub struct Ticket {
     until: AtomicU64,
     /// 0: no fence.
     fence: AtomicU64,
+    /// How long the holder had left when the lock was refused; `NEVER`: not known.
+    holder_left: AtomicU64,
     is_lost: AtomicBool,
     is_over: AtomicBool,
     cell: Mutex<Cell>,
@@ -116,6 +118,7 @@ impl Ticket {
             slot: AtomicU32::new(Self::NOWHERE),
             until: AtomicU64::new(0),
             fence: AtomicU64::new(0),
+            holder_left: AtomicU64::new(Nanos::NEVER.0),
             is_lost: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             cell: Mutex::default(),
@@ -135,6 +138,11 @@ impl Ticket {
 
     pub fn fence(&self) -> Option<u64> {
         Some(self.fence.load(Ordering::Acquire)).filter(|&fence| fence != 0)
+    }
+
+    /// How long the holder had left when the lock was refused, if the server told.
+    pub fn holder_left(&self) -> Option<Nanos> {
+        Some(Nanos(self.holder_left.load(Ordering::Acquire))).filter(|&left| left != Nanos::NEVER)
     }
 
     /// Whether the lock was lost while it was held.
@@ -193,6 +201,10 @@ impl Ticket {
         }
         cell.waiting.drain(..).for_each(|thread| thread.unpark());
         false
+    }
+
+    pub(super) fn refused(&self, holder_left: Nanos) {
+        self.holder_left.store(holder_left.0, Ordering::Release);
     }
 
     pub(super) fn granted(&self, until: Nanos, fence: Option<u64>) {
