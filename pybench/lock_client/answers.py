@@ -38,7 +38,8 @@ def acquire_error(name: str | bytes, answer: int, ticket: LockTicket) -> LockErr
             hint = "try again later, or wait longer: wait='5s'"
             return NotAcquired(f"{lock} is held by another client{until}", hint=hint, time_left=left)
         case "no quorum":
-            return NoQuorum(f"{lock} was not granted by enough servers: other clients took the rest", hint="try again")
+            hint = "the others are held by other clients, or do not reply: try again later"
+            return NoQuorum(f"too few servers granted {lock}", hint=hint)
         case "too late":
             hint = "give a longer ttl, or look for a slow server or network"
             return NotAcquired(f"{lock} was granted when its ttl had practically passed, and was released", hint=hint)

@@ -29,7 +29,7 @@ class NotAcquired(LockError):
 
 
 class NoQuorum(NotAcquired):
-    """Of several servers too few granted, because other clients took the rest. Nothing is held."""
+    """Of several servers too few granted: the others were held by other clients, or did not reply. Nothing is held."""
 
 
 class LockLost(LockError):

@@ -98,10 +98,8 @@ impl Renewal {
         match self.state {
             State::Due(_) | State::Asked(_) if turn.now >= turn.until() => self.lapse(turn),
             State::Due(_) => self.ask(renew(turn), turn),
-            // The reply to the renewal under way answers this one, too.
-            State::Asked(_) => {}
-            // The lock was lost, and its holder was told.
-            State::Off => {}
+            // The reply to the renewal under way answers this one, too; or the lock was lost, and its holder was told.
+            State::Asked(_) | State::Off => {}
         }
     }
 

@@ -244,10 +244,10 @@ impl Engine {
 
     /// Asks how long the holder has left, where the key of the lock itself has its lease.
     fn ask_time_left(&mut self, index: u32, now: Nanos) -> bool {
-        let is_told = match self.strategy {
-            Strategy::Mutex | Strategy::Watchdog { .. } | Strategy::Fenced { .. } | Strategy::Notify { .. } => true,
-            _ => false,
-        };
+        let is_told = matches!(
+            self.strategy,
+            Strategy::Watchdog { .. } | Strategy::Fenced { .. } | Strategy::Notify { .. }
+        );
         if is_told {
             let slot = self.slots.get(index);
             slot.phase = Phase::Refused(now.after(self.reply_timeout));
@@ -280,7 +280,7 @@ impl Engine {
                 return self.granted(index, lasts, fence);
             }
             Outcome::Held { .. } | Outcome::Released | Outcome::Conflict => Answer::Released,
-            Outcome::Refused(_) if slot.lock.no_quorum_attempts() > 0 => Answer::NoQuorum,
+            Outcome::Refused(Refusal::Busy | Refusal::TimedOut) if self.servers > 1 => Answer::NoQuorum,
             Outcome::Refused(Refusal::Busy | Refusal::TimedOut) => {
                 if self.ask_time_left(index, now) {
                     return;

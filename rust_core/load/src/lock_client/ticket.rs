@@ -21,7 +21,7 @@ pub enum Answer {
     Lost,
     /// Another client held the lock for all of the wait.
     Busy,
-    /// Of several servers too few granted, and the others are not all held by one other client.
+    /// Of several servers too few granted: the others were held by other clients, or did not reply.
     NoQuorum,
     /// The grant came when the lease had practically ended.
     TooLate,

@@ -73,10 +73,6 @@ pub(crate) struct DatabaseSession {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a thread has one for each server, and boxed it would be one more hop for each command"
-)]
 pub(crate) enum Encoder {
     Redis(wire::Encoder),
     RedisNamed(NamedEncoder),
