@@ -14,15 +14,17 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pybench.errors import PybenchError
+    from pybench.lock_client import LockClient
     from pybench.matrix import Matrix
     from pybench.records import Run, load
     from pybench.running.job import run
 
     __version__: str
 
-__all__ = ["Matrix", "PybenchError", "Run", "__version__", "load", "run"]
+__all__ = ["LockClient", "Matrix", "PybenchError", "Run", "__version__", "load", "run"]
 
 _HOME = {
+    "LockClient": "pybench.lock_client",
     "Matrix": "pybench.matrix",
     "PybenchError": "pybench.errors",
     "Run": "pybench.records",

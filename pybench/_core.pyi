@@ -1,8 +1,9 @@
-"""The Rust core: one call per trial, never one per operation. Durations are in ns, times are CLOCK_MONOTONIC in ns.
+"""The Rust core: one call per trial, two per lock of a program. Durations are in ns, times CLOCK_MONOTONIC in ns.
 
 The typed dictionaries exist for the type checker only: import them under `TYPE_CHECKING`.
 """
 
+from asyncio import Future
 from typing import Literal, NotRequired, Self, TypedDict, final, type_check_only
 
 import numpy as np
@@ -14,6 +15,9 @@ __all__ = [
     "FormatError",
     "HistogramRow",
     "HistoryReader",
+    "LockClient",
+    "LockPort",
+    "LockTicket",
     "Progress",
     "RecordedLines",
     "Trial",
@@ -21,12 +25,15 @@ __all__ = [
     "build_profile",
     "histogram_buckets",
     "judge_rows",
+    "lock_answers",
     "merge_histograms",
     "version",
 ]
 
 version: str
 build_profile: Literal["release", "debug"]
+lock_answers: tuple[str, ...]
+"""The meanings of the numbers with which requests for a lock are answered."""
 
 @type_check_only
 class RedisServerSpec(TypedDict):
@@ -457,3 +464,85 @@ def judge_rows(
     Returns a lower bound of the lost acknowledged writes, a lower bound of the surplus writes, and the number of writes
     of unknown outcome in rows without a violation. Raises ValueError when the columns differ in length.
     """
+
+@type_check_only
+class LockClientSpec(TypedDict):
+    """The locks of a program: `strategy` and `args` as in a trial."""
+
+    strategy: str
+    args: dict[str, int | float | str | bool]
+    servers: list[RedisServerSpec | PostgresServerSpec]
+    client_name: str
+    reply_timeout_ns: int
+    own_connections: int
+
+@final
+class LockClient:
+    """The locks of one process. Its thread starts with the first ticket."""
+
+    def __new__(cls, spec: LockClientSpec) -> Self:
+        """Raises ValueError with the name of the field."""
+
+    @property
+    def extends(self) -> bool: ...
+    @property
+    def shares(self) -> bool: ...
+    def check_lease(self, ttl_ms: int) -> None:
+        """Raises ValueError for a lease that the strategy cannot have."""
+
+    def ticket(self, name: bytes, ttl_ms: int, wait_ns: int, shared: bool, port: LockPort | None) -> LockTicket:
+        """A lock that nobody has asked for yet. Raises ValueError when the client is closed, OSError by the kernel."""
+
+    def close(self) -> None:
+        """Release all locks, and end the thread; at most two reply timeouts."""
+
+@final
+class LockTicket:
+    """One lock; cancelled when collected. Answers index `lock_answers`; a forked child gets "forked" at once."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def fence(self) -> int | None: ...
+    @property
+    def time_left(self) -> float | None:
+        """Seconds; 0.0 when it is lost or over, None for a lock without a lease."""
+
+    @property
+    def is_lost(self) -> bool: ...
+    @property
+    def is_over(self) -> bool: ...
+    @property
+    def text(self) -> str | None:
+        """The words of the last error about it."""
+
+    def acquire(self) -> int | None:
+        """Ask for the lock. None: the answer comes through the ticket's port, after a `wake`."""
+
+    def release(self) -> int | None: ...
+    def extend(self) -> int | None: ...
+    def wake(self) -> None: ...
+    @property
+    def holder_left(self) -> float | None: ...
+    def cancel(self) -> None:
+        """Free what was or will be taken. Returns at once; harmless when the lock is over."""
+
+    def acquire_and_wait(self) -> int:
+        """Ask for the lock, and wait detached. What a signal handler raises is raised once the lock is released."""
+
+    def release_and_wait(self) -> int: ...
+    def extend_and_wait(self) -> int: ...
+    def wait_for_loss(self, timeout_s: float | None) -> bool:
+        """Wait until the lock is lost or over. Whether it is lost."""
+
+@final
+class LockPort:
+    """The way of answers into one event loop."""
+
+    def __new__(cls) -> Self: ...
+    def fileno(self) -> int: ...
+    def settle(self, futures: dict[int, Future[int]]) -> list[int]:
+        """Set the result of each answered future, and remove it. Returns the ids of tickets that were lost.
+
+        A future stands under twice the id of its ticket, one of an extension under one more.
+        """

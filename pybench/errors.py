@@ -5,7 +5,8 @@ PybenchError                 exit code
 ├── ServerError              41  a server that is not reachable, or not as required
 │   └── LocksGone            41  a server that may have lost held locks
 ├── RecordError              40  a run folder that cannot be read or written
-└── CoreBuildError           40  the core is a debug build, or is used after a fork
+├── CoreBuildError           40  the core is a debug build, or is used after a fork
+└── LockError                    a lock of a program: see `pybench.lock_client.errors`
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pathlib import Path
 from pybench.servers import Server
 from tests.benchmarks import references as ref
 from tests.benchmarks.database import DATABASE_CASES
+from tests.benchmarks.lock_client import LOCK_CLIENT_CASES
 from tests.benchmarks.locks import LOCK_CASES
 from tests.benchmarks.references import BARE, EXAMPLES, Figure, trial
 from tests.benchmarks.sample import Case, Sample
@@ -158,4 +159,5 @@ CASES: tuple[Case, ...] = (
     start_up,
     *LOCK_CASES,
     *DATABASE_CASES,
+    *LOCK_CLIENT_CASES,
 )

@@ -15,6 +15,7 @@ FLOORS = (
     "strategies",
     "servers",
     "matrix",
+    "lock_client",
     "planning",
     "analysis",
     "records",

@@ -17,6 +17,7 @@ use crate::clock::{self, Clock};
 use crate::control::Control;
 use crate::driver::Driver;
 use crate::recorder::judge::{Judge, WindowedChecker};
+use crate::rules::rules;
 use crate::setup;
 use crate::sockets::Sockets;
 use crate::spec::{
@@ -24,7 +25,6 @@ use crate::spec::{
     ServerSpec, Speaks, TrialSpec,
 };
 use crate::transport::{Caller, Transport};
-use crate::trial;
 pub(crate) use transport::ByHand;
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -193,7 +193,7 @@ pub(crate) fn driver<T: Transport>(spec: &TrialSpec, transport: T) -> Driver<Any
     let judge = if strategy.is_optimistic() {
         Judge::NotJudged
     } else {
-        let (clients, rules) = (spec.concurrency * spec.keys_per_grant, trial::rules(spec));
+        let (clients, rules) = (spec.concurrency * spec.keys_per_grant, rules(spec));
         let checker = WindowedChecker::new(clients, spec.keys, rules, Arc::clone(&control));
         Judge::Inline(Box::new(checker))
     };

@@ -1,4 +1,6 @@
-//! The measuring driver: many clients on few native threads, against real servers, in real time.
+//! The measuring driver, and the lock client of programs (`lock_client.rs`), over the same sockets.
+//!
+//! The driver: many clients on few native threads, against real servers, in real time.
 //!
 //! Each client drives one lock of `locks`. Every command that one round of events produced is sent in one write per
 //! connection. The checker receives every grant as it happens.
@@ -16,10 +18,12 @@ mod control;
 mod driver;
 mod error;
 mod live;
+pub mod lock_client;
 mod plant;
 mod recorder;
 #[cfg(test)]
 mod replay;
+mod rules;
 mod setup;
 mod sockets;
 mod spec;
@@ -39,10 +43,11 @@ pub use recorder::recording::{Recorded, Recording};
 pub use recorder::stats::{Counters, Ended, Histograms, Phase};
 pub use recorder::timeline::Columns;
 pub use recorder::{ErrorPhase, ErrorReply, Writes};
+pub use rules::rules;
 pub use setup::{Member, drivers};
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
     RedisServer, ServerSpec, Speaks, Stage, TrialSpec,
 };
 pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Sender, Transport};
-pub use trial::{ClientColumns, Measured, Running, Trial, rules};
+pub use trial::{ClientColumns, Measured, Running, Trial};

@@ -18,7 +18,7 @@ use crate::control::Control;
 use crate::driver::Driver;
 use crate::recorder::Recorder;
 use crate::recorder::judge::{Heard, Judge};
-use crate::sockets::{self, Layout, Sockets};
+use crate::sockets::{self, Layout, Naming, Sockets};
 use crate::spec::{Connections, KeyChoice, Pace, TrialSpec};
 use crate::transport::Transport;
 
@@ -171,6 +171,7 @@ pub fn drivers<L: LockMachine, T: Transport, C: Clock>(
 pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
     let names = KeyNames::new(&spec.key_prefix, spec.keys);
     let hashes = Arc::new(Hashes::new(&names, spec.strategy.statements()));
+    let naming = Naming::Numbered(names, hashes);
     let of_thread = |index| {
         let thread = thread(spec, index);
         let (_, count) = thread.share(spec.concurrency);
@@ -182,7 +183,7 @@ pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
         let per_client = spec.connections == Connections::PerClient;
         let servers = spec.servers.len() as u16;
         let layout = Layout::new(spec.strategy, servers, count, per_server, per_client);
-        Sockets::new(spec, index, layout, &names, &hashes)
+        Sockets::new(spec, index, layout, &naming)
     };
     (0..spec.threads).map(of_thread).collect()
 }

@@ -18,13 +18,12 @@ mod sessions;
 mod subscriptions;
 
 use std::io;
-use std::sync::Arc;
+use std::os::fd::AsFd;
 
 use locks::{ConnectionKind, Key, Nanos};
-use wire::KeyNames;
-use wire::postgres::{Hashes, TERMINATE};
+use wire::postgres::TERMINATE;
 
-use crate::spec::TrialSpec;
+use crate::spec::{Address, TrialSpec};
 use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Transport};
 use crate::{LoadError, TrialError};
 use added_delay::Delays;
@@ -32,9 +31,11 @@ use channels::Channels;
 use connection::{Connection, State};
 pub(crate) use dialect::fits;
 use dialect::{Encoder, Target};
+pub(crate) use dialect::{Naming, Peers};
 pub(crate) use layout::Layout;
 use opening::Stage;
-use poller::Poller;
+pub(crate) use poller::WAKE;
+use poller::{Interest, Poller};
 use reading::Reading;
 
 #[derive(Debug)]
@@ -65,21 +66,31 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// The connections of a thread, none of them opened yet.
-    pub(crate) fn new(
-        spec: &TrialSpec,
-        thread: u32,
-        layout: Layout,
-        names: &KeyNames,
-        hashes: &Arc<Hashes>,
-    ) -> Result<Self, TrialError> {
+    pub(crate) fn new(spec: &TrialSpec, thread: u32, layout: Layout, naming: &Naming) -> Result<Self, TrialError> {
+        let peers = Peers {
+            strategy: spec.strategy,
+            servers: &spec.servers,
+            client_name: &spec.client_name,
+        };
+        Self::with_delays(&peers, layout, naming, Delays::new(spec, thread)?)
+    }
+
+    /// The connections of a lock client, none of them opened yet. From the start, one that breaks is opened again.
+    pub(crate) fn for_programs(peers: &Peers<'_>, layout: Layout, naming: &Naming) -> Result<Self, TrialError> {
+        let mut sockets = Self::with_delays(peers, layout, naming, Delays::none())?;
+        sockets.stage = Stage::Open;
+        Ok(sockets)
+    }
+
+    fn with_delays(peers: &Peers<'_>, layout: Layout, naming: &Naming, delays: Delays) -> Result<Self, TrialError> {
         Ok(Self {
             connections: (0..)
                 .zip(layout.servers())
                 .map(|(index, server)| Connection::new(server, layout.clients_of(index)))
                 .collect(),
             layout,
-            targets: dialect::targets(spec)?,
-            encoders: dialect::encoders(spec, names, hashes)?,
+            targets: dialect::targets(peers)?,
+            encoders: dialect::encoders(peers, naming)?,
             poller: Poller::new().map_err(|error| TrialError::Load(LoadError::Poll(error)))?,
             reading: Reading::new(),
             channels: Channels::default(),
@@ -88,11 +99,22 @@ impl Sockets {
             unwritten: Vec::new(),
             held_back: Vec::new(),
             outstanding: 0,
-            delays: Delays::new(spec, thread)?,
+            delays,
             overfull: Vec::new(),
             next_upkeep: Nanos::ZERO,
             stage: Stage::New,
         })
+    }
+
+    /// `wait` also returns when `wake` can be read, with the connection `WAKE`.
+    pub(crate) fn wake_by(&self, wake: impl AsFd) -> io::Result<()> {
+        self.poller.add(wake, WAKE, Interest::Read)
+    }
+
+    /// The address of the server of a connection.
+    pub(crate) fn address(&self, connection: u32) -> &Address {
+        let server = self.connections[connection as usize].server;
+        &self.targets[usize::from(server)].address
     }
 
     fn leads_to_a_database(&self, connection: &Connection) -> bool {

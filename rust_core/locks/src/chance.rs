@@ -20,6 +20,11 @@ impl Chance {
         Self(Xoroshiro128PlusPlus::seed_from_u64(seed))
     }
 
+    /// From 128 bits of the operating system's entropy: for tokens that nobody can guess.
+    pub fn from_entropy(entropy: [u8; 16]) -> Self {
+        Self(Xoroshiro128PlusPlus::from_seed(entropy))
+    }
+
     /// One stream for each client, 2^64 draws apart. Never ends.
     pub fn streams(seed: u64) -> impl Iterator<Item = Self> {
         let mut next = Self::seeded(seed);
@@ -80,6 +85,17 @@ mod tests {
         };
         assert_eq!(draws(7), draws(7));
         assert_ne!(draws(7), draws(8));
+    }
+
+    #[test]
+    fn all_bits_of_the_entropy_count() {
+        let first = |entropy| Chance::from_entropy(entropy).token();
+        let base = first([7; 16]);
+        for bit in 0..128 {
+            let mut entropy = [7; 16];
+            entropy[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(first(entropy), base, "bit {bit}");
+        }
     }
 
     #[test]

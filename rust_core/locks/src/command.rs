@@ -16,6 +16,8 @@ pub enum Command {
     Expire { key: Key, seconds: u64 },
     /// `DEL key`
     Del { key: Key },
+    /// `PTTL key`: how long the key still exists. No machine sends it; a program asks for it that was refused the lock.
+    TimeLeft { key: Key },
     /// A script about one lock. `KEYS`: the lock's name and the script's companions. `ARGV`: the token, then as many of
     /// `numbers` as the script takes.
     Run {
@@ -83,6 +85,7 @@ impl Command {
             | Self::SetNx { .. }
             | Self::Expire { .. }
             | Self::Del { .. }
+            | Self::TimeLeft { .. }
             | Self::Wait { .. }
             | Self::Subscribe { .. }
             | Self::Unsubscribe { .. }

@@ -95,6 +95,9 @@ pub enum Event {
     /// The holder enters once more; only where `Strategy::nests`, and only while the lock is held. Settles like an
     /// acquire. If the outcome is not `Held`, the earlier entries stand and must still be released.
     Enter,
+    /// Renew the lease now; only where `Strategy::extends`, and only while the lock is held. Answered by `Renewed` or
+    /// `Lapsed`, and by nothing if the server's reply says neither or is lost: then the lease runs on as it was.
+    Extend,
     /// Release the lock, or leave its last entry. Only while the lock is held. Settles as `Held` when other entries
     /// remain and still hold. Any other outcome ends all entries. At the end of the lease or later it releases all
     /// entries.

@@ -59,6 +59,7 @@ impl LockMachine for NoLock {
                 | Event::Woke,
             ) => {}
             (State::Idle | State::Held, Event::Retry) => panic!("Retry, but nothing is written"),
+            (State::Idle | State::Held, Event::Extend) => panic!("Extend, but it renews no lease"),
             (State::Idle | State::Held, Event::Enter) => panic!("Enter, but it does not nest"),
         }
     }

@@ -93,6 +93,16 @@ impl Renewal {
         }
     }
 
+    /// The holder asks for a renewal now, whatever was planned, also beyond the longest hold.
+    pub(crate) fn extend<L: Lock>(&mut self, turn: &mut Turn<'_, L>) {
+        match self.state {
+            State::Due(_) | State::Asked(_) if turn.now >= turn.until() => self.lapse(turn),
+            State::Due(_) => self.ask(renew(turn), turn),
+            // The reply to the renewal under way answers this one, too; or the lock was lost, and its holder was told.
+            State::Asked(_) | State::Off => {}
+        }
+    }
+
     fn ask<L: Lock>(&mut self, command: Command, turn: &mut Turn<'_, L>) {
         let script = PendingScript::new(turn.send(command), command);
         self.state = State::Asked(Asked { script, sent: turn.now });

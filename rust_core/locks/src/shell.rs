@@ -91,6 +91,7 @@ impl<L: Lock> LockMachine for Shell<L> {
             Event::Acquire { keys, mode } => run.acquire(keys, mode),
             Event::Retry => run.retry(),
             Event::Enter => run.enter(),
+            Event::Extend => run.extend(),
             Event::Release => run.release(),
             Event::Cancel => run.cancel(),
             Event::Replied { call, reply } => run.replied(call, reply),
@@ -167,6 +168,12 @@ impl<L: Lock> Run<'_, L> {
         self.expect_held("Enter");
         let next = self.lock.enter(&mut self.turn);
         self.carry_out(next);
+    }
+
+    fn extend(&mut self) {
+        self.expect_held("Extend");
+        let renewal = self.lock.renewal().expect("Extend, but it renews no lease");
+        renewal.extend(&mut self.turn);
     }
 
     fn release(&mut self) {

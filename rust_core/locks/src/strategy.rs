@@ -182,6 +182,15 @@ impl Strategy {
         !(self.owns_connection() && self.database().is_some())
     }
 
+    /// Whether the holder may have the lease renewed at any time: `Event::Extend`.
+    pub const fn extends(self) -> bool {
+        match self {
+            Self::Watchdog { .. } => true,
+            Self::Notify { renews } | Self::Fenced { renews } => renews,
+            _ => false,
+        }
+    }
+
     /// Whether its lock on a server expires by the clock.
     pub const fn has_lease(self) -> bool {
         !(self.holds_by_session() || self.is_optimistic())

@@ -1,16 +1,18 @@
 //! The module `pybench._core`: arguments in, columns out. `pybench/_core.pyi` is its contract.
 //!
-//! One call per trial. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
+//! One call per trial, and two per lock of a program. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
 //! thread lets Python handle its signals.
 
 mod histograms;
 mod history;
+mod lock_client;
 mod result;
 mod spec;
 mod trial;
 mod updates;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[pymodule]
 mod _core {
@@ -19,13 +21,16 @@ mod _core {
     #[pymodule_export]
     use super::history::{FormatError, HistoryReader, RecordedLines};
     #[pymodule_export]
+    use super::lock_client::{LockClient, LockPort, LockTicket};
+    #[pymodule_export]
     use super::result::{Drained, HistogramRow, Progress, TrialResult};
     #[pymodule_export]
     use super::trial::{ConnectError, Trial};
     #[pymodule_export]
     use super::updates::judge_rows;
 
-    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+    use super::lock_client;
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python sees")]
@@ -33,6 +38,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("lock_answers", PyTuple::new(module.py(), lock_client::ANSWERS)?)?;
         module.add(
             "build_profile",
             if cfg!(debug_assertions) { "debug" } else { "release" },

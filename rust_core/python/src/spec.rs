@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use history::{Exclusion, JudgedBy, Promises, TrialName};
+use load::lock_client::{LockClientSpec, extendable};
 use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll};
 use load::{PostgresServer, RedisServer, Speaks, Stage};
 use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
@@ -69,14 +70,7 @@ fn stages(spec: &Bound<'_, PyDict>) -> PyResult<Vec<Stage>> {
 pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> {
     let strategy: String = field(spec, "strategy")?;
     let strategy = Strategy::named(&strategy, &arguments(&dict(spec, "args")?)?).map_err(value_error)?;
-    let servers: Vec<Bound<'_, PyDict>> = field::<Vec<Bound<'_, PyAny>>>(spec, "servers")?
-        .into_iter()
-        .map(|server| {
-            server
-                .cast_into()
-                .map_err(|_| PyValueError::new_err("`servers` must hold dictionaries"))
-        })
-        .collect::<PyResult<_>>()?;
+    let servers = servers(spec)?;
     Ok(load::TrialSpec {
         strategy,
         lock: locks::Spec {
@@ -85,7 +79,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
             reply_timeout: nanos(spec, "reply_timeout_ns")?,
             retry: retry(&dict(spec, "retry")?)?,
         },
-        servers: servers.iter().map(server_spec).collect::<PyResult<_>>()?,
+        servers,
         connections: connections(&dict(spec, "connections")?)?,
         client_name: field(spec, "client_name")?,
         key_prefix: field::<String>(spec, "key_prefix")?.into_bytes(),
@@ -152,6 +146,29 @@ pub(crate) fn recording(spec: &Bound<'_, PyDict>) -> PyResult<Option<load::Recor
             keys_per_grant: field(spec, "keys_per_grant")?,
         },
     }))
+}
+
+pub(crate) fn lock_client_spec(spec: &Bound<'_, PyDict>) -> PyResult<LockClientSpec> {
+    let strategy: String = field(spec, "strategy")?;
+    let strategy = Strategy::named(&strategy, &arguments(&dict(spec, "args")?)?).map_err(value_error)?;
+    Ok(LockClientSpec {
+        strategy: extendable(strategy),
+        servers: servers(spec)?,
+        client_name: field(spec, "client_name")?,
+        reply_timeout: nanos(spec, "reply_timeout_ns")?,
+        own_connections: field(spec, "own_connections")?,
+    })
+}
+
+fn servers(spec: &Bound<'_, PyDict>) -> PyResult<Vec<load::ServerSpec>> {
+    let servers = field::<Vec<Bound<'_, PyAny>>>(spec, "servers")?;
+    servers
+        .into_iter()
+        .map(|server| match server.cast_into() {
+            Ok(server) => server_spec(&server),
+            Err(_) => Err(PyValueError::new_err("`servers` must hold dictionaries")),
+        })
+        .collect()
 }
 
 fn arguments(args: &Bound<'_, PyDict>) -> PyResult<Vec<(String, ArgValue)>> {

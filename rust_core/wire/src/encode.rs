@@ -31,6 +31,7 @@ pub struct Encoder {
     set_nx: Template,
     expire: Template,
     del: Template,
+    time_left: Template,
     scripts: Scripts,
     await_wakeup: Template,
     hand_over: [Template; 2],
@@ -68,6 +69,7 @@ impl Encoder {
             set_nx: template(&[Text("SETNX"), Key, Text("1")]),
             expire: template(&[Text("EXPIRE"), Key, Number]),
             del: template(&[Text("DEL"), Key]),
+            time_left: template(&[Text("PTTL"), Key]),
             scripts: Scripts::new(keys.first()),
             await_wakeup: template(&[Text("BLPOP"), OfToken(Companion::Wakeup), Number]),
             hand_over: Template::halves(
@@ -146,6 +148,7 @@ impl Encoder {
                 push_number(out, seconds);
             }
             Command::Del { key } => self.del.push(out, index, key),
+            Command::TimeLeft { key } => self.time_left.push(out, index, key),
             Command::Run {
                 script,
                 form,

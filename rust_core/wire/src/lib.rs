@@ -16,6 +16,7 @@
 mod encode;
 mod errors;
 mod frame;
+mod given_names;
 mod incomplete;
 mod login;
 mod malformed;
@@ -30,6 +31,7 @@ mod template;
 pub use encode::{CompareAndDelete, Encoder};
 pub use errors::{error_code, error_kind, error_text};
 pub use frame::{Elements, Frame};
+pub use given_names::{GivenNames, NamedEncoder};
 pub use incomplete::IncompleteReply;
 pub use login::{Greeting, GreetingStep, Login, Protocol, greeting};
 pub use malformed::{Excerpt, Malformed};

@@ -159,6 +159,15 @@ impl Delays {
         })
     }
 
+    /// No bytes are delayed.
+    pub(super) fn none() -> Self {
+        Self {
+            rtts: Vec::new(),
+            seed: 0,
+            due: Timers::new(0),
+        }
+    }
+
     /// How long a wait until the timeout may really be.
     #[inline]
     pub(super) fn shorten(&self, timeout: Nanos) -> Nanos {

@@ -1,14 +1,32 @@
 //! What differs between the two kinds of server: the handshake, the encoding of a command, and the state of a session.
+//! A trial and a lock client of a program use the same; they differ in how locks are named.
 
 use std::sync::Arc;
 
 use locks::{Command, Key, Script, ServerId, Strategy};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 use wire::postgres::{BlockKind, Hashes, LogIn, LogInPlan, ReplyReader, SessionSpec};
-use wire::{CompareAndDelete, Greeting, KeyNames, Login, greeting, postgres};
+use wire::{CompareAndDelete, GivenNames, Greeting, KeyNames, Login, NamedEncoder, greeting, postgres};
 
 use crate::TrialError;
-use crate::spec::{Address, PostgresServer, RedisServer, ServerSpec, Speaks, TrialSpec};
+use crate::spec::{Address, PostgresServer, RedisServer, ServerSpec, Speaks};
+
+/// The servers, and what connections tell them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peers<'a> {
+    pub(crate) strategy: Strategy,
+    pub(crate) servers: &'a [ServerSpec],
+    pub(crate) client_name: &'a str,
+}
+
+/// How the keys of commands are named.
+#[derive(Clone, Debug)]
+pub(crate) enum Naming {
+    /// The numbered names of a trial, with the numbers of its advisory locks.
+    Numbered(KeyNames, Arc<Hashes>),
+    /// Names that a program gives.
+    Given(GivenNames),
+}
 
 /// The address of a server, and the handshake of a connection to it.
 #[derive(Debug)]
@@ -55,12 +73,9 @@ pub(crate) struct DatabaseSession {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a thread has one for each server, and boxed it would be one more hop for each command"
-)]
 pub(crate) enum Encoder {
     Redis(wire::Encoder),
+    RedisNamed(NamedEncoder),
     Postgres(postgres::Encoder),
 }
 
@@ -70,6 +85,10 @@ impl Encoder {
     pub(crate) fn encode(&self, command: &Command, out: &mut Vec<u8>) -> BlockKind {
         match (self, command) {
             (Self::Redis(encoder), _) => {
+                encoder.encode(command, out);
+                BlockKind::Other
+            }
+            (Self::RedisNamed(encoder), _) => {
                 encoder.encode(command, out);
                 BlockKind::Other
             }
@@ -90,6 +109,7 @@ impl Encoder {
     pub(crate) fn key_of(&self, channel: &[u8]) -> Option<Key> {
         match self {
             Self::Redis(encoder) => encoder.key_of(channel),
+            Self::RedisNamed(encoder) => encoder.key_of(channel),
             Self::Postgres(_) => None,
         }
     }
@@ -111,55 +131,59 @@ pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
 }
 
 /// The address and the handshake of each server.
-pub(crate) fn targets(spec: &TrialSpec) -> Result<Vec<Target>, TrialError> {
-    spec.servers.iter().map(|server| target(server, spec)).collect()
+pub(crate) fn targets(peers: &Peers<'_>) -> Result<Vec<Target>, TrialError> {
+    peers.servers.iter().map(|server| target(server, peers)).collect()
 }
 
 /// The encoder of each server.
-pub(crate) fn encoders(spec: &TrialSpec, names: &KeyNames, hashes: &Arc<Hashes>) -> Result<Vec<Encoder>, TrialError> {
-    let servers = spec.servers.iter();
-    servers.map(|server| encoder(server, spec, names, hashes)).collect()
+pub(crate) fn encoders(peers: &Peers<'_>, naming: &Naming) -> Result<Vec<Encoder>, TrialError> {
+    let servers = peers.servers.iter();
+    servers.map(|server| encoder(server, peers, naming)).collect()
 }
 
-fn target(server: &ServerSpec, spec: &TrialSpec) -> Result<Target, TrialError> {
+fn target(server: &ServerSpec, peers: &Peers<'_>) -> Result<Target, TrialError> {
     Ok(Target {
         address: server.address.clone(),
         handshake: match &server.speaks {
-            Speaks::Redis(redis) => redis_handshake(redis, spec),
+            Speaks::Redis(redis) => redis_handshake(redis, peers),
             Speaks::Postgres(database) => {
-                let settings = settings(database, spec);
-                let plan = LogInPlan::new(&session(database, &settings, spec));
+                let settings = settings(database, peers);
+                let plan = LogInPlan::new(&session(database, &settings, peers));
                 Handshake::Postgres(plan.map_err(|_| TrialError::Field("servers"))?)
             }
         },
     })
 }
 
-fn encoder(
-    server: &ServerSpec,
-    spec: &TrialSpec,
-    names: &KeyNames,
-    hashes: &Arc<Hashes>,
-) -> Result<Encoder, TrialError> {
-    Ok(match &server.speaks {
-        Speaks::Redis(redis) => Encoder::Redis(wire::Encoder::new(names, redis.compare_and_delete)),
-        Speaks::Postgres(database) => {
-            let encoder = postgres::Encoder::new(&session(database, &[], spec), Arc::clone(hashes));
+fn encoder(server: &ServerSpec, peers: &Peers<'_>, naming: &Naming) -> Result<Encoder, TrialError> {
+    Ok(match (&server.speaks, naming) {
+        (Speaks::Redis(redis), Naming::Numbered(names, _)) => {
+            Encoder::Redis(wire::Encoder::new(names, redis.compare_and_delete))
+        }
+        (Speaks::Redis(redis), Naming::Given(names)) => {
+            Encoder::RedisNamed(NamedEncoder::new(names.clone(), redis.compare_and_delete))
+        }
+        (Speaks::Postgres(database), naming) => {
+            let hashes = match naming {
+                Naming::Numbered(_, hashes) => Arc::clone(hashes),
+                Naming::Given(names) => Arc::new(Hashes::given(names)),
+            };
+            let encoder = postgres::Encoder::new(&session(database, &[], peers), hashes);
             Encoder::Postgres(encoder.map_err(|_| TrialError::Field("servers"))?)
         }
     })
 }
 
-fn redis_handshake(server: &RedisServer, spec: &TrialSpec) -> Handshake {
+fn redis_handshake(server: &RedisServer, peers: &Peers<'_>) -> Handshake {
     let deletes_by_script = server.compare_and_delete == CompareAndDelete::Script;
     let is_sent = |script: &Script| deletes_by_script || *script != Script::CompareAndDelete;
-    let scripts: Vec<Script> = spec.strategy.scripts().iter().copied().filter(is_sent).collect();
+    let scripts: Vec<Script> = peers.strategy.scripts().iter().copied().filter(is_sent).collect();
     let login = Login {
         protocol: server.protocol,
         username: server.username.as_deref(),
         password: server.password.as_deref(),
         db: server.db,
-        client_name: &spec.client_name,
+        client_name: peers.client_name,
         scripts: &scripts,
     };
     let mut bytes = Vec::new();
@@ -167,23 +191,23 @@ fn redis_handshake(server: &RedisServer, spec: &TrialSpec) -> Handshake {
     Handshake::Redis { bytes, greeting }
 }
 
-/// The server's settings. A session without an application name gets the name of the trial's clients.
-fn settings(server: &PostgresServer, spec: &TrialSpec) -> Vec<(String, String)> {
+/// The server's settings. A session without an application name gets the name of the clients.
+fn settings(server: &PostgresServer, peers: &Peers<'_>) -> Vec<(String, String)> {
     const NAME: &str = "application_name";
     let mut settings = server.settings.clone();
-    if !spec.client_name.is_empty() && settings.iter().all(|(name, _)| name != NAME) {
-        settings.push((NAME.to_owned(), spec.client_name.clone()));
+    if !peers.client_name.is_empty() && settings.iter().all(|(name, _)| name != NAME) {
+        settings.push((NAME.to_owned(), peers.client_name.to_owned()));
     }
     settings
 }
 
-fn session<'a>(server: &'a PostgresServer, settings: &'a [(String, String)], spec: &TrialSpec) -> SessionSpec<'a> {
+fn session<'a>(server: &'a PostgresServer, settings: &'a [(String, String)], peers: &Peers<'_>) -> SessionSpec<'a> {
     SessionSpec {
         user: &server.user,
         password: server.password.as_deref(),
         database: &server.database,
         settings,
-        statements: spec.strategy.statements(),
+        statements: peers.strategy.statements(),
         prepare: server.prepare,
         table: &server.table,
     }

@@ -14,6 +14,9 @@ use crate::transport::Ready;
 /// Events taken from the kernel at once; the rest is taken in the next round.
 const BATCH: usize = 256;
 
+/// Not a connection: what wakes the thread from outside can be read.
+pub(crate) const WAKE: u32 = u32::MAX;
+
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,

@@ -5,6 +5,7 @@
 mod catalogue;
 mod conflicts;
 mod every_lock;
+mod extension;
 mod fair;
 mod fair_queue;
 mod fair_queue_handover;

@@ -107,6 +107,10 @@ impl Script {
         self.send_event(Event::Enter)
     }
 
+    pub(crate) fn extend(self) -> Self {
+        self.send_event(Event::Extend)
+    }
+
     pub(crate) fn release(self) -> Self {
         self.send_event(Event::Release)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use locks::{Key, Parameter, Statement};
 use sha2::{Digest, Sha256};
 
-use crate::KeyNames;
+use crate::{GivenNames, KeyNames};
 
 /// The number of the advisory lock for `name`.
 pub fn hash(name: &[u8]) -> i64 {
@@ -20,10 +20,16 @@ pub fn hash(name: &[u8]) -> i64 {
 /// Each is stored when it is first needed: hashing a name takes most of a microsecond without support by the processor,
 /// and hashing a million in advance would delay every trial.
 pub struct Hashes {
-    names: KeyNames,
+    names: Names,
     /// The numbers of the first keys, up to `KEPT`; 0 while one is not known. All threads would store the same number,
     /// so the order does not matter.
     known: Box<[AtomicI64]>,
+}
+
+#[derive(Debug)]
+enum Names {
+    Numbered(KeyNames),
+    Given(GivenNames),
 }
 
 /// 8 MB.
@@ -39,8 +45,16 @@ impl Hashes {
             0
         };
         Self {
-            names: names.clone(),
+            names: Names::Numbered(names.clone()),
             known: (0..count).map(|_| AtomicI64::new(0)).collect(),
+        }
+    }
+
+    /// For names that a program gives. None of their numbers is stored, because a key may get another name.
+    pub fn given(names: &GivenNames) -> Self {
+        Self {
+            names: Names::Given(names.clone()),
+            known: Box::default(),
         }
     }
 
@@ -57,8 +71,10 @@ impl Hashes {
 
     #[inline(never)]
     fn make(&self, key: Key) -> i64 {
-        let mut room = [0; KeyNames::LONGEST];
-        let number = hash(self.names.write(key, &mut room));
+        let number = match &self.names {
+            Names::Numbered(names) => hash(names.write(key, &mut [0; KeyNames::LONGEST])),
+            Names::Given(names) => hash(&names.name(key)),
+        };
         if let Some(known) = self.known.get(key.0 as usize) {
             known.store(number, Ordering::Relaxed);
         }

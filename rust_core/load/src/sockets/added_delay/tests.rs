@@ -10,9 +10,9 @@ use super::*;
 use crate::by_hand::{A, B, Rig, rig_at_distance, server, spec_for_plants};
 use crate::clients::Doing;
 use crate::clock;
+use crate::rules::rules;
 use crate::spec::{Distribution, ServerSpec, TrialSpec};
 use crate::transport::Transport;
-use crate::trial;
 
 /// A row with the value true, the end of its statement, and `ReadyForQuery`.
 const GRANTED: &[u8] = b"D\0\0\0\x0b\0\x01\0\0\0\x01\x01C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
@@ -234,7 +234,7 @@ fn a_key_may_go_without_a_grant_for_longer_over_a_longer_distance() {
         ..server(Strategy::Mutex)
     };
     let rules = |rtts: &[Distribution]| {
-        trial::rules(&TrialSpec {
+        rules(&TrialSpec {
             servers: rtts.iter().cloned().map(at_distance).collect(),
             ..spec_for_plants(Strategy::Mutex, 1, 1)
         })

@@ -1,0 +1,168 @@
+"""The strategy and the servers of a lock client, as the core takes them.
+
+Promises: no text of an error contains a password.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, cast
+
+from pybench.errors import InputError
+from pybench.lock_client.errors import Unreachable
+from pybench.notation import suggestion
+from pybench.strategies import CATALOGUE, Arguments, ServerKind, parse_strategy
+
+if TYPE_CHECKING:
+    from pybench._core import LockClientSpec
+
+REPLY_TIMEOUT_NS: Final = 1_000_000_000
+"""How long a reply may take before its call is given up."""
+CLIENT_NAME: Final = "pybench-locks"
+CONNECT_S: Final = 0.5
+"""How long each of several addresses of one name may take to accept a connection."""
+
+OFFERED: Final = (
+    "mutex",
+    "watchdog",
+    "fenced",
+    "notify",
+    "semaphore",
+    "read-write",
+    "fair-queue",
+    "redlock",
+    "pg-advisory",
+)
+"""The strategies for programs."""
+
+_REFUSED: Final = {
+    "none": "it takes no lock: it is there to be caught by the checker",
+    "naive": "it loses its lock for ever when a client dies at the wrong moment: use mutex",
+    "reentrant": "each `with` is a holder of its own, and a holder does not enter twice: use mutex",
+    "fair": "it has the cost of a queue and not its order: use fair-queue",
+    "replicated": "its servers need replicas to confirm each grant: it is measured, and not offered yet",
+    "redisson-redlock": "it may return a lease that has ended: use redlock",
+    "redisson-multilock": "a lock has one name here: use redlock",
+    "multilock": "a lock has one name here: use redlock",
+    "pg-row": "its locks are numbered rows of a table, and have no names: use pg-advisory",
+    "pg-lease": "its locks are numbered rows of a table, and have no names: use pg-advisory",
+    "pg-optimistic": "it keeps nobody out, and repeats the work instead",
+    "pg-serializable": "it keeps nobody out, and repeats the work instead",
+    "layered": "its locks are numbered rows of a table, and have no names: use fenced",
+}
+
+
+def core_spec(
+    strategy: str, redis: str | Iterable[str] | None, postgres: str | None, connections: int
+) -> LockClientSpec:
+    """The arguments of a client, checked. Raises ValueError, TypeError, Unreachable."""
+    if not isinstance(strategy, str):
+        raise TypeError(f"a strategy is a text such as 'mutex', not {type(strategy).__name__}")
+    if isinstance(connections, bool) or not isinstance(connections, int):
+        raise TypeError("connections is a number")
+    if not 1 <= connections <= 1_000:
+        raise ValueError("connections is a number from 1 to 1,000")
+    try:
+        name, arguments = _strategy(strategy)
+        urls = _urls(name, arguments, redis, postgres)
+        servers = [_redis(url) for url in urls] if postgres is None else [_postgres(url) for url in urls]
+    except InputError as problem:
+        # A program's argument, not a user's: what programs catch for it is ValueError.
+        raise ValueError(str(problem)) from None
+    spec = {
+        "strategy": name,
+        "args": dict(CATALOGUE[name].arguments_of_lock(arguments)),
+        "servers": servers,
+        "client_name": CLIENT_NAME,
+        "reply_timeout_ns": REPLY_TIMEOUT_NS,
+        "own_connections": connections,
+    }
+    return cast("LockClientSpec", spec)
+
+
+def _strategy(text: str) -> tuple[str, Arguments]:
+    name, arguments = parse_strategy(text)
+    if name in _REFUSED:
+        raise ValueError(f"{name} is no lock for programs: {_REFUSED[name]}")
+    if name not in OFFERED:
+        raise ValueError(f"{name} is no lock for programs: {suggestion(name, OFFERED)}")
+    if name != "pg-advisory":
+        return name, arguments
+    given = dict(arguments)
+    if given.get("session") == "shared":
+        raise ValueError("pg-advisory(session=shared) keeps nobody out: it is there to be measured")
+    # The wait of each lock is its own, and the server's queue knows only a setting of the session.
+    return name, tuple(sorted({**given, "wait": "try"}.items()))
+
+
+def _urls(name: str, arguments: Arguments, redis: str | Iterable[str] | None, postgres: str | None) -> list[str]:
+    entry = CATALOGUE[name]
+    is_database = entry.server_kinds == (ServerKind.POSTGRES,)
+    wanted, other = ("postgres", "redis") if is_database else ("redis", "postgres")
+    given, not_taken = (postgres, redis) if is_database else (redis, postgres)
+    if not_taken is not None:
+        raise ValueError(f"{name} uses no {other} server: give {wanted}=URL only")
+    if given is None:
+        raise ValueError(f"{name} needs a server: give {wanted}=URL")
+    urls = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(url, str) for url in urls):
+        raise TypeError(f"{wanted} is a URL, or a list of URLs")
+    needed = entry.servers(arguments)
+    if len(urls) != needed:
+        raise ValueError(f"{name} needs {needed} server{'s' if needed > 1 else ''}, and was given {len(urls)}")
+    return urls
+
+
+def _redis(url: str) -> dict[str, object]:
+    from pybench.servers.redis.endpoint import Endpoint
+
+    endpoint = Endpoint.parse(url)
+    return {
+        "kind": "redis",
+        "unix": endpoint.unix,
+        "host": None if endpoint.host is None else _numeric(endpoint.host, endpoint.port),
+        "port": endpoint.port,
+        "username": endpoint.username,
+        "password": None if endpoint.password is None else endpoint.password.get_secret_value(),
+        "db": endpoint.db,
+        # What every server understands: the client asks no server before it is used.
+        "protocol": 2,
+        "compare_and_delete": "script",
+    }
+
+
+def _postgres(url: str) -> dict[str, object]:
+    from pybench.servers.postgres.endpoint import PostgresEndpoint
+
+    endpoint = PostgresEndpoint.parse(url)
+    return {
+        "kind": "postgres",
+        "unix": endpoint.unix,
+        "host": None if endpoint.host is None else _numeric(endpoint.host, endpoint.port),
+        "port": endpoint.port,
+        "user": endpoint.user,
+        "password": None if endpoint.password is None else endpoint.password.get_secret_value(),
+        "database": endpoint.database,
+        # No statement of an advisory lock names a table.
+        "table": "pybench_locks",
+        "settings": {"application_name": CLIENT_NAME},
+        "prepare": "named",
+    }
+
+
+def _numeric(host: str, port: int) -> str:
+    """The numeric address of `host`: of several, the first that accepts a connection."""
+    try:
+        found = [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Unreachable(f"{host}: no such host ({reason})", hint="check the name in the URL") from None
+    if len(found) > 1:
+        for address in found:
+            try:
+                socket.create_connection((address, port), timeout=CONNECT_S).close()
+            except OSError:
+                continue
+            return address
+    return found[0]

@@ -1,0 +1,154 @@
+//! The locks of a client that are under way: a slot for each, with its machine.
+//!
+//! A slot is used again when its lock is over and no call of it is unanswered: the next machine counts its calls anew,
+//! and must not take a late reply for its own.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use locks::{AnyLock, Key, Nanos};
+
+use super::ticket::Ticket;
+use crate::clients::Doing;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Over, or never used.
+    Over,
+    /// Waits for an open connection, until this time.
+    Opening(Nanos),
+    Acquiring,
+    Held,
+    /// Was refused, and asks how long the holder has left: until this time.
+    Refused(Nanos),
+    /// Releases, or cancels.
+    Releasing,
+}
+
+impl Phase {
+    /// The same as the transport names it.
+    pub(super) const fn doing(self) -> Doing {
+        match self {
+            Self::Over | Self::Opening(_) | Self::Refused(_) => Doing::Idle,
+            Self::Acquiring => Doing::Acquiring,
+            Self::Held => Doing::Holding,
+            Self::Releasing => Doing::Releasing,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) lock: AnyLock,
+    pub(super) ticket: Arc<Ticket>,
+    pub(super) key: Key,
+    pub(super) phase: Phase,
+    /// Calls without a reply.
+    pub(super) unanswered: u32,
+    /// The end of belief, while the lock is held.
+    pub(super) until: Nanos,
+    /// When its machine asked to be woken.
+    pub(super) lock_wake: Nanos,
+    /// When an extension that was asked for is given up; `NEVER` if none was.
+    pub(super) extension_until: Nanos,
+    /// Its key is in use, and it is not in the list of free slots.
+    pub(super) is_used: bool,
+}
+
+impl Slot {
+    fn new(lock: AnyLock, ticket: Arc<Ticket>, key: Key) -> Self {
+        Self {
+            lock,
+            ticket,
+            key,
+            phase: Phase::Over,
+            unanswered: 0,
+            until: Nanos::NEVER,
+            lock_wake: Nanos::NEVER,
+            extension_until: Nanos::NEVER,
+            is_used: true,
+        }
+    }
+
+    /// When something is to be done for it that its machine has not asked for.
+    pub(super) fn own_wake(&self) -> Nanos {
+        match self.phase {
+            Phase::Opening(until) | Phase::Refused(until) => until,
+            Phase::Held if self.ticket.is_lost() => self.extension_until,
+            Phase::Held => self.until.min(self.extension_until),
+            Phase::Over | Phase::Acquiring | Phase::Releasing => Nanos::NEVER,
+        }
+    }
+
+    pub(super) fn next_wake(&self) -> Nanos {
+        self.own_wake().min(self.lock_wake)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    list: Vec<Slot>,
+    free: Vec<u32>,
+    most: u32,
+}
+
+impl Slots {
+    pub(super) const fn new(most: u32) -> Self {
+        Self {
+            list: Vec::new(),
+            free: Vec::new(),
+            most,
+        }
+    }
+
+    /// A slot for a new lock; `None` when all are in use. `make` makes what it needs.
+    pub(super) fn take(&mut self, ticket: Arc<Ticket>, make: impl FnOnce() -> (AnyLock, Key)) -> Option<u32> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if self.list.len() < self.most as usize => self.list.len() as u32,
+            None => return None,
+        };
+        ticket.slot.store(index, Ordering::Relaxed);
+        let (lock, key) = make();
+        let slot = Slot::new(lock, ticket, key);
+        match self.list.get_mut(index as usize) {
+            Some(over) => *over = slot,
+            None => self.list.push(slot),
+        }
+        Some(index)
+    }
+
+    /// The key of a slot that nothing is left to do for; it may be used again.
+    pub(super) fn give_up(&mut self, index: u32) -> Option<Key> {
+        let slot = &mut self.list[index as usize];
+        if slot.phase != Phase::Over || slot.unanswered > 0 || !slot.is_used {
+            return None;
+        }
+        slot.is_used = false;
+        self.free.push(index);
+        Some(slot.key)
+    }
+
+    /// The slot of a ticket that is not over.
+    pub(super) fn of(&self, ticket: &Arc<Ticket>) -> Option<u32> {
+        let index = ticket.slot.load(Ordering::Relaxed);
+        let slot = self.list.get(index as usize)?;
+        (Arc::ptr_eq(&slot.ticket, ticket) && slot.phase != Phase::Over).then_some(index)
+    }
+
+    pub(super) fn is_used(&self, index: u32) -> bool {
+        self.list.get(index as usize).is_some_and(|slot| slot.is_used)
+    }
+
+    pub(super) fn get(&mut self, index: u32) -> &mut Slot {
+        &mut self.list[index as usize]
+    }
+
+    /// The slots of all locks that are not over.
+    pub(super) fn active(&self) -> impl Iterator<Item = u32> {
+        (0..)
+            .zip(&self.list)
+            .filter(|(_, slot)| slot.phase != Phase::Over)
+            .map(|(index, _)| index)
+    }
+}
