@@ -209,7 +209,12 @@ _FAIRNESS = (
         "average number of clients in a cycle that ended with a grant, by Little's law: grants/s x (mean response + "
         "mean hold + mean release + mean think), at most `concurrency`, with `stages` their mean; closed loop only",
     ),
-    _count("starved_clients", "clients that asked and had no grant in the window", over=Over.MOST, summary=True),
+    _count(
+        "starved_clients",
+        "clients that asked and had no grant in the window; n/a for stages of clients",
+        over=Over.MOST,
+        summary=True,
+    ),
     _figure(
         "longest_wait_us",
         "the longest wait of a client or a queued arrival from its due time, granted or not",

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
+from pybench.analysis.comparison.claims import axis_value
 from pybench.analysis.comparison.entrants import BASE_LINE, load_axes, lock_labels, set_by_stages
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
@@ -236,7 +237,7 @@ def make_view(run: Run) -> View:
     rows.sort(key=lambda row: order.get(str(row["cell"]), len(order)))
     labels = lock_labels(rows)
     series = _series((labels[str(row["cell"])], str(row["strategy"])) for row in rows)
-    conditions = {str(row["cell"]): tuple((axis, row[axis]) for axis in axes) for row in rows}
+    conditions = {str(row["cell"]): tuple((axis, axis_value(row[axis])) for axis in axes) for row in rows}
     line_axis = _line_axis(axes, list(conditions.values()), [one.strategy for one in series.values()])
     line_labels = {str(row["cell"]): _line_label(row, line_axis) or labels[str(row["cell"])] for row in rows}
     lines = _series((line_labels[str(row["cell"])], str(row["strategy"])) for row in rows) if line_axis else series

@@ -55,6 +55,7 @@ class Point:
         where = f"concurrency={self.concurrency} keys={self.keys}"
         where += "" if self.retry.startswith("full-jitter") else f" retry={self.retry}"
         where += "" if self.rtt == "0" else f" rtt={self.rtt}"
+        where += "" if self.rate_per_s is None else f" rate={self.rate_per_s}/s"
         where += "" if self.stages == "none" else f" stages={self.stages}"
         return f"{name} {where}" if self.backend == "default" else f"{name} {where} backend={self.backend}"
 

@@ -64,6 +64,25 @@ def test_every_chart_is_drawn_and_nothing_is_asked_for(page, address):
     assert page.evaluate("document.querySelector('.plot').getBoundingClientRect().height") == room
 
 
+def test_a_load_in_stages_stands_over_what_the_locks_made_of_it(page, tmp_path):
+    stages = "0 -> 16 over 1s, 16 for 1s"
+    run = make_run([Point(name, 16, 1, stages=stages) for name in ("mutex", "naive")])
+    (tmp_path / "report.html").write_text(build(run), encoding="utf-8")
+    page.goto((tmp_path / "report.html").as_uri())
+    until(page, "document.querySelectorAll('#stages .subplot').length === 4")
+    tops = [page.locator(f"#stages .subplot.{name}").bounding_box()["y"] for name in ("xy4", "xy3", "xy2", "xy")]
+    assert tops == sorted(tops)
+    titles = page.locator("#stages .annotation-text").all_text_contents()
+    assert titles == ["clients offered", "grants/s", "p50 response", "p99 response"]
+    places = [page.locator("#stages .annotation-text").nth(number).bounding_box() for number in range(4)]
+    # Each title stands above its own part.
+    assert [place["y"] < top for place, top in zip(places, tops, strict=True)] == [True] * 4
+    shown = "[...document.querySelectorAll('#stages .scatterlayer .trace')].length"
+    assert page.evaluate(shown) == 1 + 2 * 3
+    page.locator('.chip[data-series="naive"]').click()
+    until(page, f"{shown} === 1 + 3")
+
+
 def test_an_injected_script_does_not_run(browser, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(build(make_run([], status="interrupted")).replace("<h1>", "<script>window.bad = 1</script><h1>"))

@@ -8,12 +8,12 @@ import re
 
 import pandas as pd
 import pytest
-from tests.report.support import Point, make_run
 
 from pybench.report import page
 from pybench.report.markdown import build as markdown
 from pybench.report.sections import stages, timeline
 from pybench.report.view import View, make_view
+from tests.report.support import Point, make_run
 
 RAMP = "0 -> 64 over 1s, 64 for 2s, 0 over 1s"
 OTHER = "0 -> 500/s over 4s"
@@ -97,6 +97,12 @@ def test_each_load_has_a_panel_with_its_own_unit():
     assert titles == [f"stages ({RAMP})", "16 clients, stages (0 -> 500/s over 4s)"]
     assert section.figures[1].layout["yaxis4"]["title"]["text"] == "arrivals/s offered"
     assert "Offered load in arrivals/s, 0/s -> 500/s over 4s" in section.figures[1].alt
+
+
+def test_the_locks_of_a_closed_loop_share_a_panel_in_a_run_that_has_an_open_loop_too():
+    view = view_of([Point(name, 16, 1, rate_per_s=rate) for name in ("mutex", "naive") for rate in (None, 500.0)])
+    panels = [(dict(conditions)["rate_per_s"], len(cells)) for conditions, cells in view.panels()]
+    assert panels == [(None, 2), (500.0, 2)]
 
 
 def test_a_run_of_one_lock_has_its_lines_under_their_own_loads():

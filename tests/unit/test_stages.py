@@ -111,8 +111,8 @@ def test_the_mean_is_weighted_by_the_lengths_of_the_stages():
         (256, f'256 is not a load in stages; use for example "{EXAMPLE}"'),
         (
             "256 over 5s",
-            'the first stage "256 over 5s" does not say where it begins; use 0 -> 256 over 5s, or 256 for 5s; in a list '
-            "in brackets, quote each value",
+            'the first stage "256 over 5s" does not say where it begins; use 0 -> 256 over 5s, or 256 for 5s; in a '
+            "list in brackets, quote each value",
         ),
         (
             "0 -> 256 for 5s",
@@ -184,8 +184,8 @@ def test_another_value_of_the_axis_that_stages_set_is_an_error():
         "--rate: rate contradicts the stages 0/s ->"
     )
     assert problems(strategy="mutex", stages=RAMP, rate="5/s") == (
-        f"--rate: the stages {RAMP} are clients, and a rate makes the loop open; leave rate out, or write the stages in "
-        "arrivals per second"
+        f"--rate: the stages {RAMP} are clients, and a rate makes the loop open; leave rate out, or write the stages "
+        "in arrivals per second"
     )
 
 

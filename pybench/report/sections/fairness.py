@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pybench.analysis.comparison.entrants import offered_clients
 from pybench.columns import COLUMNS
 from pybench.matrix.conditions import say_conditions
 from pybench.report.charts.curves import Measure, over_trials
@@ -28,6 +29,8 @@ def render(view: View) -> Section:
         where = say_conditions(least.conditions)
         lede += f" The lowest index is {JAIN.text(least.number('jain'))}, of {least.series.label}"
         lede += f"{f' with {where}' if where else ''}."
+    if any(offered_clients(cell.row) < cell.row["concurrency"] for cell in view.cells):
+        lede += " With stages, clients that come late get fewer grants, which lowers the index of every lock."
     lede += bars(view)
     lede += " The point of a longest wait is the longest of all trials." if bars(view) else ""
     lede += _order(view)
