@@ -168,7 +168,9 @@ def test_the_history_of_a_run_has_the_verdicts_and_violations_of_the_run(tmp_pat
             for violation in kept
             if (violation["cell"], violation["trial"]) == (row["cell"], row["trial"])
         ]
-        theirs = [{name: value for name, value in violation.items() if value is not None} for violation in one.violations]
+        theirs = [
+            {name: value for name, value in violation.items() if value is not None} for violation in one.violations
+        ]
         assert theirs == ours
     # Without its folder the history has the same violations, and no probes or controls.
     alone = {(one.name, one.trial): one for one in judging.judge_paths([tmp_path / "run" / HISTORY])}
