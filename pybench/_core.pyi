@@ -172,10 +172,9 @@ class TrialSpec(TypedDict):
 
 @type_check_only
 class RecordingSpec(TypedDict):
-    """Where a trial records its events, and what the header of its history says; docs/judge.md has the terms."""
+    """What the header of a trial's history says. Each thread records its events in `stem`.THREAD.recording."""
 
     stem: str
-    """The path of the files: each thread writes to STEM.THREAD.recording."""
     lock: str
     cell: str
     trial: int
@@ -411,10 +410,7 @@ class JudgedHistory(TypedDict):
 
 @final
 class HistoryReader:
-    """Reads histories and judges them: for each file `begin`, `feed`, `end`; then `judge`, once.
-
-    The history of a trial is judged by itself, all others are merged by their times.
-    """
+    """For each file `begin`, `feed`, `end`; then `judge`, once. Histories are merged, except those of trials."""
 
     def __new__(cls) -> Self: ...
     def begin(self, file: str) -> None:
@@ -436,9 +432,9 @@ class RecordedLines:
     def __new__(
         cls,
         files: list[str],
-        window: tuple[int | None, int | None] = (None, None),
+        window: tuple[int | None, int | None] | None = None,
         ended_ns: int | None = None,
-        counts: dict[str, int] = {},
+        counts: dict[str, int] | None = None,
         number: int | None = None,
     ) -> Self:
         """Open the `files` of all threads. `number` replaces the number of the trial. Raises OSError."""

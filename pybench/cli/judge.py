@@ -21,12 +21,12 @@ SENTENCES = 10
 def judge(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Histories (.jsonl or .jsonl.zst), or folders of runs with --history."),
+        typer.Argument(metavar="FILE", help="Histories (.jsonl or .jsonl.zst), or folders of runs with --history."),
     ],
     *,
     as_json: AsJson = False,
 ) -> int:
-    """Give the verdict on histories of lock events, written by any program.
+    """Judge histories of lock events, written by any program.
 
     Several files of one machine are merged by its monotonic clock and judged as one history. The history of a run is
     judged trial by trial. docs/judge.md describes the format, and examples/judge has programs that write it.

@@ -6,6 +6,7 @@ returned together with the figures.
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -231,7 +232,7 @@ class Observer:
             return result
         except OSError as error:
             raise RecordError(
-                f"the history of the trial cannot be written: {error.strerror or error}",
+                f"the history of the trial cannot be written: {os.strerror(error.errno) if error.errno else error}",
                 hint="free some space; the trials saved so far are intact",
             ) from error
         except _core.ConnectError as error:

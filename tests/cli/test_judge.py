@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 from collections import Counter
@@ -13,11 +14,11 @@ from threading import Thread
 
 import pyarrow as pa
 import pytest
-from command_line import COMMAND, GivenServer, Pybench, environment
+from command_line import COMMAND, GivenServer, Pybench, answer_of, environment
 from syrupy.assertion import SnapshotAssertion
 
 import pybench
-from pybench.records import judging
+from pybench.records import judging, load
 from pybench.records.histories import HISTORY, PARTS
 from tests.redis_client import connect
 from tests.waiting import wait_until
@@ -153,10 +154,16 @@ def test_the_history_of_a_run_has_the_verdicts_and_violations_of_the_run(tmp_pat
         history=True,
         out=tmp_path / "run",
     )
-    judged = {(one.name, one.trial): one for one in judging.judge_paths([tmp_path / "run"])}
-    assert len(judged) == len(run.trials) == 16
-    assert {one.judgement.verdict.value for one in judged.values()} >= {"SAFE", "UNSAFE"}
-    kept = [json.loads(line) for line in (tmp_path / "run/violations.jsonl").read_text().splitlines()]
+    assert len(run.trials) == 16
+    assert set(run.trials["verdict"]) >= {"SAFE", "UNSAFE"}
+    agrees_with_the_record(run)
+
+
+def agrees_with_the_record(run: pybench.Run) -> None:
+    """The histories of the run have the verdicts, counts and violations of its record, with its folder and without."""
+    judged = {(one.name, one.trial): one for one in judging.judge_paths([run.path])}
+    assert len(judged) == len(run.trials)
+    kept = [json.loads(line) for line in (run.path / "violations.jsonl").read_text().splitlines()]
     for row in run.trials.to_dict("records"):
         one = judged[row["cell"], row["trial"]]
         assert one.judgement.verdict.value == row["verdict"], row["cell"]
@@ -168,12 +175,52 @@ def test_the_history_of_a_run_has_the_verdicts_and_violations_of_the_run(tmp_pat
             for violation in kept
             if (violation["cell"], violation["trial"]) == (row["cell"], row["trial"])
         ]
-        theirs = [{name: value for name, value in violation.items() if value is not None} for violation in one.violations]
+        theirs = [
+            {name: value for name, value in violation.items() if value is not None} for violation in one.violations
+        ]
         assert theirs == ours
     # Without its folder the history has the same violations, and no probes or controls.
-    alone = {(one.name, one.trial): one for one in judging.judge_paths([tmp_path / "run" / HISTORY])}
+    alone = {(one.name, one.trial): one for one in judging.judge_paths([run.path / HISTORY])}
     assert {key: one.violations for key, one in alone.items()} == {key: one.violations for key, one in judged.items()}
-    assert not (tmp_path / "run" / PARTS).exists()
+    assert not (run.path / PARTS).exists()
+
+
+def test_locks_with_sessions_writes_and_several_keys_are_judged_alike(tmp_path: Path):
+    locks = ["pg-optimistic", "pg-row", "layered", "semaphore", "read-write", "notify"]
+    times = {"trials": 1, "warmup": "20ms", "duration": "150ms", "history": True, "concurrency": 6}
+    agrees_with_the_record(pybench.run(strategy=locks, out=tmp_path / "locks", **times))
+    several = {"strategy": "multilock(nodes=1)", "keys": 4, "keys_per_grant": 2, "threads": [1, 2]}
+    agrees_with_the_record(pybench.run(out=tmp_path / "several", **several, **times))
+
+
+def test_an_interrupted_run_keeps_its_histories_and_a_resumed_one_adds_to_them(pybench: Pybench, tmp_path: Path):
+    line = ["run", "-s", "mutex", "--concurrency", "4", "--hold", "1ms", "--warmup", "0", "--duration", "700ms"]
+    process = subprocess.Popen(
+        [*COMMAND, *line, "--trials", "3", "--history", "--out", "run"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    parts = tmp_path / "run" / PARTS
+    wait_until(lambda: list(parts.glob("*.zst")) and list(parts.glob("*.recording")), "the second trial", seconds=60)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert {one.trial for one in judging.judge_paths([tmp_path / "run"])} == {1, 2}
+    assert pybench("run", "--resume", "run").code == 0
+    assert [one.trial for one in judging.judge_paths([tmp_path / "run"])] == [1, 2, 3]
+    agrees_with_the_record(load(tmp_path / "run"))
+
+
+def test_a_history_without_space_ends_the_run_with_an_error(tmp_path: Path):
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+
+    command = [*COMMAND, "run", "-s", "none", "--trials", "1", "--duration", "50ms", "--history", "--out", "run"]
+    answer = answer_of(command, tmp_path, begin=limit)
+    assert answer.code == 40
+    assert "error: the history of the trial cannot be written: File too large\nhint: free some space" in answer.err
 
 
 def test_a_run_without_history_writes_none(tmp_path: Path):

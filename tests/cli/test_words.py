@@ -8,7 +8,7 @@ import pytest
 from command_line import Pybench, masked
 from syrupy.assertion import SnapshotAssertion
 
-COMMANDS = ["demo", "init", "run", "plan", "show", "report", "doctor", "strategies", "schema"]
+COMMANDS = ["demo", "init", "run", "plan", "show", "report", "judge", "doctor", "strategies", "schema"]
 
 MATRIX = """\
 name: shop
@@ -88,6 +88,8 @@ def test_the_version_names_the_core_too(pybench_inside: Pybench, snapshot: Snaps
         "plan -s mutex(",
         "strategies mutx",
         "report nowhere",
+        "judge nowhere.jsonl",
+        "run --resume nowhere --history",
         "doctor --servers docker",
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PURE = ("locks", "wire", "check")
+PURE = ("locks", "wire", "check", "history")
 
 
 @dataclass(frozen=True)

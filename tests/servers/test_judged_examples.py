@@ -1,4 +1,4 @@
-"""The programs of examples/judge, on a real server: sound locks are SAFE, and the one that is broken on purpose is not."""
+"""The programs of examples/judge, on a real server: sound locks are SAFE, the broken one is not."""
 
 from __future__ import annotations
 
@@ -70,6 +70,8 @@ def test_a_lock_of_another_language_is_safe(url: str, tmp_path: Path, tool: str)
         "npm": (["npm", "install", "--no-audit", "--no-fund"], ["node", "redlock.js"]),
         "go": (["go", "build", "-o", "judge", "."], ["./judge"]),
     }[tool]
-    subprocess.run(build, cwd=source, check=True, timeout=500, env={**os.environ, "npm_config_update_notifier": "false"})
+    subprocess.run(
+        build, cwd=source, check=True, timeout=500, env={**os.environ, "npm_config_update_notifier": "false"}
+    )
     verdict = judged(run, url, tmp_path, cwd=source)
     assert (verdict.judgement.verdict, verdict.notes) == (Verdict.SAFE, [])

@@ -22,94 +22,97 @@ fn refused(lines: &[&str]) -> String {
         .to_string()
 }
 
+const ACQUIRE: &str = r#"{"t":5,"client":"a","event":"acquire","key":"k"}"#;
+
+/// Lines after the header, and the error.
+const MISTAKES: [(&[&str], &str); 22] = [
+    (&["nonsense"], "file0:2: the line is no JSON object"),
+    (
+        &[r#"{"t":5,"client":"a","event":"denied"}"#],
+        "file0:2: client \"a\" has not sent an acquire before",
+    ),
+    (&[""], "file0:2: the line is no JSON object"),
+    (&[ACQUIRE, "[]"], "file0:3: the line is no JSON object"),
+    (
+        &[r#"{"t":5,"event":"acquire","key":"k"}"#],
+        "file0:2: event `acquire` needs the field `client`",
+    ),
+    (
+        &[r#"{"t":5,"client":"a","event":"acquire"}"#],
+        "file0:2: event `acquire` needs the field `key`",
+    ),
+    (
+        &[r#"{"client":"a","event":"released"}"#],
+        "file0:2: missing field `t`, at column 33",
+    ),
+    (
+        &[r#"{"t":-5,"client":"a","event":"released"}"#],
+        "file0:2: invalid value: integer `-5`, expected u64, at column 7",
+    ),
+    (
+        &[r#"{"t":5.5,"client":"a","event":"released"}"#],
+        "file0:2: invalid type: floating point `5.5`, expected u64, at column 8",
+    ),
+    (
+        &[r#"{"t":9223372036854775807,"client":"a","event":"released"}"#],
+        "file0:2: a time is out of range: the most is 2^62 ns",
+    ),
+    (
+        &[ACQUIRE, r#"{"t":4,"client":"a","event":"gave-up"}"#],
+        "file0:3: `t` is 4, but the line before has 5",
+    ),
+    (
+        &[ACQUIRE, r#"{"t":6,"client":"a","event":"granted"}"#],
+        "file0:3: event `granted` needs the field `until`",
+    ),
+    (
+        &[ACQUIRE, r#"{"t":6,"client":"a","event":"granted","until":9,"fence":0}"#],
+        "file0:3: `fence` must be at least 1",
+    ),
+    (
+        &[ACQUIRE, r#"{"t":6,"client":"a","event":"released","until":9}"#],
+        "file0:3: event `released` has no field `until`",
+    ),
+    (
+        &[ACQUIRE, r#"{"t":6,"client":"a","event":"released","key":"other"}"#],
+        "file0:3: client \"a\" has not sent an acquire of this key last",
+    ),
+    (
+        &[
+            ACQUIRE,
+            r#"{"t":6,"client":"a","event":"released","key":"k","key":"k"}"#,
+        ],
+        "file0:3: duplicate field `key`, at column 54",
+    ),
+    (
+        &[r#"{"t":5,"client":"a","event":"released","unti":9}"#],
+        "file0:2: unknown field `unti`, expected one of `t`, `event`, `client`, `part`, `key`, `mode`, `until`, `hold`, `fence`, `placed`, `counts`, at column 45",
+    ),
+    (
+        &[r#"{"t":5,"event":"window-ends"}"#],
+        "file0:2: a history has one window, which begins before it ends",
+    ),
+    (
+        &[r#"{"t":5,"event":"window-begins","key":"k"}"#],
+        "file0:2: event `window-begins` has no field `key`",
+    ),
+    (
+        &[r#"{"t":5,"event":"ended"}"#, ACQUIRE],
+        "file0:3: an event follows after `ended`",
+    ),
+    (
+        &[ACQUIRE, HEADER, "{"],
+        "file0:4: EOF while parsing an object, at column 1",
+    ),
+    (
+        &[ACQUIRE, r#"{"pybench_history":2,"clock":"monotonic","boot_id":"b"}"#],
+        "file0:3: not the header of a history: version 2 of the format; this pybench reads version 1",
+    ),
+];
+
 #[test]
 fn each_mistake_is_named_with_its_file_and_line() {
-    let acquire = r#"{"t":5,"client":"a","event":"acquire","key":"k"}"#;
-    let table: [(&[&str], &str); 22] = [
-        (&["nonsense"], "file0:2: the line is no JSON object"),
-        (
-            &[r#"{"t":5,"client":"a","event":"denied"}"#],
-            "file0:2: client \"a\" has not sent an acquire before",
-        ),
-        (&[""], "file0:2: the line is no JSON object"),
-        (&[acquire, "[]"], "file0:3: the line is no JSON object"),
-        (
-            &[r#"{"t":5,"event":"acquire","key":"k"}"#],
-            "file0:2: event `acquire` needs the field `client`",
-        ),
-        (
-            &[r#"{"t":5,"client":"a","event":"acquire"}"#],
-            "file0:2: event `acquire` needs the field `key`",
-        ),
-        (
-            &[r#"{"client":"a","event":"released"}"#],
-            "file0:2: missing field `t`, at column 33",
-        ),
-        (
-            &[r#"{"t":-5,"client":"a","event":"released"}"#],
-            "file0:2: invalid value: integer `-5`, expected u64, at column 7",
-        ),
-        (
-            &[r#"{"t":5.5,"client":"a","event":"released"}"#],
-            "file0:2: invalid type: floating point `5.5`, expected u64, at column 8",
-        ),
-        (
-            &[r#"{"t":9223372036854775807,"client":"a","event":"released"}"#],
-            "file0:2: a time is out of range: the most is 2^62 ns",
-        ),
-        (
-            &[acquire, r#"{"t":4,"client":"a","event":"gave-up"}"#],
-            "file0:3: `t` is 4, but the line before has 5",
-        ),
-        (
-            &[acquire, r#"{"t":6,"client":"a","event":"granted"}"#],
-            "file0:3: event `granted` needs the field `until`",
-        ),
-        (
-            &[acquire, r#"{"t":6,"client":"a","event":"granted","until":9,"fence":0}"#],
-            "file0:3: `fence` must be at least 1",
-        ),
-        (
-            &[acquire, r#"{"t":6,"client":"a","event":"released","until":9}"#],
-            "file0:3: event `released` has no field `until`",
-        ),
-        (
-            &[acquire, r#"{"t":6,"client":"a","event":"released","key":"other"}"#],
-            "file0:3: client \"a\" has not sent an acquire of this key last",
-        ),
-        (
-            &[
-                acquire,
-                r#"{"t":6,"client":"a","event":"released","key":"k","key":"k"}"#,
-            ],
-            "file0:3: duplicate field `key`, at column 54",
-        ),
-        (
-            &[r#"{"t":5,"client":"a","event":"released","unti":9}"#],
-            "file0:2: unknown field `unti`, expected one of `t`, `event`, `client`, `part`, `key`, `mode`, `until`, `hold`, `fence`, `placed`, `counts`, at column 45",
-        ),
-        (
-            &[r#"{"t":5,"event":"window-ends"}"#],
-            "file0:2: a history has one window, which begins before it ends",
-        ),
-        (
-            &[r#"{"t":5,"event":"window-begins","key":"k"}"#],
-            "file0:2: event `window-begins` has no field `key`",
-        ),
-        (
-            &[r#"{"t":5,"event":"ended"}"#, acquire],
-            "file0:3: an event follows after `ended`",
-        ),
-        (
-            &[acquire, HEADER, "{"],
-            "file0:4: EOF while parsing an object, at column 1",
-        ),
-        (
-            &[acquire, r#"{"pybench_history":2,"clock":"monotonic","boot_id":"b"}"#],
-            "file0:3: not the header of a history: version 2 of the format; this pybench reads version 1",
-        ),
-    ];
-    for (lines, expected) in table {
+    for (lines, expected) in MISTAKES {
         assert_eq!(refused(lines), expected);
     }
 }

@@ -105,21 +105,21 @@ pub(crate) struct RecordedLines {
 #[pymethods]
 impl RecordedLines {
     #[new]
-    #[pyo3(signature = (files, window=(None, None), ended_ns=None, counts=BTreeMap::new(), number=None))]
+    #[pyo3(signature = (files, window=None, ended_ns=None, counts=None, number=None))]
     fn new(
         files: Vec<PathBuf>,
-        window: (Option<u64>, Option<u64>),
+        window: Option<(Option<u64>, Option<u64>)>,
         ended_ns: Option<u64>,
-        counts: BTreeMap<String, u64>,
+        counts: Option<BTreeMap<String, u64>>,
         number: Option<u32>,
     ) -> PyResult<Self> {
         let opened = files
             .into_iter()
             .map(|path| Ok(BufReader::with_capacity(PIECE, File::open(path)?)));
         let opened = opened.collect::<std::io::Result<_>>()?;
-        let mut trial = RecordedTrial::new(opened, window)?;
+        let mut trial = RecordedTrial::new(opened, window.unwrap_or_default())?;
         if let Some(at) = ended_ns {
-            trial.ended(Nanos(at), counts);
+            trial.ended(Nanos(at), counts.unwrap_or_default());
         }
         if let Some(number) = number {
             trial.number(number);

@@ -214,7 +214,7 @@ fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
                 Err(other) => other,
             }
         }
-        TrialError::Recording(reason) => PyOSError::new_err((reason.raw_os_error(), error.to_string())),
+        TrialError::Recording(reason) => PyOSError::new_err((reason.raw_os_error(), reason.to_string())),
         TrialError::Load(LoadError::Poll(_)) => PyRuntimeError::new_err(error.to_string()),
         TrialError::Field(_) | TrialError::Lock(_) => PyValueError::new_err(error.to_string()),
     }

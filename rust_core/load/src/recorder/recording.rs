@@ -57,7 +57,10 @@ pub(crate) struct RecordedJudge {
 impl RecordedJudge {
     #[inline(never)]
     pub(crate) fn record(&mut self, at: Nanos, event: Event) {
-        self.recorder.append(Record { at, event });
+        // A lock that excludes nobody has no beliefs to judge later, either.
+        if !matches!(self.judge, Judge::NotJudged) {
+            self.recorder.append(Record { at, event });
+        }
         self.judge.pass_on(at, event);
     }
 }
