@@ -346,7 +346,6 @@ class LockClient:
 
     def ticket(self, name: bytes, ttl_ms: int, wait_ns: int, shared: bool, port: LockPort | None) -> LockTicket:
         """A lock that nobody has asked for yet. Raises ValueError when the client is closed, OSError by the kernel."""
-
     def close(self) -> None: ...
 
 @final
