@@ -488,9 +488,7 @@ class LockClient:
 
     def ticket(self, name: bytes, ttl_ms: int, wait_ns: int, shared: bool, port: LockPort | None) -> LockTicket:
         """A lock that nobody has asked for yet. Raises ValueError when the client is closed, OSError by the kernel."""
-
-    def close(self) -> None:
-        """Release all locks, and end the thread; at most two reply timeouts."""
+    def close(self) -> None: ...
 
 @final
 class LockTicket:
@@ -521,7 +519,7 @@ class LockTicket:
     @property
     def holder_left(self) -> float | None: ...
     def cancel(self) -> None:
-        """Free what was or will be taken. Returns at once; harmless when the lock is over."""
+        """Free what was or will be taken. Returns at once."""
 
     def acquire_and_wait(self) -> int:
         """Ask for the lock, and wait detached. What a signal handler raises is raised once the lock is released."""

@@ -25,7 +25,7 @@ def run(request) -> Run:
     if request.param == "uvloop":
         factory = pytest.importorskip("uvloop").new_event_loop
 
-    def run(main: Callable[[], Awaitable[Any]]) -> Any:
+    def run(main: Callable[[], Awaitable[Any]]):
         with asyncio.Runner(loop_factory=factory) as runner:
             return runner.run(main())
 
@@ -202,7 +202,8 @@ def test_a_loop_that_is_closed_under_its_locks_leaves_none(client, other):
             pass
 
     tasks = [loop.create_task(hold()), loop.create_task(wait())]
-    wait_until(lambda: loop.run_until_complete(asyncio.sleep(0.005)) or other.exists("held"), "held")
+    while not other.exists("held"):
+        loop.run_until_complete(asyncio.sleep(0.005))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         loop.set_exception_handler(lambda *_: None)

@@ -16,7 +16,7 @@ CLOSED = "redis://127.0.0.1:1"
 
 
 def test_a_server_that_is_not_there_is_unreachable_and_named():
-    with LockClient(redis=CLOSED) as client, pytest.raises(Unreachable, match="127.0.0.1:1.*refused"):
+    with LockClient(redis=CLOSED) as client, pytest.raises(Unreachable, match=r"127\.0\.0\.1:1.*refused"):
         client.lock("orders:17", wait="0").__enter__()
 
 

@@ -139,8 +139,10 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 WAITS = """
-def wait():
+def wait(says=None):
     try:
+        if says:
+            print(says, flush=True)
         with client.lock("orders:17", ttl="1h", wait="1h"):
             print("granted")
     except KeyboardInterrupt:
@@ -151,7 +153,7 @@ def wait():
 @pytest.mark.parametrize("leads", [True, False], ids=["as the leader", "behind another thread"])
 def test_ctrl_c_ends_a_wait_and_leaves_no_lock(url, other, leads):
     script = WAITS + ("" if leads else "threading.Thread(target=wait, daemon=True).start()\ntime.sleep(0.1)\n")
-    script += 'print("waits", flush=True)\nwait()\nprint(other.get("orders:17"))\n'
+    script += 'wait("waits")\nprint(other.get("orders:17"))\n'
     other.set("orders:17", "somebody")
     with subprocess.Popen(
         [sys.executable, "-c", HEAD + script, url],

@@ -94,9 +94,12 @@ def test_two_clients_keep_each_other_out(any_client, url, request):
     if strategy.startswith("pg"):
         servers = {"postgres": request.getfixturevalue("postgres_url")}
     with LockClient(strategy, **servers) as second:
-        with any_client.lock("between processes", wait="5s"):
-            with pytest.raises(NotAcquired), second.lock("between processes", wait="0"):
-                pass
+        with (
+            any_client.lock("between processes", wait="5s"),
+            pytest.raises(NotAcquired),
+            second.lock("between processes", wait="0"),
+        ):
+            pass
         with second.lock("between processes", wait="20s"):
             pass
 

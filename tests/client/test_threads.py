@@ -108,9 +108,8 @@ def test_many_locks_are_held_at_once(client, other):
 
 def test_a_lock_may_be_used_again_and_not_twice_at_once(client):
     lock = client.lock("orders:17")
-    with lock:
-        with pytest.raises(RuntimeError, match="in use"), lock:
-            pass
+    with lock, pytest.raises(RuntimeError, match="in use"), lock:
+        pass
     with lock:
         pass
 

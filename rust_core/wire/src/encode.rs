@@ -171,12 +171,7 @@ impl Encoder {
                 self.scripts.push_all(out, index, (script, form), keys, token);
                 push_number(out, lease_ms);
             }
-            Command::Wait { replicas, timeout_ms } => {
-                push_head(out, 3);
-                push_bulk(out, b"WAIT");
-                push_number(out, replicas);
-                push_number(out, timeout_ms);
-            }
+            Command::Wait { replicas, timeout_ms } => push_wait(out, replicas, timeout_ms),
             Command::AwaitWakeup { key, token, timeout_ms } => {
                 self.await_wakeup.push_token(out, index, key, token);
                 push_seconds(out, timeout_ms);
@@ -209,4 +204,11 @@ impl Encoder {
             Command::Sql { .. } => panic!("{command:?} for a server that speaks Redis"),
         }
     }
+}
+
+fn push_wait(out: &mut Vec<u8>, replicas: u64, timeout_ms: u64) {
+    push_head(out, 3);
+    push_bulk(out, b"WAIT");
+    push_number(out, replicas);
+    push_number(out, timeout_ms);
 }

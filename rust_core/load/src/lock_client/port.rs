@@ -84,3 +84,19 @@ impl AsFd for Wake {
         self.0.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_answer_of_a_batch_wakes_and_the_others_do_not() {
+        let port = Port::new().expect("the kernel has counters");
+        assert!(port.push(1, Asked::Lock, Answer::Held));
+        assert!(!port.push(2, Asked::Lock, Answer::Busy));
+        let mut settled = Vec::new();
+        port.swap(&mut settled);
+        assert_eq!(settled.iter().map(|one| one.ticket).collect::<Vec<_>>(), [1, 2]);
+        assert!(port.push(3, Asked::Loss, Answer::Lost), "a new batch");
+    }
+}

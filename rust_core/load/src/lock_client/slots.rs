@@ -152,3 +152,53 @@ impl Slots {
             .map(|(index, _)| index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use locks::{Chance, Lease, Mode, Retry, Spec, Strategy};
+
+    use super::*;
+    use crate::lock_client::ticket::Wanted;
+
+    fn ticket() -> Arc<Ticket> {
+        let wanted = Wanted {
+            name: b"orders:17"[..].into(),
+            lease: Lease::new(10_000).expect("it is allowed"),
+            wait: Nanos::ZERO,
+            mode: Mode::Exclusive,
+        };
+        Arc::new(Ticket::new(wanted, None))
+    }
+
+    fn made(key: u32) -> (AnyLock, Key) {
+        let spec = Spec {
+            servers: 1,
+            lease: Lease::new(10_000).expect("it is allowed"),
+            reply_timeout: Nanos::from_secs(1),
+            retry: Retry::NONE,
+        };
+        let lock = AnyLock::new(Strategy::Mutex, Arc::new(spec), Chance::seeded(1));
+        (lock, Key(key))
+    }
+
+    #[test]
+    fn a_slot_is_used_again_once_its_lock_is_over_and_all_calls_are_answered() {
+        let mut slots = Slots::new(1);
+        let first = ticket();
+        let index = slots.take(Arc::clone(&first), || made(7)).expect("there is room");
+        slots.get(index).phase = Phase::Acquiring;
+        slots.get(index).unanswered = 1;
+        assert_eq!(slots.of(&first), Some(index));
+        assert_eq!(slots.give_up(index), None, "it is under way");
+        slots.get(index).phase = Phase::Over;
+        assert_eq!(slots.give_up(index), None, "a late reply would count for the next lock");
+        assert!(slots.take(ticket(), || made(8)).is_none());
+        slots.get(index).unanswered = 0;
+        assert_eq!(slots.give_up(index), Some(Key(7)));
+        assert_eq!(slots.give_up(index), None, "once");
+        let second = ticket();
+        assert_eq!(slots.take(Arc::clone(&second), || made(8)), Some(index));
+        slots.get(index).phase = Phase::Held;
+        assert_eq!((slots.of(&first), slots.of(&second)), (None, Some(index)));
+    }
+}

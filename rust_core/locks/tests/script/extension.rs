@@ -87,7 +87,8 @@ fn a_server_that_does_not_know_the_script_gets_it_as_source() {
     expect_renewal(resent, "source", ScriptForm::Source)
         .at(4_020)
         .reply("source", Reply::Int(1))
-        .expect_renewed_until(4_010 + BELIEF_MS);
+        .expect_renewed_until(4_010 + BELIEF_MS)
+        .expect_wake_at(Nanos::from_millis(4_010 + BELIEF_MS));
 }
 
 #[test]
