@@ -59,4 +59,4 @@ def lines_of(one: HistoryVerdict) -> Iterator[str]:
     for violation in one.violations[:SENTENCES]:
         yield f"  - {violation['sentence']}"
     if len(one.violations) > SENTENCES:
-        yield f"  - and {len(one.violations) - SENTENCES:,} more (--json lists the first 100)"
+        yield f"  - and {one.violation_count - SENTENCES:,} more (--json lists the first 100)"

@@ -47,6 +47,7 @@ class HistoryVerdict:
     terms: Terms
     judgement: Judgement
     counts: dict[str, int | None]
+    violation_count: int
     violations: list[dict[str, Any]]
     """With their sentences, as in `violations.jsonl`: the first 100."""
     events: int
@@ -69,6 +70,7 @@ class HistoryVerdict:
             "clients": self.clients,
             "keys": self.keys,
             "counts": self.counts,
+            "violation_count": self.violation_count,
             "violations": self.violations,
             "notes": self.notes,
         }
@@ -169,6 +171,7 @@ def _verdict(history: JudgedHistory, run: RunOfHistory | None) -> HistoryVerdict
         terms=terms,
         judgement=judgement,
         counts={name: counts.get(name) for name in (*verdicts.COUNTS, *verdicts.CIRCUMSTANCES) if name in counts},
+        violation_count=verdicts.violations(counts, terms),
         violations=rows,
         events=history["events"],
         clients=history["clients"],
