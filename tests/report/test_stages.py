@@ -84,7 +84,10 @@ def test_a_step_without_a_quantile_is_a_gap_and_a_measure_without_any_has_no_par
     (line,) = [trace for trace in traces(figure, "mutex") if trace["yaxis"] == "y"]
     assert line["y"][0] is None
     assert line["customdata"][0] == "n/a"
-    (figure,) = stages.render(without_values(view, "p99_ns")).figures
+    assert "Here no step has a p99." not in stages.render(view).html
+    section = stages.render(without_values(view, "p99_ns"))
+    assert "Here no step has a p99." in section.html
+    (figure,) = section.figures
     titles = [given["title"]["text"] for name, given in figure.layout.items() if name.startswith("yaxis")]
     assert titles == ["clients offered", "grants/s", "p50 response"]
     assert {trace["yaxis"] for trace in figure.data} == {"y3", "y2", "y"}
@@ -167,6 +170,14 @@ def test_grants_of_longer_steps_are_given_per_100_ms_too():
     assert after.layout["xaxis"]["range"] == [0.0, 8.0]
     assert "Steps of a long window take up to 400ms." in timeline.render(longer).html
     assert "long window" not in timeline.render(usual).html
+
+
+def test_grants_a_second_of_longer_steps_are_the_same_as_those_of_short_ones():
+    usual = view_of(POINTS)
+    (before, after) = (stages.render(view).figures[0] for view in (usual, widened(usual, 4)))
+    for one, other in zip(before.data, after.data, strict=True):
+        assert other["y"] == one["y"]
+        assert [round(x / 4, 4) for x in other["x"]] == pytest.approx(one["x"], abs=1e-3)
 
 
 def test_the_step_is_the_smallest_distance_within_a_trial():

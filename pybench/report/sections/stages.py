@@ -42,10 +42,11 @@ class _Measure:
     is_latency: bool = False
 
 
+P99 = _Measure("p99_us", "p99 response", format_us, is_latency=True)
 MEASURES = (
     _Measure("grants_per_s", "grants/s", Format.RATE.text),
     _Measure("p50_us", "p50 response", format_us, is_latency=True),
-    _Measure("p99_us", "p99 response", format_us, is_latency=True),
+    P99,
 )
 
 
@@ -91,7 +92,7 @@ def render(view: View) -> Section | None:
         title="Load in stages",
         lede=f"The load that the generator offered, and below it what the locks granted in the same seconds.{averaged}",
         figures=[_panel(view, load, f"stages-{place}") for place, load in enumerate(loads)],
-        note=NOTE,
+        note=NOTE if any(P99 in load.measures for load in loads) else f"{NOTE} Here no step has a p99.",
         tables=[DataTable("Figures by stage", ["offered", *_TABLE], [row for load in loads for row in _rows(load)])],
         nav="Stages",
     )
