@@ -54,7 +54,7 @@ def test_a_session_that_leaves_processes_folders_and_threads_fails_and_names_the
         env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     left = done.stdout.partition("left behind by the tests")[2]

@@ -48,6 +48,14 @@ impl Arrival {
         doing: None,
         reply: Reply::Other,
     };
+
+    pub const fn of(sender: Sender, reply: Reply) -> Self {
+        Self {
+            who: sender.caller(),
+            doing: Some(sender.doing),
+            reply,
+        }
+    }
 }
 
 impl Sender {

@@ -281,11 +281,7 @@ impl Transport for VirtualTransport {
                         continue;
                     };
                     self.log.push(self.time.now(), Logged::Read { sender, reply });
-                    *into = Arrival {
-                        who: sender.caller(),
-                        doing: Some(sender.doing),
-                        reply,
-                    };
+                    *into = Arrival::of(sender, reply);
                     return true;
                 }
             }
@@ -294,10 +290,8 @@ impl Transport for VirtualTransport {
     }
 
     fn end_of_read(&mut self, _: u32) -> Result<(), Broken> {
-        match self.reading.pop_front() {
-            Some(Inbound::Closed) => Err(Broken::Closed),
-            _ => Ok(()),
-        }
+        // `next` has left nothing but the end of the connection.
+        self.reading.pop_front().map_or(Ok(()), |_| Err(Broken::Closed))
     }
 
     fn error_text(&mut self, _: u32) -> Option<ErrorText> {
