@@ -180,6 +180,13 @@ def test_grants_a_second_of_longer_steps_are_the_same_as_those_of_short_ones():
         assert [round(x / 4, 4) for x in other["x"]] == pytest.approx(one["x"], abs=1e-3)
 
 
+def test_a_window_without_a_step_has_neither_section():
+    for view in (make_view(make_run()), view_of(POINTS)):
+        empty = dataclasses.replace(view, run=dataclasses.replace(view.run, timeline=view.run.timeline.iloc[:0]))
+        assert timeline.render(empty) is None
+        assert stages.render(empty) is None
+
+
 def test_the_step_is_the_smallest_distance_within_a_trial():
     starts = [("a", 1, 400), ("a", 1, 0), ("a", 1, 200), ("a", 2, 0), ("b", 1, 0), ("b", 1, 100)]
     steps = pd.DataFrame(

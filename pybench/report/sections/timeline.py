@@ -66,11 +66,11 @@ def whole_steps(view: View) -> pd.DataFrame:
     Each step has its length as `step_ns`, which is longer than 100 ms in a long window.
     """
     windows = view.run.trials.set_index(["cell", "trial"])["window_s"].rename("window")
-    steps = view.run.timeline.join(windows, on=["cell", "trial"], how="inner")
-    # A float holds the length of a window less precisely than the nanoseconds it was measured in.
+    # Where no step is joined, pandas keeps the keys as the index.
+    steps = view.run.timeline.join(windows, on=["cell", "trial"], how="inner").reset_index(drop=True)
     steps["step_ns"] = step_lengths_ns(steps)
+    # A float holds the length of a window less precisely than the nanoseconds it was measured in.
     whole = steps["start_ns"] + steps["step_ns"] <= steps["window"] * 1e9 + 1_000
-    # Where no step was joined, pandas keeps the keys as the index.
     return steps[whole].drop(columns="window").reset_index(drop=True).sort_values(["cell", "trial", "start_ns"])
 
 
