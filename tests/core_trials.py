@@ -12,7 +12,7 @@ from pybench.servers import Server
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from pybench._core import TrialSpec
+    from pybench.core_specs import TrialSpec
 
 MS = 1_000_000
 

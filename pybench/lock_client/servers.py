@@ -15,7 +15,7 @@ from pybench.notation import suggestion
 from pybench.strategies import CATALOGUE, Arguments, ServerKind, parse_strategy
 
 if TYPE_CHECKING:
-    from pybench._core import LockClientSpec
+    from pybench.core_specs import LockClientSpec
 
 REPLY_TIMEOUT_NS: Final = 1_000_000_000
 """How long a reply may take before its call is given up."""

@@ -33,7 +33,7 @@ from pybench.notation import format_number
 from pybench.strategies import Arguments, arguments_text, parse_strategy, strategy_text
 
 if TYPE_CHECKING:
-    from pybench._core import LoopSpec
+    from pybench.core_specs import LoopSpec
 
 DEFAULT_BACKEND = "redis"
 HAS_NONE = "none"

@@ -28,7 +28,7 @@ from pybench.notation import (
 )
 
 if TYPE_CHECKING:
-    from pybench._core import ConnectionsSpec, DistributionSpec, KeyChoiceSpec, RetrySpec
+    from pybench.core_specs import ConnectionsSpec, DistributionSpec, KeyChoiceSpec, RetrySpec
 
 RetryKind = Literal["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
 

@@ -12,7 +12,7 @@ from pybench.strategies import CATALOGUE, Promise
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pybench._core import PostgresServerSpec, RecordingSpec, RedisServerSpec, TrialSpec
+    from pybench.core_specs import PostgresServerSpec, RecordingSpec, RedisServerSpec, TrialSpec
     from pybench.matrix.cells import Cell
     from pybench.strategies import Arguments, Strategy
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pybench._core import PostgresServerSpec, RedisServerSpec
+    from pybench.core_specs import PostgresServerSpec, RedisServerSpec
     from pybench.matrix.backends import Backend
     from pybench.matrix.cells import Cell
     from pybench.servers import AnyServer, ServerFigures

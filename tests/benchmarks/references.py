@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from pybench import _core
+from pybench.core_specs import TrialSpec
 from pybench.planning.placement import place
 from pybench.servers import Server, ServerPool
 from pybench.servers.redis import binaries, supervisor
@@ -222,7 +223,7 @@ def stop_more() -> None:
             supervised.stop()
 
 
-def spec(server: Server, **fields: Any) -> _core.TrialSpec:  # noqa: ANN401 - any field of a TrialSpec
+def spec(server: Server, **fields: Any) -> TrialSpec:  # noqa: ANN401 - any field of a TrialSpec
     """What `trial` asks of the core; `release` is the compare-and-delete."""
     release = fields.pop("release", "script")
     asked = {

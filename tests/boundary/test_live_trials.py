@@ -21,7 +21,8 @@ from tests.redis_client import connect
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from pybench._core import Drained, TrialSpec
+    from pybench._core import Drained
+    from pybench.core_specs import TrialSpec
 
 WITHOUT_END = {"duration_ns": None, "warmup_ns": 0}
 # The checker's own thread is counted at the end, and so is what holds leave beyond the window.
@@ -320,3 +321,15 @@ def test_what_is_asked_for_takes_the_place_of_the_stages(make_spec: MakeSpec) ->
 def test_stages_that_the_trial_cannot_have_are_refused(make_spec: MakeSpec, stages: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="stages"):
         _core.Trial(make_spec(**stages))
+
+
+def test_a_result_can_be_asked_for_while_another_thread_waits_for_it(make_spec: MakeSpec) -> None:
+    for _ in range(10):
+        trial = _core.Trial(make_spec(duration_ns=10 * MS, warmup_ns=0))
+        results: list[_core.TrialResult] = []
+        thread = threading.Thread(target=lambda trial=trial, results=results: results.append(trial.run()))
+        thread.start()
+        # `is`: the same object for everybody.
+        wait_until(lambda trial=trial: trial.result is not None, "the trial ends")
+        thread.join()
+        assert results == [trial.result]

@@ -16,7 +16,7 @@ from tests.poolers import pooler
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from pybench._core import TrialSpec
+    from pybench.core_specs import TrialSpec
 
 KEYS = 2
 

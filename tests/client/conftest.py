@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,6 +12,15 @@ from pybench import LockClient
 from pybench.servers.redis import binaries, supervisor
 
 Start = Callable[..., LockClient]
+
+
+@pytest.fixture(autouse=True)
+def no_running_loop() -> Iterator[None]:
+    """A browser of other tests in this process leaves its event loop marked as running in this thread."""
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from pybench.servers.redis.probe import Facts
 from pybench.servers.redis.refusals import refused
 
 if TYPE_CHECKING:
-    from pybench._core import RedisServerSpec
+    from pybench.core_specs import RedisServerSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ impl Trial {
         // An exception of a signal handler comes first, because it is the reason for the end.
         raised.map_or(Ok(()), Err)?;
         ended?;
-        Ok(self.result(py)?.expect("the trial has ended without an error"))
+        self.result(py)?
+            .ok_or_else(|| PyRuntimeError::new_err("the trial has failed, and another thread was told why"))
     }
 
     fn start(&self) -> PyResult<()> {
@@ -179,12 +180,19 @@ impl Trial {
 
     /// Waits at most `length` for the end of the trial. One that was never started does not end.
     fn has_ended(&self, length: Duration) -> bool {
-        self.running().as_mut().is_some_and(|running| running.wait(length))
+        if let Some(running) = self.running().as_mut() {
+            return running.wait(length);
+        }
+        !matches!(*self.state(), State::New)
     }
 
     /// Keeps the result of a trial that has ended; its error is raised once.
     fn collect(&self, py: Python<'_>) -> PyResult<()> {
         let Some(running) = self.running().take() else {
+            // Another thread keeps it just now.
+            while matches!(*self.state(), State::Running) {
+                py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+            }
             return Ok(());
         };
         let ended = py.detach(|| running.finish()).map_err(|error| to_python(py, &error));

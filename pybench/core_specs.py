@@ -1,0 +1,166 @@
+"""What the core is given: a trial, or a lock client. Durations are in ns unless a name says something else.
+
+For the type checker; at run time they are dictionaries.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class RedisServerSpec(TypedDict):
+    """One server. Either `unix` (a socket's path) or `host` (a numeric address) and `port`."""
+
+    kind: Literal["redis"]
+    unix: str | None
+    host: str | None
+    port: int
+    username: str | None
+    password: str | None
+    db: int
+    protocol: Literal[2, 3]
+    compare_and_delete: Literal["script", "delifeq", "delex"]
+    rtt: NotRequired[DistributionSpec]
+    """A round-trip time that the driver adds, half of it in each direction; without it nothing is added."""
+
+
+class PostgresServerSpec(TypedDict):
+    """One server. Either `unix` (the path of the socket itself) or `host` (a numeric address) and `port`."""
+
+    kind: Literal["postgres"]
+    unix: str | None
+    host: str | None
+    port: int
+    user: str
+    password: str | None
+    database: str
+    table: str
+    """The table of locks, its name quoted and qualified as in SQL."""
+    settings: dict[str, str]
+    """Settings of each session, such as `lock_timeout`. Without an `application_name`, `client_name` is used."""
+    prepare: Literal["named", "unnamed"]
+    """`named`: each statement is prepared once per session. `unnamed`: with every call, for poolers."""
+    rtt: NotRequired[DistributionSpec]
+    """As with Redis."""
+
+
+class DistributionSpec(TypedDict):
+    """`fixed` value_ns; `exp` mean_ns; `lognormal` median_ns, sigma; `uniform` low_ns, high_ns; `quantiles` points.
+
+    A point is a standard normal deviate and the duration there in ns; both ascend from point to point.
+    """
+
+    kind: Literal["fixed", "exp", "lognormal", "uniform", "quantiles"]
+    value_ns: NotRequired[int]
+    mean_ns: NotRequired[int]
+    median_ns: NotRequired[int]
+    sigma: NotRequired[float]
+    low_ns: NotRequired[int]
+    high_ns: NotRequired[int]
+    points: NotRequired[list[tuple[float, int]]]
+
+
+class KeyChoiceSpec(TypedDict):
+    """`uniform` over all keys, `zipf` with exponent `s` > 0, or always the `single` first key."""
+
+    kind: Literal["uniform", "zipf", "single"]
+    s: NotRequired[float]
+
+
+class RetrySpec(TypedDict):
+    """The retry policy. `max_attempts` None: as many attempts as `max_wait_ns` allows."""
+
+    kind: Literal["none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter"]
+    base_ns: int
+    factor: float
+    cap_ns: int
+    max_attempts: int | None
+    max_wait_ns: int
+
+
+class LoopSpec(TypedDict):
+    """`closed`, or `open` with `arrivals` at `rate_per_s`; at most `max_in_flight` arrivals wait or run at a time."""
+
+    kind: Literal["closed", "open"]
+    arrivals: NotRequired[Literal["constant", "poisson"]]
+    rate_per_s: NotRequired[float]
+    max_in_flight: NotRequired[int]
+
+
+class ConnectionsSpec(TypedDict):
+    """`shared`: all clients share `count` connections to each server. `per-client`: each client has its own."""
+
+    kind: Literal["shared", "per-client"]
+    count: NotRequired[int]
+
+
+class TrialSpec(TypedDict):
+    """The description of one trial. The same spec gives the same keys, holds, pauses and arrivals."""
+
+    strategy: str
+    args: dict[str, int | float | str | bool]
+    servers: list[RedisServerSpec | PostgresServerSpec]
+    connections: ConnectionsSpec
+    client_name: str
+    key_prefix: str
+    keys: int
+    key_choice: KeyChoiceSpec
+    keys_per_grant: int
+    key_order: Literal["random", "sorted"]
+    """The order in which a client names the keys of one grant."""
+    read_share: float
+    """The share of acquires that ask for shared mode, from 0 to 1."""
+    nesting: int
+    """How often a holder enters, including the first time."""
+    hold: DistributionSpec
+    think: DistributionSpec
+    after_lease: Literal["continue", "stop"]
+    loop: LoopSpec
+    concurrency: int
+    retry: RetrySpec
+    ttl_ms: int
+    reply_timeout_ns: int
+    warmup_ns: int
+    duration_ns: int | None
+    """The length of the window. None: it has no end, and the time line coarsens as it grows."""
+    stages: NotRequired[list[dict[str, float]]]
+    """How the load changes within the window, which they fill: `from`, `to` and `length_ns` (an int) of each.
+
+    The load goes linearly from one value to the other: clients of a closed loop, or arrivals a second of an open one.
+    The warm-up has the load of their begin.
+    """
+    drain_ns: int
+    dies: bool
+    """At the end of the window all clients die: nothing is released."""
+    seed: int
+    threads: int
+    cores: list[int]
+    """The core that each thread is bound to; empty: any."""
+    poll: Literal["block", "spin"]
+    least_belief_ns: int
+    """A grant counts as contended only if its holder believed in it for at least this long."""
+    recording: NotRequired[RecordingSpec]
+    """Without it no events are recorded."""
+
+
+class RecordingSpec(TypedDict):
+    """What the header of a trial's history says. Each thread records its events in `stem`.THREAD.recording."""
+
+    stem: str
+    lock: str
+    cell: str
+    trial: int
+    exclusion: str
+    wake_ups: bool
+    judged_by: str
+
+
+class LockClientSpec(TypedDict):
+    """The locks of a program: `strategy` and `args` as in a trial."""
+
+    strategy: str
+    args: dict[str, int | float | str | bool]
+    servers: list[RedisServerSpec | PostgresServerSpec]
+    client_name: str
+    reply_timeout_ns: int
+    own_connections: int
