@@ -148,12 +148,13 @@ def _verdict(history: JudgedHistory, run: RunOfHistory | None) -> HistoryVerdict
     header = json.loads(history["header"])
     key, terms = histories.section_key(header), terms_of(header["promises"])
     extra = dict(history["counts"])
-    violations = [_with_numbers(one) if key else one for one in history["violations"]]
+    # Dictionaries as of a trial, but clients of other programs are texts.
+    violations: list[Any] = [_with_numbers(one) if key else one for one in history["violations"]]
     totals: dict[str, Any] = dict(history["totals"]) | {name: 0 for name in verdicts.CIRCUMSTANCES if name in extra}
     trouble = None
     if extra.pop("disturbed", 0):
         trouble = Trouble(ServerError("the servers were disturbed"), extra.pop("intact_ns", float("inf")))
-    totals, kept = counted(totals, violations, trouble)  # type: ignore[arg-type]
+    totals, kept = counted(totals, violations, trouble)
     counts = dict.fromkeys(verdicts.EFFECTS) | totals | extra
     rows = list(violation_rows(kept, terms, _zeros() | counts))
     judgement, of_record = _judgement(counts, terms, key, run)

@@ -63,21 +63,8 @@ pub enum Event {
 }
 
 impl Event {
-    pub const fn client(self) -> ClientId {
-        match self {
-            Self::Waiting { client, .. }
-            | Self::Queued { client }
-            | Self::GaveUp { client }
-            | Self::CutOff { client, .. }
-            | Self::Granted { client, .. }
-            | Self::Renewed { client, .. }
-            | Self::LeaseLost { client }
-            | Self::HungUp { client }
-            | Self::Stopped { client }
-            | Self::Released { client }
-            | Self::DeniedRelease { client }
-            | Self::DriverStalled { client } => client,
-        }
+    pub const fn client(mut self) -> ClientId {
+        *self.client_mut()
     }
 
     /// The client, to give it another number.

@@ -1,7 +1,7 @@
 //! The loop of a client, round by round: requests in, commands out, replies in, answers out.
 //!
-//! It has no workload, no window and no judge. `requests.rs` has what a program asks for, `acting.rs` what follows from
-//! an event of a machine.
+//! It has no workload, no window and no judge. `acting.rs` has what a program asks for, and what follows from an event
+//! of a machine.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
